@@ -1,0 +1,182 @@
+"""Typed configuration: one model per part, every option with what it does and what happens when it is raised.
+
+This file must import without torch, so that `wavedash config check` answers at once. Reading YAML, presets and
+overrides into these models is in `config_file.py`.
+"""
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Positive = Annotated[int, Field(gt=0)]
+Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+NonNegative = Annotated[float, Field(ge=0.0)]
+
+
+class Part(BaseModel):
+    """Strict: unknown keys and wrong types are refused; every attribute docstring is the option's documentation."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
+
+
+class EnvConfig(Part):
+    """Which world, how many copies, where they run."""
+
+    id: str | None = None
+    """A Gymnasium id such as `CartPole-v1`."""
+    factory: str | None = None
+    """Your own environment instead of `id`: an import path `package.module:callable` that returns a `gymnasium.Env`."""
+    kwargs: dict[str, Any] = {}
+    """Passed to the environment's constructor or factory."""
+    count: Positive = 8
+    """Environments stepped side by side. More: larger rollouts, better use of vectorised inference, staler data per update."""
+    workers: Annotated[int, Field(ge=0)] = 0
+    """Worker processes; 0 steps all environments in the learner's process, which is fastest when a step takes microseconds."""
+    groups: Positive = 2
+    """With workers: groups that step while another is being inferred. More: less waiting for slow workers, smaller batches."""
+    worker_timeout: Annotated[float, Field(gt=0)] = 10.0
+    """Seconds without a sign of life after which a worker counts as hung and is restarted. Raise it for very slow steps."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> EnvConfig:
+        if (self.id is None) == (self.factory is None):
+            raise ValueError("set exactly one of env.id (a Gymnasium id) and env.factory (an import path 'module:callable')")
+        if self.workers and self.groups > self.workers:
+            raise ValueError(f"env.groups={self.groups} needs at least as many env.workers (got {self.workers})")
+        if self.workers > self.count:
+            raise ValueError(f"env.workers={self.workers} leaves workers without an environment: env.count is {self.count}")
+        return self
+
+
+class PolicyConfig(Part):
+    """The networks."""
+
+    hidden: list[Positive] = [64, 64]
+    """Sizes of the actor's hidden layers."""
+    critic_hidden: list[Positive] | None = None
+    """Sizes of the critic's hidden layers; the same as the actor's when not set."""
+    shared: bool = False
+    """One trunk for actor and critic (of size `hidden`). Saves compute; the two losses then pull on the same features."""
+    activation: Literal["tanh", "relu", "elu", "silu"] = "tanh"
+    """Between hidden layers. tanh is the safest for small control tasks, relu or silu for wide networks."""
+    std: Literal["fixed", "learned", "state"] = "learned"
+    """Continuous actions: standard deviation fixed, one learned value per dimension, or an output of the network."""
+    initial_std: Annotated[float, Field(gt=0)] = 1.0
+    """Standard deviation at the start, in units where the action range is [-1, 1]. Higher explores more."""
+
+
+class ScheduleConfig(Part):
+    """How the learning rate moves over the run."""
+
+    kind: Literal["constant", "linear", "cosine", "kl"] = "constant"
+    """constant; linear or cosine: from the full rate to `floor` of it at the end of the run; kl: moved to hold `target_kl`."""
+    floor: Fraction = 0.1
+    """linear, cosine: the share of the learning rate that is left at the end of the run."""
+    target_kl: Annotated[float, Field(gt=0)] = 0.01
+    """kl: the rate falls when an update moves the policy more than twice this, rises when it moves less than half of this."""
+    factor: Annotated[float, Field(gt=1)] = 1.5
+    """kl: how much the rate changes at once."""
+    bounds: tuple[Annotated[float, Field(gt=0)], Annotated[float, Field(gt=0)]] = (0.03, 30.0)
+    """kl: lowest and highest multiple of the learning rate."""
+
+
+class PPOConfig(Part):
+    """The algorithm."""
+
+    rollout_steps: Positive = 256
+    """Steps of every row in one rollout. More: better advantage estimates, staler data."""
+    epochs: Positive = 10
+    """Passes over the data per update. More: better sample efficiency until the policy moves too far (watch KL)."""
+    minibatch_size: Positive = 64
+    """Samples per gradient step (split evenly: 1,000 samples by 300 make four of 250). Larger: faster, smoother."""
+    accumulate: Positive = 1
+    """Splits each minibatch into this many pieces whose gradients are summed: same result, less memory."""
+    buffer_rollouts: Positive = 1
+    """FIFO buffer: how many of the latest rollouts an update learns from. More reuse of samples, older data."""
+    learning_rate: Annotated[float, Field(gt=0)] = 3e-4
+    """Step size of AdamW. Higher learns faster until it becomes unstable."""
+    critic_learning_rate: Annotated[float, Field(gt=0)] | None = None
+    """Separate step size for the critic; the actor's when not set."""
+    schedule: ScheduleConfig = ScheduleConfig()
+    """How the learning rate moves over the run."""
+    weight_decay: NonNegative = 0.0
+    """AdamW weight decay. Higher pulls the weights harder toward zero."""
+    adam_betas: tuple[Fraction, Fraction] = (0.9, 0.999)
+    """AdamW's memory of gradients and of their squares. Higher: smoother, slower to react."""
+    adam_eps: Annotated[float, Field(gt=0)] = 1e-5
+    """Keeps AdamW's steps small where gradients are tiny. Higher: more cautious there."""
+    gamma: Fraction = 0.99
+    """Discount: the horizon is about 1 / (1 - gamma) steps."""
+    gae_lambda: Fraction = 0.95
+    """Advantage estimation: 1 is unbiased and noisy, 0 trusts the critic alone."""
+    clip_range: Annotated[float, Field(gt=0)] = 0.2
+    """How far an action's probability may move per update before its gradient is cut."""
+    value_clip: Annotated[float, Field(gt=0)] | None = None
+    """Limits how far a value may move per update. Off by default: published ablations found no benefit."""
+    value_coef: NonNegative = 0.5
+    """Weight of the value loss."""
+    entropy_coef: NonNegative = 0.0
+    """Weight of the entropy bonus, per nat. Higher keeps exploring longer."""
+    normalize_advantage: Literal["batch", "minibatch", "off"] = "batch"
+    """Scale advantages to mean 0, deviation 1 over the whole batch or each minibatch."""
+    max_grad_norm: Annotated[float, Field(gt=0)] | None = 0.5
+    """Gradients longer than this are scaled down to it."""
+    target_kl: Annotated[float, Field(gt=0)] | None = None
+    """Early stop: once a minibatch's approximate KL exceeds this, the rest of the update is skipped."""
+    normalize_obs: bool = False
+    """Scale observations by their running mean and deviation (first rollout: calibration only, no update)."""
+    obs_clip: Annotated[float, Field(gt=0)] = 10.0
+    """Normalised observations are clipped to plus or minus this."""
+    normalize_reward: bool = False
+    """Divide rewards by the running deviation of the discounted return."""
+    reward_clip: Annotated[float, Field(gt=0)] = 10.0
+    """Normalised rewards are clipped to plus or minus this."""
+
+
+class CheckpointConfig(Part):
+    """What is kept of a run."""
+
+    every: Positive = 100_000
+    """Steps between checkpoints. More often: less lost by a crash, more disk writes."""
+    keep: Positive = 5
+    """How many of the newest checkpoints stay."""
+    spaced_every: Positive | None = None
+    """Steps between checkpoints that are kept for ever, evenly over the run; off when not set."""
+    best_window: Positive = 100
+    """Episodes over which the mean return is taken, for `best` and the console."""
+
+
+class ReportConfig(Part):
+    """Where figures go. `metrics.jsonl` in the run folder is always written."""
+
+    console: Literal["auto", "live", "plain", "off"] = "auto"
+    """auto: live tables in a terminal, plain lines every few seconds elsewhere."""
+    tensorboard: bool = True
+    """Write TensorBoard event files into the run folder."""
+    wandb: bool = False
+    """Also send figures to Weights & Biases, from a process of its own."""
+    wandb_project: str = "wavedash"
+    """The Weights & Biases project that the run appears in."""
+
+
+class RunConfig(Part):
+    """A whole run: what `wavedash train` reads."""
+
+    name: str = "run"
+    """The run's folder is made under `runs/<name>/`."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Drives every random stream."""
+    total_steps: Positive = 1_000_000
+    """Agent steps until the run is finished."""
+    device: str = "auto"
+    """auto: the first CUDA device, else the CPU. Or `cpu`, `cuda`, `cuda:1`."""
+    threads: Annotated[int, Field(ge=0)] = 0
+    """CPU threads of the learner; 0 chooses by the size of the networks."""
+    deterministic: bool = False
+    """Refuse operations whose result varies between equal runs (slower on a GPU; a CPU run is always repeatable)."""
+    env: EnvConfig
+    policy: PolicyConfig = PolicyConfig()
+    ppo: PPOConfig = PPOConfig()
+    checkpoint: CheckpointConfig = CheckpointConfig()
+    report: ReportConfig = ReportConfig()

@@ -1,0 +1,53 @@
+"""Spaces as plain JSON: a checkpoint says what it senses and does without running anybody's code."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium import Space, spaces
+
+from wavedash.errors import UserError
+
+
+def space_to_json(space: Space[Any]) -> dict[str, Any]:
+    if isinstance(space, spaces.Box):
+        low, high = (_compact(bound) for bound in (space.low, space.high))
+        return {"kind": "box", "shape": list(space.shape), "dtype": str(space.dtype), "low": low, "high": high}
+    if isinstance(space, spaces.Discrete):
+        return {"kind": "discrete", "n": int(space.n), "start": int(space.start)}
+    if isinstance(space, spaces.MultiDiscrete):
+        return {"kind": "multi_discrete", "nvec": space.nvec.tolist()}
+    if isinstance(space, spaces.MultiBinary):
+        return {"kind": "multi_binary", "shape": list(space.shape)}
+    if isinstance(space, spaces.Dict):
+        return {"kind": "dict", "spaces": {key: space_to_json(part) for key, part in space.spaces.items()}}
+    raise UserError(f"the space {space} cannot be described: use Box, Discrete, MultiDiscrete, MultiBinary or a Dict of these")
+
+
+def space_from_json(data: dict[str, Any]) -> Space[Any]:
+    kind = data["kind"]
+    if kind == "box":
+        dtype: Any = np.dtype(data["dtype"])
+        low, high = (np.broadcast_to(np.asarray(data[name], dtype), data["shape"]) for name in ("low", "high"))
+        return spaces.Box(low, high, tuple(data["shape"]), dtype=dtype.type)
+    if kind == "discrete":
+        return spaces.Discrete(data["n"], start=data["start"])
+    if kind == "multi_discrete":
+        return spaces.MultiDiscrete(np.asarray(data["nvec"]))
+    if kind == "multi_binary":
+        return spaces.MultiBinary(data["shape"] if len(data["shape"]) > 1 else data["shape"][0])
+    return spaces.Dict({key: space_from_json(part) for key, part in data["spaces"].items()})
+
+
+def _compact(bound: np.ndarray[Any, Any]) -> Any:
+    """One number where all bounds are equal: image spaces would otherwise list every pixel. Infinities become strings."""
+    values = bound.reshape(-1)[:1] if bound.size and np.all(bound == bound.reshape(-1)[0]) else bound
+    plain = np.where(np.isinf(values.astype(np.float64)), np.sign(values.astype(np.float64)) * np.inf, values).tolist()
+    flat = plain[0] if values.size == 1 else plain
+    return _stringify(flat)
+
+
+def _stringify(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_stringify(v) for v in value]
+    return str(value) if value in (float("inf"), float("-inf")) else value

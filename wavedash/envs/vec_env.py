@@ -1,0 +1,88 @@
+"""VecEnv: the only contract between worlds and the learner.
+
+A world is a batch of rows. A row is one agent. One call steps all rows; nothing in the returned `Step` may force a
+host copy or a wait for the device.
+"""
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import gymnasium
+import torch
+from torch import Tensor
+
+Obs = Tensor | dict[str, Tensor]
+
+
+class EnvError(RuntimeError):
+    """An environment broke its contract; the message names the cause and the next step."""
+
+
+class Step(NamedTuple):
+    """What one step of N rows returns. Tensors may be views that the next step of the same rows overwrites."""
+
+    obs: Obs
+    """After any automatic reset: what the next action sees. [N, ...]"""
+    reward: Tensor
+    """[N] float32"""
+    terminated: Tensor
+    """[N] bool: the episode really ended; its future is worth nothing."""
+    truncated: Tensor
+    """[N] bool: the episode was cut off; its future is worth V(final_obs)."""
+    final_obs: Obs
+    """The last observation of the episode where it ended, elsewhere equal to obs. The very same object as `obs` when no row
+    ended, so that the collector can tell without looking at the data."""
+    active: Tensor
+    """[N] bool: this transition is trained on. False for an empty seat, a frozen opponent, the reset row of next-step
+    autoreset, and a row whose episode was dropped. An inactive row's memory and running return start afresh."""
+    metrics: dict[str, Tensor]
+    """Figures of the world, [N] or scalar, on the device. Names that start with `episode/` count only where an episode ended."""
+
+
+class VecEnv(ABC):
+    """N rows that step together, or in groups that overlap with inference (`send` one group while another is computed)."""
+
+    num_rows: int
+    observation_space: gymnasium.Space[Any]
+    """Of one row. Box or Dict of Box."""
+    action_space: gymnasium.Space[Any]
+    """Of one row. Discrete, MultiDiscrete, MultiBinary or Box."""
+    device: torch.device = torch.device("cpu")
+
+    @property
+    def groups(self) -> tuple[slice, ...]:
+        """The rows of each group. Groups are stepped independently of each other; rows of one group together."""
+        return (slice(0, self.num_rows),)
+
+    @property
+    def health(self) -> dict[str, int]:
+        """Counters of trouble since the start (worker restarts, dropped episodes), read by reports once an iteration."""
+        return {}
+
+    @abstractmethod
+    def reset(self, seed: int | None = None) -> Obs:
+        """Start an episode in every row. The same seed gives the same episodes, whatever the number of workers."""
+
+    @abstractmethod
+    def step(self, action: Tensor) -> Step:
+        """Step all rows once; rows whose episode ended have been reset when this returns."""
+
+    def send(self, group: int, action: Tensor) -> None:
+        """Start a step of one group and return at once."""
+        self._sent = action
+
+    def recv(self) -> tuple[int, Step]:
+        """Wait for any group whose step was sent; returns its index and its rows' `Step`."""
+        return 0, self.step(self._sent)
+
+    def save_state(self) -> dict[str, Tensor]:
+        """Everything needed to go on exactly from here, as plain tensors. Empty where a world cannot tell."""
+        return {}
+
+    def load_state(self, state: dict[str, Tensor]) -> Obs:
+        """Go on from `save_state`; returns the current observation of every row."""
+        raise EnvError(f"{type(self).__name__} cannot restore a saved state: its episodes start afresh on resume")
+
+    def close(self) -> None:  # noqa: B027 (optional)
+        """Release processes and memory. Safe to call twice."""

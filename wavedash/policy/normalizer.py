@@ -1,0 +1,114 @@
+"""Running normalisation whose statistics stand still during a rollout and its update.
+
+While a rollout is collected, sums of what passes by are gathered; `commit` folds them in when the update is over. So
+the same observation is normalised in the same way when it is acted on and when it is learned from.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from wavedash.envs.obs import Obs, map_obs, sensed, sensed_spaces
+
+
+class RunningMoments(nn.Module):
+    """Mean and variance of everything seen, merged batch by batch (Chan et al. 1979), in float64.
+
+    Batches are gathered as sums of *standardised* values: shifted and scaled by the current statistics they are near 0 and 1,
+    where float32 sums keep their digits. The sums of several processes can simply be added before `commit`.
+    """
+
+    count: Tensor
+    mean: Tensor
+    var: Tensor
+    shift: Tensor
+    scale: Tensor
+    sums: Tensor
+
+    def __init__(self, shape: tuple[int, ...]):
+        super().__init__()
+        self.register_buffer("count", torch.zeros((), dtype=torch.float64))
+        self.register_buffer("mean", torch.zeros(shape, dtype=torch.float64))
+        self.register_buffer("var", torch.ones(shape, dtype=torch.float64))
+        # What the hot path uses: float32 copies of the statistics as (x - shift) * scale.
+        self.register_buffer("shift", torch.zeros(shape))
+        self.register_buffer("scale", torch.ones(shape))
+        # Gathered since the last commit: rows [count, sum, sum of squares] of standardised values.
+        self.register_buffer("sums", torch.zeros((3, *shape), dtype=torch.float64), persistent=False)
+
+    def standardize(self, x: Tensor) -> Tensor:
+        return (x - self.shift) * self.scale
+
+    def gather(self, standardized: Tensor, weight: Tensor) -> None:
+        """Add a batch [N, *shape] with weights [N] (1: counts, 0: does not)."""
+        weighted = standardized * weight.view(-1, *(1,) * (standardized.dim() - 1))
+        self.sums[0] += weight.sum()
+        self.sums[1] += weighted.sum(0)
+        self.sums[2] += (weighted * standardized).sum(0)
+
+    def centre_on(self, x: Tensor) -> None:
+        """Before anything is known: shift by the mean of a first batch, so that far-off values keep their digits."""
+        self.shift.copy_(x.float().mean(0))
+        self.mean.copy_(self.shift)
+
+    def commit(self) -> None:
+        """Fold the gathered batch into the statistics."""
+        count, total, squares = self.sums.unbind(0)
+        known = (count > 0).double()
+        batch = count.clamp(min=1.0)
+        batch_mean = self.shift + (total / batch) / self.scale.double()
+        batch_var = (squares / batch - (total / batch).square()).clamp(min=0.0) / self.scale.double().square()
+        merged = self.count + count
+        share = count / merged.clamp(min=1.0)
+        delta = batch_mean - self.mean
+        var = self.var * (1 - share) + batch_var * share + delta.square() * share * (1 - share)
+        self.var += known * (var - self.var)
+        self.mean += known * delta * share
+        self.count += count.reshape(-1)[0]
+        self.shift.copy_(self.mean)
+        self.scale.copy_(self.var.clamp(min=1e-8).rsqrt())
+        self.sums.zero_()
+
+
+class ObsNormalizer(nn.Module):
+    """Standardises every float part of an observation and clips it; images and masks pass unchanged."""
+
+    def __init__(self, space: gymnasium.Space[Any], clip: float):
+        super().__init__()
+        self.clip = clip
+        floats = {key: part for key, part in sensed_spaces(space).items() if np.issubdtype(part.dtype, np.floating)}
+        self.parts = nn.ModuleDict({key: RunningMoments(part.shape) for key, part in floats.items()})
+
+    @property
+    def started(self) -> bool:
+        """Whether anything has been committed; read at the start of a run only."""
+        return any(bool(moments.count > 0) for moments in self.parts.values())
+
+    def standardize(self, obs: Obs) -> Obs:
+        if isinstance(obs, dict):
+            return {key: self.parts[key].standardize(value) if key in self.parts else value for key, value in obs.items()}
+        return self.parts["obs"].standardize(obs) if "obs" in self.parts else obs
+
+    def clipped(self, standardized: Obs) -> Obs:
+        return map_obs(lambda x: x.clamp(-self.clip, self.clip) if x.is_floating_point() else x, standardized)
+
+    def forward(self, obs: Obs) -> Obs:
+        return self.clipped(self.standardize(obs))
+
+    def gather(self, standardized: Obs, weight: Tensor) -> None:
+        values = sensed(standardized)
+        for key, moments in self.parts.items():
+            moments.gather(values[key], weight)
+
+    def centre_on(self, obs: Obs) -> None:
+        values = sensed(obs)
+        for key, moments in self.parts.items():
+            moments.centre_on(values[key])
+
+    def commit(self) -> None:
+        for moments in self.parts.values():
+            moments.commit()

@@ -1,0 +1,143 @@
+"""Collection: the policy acts, the world steps, the rollout remembers.
+
+Each group of rows goes its own way through the T steps: while one group's environments step in their worker processes,
+another group's actions are inferred, and nobody waits for the slowest. A world with one group (everything on one device)
+is the same loop. Every group draws its actions from a random stream of its own, so results do not depend on who was faster.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import torch
+from torch import Tensor
+
+from wavedash.envs.obs import Obs, map_obs
+from wavedash.envs.vec_env import Step, VecEnv
+from wavedash.policy.actor_critic import ActorCritic, Memory
+from wavedash.ppo.rollout import Rollout
+from wavedash.seeding import stream_seed
+
+
+@dataclass
+class Group:
+    """Rows that step together, and where they stand."""
+
+    rows: slice
+    generator: torch.Generator
+    memory: Memory
+    obs: Obs
+    """What the next action sees, as the environment gave it (often a view of its memory)"""
+    standardized: Obs | None = None
+    """The same, standardised but not clipped: kept until the step tells which rows count for the statistics"""
+    t: int = 0
+    out: list[Rollout] = field(default_factory=list)
+    """Where each step of these rows is stored in the current rollout"""
+
+
+class Collector:
+    """Fills rollouts. Holds what lives on between them: current observations, memory, random streams."""
+
+    def __init__(self, env: VecEnv, policy: ActorCritic, steps: int, seed: int):
+        self.env, self.policy, self.steps, self.seed = env, policy, steps, seed
+        self.groups: list[Group] = []
+        self.seconds = {"env": 0.0, "inference": 0.0}
+        self.metric_sums: dict[str, Tensor] = {}
+        self.success: Tensor | None = None
+
+    def start(self, obs: Obs) -> None:
+        """Begin with these observations (raw, of all rows), fresh memory and fresh random streams."""
+        if self.policy.normalizer is not None and not self.policy.normalizer.started:
+            self.policy.normalizer.centre_on(obs)
+        for index, rows in enumerate(self.env.groups):
+            generator = torch.Generator(self.env.device).manual_seed(stream_seed(self.seed, "actions", index))
+            memory = self.policy.initial_memory(rows.stop - rows.start)
+            self.groups.append(Group(rows, generator, memory, map_obs(lambda x, rows=rows: x[rows].clone(), obs)))
+
+    @torch.no_grad()
+    def collect(self, out: Rollout) -> Tensor:
+        """T steps of every row into `out`; returns V of the observations after the last step, [N]."""
+        self.metric_sums = {}
+        self.success = None
+        out.final_value.zero_()
+        for index, group in enumerate(self.groups):
+            group.t, group.out = 0, out.each_step(group.rows)
+            self._act(index, group)
+        unfinished = len(self.groups)
+        while unfinished:
+            began = perf_counter()
+            index, step = self.env.recv()
+            self.seconds["env"] += perf_counter() - began
+            group = self.groups[index]
+            self._record(group, step, out)
+            group.t += 1
+            if group.t < self.steps:
+                self._act(index, group)
+            else:
+                unfinished -= 1
+        return torch.cat([self.policy.value(self.policy.normalize(group.obs), group.memory) for group in self.groups])
+
+    def _act(self, index: int, group: Group) -> None:
+        began = perf_counter()
+        obs = group.obs
+        if self.policy.normalizer is not None:
+            group.standardized = self.policy.normalizer.standardize(obs)
+            obs = self.policy.normalizer.clipped(group.standardized)
+        decision = self.policy.act(obs, group.memory, group.generator)
+        out = group.out[group.t]
+        map_obs(Tensor.copy_, out.obs, obs)
+        out.action.copy_(decision.action)
+        out.log_prob.copy_(decision.log_prob)
+        out.value.copy_(decision.value)
+        group.memory = decision.memory
+        sent = perf_counter()
+        self.env.send(index, self.policy.head.env_action(decision.action))
+        self.seconds["inference"] += sent - began
+        self.seconds["env"] += perf_counter() - sent
+
+    def _record(self, group: Group, step: Step, rollout: Rollout) -> None:
+        began = perf_counter()
+        out = group.out[group.t]
+        out.reward.copy_(step.reward)
+        out.terminated.copy_(step.terminated)
+        out.truncated.copy_(step.truncated)
+        out.active.copy_(step.active)
+        if self.policy.normalizer is not None and group.standardized is not None:
+            self.policy.normalizer.gather(group.standardized, step.active.float())
+        if step.final_obs is not step.obs:
+            # With the memory after the last step of the episode, before it is cleared.
+            final_obs = self.policy.normalize(step.final_obs)
+            out.final_value.copy_(self.policy.value(final_obs, group.memory))
+        if group.memory:
+            kept = step.active & ~(step.terminated | step.truncated)
+            group.memory = {name: x * kept.view(-1, *(1,) * (x.dim() - 1)) for name, x in group.memory.items()}
+        group.obs = step.obs
+        if step.metrics:
+            self._count_metrics(group, step, rollout)
+        self.seconds["inference"] += perf_counter() - began
+
+    def _count_metrics(self, group: Group, step: Step, rollout: Rollout) -> None:
+        ended = step.active & (step.terminated | step.truncated)
+        for name, x in step.metrics.items():
+            counted = ended if name.startswith("episode/") else step.active
+            x = x.expand(counted.shape) if x.dim() == 0 else x
+            sums = torch.stack([torch.where(counted, x, 0).sum(dtype=torch.float32), counted.sum(dtype=torch.float32)])
+            self.metric_sums[name] = self.metric_sums.get(name, torch.zeros_like(sums)) + sums
+            if name == "episode/success":
+                if self.success is None:
+                    self.success = torch.full_like(rollout.reward, torch.nan)
+                self.success[group.t, group.rows] = x
+
+    def state_dict(self) -> dict[str, Tensor]:
+        state: dict[str, Tensor] = {}
+        for index, group in enumerate(self.groups):
+            state[f"actions.{index}"] = group.generator.get_state()
+            state |= {f"memory.{index}.{name}": x for name, x in group.memory.items()}
+        return state
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Groups may have changed since the state was saved; those that are new keep their fresh streams."""
+        for index, group in enumerate(self.groups):
+            if f"actions.{index}" in state:
+                group.generator.set_state(state[f"actions.{index}"])
+                group.memory = {name: x.copy_(state[f"memory.{index}.{name}"]) for name, x in group.memory.items()}

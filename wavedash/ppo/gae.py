@@ -1,0 +1,38 @@
+"""Generalised advantage estimation (Schulman et al. 2016), right at every boundary.
+
+    terminated       the future is worth nothing
+    truncated        the future is worth V(final observation); the next row belongs to another episode
+    rollout edge     the future is worth V(next observation)
+    inactive row     not a transition: it gets no advantage and passes none on
+"""
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def next_values(value: Tensor, last_value: Tensor, final_value: Tensor, terminated: Tensor, truncated: Tensor) -> Tensor:
+    """The value of what follows each step. [T, N]
+
+    `value` [T, N] of the observations acted on, `last_value` [N] of the one after the rollout, `final_value` [T, N] of the
+    last observation of an episode, read only where truncated.
+    """
+    following = torch.cat([value[1:], last_value.unsqueeze(0)])
+    following = torch.where(truncated, final_value, following)
+    return following.masked_fill(terminated, 0.0)
+
+
+def gae(
+    reward: Tensor, value: Tensor, next_value: Tensor, done: Tensor, active: Tensor, gamma: float, gae_lambda: float
+) -> Tensor:
+    """Advantages [T, N]; all arguments [T, N]. `done` is after the action: terminated or truncated."""
+    advantage = torch.empty_like(reward)
+    # TD error: r_t + gamma * V(s_{t+1}) - V(s_t)
+    delta = reward + gamma * next_value - value
+    # The chain A_t = delta_t + gamma * lambda * A_{t+1} holds within an episode and between transitions only.
+    linked = torch.zeros_like(reward)
+    linked[:-1] = gamma * gae_lambda * (~done[:-1] & active[1:])
+    following = torch.zeros_like(reward[0])
+    for t in reversed(range(len(reward))):
+        following = torch.addcmul(delta[t], linked[t], following, out=advantage[t])
+    return advantage.masked_fill_(~active, 0.0)

@@ -1,0 +1,321 @@
+"""The learner: collect, estimate advantages, update, report; again and again.
+
+`Learner.iterate` is one iteration of PPO from top to bottom. Everything else that happens in a run (checkpoints, console,
+curves) is a listener.
+"""
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wavedash.config import RunConfig
+from wavedash.envs.obs import map_obs, named_tensors
+from wavedash.envs.spaces import space_to_json
+from wavedash.envs.vec_env import EnvError, VecEnv
+from wavedash.errors import UserError
+from wavedash.policy.actor_critic import ActorCritic
+from wavedash.policy.normalizer import RunningMoments
+from wavedash.ppo.collector import Collector
+from wavedash.ppo.episodes import Episode, EpisodeWindow, latest_rows, running_sums
+from wavedash.ppo.gae import gae, next_values
+from wavedash.ppo.listener import IterationReport, Listener
+from wavedash.ppo.rollout import Rollout, RolloutBuffer
+from wavedash.ppo.schedule import Schedule
+from wavedash.ppo.update import FIGURES, Updater
+from wavedash.seeding import stream_seed
+
+log = logging.getLogger(__name__)
+
+MOST_DEAD_UPDATES = 5
+"""So many iterations in a row without one finite gradient end the run: it will not recover by itself."""
+
+
+class Diverged(UserError):
+    """No gradient has been finite for several iterations."""
+
+
+class Learner:
+    """Trains `policy` in `env`. `learn()` runs to the end; `state()` and `load_state()` stop and resume exactly."""
+
+    def __init__(self, env: VecEnv, policy: ActorCritic, config: RunConfig, listeners: Sequence[Listener] = ()):
+        ppo = config.ppo
+        self.env, self.config, self.listeners = env, config, list(listeners)
+        self.policy = policy.to(env.device)
+        self.collector = Collector(env, self.policy, ppo.rollout_steps, config.seed)
+        self.updater = Updater(self.policy, ppo, config.seed)
+        self.schedule = Schedule(ppo.schedule)
+        self.buffer = RolloutBuffer(
+            ppo.buffer_rollouts, ppo.rollout_steps, env.num_rows, env.observation_space,
+            self.policy.head.action_shape, self.policy.head.action_dtype, env.device,
+        )
+        self.return_moments = RunningMoments(()).to(env.device) if ppo.normalize_reward else None
+        self.running = torch.zeros(env.num_rows, 3, device=env.device)  # per row: return, length, discounted return
+        self.running_decay = torch.tensor([1.0, 1.0, ppo.gamma], device=env.device)
+        self.recent = EpisodeWindow(config.checkpoint.best_window)
+        self.iteration = self.steps = self.episodes = self.dead_updates = 0
+        self.before_update: dict[str, Tensor] = {}
+        self.stop_reason: str | None = None
+
+    @property
+    def total_steps(self) -> int:
+        return self.config.total_steps
+
+    @property
+    def rollout(self) -> Rollout:
+        """The latest rollout."""
+        return self.buffer.slot(self.buffer.newest)
+
+    def stop(self, reason: str) -> None:
+        """End the run after the current iteration."""
+        self.stop_reason = self.stop_reason or reason
+
+    def learn(self) -> None:
+        """Iterate until the run is finished or stopped. Listeners hear of the end however it comes."""
+        error: BaseException | None = None
+        try:
+            for listener in self.listeners:
+                listener.on_start(self)
+            self.start()
+            while self.steps < self.total_steps and self.stop_reason is None:
+                report = self.iterate()
+                for listener in self.listeners:
+                    listener.on_iteration(self, report)
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            for listener in self.listeners:
+                try:
+                    listener.on_stop(self, error)
+                except Exception:
+                    log.exception("%s failed while the run was ending", type(listener).__name__)
+
+    def start(self) -> None:
+        """First observations, unless they were restored; normalisers are calibrated before anything is learned."""
+        if not self.collector.groups:
+            self.collector.start(self.env.reset(stream_seed(self.config.seed, "environments")))
+        if self.iteration == 0 and self.normalizers:
+            self._calibrate()
+
+    def iterate(self) -> IterationReport:
+        """One iteration of PPO."""
+        began = perf_counter()
+        self.collector.seconds = dict.fromkeys(self.collector.seconds, 0.0)
+        self.updater.optimizer.set_rate_multiplier(self.schedule.multiplier)
+
+        rollout = self.buffer.next_slot()
+        last_value = self.collector.collect(rollout)
+        collected = perf_counter()
+        ended, sums = self._follow_episodes(rollout)
+        self._estimate_advantages(rollout, last_value)
+        estimated = perf_counter()
+        self.before_update = {"parameters": self.updater.optimizer.parameters.clone(), **self.updater.state_dict()}
+        table = self.updater.update(self.buffer)
+        self._commit_normalizers()
+        self.iteration += 1
+        figures = self._read_figures(rollout, table, ended, sums)
+        updated = perf_counter()
+
+        progress = self.steps / self.total_steps
+        self.schedule.advance(progress, figures.get("policy/kl"))
+        seconds = {**self.collector.seconds, "gae": estimated - collected, "update": updated - estimated}
+        seconds["other"] = max(0.0, perf_counter() - began - sum(seconds.values()))
+        return IterationReport(self.iteration, self.steps, self.total_steps, self.episodes, figures, seconds)
+
+    # --- the parts of an iteration -----------------------------------------------------------------------------------
+
+    def _follow_episodes(self, rollout: Rollout) -> tuple[Tensor, Tensor]:
+        """Where episodes ended [T, N], and their running return, length and discounted return [T, N, 3]."""
+        active, done = rollout.active, rollout.done
+        counted = active.float()
+        each = torch.stack([rollout.reward * counted, counted, rollout.reward * counted], -1)
+        sums, self.running = running_sums(each, self.running_decay, self.running, active & ~done)
+        if self.return_moments is not None:
+            discounted = self.return_moments.standardize(sums[..., 2].reshape(-1))
+            self.return_moments.gather(discounted, counted.reshape(-1))
+        return done & active, sums
+
+    def _estimate_advantages(self, rollout: Rollout, last_value: Tensor) -> None:
+        ppo, reward = self.config.ppo, rollout.reward
+        if self.return_moments is not None:
+            reward = (reward * self.return_moments.scale).clamp(-ppo.reward_clip, ppo.reward_clip)
+        following = next_values(rollout.value, last_value, rollout.final_value, rollout.terminated, rollout.truncated)
+        advantage = gae(reward, rollout.value, following, rollout.done, rollout.active, ppo.gamma, ppo.gae_lambda)
+        rollout.advantage.copy_(advantage)
+        torch.add(advantage, rollout.value, out=rollout.returns)
+
+    @property
+    def normalizers(self) -> list[Any]:
+        return [n for n in (self.policy.normalizer, self.return_moments) if n is not None]
+
+    def _commit_normalizers(self) -> None:
+        for normalizer in self.normalizers:
+            normalizer.commit()
+
+    def _calibrate(self) -> None:
+        """One rollout that only measures: the first update must not learn from observations of unknown scale."""
+        rollout = self.buffer.next_slot()
+        self.collector.collect(rollout)
+        ended, _ = self._follow_episodes(rollout)
+        self._commit_normalizers()
+        steps, episodes = torch.stack([rollout.active.sum(), ended.sum()]).tolist()
+        self.steps += steps
+        self.episodes += episodes
+        self.buffer.clear()
+
+    def _read_figures(self, rollout: Rollout, table: Tensor, ended: Tensor, sums: Tensor) -> dict[str, float]:
+        """Everything that is to be known about this iteration, in one copy from the device."""
+        active = rollout.active.float()
+        steps, episodes = active.sum(), ended.sum()
+        applied = table[:, FIGURES.index("applied")]
+        means = torch.where(applied.unsqueeze(-1) > 0, table, 0).sum(0) / applied.sum().clamp(min=1.0)
+        error_var, return_var = (_variance(x, active) for x in (rollout.returns - rollout.value, rollout.returns))
+        rows, real = latest_rows(ended)
+        latest = sums[..., :2].reshape(-1, 2)[rows]
+        success = self.collector.success
+        told = torch.full_like(latest[:, 0], torch.nan) if success is None else success.reshape(-1)[rows]
+        scalars = {
+            "steps": steps,
+            "episodes": episodes,
+            "rollout/reward": (rollout.reward * active).sum() / steps.clamp(min=1.0),
+            "return_sum": (sums[..., 0] * ended).sum(),
+            "length_sum": (sums[..., 1] * ended).sum(),
+            "applied": applied.sum(),
+            "skipped": (~table[:, FIGURES.index("grad_norm")].isfinite()).sum(),
+            "loss/policy": means[0],
+            "loss/value": means[1],
+            "policy/entropy": means[2],
+            "policy/kl": means[3],
+            "policy/clip_fraction": means[4],
+            "optim/grad_norm": means[5],
+            "optim/update_size": torch.linalg.vector_norm(
+                self.updater.optimizer.parameters - self.before_update["parameters"]
+            ),
+            "loss/explained_variance": 1.0 - error_var / return_var.clamp(min=1e-12),
+        }
+        for name, (total, count) in ((n, s.unbind()) for n, s in self.collector.metric_sums.items()):
+            scalars[f"env/{name}"] = total / count  # NaN where nothing was counted: left out below
+        host = torch.cat([torch.stack([x.float() for x in scalars.values()]), latest.reshape(-1), told, real.float()]).tolist()
+
+        figures = dict(zip(scalars, host, strict=False))
+        n = len(real)
+        returns_lengths, told_host, real_host = (host[len(scalars) :][a:b] for a, b in ((0, 2 * n), (2 * n, 3 * n), (3 * n, 4 * n)))
+        episode_rows = zip(returns_lengths[::2], returns_lengths[1::2], told_host, strict=True)
+        self.recent.extend(Episode(*row) for row, is_real in zip(episode_rows, real_host, strict=True) if is_real)
+        return self._name_figures(figures)
+
+    def _name_figures(self, figures: dict[str, float]) -> dict[str, float]:
+        steps, episodes, applied, skipped = (int(figures.pop(name)) for name in ("steps", "episodes", "applied", "skipped"))
+        return_sum, length_sum = figures.pop("return_sum"), figures.pop("length_sum")
+        self.steps += steps
+        self.episodes += episodes
+        if not applied:  # the losses of an update that never happened say nothing
+            figures = {name: x for name, x in figures.items() if not name.startswith(("loss/", "policy/"))}
+        figures = {name: x for name, x in figures.items() if not (name.startswith("env/") and x != x)}
+        figures |= {"rollout/steps": float(steps), "rollout/episodes": float(episodes), "optim/skipped": float(skipped)}
+        figures |= {"optim/gradient_steps": float(applied), "optim/clip_range": self.config.ppo.clip_range}
+        figures["optim/learning_rate"] = self.config.ppo.learning_rate * self.schedule.multiplier
+        if episodes:
+            figures |= {"rollout/return": return_sum / episodes, "rollout/length": length_sum / episodes}
+        figures |= self.recent.figures()
+        figures |= {f"health/{name}": float(x) for name, x in self.env.health.items()}
+        self._watch_for_divergence(applied, skipped)
+        return figures
+
+    def _watch_for_divergence(self, applied: int, skipped: int) -> None:
+        if skipped:
+            log.warning(
+                "%d gradient step(s) of iteration %d were not finite and were skipped; weights are unharmed. "
+                "If this repeats, lower ppo.learning_rate or look for huge rewards or observations.", skipped, self.iteration,
+            )
+        self.dead_updates = self.dead_updates + 1 if skipped and not applied else 0
+        if self.dead_updates >= MOST_DEAD_UPDATES:
+            raise Diverged(
+                f"no finite gradient in the last {self.dead_updates} iterations (step {self.steps}). The weights are those of the "
+                "last good update. Look at rewards and observations for huge values, lower ppo.learning_rate or ppo.max_grad_norm, "
+                "or set ppo.normalize_obs=true and ppo.normalize_reward=true; then resume."
+            )
+
+    # --- stop and resume ---------------------------------------------------------------------------------------------
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What must be equal for weights to fit."""
+        return {
+            "observation_space": space_to_json(self.policy.observation_space),
+            "action_space": space_to_json(self.policy.action_space),
+            "policy": self.policy.config.model_dump(mode="json"),
+            "normalize_obs": None if self.policy.normalizer is None else self.policy.normalizer.clip,
+        }
+
+    def state(self) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+        """Tensors by file name, and plain values: everything needed to go on exactly from the end of this iteration."""
+        learner = {"running": self.running, **self.collector.state_dict()}
+        if self.return_moments is not None:
+            learner |= {f"return_moments.{name}": x for name, x in self.return_moments.state_dict().items()}
+        current: dict[str, Tensor] = {}
+        for index, group in enumerate(self.collector.groups):
+            current |= named_tensors(group.obs, f"obs.{index}")
+        tensors = {
+            "policy": dict(self.policy.state_dict()),
+            "optimizer": self.updater.state_dict(),
+            "learner": learner | current,
+            "env": self.env.save_state(),
+            "buffer": self.buffer.state_dict(),
+        }
+        plain = {
+            "iteration": self.iteration, "steps": self.steps, "episodes": self.episodes, "dead_updates": self.dead_updates,
+            "schedule": self.schedule.multiplier, "recent": [list(e) for e in self.recent.episodes],
+            "buffer": [self.buffer.filled, self.buffer.newest], "fingerprint": self.fingerprint(),
+        }
+        return {name: group for name, group in tensors.items() if group}, plain
+
+    def load_state(self, tensors: dict[str, dict[str, Tensor]], plain: dict[str, Any]) -> None:
+        """Go on from `state()`. Where the world cannot be restored its episodes start afresh, with a warning."""
+        self.policy.load_state_dict(tensors["policy"])
+        self.updater.load_state_dict(tensors["optimizer"])
+        self.iteration, self.steps, self.episodes = plain["iteration"], plain["steps"], plain["episodes"]
+        self.dead_updates, self.schedule.multiplier = plain["dead_updates"], plain["schedule"]
+        self.recent.extend(Episode(*e) for e in plain["recent"])
+        learner = tensors["learner"]
+        if self.return_moments is not None and "return_moments.count" in learner:
+            self.return_moments.load_state_dict(
+                {name: learner[f"return_moments.{name}"] for name in self.return_moments.state_dict()}
+            )
+        if "buffer" in tensors and self.buffer.fits(tensors["buffer"]):
+            self.buffer.load_state_dict(tensors["buffer"])
+            self.buffer.filled, self.buffer.newest = plain["buffer"]
+        self._resume_episodes(tensors.get("env", {}), learner)
+
+    def _resume_episodes(self, env_state: dict[str, Tensor], learner: dict[str, Tensor]) -> None:
+        try:
+            if not env_state:
+                raise EnvError("the checkpoint holds no state of the environments")
+            obs = self.env.load_state(env_state)
+        except EnvError as error:
+            log.warning("%s: unfinished episodes are dropped and the run goes on from fresh ones", error)
+            obs = self.env.reset(stream_seed(self.config.seed, "environments", self.iteration))
+            self.collector.start(obs)
+            return
+        self.collector.start(obs)
+        self.collector.load_state_dict(learner)
+        if learner["running"].shape == self.running.shape:
+            self.running.copy_(learner["running"])
+        for index, group in enumerate(self.collector.groups):
+            for name, x in named_tensors(group.obs, f"obs.{index}").items():
+                if name not in learner or not torch.equal(learner[name].to(x.device), x):
+                    log.warning(
+                        "the environments did not return to the observations that were saved, so this resume is not exact: "
+                        "they draw on randomness that reset(seed=...) does not control"
+                    )
+                    return
+
+
+def _variance(x: Tensor, weight: Tensor) -> Tensor:
+    total = weight.sum().clamp(min=1.0)
+    mean = (x * weight).sum() / total
+    return ((x - mean).square() * weight).sum() / total

@@ -1,0 +1,86 @@
+"""AdamW over one flat buffer.
+
+All parameters become views of one tensor, and so do their gradients. A gradient norm, a clip, an optimiser step and a
+finiteness check are then one operation each instead of one per layer, which is where small networks spend their time, and
+sharing gradients between processes is one call.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+
+class FlatAdamW:
+    """AdamW (Loshchilov & Hutter 2019) with gradient clipping and a guard that never applies a non-finite gradient."""
+
+    def __init__(
+        self,
+        groups: dict[str, tuple[Iterable[nn.Parameter], float]],
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-5,
+        weight_decay: float = 0.0,
+        max_grad_norm: float | None = None,
+    ):
+        """`groups`: name -> (parameters, learning rate). Frozen parameters are left alone."""
+        self.betas, self.eps, self.weight_decay, self.max_grad_norm = betas, eps, weight_decay, max_grad_norm
+        members = {name: [p for p in parameters if p.requires_grad] for name, (parameters, _) in groups.items()}
+        every = [p for group in members.values() for p in group]
+        self.parameters = torch.cat([p.detach().reshape(-1) for p in every])
+        self.gradient = torch.zeros_like(self.parameters)
+        self.exp_avg = torch.zeros_like(self.parameters)
+        self.exp_avg_sq = torch.zeros_like(self.parameters)
+        offset = 0
+        for p in every:
+            part = slice(offset, offset + p.numel())
+            p.data = self.parameters[part].view_as(p)
+            p.grad = self.gradient[part].view_as(p)
+            offset += p.numel()
+
+        self.base_rates = {name: rate for name, (_, rate) in groups.items()}
+        self.rates: dict[str, Tensor] = {}
+        self.steps: dict[str, Tensor] = {}
+        self.parts: dict[str, list[list[Tensor]]] = {}
+        sizes = [sum(p.numel() for p in group) for group in members.values()]
+        flat = (self.parameters, self.gradient, self.exp_avg, self.exp_avg_sq)
+        for name, *part in zip(members, *(buffer.split(sizes) for buffer in flat), strict=True):
+            self.rates[name] = torch.tensor(self.base_rates[name], device=self.parameters.device)
+            self.steps[name] = torch.zeros((), device=self.parameters.device)
+            self.parts[name] = [[tensor] for tensor in part]
+
+    def set_rate_multiplier(self, multiplier: float) -> None:
+        for name, rate in self.rates.items():
+            rate.fill_(self.base_rates[name] * multiplier)
+
+    def zero_grad(self) -> None:
+        self.gradient.zero_()
+
+    @torch.no_grad()
+    def step(self, skip: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Apply the gathered gradient, unless it is not finite or `skip` is true: then nothing changes, moments included.
+
+        Returns the gradient's norm before clipping and whether it was applied, both scalars on the device.
+        """
+        norm = torch.linalg.vector_norm(self.gradient)
+        applied = norm.isfinite() if skip is None else norm.isfinite() & ~skip
+        blocked = (~applied).float()
+        # The fused kernel divides gradients by `grad_scale`, so clipping costs no pass of its own.
+        shrink = None if self.max_grad_norm is None else (norm / self.max_grad_norm).clamp(min=1.0)
+        for name, part in self.parts.items():
+            torch._fused_adamw_(
+                *part, [], [self.steps[name].add_(applied)], lr=self.rates[name], beta1=self.betas[0], beta2=self.betas[1],
+                weight_decay=self.weight_decay, eps=self.eps, amsgrad=False, maximize=False,
+                grad_scale=shrink, found_inf=blocked,
+            )
+        return norm, applied
+
+    def state_dict(self) -> dict[str, Tensor]:
+        steps = {f"step.{name}": step for name, step in self.steps.items()}
+        return {"exp_avg": self.exp_avg, "exp_avg_sq": self.exp_avg_sq, **steps}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        self.exp_avg.copy_(state["exp_avg"])
+        self.exp_avg_sq.copy_(state["exp_avg_sq"])
+        for name, step in self.steps.items():
+            step.copy_(state[f"step.{name}"])

@@ -1,0 +1,122 @@
+"""Storage of experience: preallocated tensors [T, N, ...] on the learner's device.
+
+A `Rollout` is what one iteration collects. `RolloutBuffer` holds the latest K of them in one block, so that an update
+draws its minibatches from all with one index.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import gymnasium
+import torch
+from torch import Tensor
+
+from wavedash.envs.obs import Obs, empty_obs, map_obs, named_tensors
+
+
+@dataclass
+class Rollout:
+    """T steps of N rows. Written by the collector, completed with advantages, read by the update."""
+
+    obs: Obs
+    """[T, N, ...] as the networks saw it: normalised"""
+    action: Tensor
+    """[T, N, ...] as it was sampled: not clipped"""
+    log_prob: Tensor
+    """[T, N] of the action when it was taken"""
+    value: Tensor
+    """[T, N] V(obs) when it was acted on"""
+    reward: Tensor
+    """[T, N] as the environment gave it"""
+    terminated: Tensor
+    truncated: Tensor
+    active: Tensor
+    """[T, N] bool: a transition to learn from"""
+    final_value: Tensor
+    """[T, N] V(final observation) where an episode was truncated"""
+    advantage: Tensor
+    returns: Tensor
+    """[T, N] what the critic should have said: advantage + value"""
+
+    @property
+    def done(self) -> Tensor:
+        return self.terminated | self.truncated
+
+    def each_step(self, rows: slice) -> list[Rollout]:
+        """Views of some rows at each step, [T] times [n, ...]: sliced once, not at every write."""
+        columns: list[Any] = []
+        for field in fields(self):
+            column = getattr(self, field.name)
+            if isinstance(column, dict):
+                parts = [part[:, rows].unbind(0) for part in column.values()]
+                columns.append([dict(zip(column, values, strict=True)) for values in zip(*parts, strict=True)])
+            else:
+                columns.append(column[:, rows].unbind(0))
+        return [Rollout(*values) for values in zip(*columns, strict=True)]
+
+    def tensors(self) -> dict[str, Tensor]:
+        named: dict[str, Tensor] = {}
+        for field in fields(self):
+            named |= named_tensors(getattr(self, field.name), field.name)
+        return named
+
+
+class RolloutBuffer:
+    """The latest `capacity` rollouts, first in first out."""
+
+    def __init__(
+        self,
+        capacity: int,
+        steps: int,
+        rows: int,
+        observation_space: gymnasium.Space[Any],
+        action_shape: tuple[int, ...],
+        action_dtype: torch.dtype,
+        device: torch.device,
+    ):
+        self.capacity, self.steps, self.rows = capacity, steps, rows
+        shape = (capacity, steps, rows)
+
+        def scalar(dtype: torch.dtype = torch.float32) -> Tensor:
+            return torch.zeros(shape, dtype=dtype, device=device)
+
+        self.all = Rollout(
+            obs=map_obs(torch.Tensor.zero_, empty_obs(observation_space, *shape, device=device)),
+            action=torch.zeros(*shape, *action_shape, dtype=action_dtype, device=device),
+            log_prob=scalar(), value=scalar(), reward=scalar(), terminated=scalar(torch.bool), truncated=scalar(torch.bool),
+            active=scalar(torch.bool), final_value=scalar(), advantage=scalar(), returns=scalar(),
+        )
+        self.filled = 0
+        self.newest = -1
+
+    def next_slot(self) -> Rollout:
+        """The storage of the next rollout; overwrites the oldest when the buffer is full."""
+        self.newest = (self.newest + 1) % self.capacity
+        self.filled = min(self.filled + 1, self.capacity)
+        return self.slot(self.newest)
+
+    def slot(self, index: int) -> Rollout:
+        values = {field.name: getattr(self.all, field.name) for field in fields(Rollout)}
+        return Rollout(**{name: map_obs(lambda x: x[index], value) for name, value in values.items()})
+
+    @property
+    def samples(self) -> Rollout:
+        """Every stored step of every row as one batch [filled * T * N, ...] (views)."""
+        values = {field.name: getattr(self.all, field.name) for field in fields(Rollout)}
+        return Rollout(**{name: map_obs(lambda x: x[: self.filled].flatten(0, 2), value) for name, value in values.items()})
+
+    def clear(self) -> None:
+        self.filled, self.newest = 0, -1
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """What later updates still need: nothing when each update uses only its own rollout."""
+        return self.all.tensors() if self.capacity > 1 else {}
+
+    def fits(self, state: dict[str, Tensor]) -> bool:
+        """Whether a saved buffer has this one's shape: a resumed run may have been given other sizes."""
+        return all(name in state and state[name].shape == x.shape for name, x in self.all.tensors().items())
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        for name, tensor in self.all.tensors().items():
+            tensor.copy_(state[name])

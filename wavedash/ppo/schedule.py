@@ -1,0 +1,31 @@
+"""Learning-rate schedules: a multiplier that is set once an iteration."""
+from __future__ import annotations
+
+import math
+
+from wavedash.config import ScheduleConfig
+
+
+class Schedule:
+    """`multiplier` of the learning rate, from the progress of the run or from how far the last update moved the policy."""
+
+    def __init__(self, config: ScheduleConfig):
+        self.config = config
+        self.multiplier = 1.0
+
+    def advance(self, progress: float, kl: float | None) -> float:
+        """`progress`: finished share of the run; `kl`: of the last update, None when there was none."""
+        config = self.config
+        progress = min(max(progress, 0.0), 1.0)
+        if config.kind == "linear":
+            self.multiplier = 1.0 - (1.0 - config.floor) * progress
+        elif config.kind == "cosine":
+            self.multiplier = config.floor + (1.0 - config.floor) * 0.5 * (1.0 + math.cos(math.pi * progress))
+        elif config.kind == "kl" and kl is not None:
+            if kl > 2.0 * config.target_kl:
+                self.multiplier /= config.factor
+            elif kl < 0.5 * config.target_kl:
+                self.multiplier *= config.factor
+            low, high = config.bounds
+            self.multiplier = min(max(self.multiplier, low), high)
+        return self.multiplier

@@ -1,0 +1,12 @@
+"""One seed drives every random stream: each stream has a name and gets a seed of its own."""
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+
+
+def stream_seed(seed: int, stream: str, index: int = 0) -> int:
+    """A 63-bit seed for the stream `stream` (number `index`) of a run with seed `seed`; streams are independent of each other."""
+    entropy = np.random.SeedSequence([seed, zlib.crc32(stream.encode()), index])
+    return int(entropy.generate_state(1, np.uint64)[0] >> np.uint64(1))
