@@ -12,11 +12,9 @@ import gymnasium
 import torch
 from torch import Tensor
 
+from wavedash.envs.errors import EnvError as EnvError
+
 Obs = Tensor | dict[str, Tensor]
-
-
-class EnvError(RuntimeError):
-    """An environment broke its contract; the message names the cause and the next step."""
 
 
 class Step(NamedTuple):

@@ -11,8 +11,10 @@ from torch import Tensor, nn
 from wavedash.config import PolicyConfig
 from wavedash.envs.obs import Obs, action_mask, sensed, sensed_spaces
 from wavedash.policy.distributions import Distribution
+from wavedash.policy.evaluation import Evaluation, by_autograd
+from wavedash.policy.explicit import ExplicitPolicy
 from wavedash.policy.heads import make_head
-from wavedash.policy.mlp import linear, mlp
+from wavedash.policy.mlp import MLP, linear
 from wavedash.policy.normalizer import ObsNormalizer
 
 Memory = dict[str, Tensor]
@@ -26,14 +28,6 @@ class Decision(NamedTuple):
     log_prob: Tensor
     value: Tensor
     memory: Memory
-
-
-class Evaluation(NamedTuple):
-    """What the policy thinks of actions taken earlier."""
-
-    log_prob: Tensor
-    entropy: Tensor
-    value: Tensor
 
 
 class ActorCritic(nn.Module):
@@ -51,15 +45,14 @@ class ActorCritic(nn.Module):
         self.observation_space, self.action_space, self.config = observation_space, action_space, config
         self.normalizer = ObsNormalizer(observation_space, normalize_obs) if normalize_obs is not None else None
         inputs = sum(int(np.prod(part.shape)) for part in sensed_spaces(observation_space).values())
-        critic_hidden = config.critic_hidden or config.hidden
-        self.actor = nn.ModuleDict({"body": mlp(inputs, config.hidden, config.activation)})
-        features = config.hidden[-1] if config.hidden else inputs
-        self.actor["head"] = make_head(features, action_space, config.std, config.initial_std)
-        self.critic = nn.ModuleDict()
+        body = MLP(inputs, config.hidden, config.activation)
+        head = make_head(body.outputs, action_space, config.std, config.initial_std)
+        self.actor = nn.ModuleDict({"body": body, "head": head})
+        critic_body = body if config.shared else MLP(inputs, config.critic_hidden or config.hidden, config.activation)
+        self.critic = nn.ModuleDict({"head": linear(critic_body.outputs, 1, gain=1.0)})
         if not config.shared:
-            self.critic["body"] = mlp(inputs, critic_hidden, config.activation)
-            features = critic_hidden[-1] if critic_hidden else inputs
-        self.critic["head"] = linear(features, 1, gain=1.0)
+            self.critic["body"] = critic_body
+        self._explicit: list[ExplicitPolicy] | None = None  # decided at the first evaluation, when the device is known
 
     @property
     def head(self) -> Any:
@@ -71,17 +64,24 @@ class ActorCritic(nn.Module):
     def initial_memory(self, rows: int) -> Memory:
         return {}
 
-    def _features(self, obs: Obs) -> tuple[Tensor, Tensor]:
-        """Features of the actor and of the critic."""
-        parts = [part.flatten(-len(space.shape)) if len(space.shape) > 1 else part
-                 for part, space in zip(sensed(obs).values(), sensed_spaces(self.observation_space).values(), strict=True)]
-        flat = parts[0] if len(parts) == 1 else torch.cat(parts, -1)
-        actor = self.actor["body"](flat)
-        return actor, actor if self.config.shared else self.critic["body"](flat)
+    def _flat(self, obs: Obs) -> Tensor:
+        """Everything that is sensed, side by side: [..., F]"""
+        spaces = sensed_spaces(self.observation_space)
+        parts = [x.flatten(-len(spaces[key].shape)) if len(spaces[key].shape) > 1 else x for key, x in sensed(obs).items()]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, -1)
+
+    def _value(self, flat: Tensor, actor_features: Tensor | None) -> Tensor:
+        features = actor_features if actor_features is not None and self.config.shared else self._critic_body(flat)
+        return self.critic["head"](features).squeeze(-1)
+
+    @property
+    def _critic_body(self) -> nn.Module:
+        return self.actor["body"] if self.config.shared else self.critic["body"]
 
     def _forward(self, obs: Obs) -> tuple[Distribution, Tensor]:
-        actor, critic = self._features(obs)
-        return self.head(actor, action_mask(obs)), self.critic["head"](critic).squeeze(-1)
+        flat = self._flat(obs)
+        features = self.actor["body"](flat)
+        return self.head(features, action_mask(obs)), self._value(flat, features)
 
     def act(
         self, obs: Obs, memory: Memory, generator: torch.Generator | None = None, deterministic: Tensor | bool = False
@@ -99,9 +99,14 @@ class ActorCritic(nn.Module):
 
     def value(self, obs: Obs, memory: Memory) -> Tensor:
         """V(obs) after `memory`, which stays as it is."""
-        return self.critic["head"](self._features(obs)[1]).squeeze(-1)
+        return self._value(self._flat(obs), None)
 
     def evaluate(self, obs: Obs, action: Tensor) -> Evaluation:
         """Log-probability, entropy and value of a batch of stored steps."""
-        distribution, value = self._forward(obs)
-        return Evaluation(distribution.log_prob(action), distribution.entropy(), value)
+        if self._explicit is None:
+            self._explicit = [ExplicitPolicy(self)] if ExplicitPolicy.fits(self) else []
+        if self._explicit:
+            return self._explicit[0].evaluate(self._flat(obs), action, action_mask(obs))
+        with torch.enable_grad():
+            distribution, value = self._forward(obs)
+            return by_autograd(distribution.log_prob(action), distribution.entropy(), value)

@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from torch import nn
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
 
-ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU, "silu": nn.SiLU}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": torch.relu, "elu": F.elu, "silu": F.silu}
 
 
 def linear(inputs: int, outputs: int, gain: float) -> nn.Linear:
@@ -16,10 +18,19 @@ def linear(inputs: int, outputs: int, gain: float) -> nn.Linear:
     return layer
 
 
-def mlp(inputs: int, hidden: Sequence[int], activation: str) -> nn.Sequential:
-    """Hidden layers only, each followed by the activation; heads are added by their owners."""
-    layers: list[nn.Module] = []
-    for outputs in hidden:
-        layers += [linear(inputs, outputs, math.sqrt(2)), ACTIVATIONS[activation]()]
-        inputs = outputs
-    return nn.Sequential(*layers)
+class MLP(nn.Module):
+    """Hidden layers, each followed by the activation; heads are added by their owners."""
+
+    def __init__(self, inputs: int, hidden: Sequence[int], activation: str):
+        super().__init__()
+        sizes = [inputs, *hidden]
+        self.outputs = sizes[-1]
+        self.activation = activation
+        self.layers = nn.ModuleList(linear(a, b, math.sqrt(2)) for a, b in zip(sizes, hidden, strict=False))
+
+    def forward(self, x: Tensor) -> Tensor:
+        activation = ACTIVATIONS[self.activation]
+        for layer in self.layers:
+            # Not layer(x): on a CPU the module call costs as much as a small matrix product.
+            x = activation(F.linear(x, layer.weight, layer.bias))
+        return x

@@ -77,6 +77,7 @@ class Learner:
     def learn(self) -> None:
         """Iterate until the run is finished or stopped. Listeners hear of the end however it comes."""
         error: BaseException | None = None
+        failures: list[Exception] = []
         try:
             for listener in self.listeners:
                 listener.on_start(self)
@@ -92,8 +93,11 @@ class Learner:
             for listener in self.listeners:
                 try:
                     listener.on_stop(self, error)
-                except Exception:
-                    log.exception("%s failed while the run was ending", type(listener).__name__)
+                except Exception as failure:
+                    log.error("%s failed while the run was ending: %s", type(listener).__name__, failure)
+                    failures.append(failure)
+        if failures:
+            raise failures[0]
 
     def start(self) -> None:
         """First observations, unless they were restored; normalisers are calibrated before anything is learned."""

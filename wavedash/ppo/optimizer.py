@@ -63,13 +63,16 @@ class FlatAdamW:
         Returns the gradient's norm before clipping and whether it was applied, both scalars on the device.
         """
         norm = torch.linalg.vector_norm(self.gradient)
-        applied = norm.isfinite() if skip is None else norm.isfinite() & ~skip
-        blocked = (~applied).float()
+        applied = norm < torch.inf  # false for NaN too
+        if skip is not None:
+            applied &= ~skip
+        go = applied.float()
+        blocked = 1.0 - go
         # The fused kernel divides gradients by `grad_scale`, so clipping costs no pass of its own.
-        shrink = None if self.max_grad_norm is None else (norm / self.max_grad_norm).clamp(min=1.0)
+        shrink = None if self.max_grad_norm is None else (norm / self.max_grad_norm).clamp_(min=1.0)
         for name, part in self.parts.items():
             torch._fused_adamw_(
-                *part, [], [self.steps[name].add_(applied)], lr=self.rates[name], beta1=self.betas[0], beta2=self.betas[1],
+                *part, [], [self.steps[name].add_(go)], lr=self.rates[name], beta1=self.betas[0], beta2=self.betas[1],
                 weight_decay=self.weight_decay, eps=self.eps, amsgrad=False, maximize=False,
                 grad_scale=shrink, found_inf=blocked,
             )

@@ -26,11 +26,19 @@ class Batch(NamedTuple):
 
     obs: Obs
     action: Tensor
-    targets: Tensor
-    """[M, 5]: log_prob, value, advantage, returns, weight"""
+    numbers: Tensor
+    """[B, 5]: log_prob, value, advantage, returns, weight"""
 
-    def __getitem__(self, index: Tensor) -> Batch:  # type: ignore[override]
-        return Batch(map_obs(lambda x: x[index], self.obs), self.action[index], self.targets[index])
+    def take(self, index: Tensor) -> Batch:
+        return Batch(map_obs(lambda x: x[index], self.obs), self.action[index], self.numbers[index])
+
+    def pieces(self, count: int) -> list[Batch]:
+        """Nearly equal parts, as views."""
+        if count == 1:
+            return [self]
+        bounds = [len(self.numbers) * k // count for k in range(count + 1)]
+        parts = [slice(a, b) for a, b in zip(bounds, bounds[1:], strict=False) if a < b]
+        return [Batch(map_obs(lambda x, part=part: x[part], self.obs), self.action[part], self.numbers[part]) for part in parts]
 
 
 class Updater:
@@ -48,24 +56,23 @@ class Updater:
         self.optimizer = FlatAdamW(groups, config.adam_betas, config.adam_eps, config.weight_decay, config.max_grad_norm)
         device = self.optimizer.parameters.device
         self.generator = torch.Generator(device).manual_seed(stream_seed(seed, "minibatches"))
-        self.coefficients = torch.tensor([1.0, config.value_coef, -config.entropy_coef, 0.0, 0.0], device=device)
-        """Of the loss terms, in their order; kl and clipped are only watched."""
 
+    @torch.no_grad()
     def update(self, buffer: RolloutBuffer) -> Tensor:
         """All epochs over the buffer; returns a table [gradient steps, FIGURES] on the device."""
         config = self.config
         batch = self._batch(buffer)
-        samples = len(batch.targets)
+        samples = len(batch.numbers)
         minibatches = -(-samples // config.minibatch_size)
-        table = batch.targets.new_empty(config.epochs * minibatches, len(FIGURES))
-        stopped = torch.zeros((), dtype=torch.bool, device=table.device)
-        rows = iter(table)
+        stopped = torch.zeros((), dtype=torch.bool, device=batch.numbers.device)
+        table = []
         for _ in range(config.epochs):
-            order = torch.randperm(samples, generator=self.generator, device=table.device)
+            order = torch.randperm(samples, generator=self.generator, device=stopped.device)
             # Even pieces: no sample is dropped and none is left over for a tiny last minibatch.
             for index in order.tensor_split(minibatches):
-                stopped = self._gradient_step(batch[index], stopped, next(rows))
-        return table
+                means, norm, applied, stopped = self._gradient_step(batch.take(index), stopped)
+                table += [means, norm, applied]
+        return torch.cat([torch.atleast_1d(x).float() for x in table]).view(-1, len(FIGURES))
 
     def _batch(self, buffer: RolloutBuffer) -> Batch:
         samples = buffer.samples
@@ -73,35 +80,30 @@ class Updater:
         advantage = samples.advantage
         if self.config.normalize_advantage == "batch":
             advantage = normalized(advantage, weight)
-        targets = torch.stack([samples.log_prob, samples.value, advantage, samples.returns, weight], -1)
-        return Batch(samples.obs, samples.action, targets)
+        numbers = torch.stack([samples.log_prob, samples.value, advantage, samples.returns, weight], -1)
+        return Batch(samples.obs, samples.action, numbers)
 
-    def _gradient_step(self, batch: Batch, stopped: Tensor, row: Tensor) -> Tensor:
-        """One minibatch: loss, gradient, step. Writes its figures to `row`; returns whether the update is over."""
-        config = self.config
-        log_prob, value, advantage, returns, weight = batch.targets.unbind(-1)
+    def _gradient_step(self, batch: Batch, stopped: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """One minibatch: loss, gradient, step. Returns its mean loss terms, gradient norm, whether it was applied, and
+        whether the update is over."""
+        config, numbers = self.config, batch.numbers
+        weight = numbers[:, 4]
         if config.normalize_advantage == "minibatch":
-            advantage = normalized(advantage, weight)
-        # Means over valid samples only.
+            numbers[:, 2] = normalized(numbers[:, 2], weight)
         valid = weight.sum()
-        weight = weight / valid.clamp(min=1.0)
+        weight /= valid.clamp(min=1.0)  # means over valid samples only
         self.optimizer.zero_grad()
-        figures = row[: len(LossTerms._fields)].zero_()
-        pieces = torch.arange(len(weight), device=weight.device).tensor_split(config.accumulate) if config.accumulate > 1 else (...,)
-        for piece in pieces:
-            new = self.policy.evaluate(map_obs(lambda x, piece=piece: x[piece], batch.obs), batch.action[piece])
-            terms = ppo_loss(
-                new, log_prob[piece], value[piece], advantage[piece], returns[piece], config.clip_range, config.value_clip
-            )
-            means = weight[piece] @ torch.stack(terms, -1)
-            (means @ self.coefficients).backward()
-            figures += means.detach()
-        kl = figures[LossTerms._fields.index("kl")]
+        means = 0.0
+        for piece in batch.pieces(config.accumulate):
+            log_prob, value, advantage, returns, weight = piece.numbers.unbind(-1)
+            new = self.policy.evaluate(piece.obs, piece.action)
+            terms, slopes = ppo_loss(new, log_prob, value, advantage, returns, weight, config)
+            new.pull_back(slopes)
+            means += weight @ torch.stack(terms, -1)
         if config.target_kl is not None:
-            stopped = stopped | (kl > config.target_kl)
+            stopped = stopped | (means[LossTerms._fields.index("kl")] > config.target_kl)
         norm, applied = self.optimizer.step(skip=stopped | (valid == 0))
-        row[-2], row[-1] = norm, applied
-        return stopped
+        return means, norm, applied, stopped
 
     def state_dict(self) -> dict[str, Tensor]:
         return {**self.optimizer.state_dict(), "minibatches": self.generator.get_state()}

@@ -1,0 +1,39 @@
+# make train   trains the default preset (PRESET=hopper chooses another)
+# make test    runs every test, the linter and the type checker
+# make bench   runs every benchmark (BENCH=name runs one)
+# Needs Python 3.11 to 3.13 and make. Everything goes into .venv; a second call installs nothing.
+PYTHON ?= python3
+PRESET ?= cartpole
+BENCH ?= $(shell $(VENV)/bin/wavedash bench)
+VENV := .venv
+PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
+# The version that is tested. On its own, because it is the large one: a changed dependency does not fetch it again.
+TORCH := torch==2.13.0
+
+.PHONY: train test bench clean
+.DELETE_ON_ERROR:
+
+train: $(VENV)/.installed-mujoco
+	$(VENV)/bin/wavedash train $(PRESET)
+
+test: $(VENV)/.installed-dev
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/python -m pytest
+
+bench: $(VENV)/.installed-bench
+	set -e; for name in $(BENCH); do $(VENV)/bin/wavedash bench $$name; done
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# One stamp for each set of extras of pyproject.toml. mujoco is what the shipped presets need.
+$(VENV)/.installed-%: pyproject.toml $(VENV)/.torch
+	$(PIP) --editable ".[$*]"
+	touch $@
+
+$(VENV)/.torch:
+	$(PYTHON) -c "import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else 'Wavedash needs Python 3.11 to 3.13: make PYTHON=python3.11')"
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) $(TORCH)
+	touch $@

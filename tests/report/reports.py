@@ -1,0 +1,34 @@
+"""Synthetic iterations for the report tests."""
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from wavedash.ppo.listener import IterationReport, Listener
+
+STEPS = 100
+"""Of each iteration."""
+
+
+def make_report(iteration: int, total_steps: int = 1_000, **figures: float) -> IterationReport:
+    named = {name.replace("__", "/"): value for name, value in figures.items()}
+    return IterationReport(
+        iteration=iteration, steps=STEPS * iteration, total_steps=total_steps, episodes=3 * iteration,
+        figures={"rollout/steps": float(STEPS), **named},
+        seconds={"env": 0.2, "inference": 0.1, "gae": 0.01, "update": 0.6, "other": 0.09},
+    )
+
+
+def stand_in_learner(steps: int = 0) -> Any:
+    """What reports read of a learner."""
+    return SimpleNamespace(steps=steps)
+
+
+def play(listener: Listener, iterations: range, stop: bool = True, **figures: float) -> None:
+    """A run from the listener's point of view; `stop=False` is one that was killed."""
+    learner = stand_in_learner(STEPS * (iterations.start - 1))
+    listener.on_start(learner)
+    for iteration in iterations:
+        listener.on_iteration(learner, make_report(iteration, **figures))
+    if stop:
+        listener.on_stop(learner, None)

@@ -1,0 +1,145 @@
+"""What the tests of runs share: a small real learner behind the learner's interface, and processes that can be killed."""
+from __future__ import annotations
+
+import os
+import signal
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from wavedash.config import EnvConfig, RunConfig
+from wavedash.ppo.listener import IterationReport, Listener
+from wavedash.runs.folder import RunFolder
+
+
+class StandInLearner:
+    """Fits a line with AdamW on random batches: weights, moments and a random stream, so that an inexact resume shows."""
+
+    def __init__(self, listeners: list[Listener], total_steps: int = 100, steps_per_iteration: int = 10):
+        torch.manual_seed(0)
+        self.model = torch.nn.ModuleDict({"actor": torch.nn.Linear(4, 8), "critic": torch.nn.Linear(8, 1)})
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.01)
+        self.generator = torch.Generator().manual_seed(1)
+        self.listeners, self.total_steps, self.steps_per_iteration = listeners, total_steps, steps_per_iteration
+        self.steps = self.iteration = 0
+        self.stop_reason: str | None = None
+        self.returns: dict[int, tuple[float, float]] = {}
+        self.during: Callable[[StandInLearner], None] = lambda learner: None
+
+    def learn(self) -> None:
+        error: BaseException | None = None
+        try:
+            for listener in self.listeners:
+                listener.on_start(self)
+            while self.steps < self.total_steps and self.stop_reason is None:
+                report = self.iterate()
+                for listener in self.listeners:
+                    listener.on_iteration(self, report)
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            for listener in self.listeners:
+                listener.on_stop(self, error)
+
+    def iterate(self) -> IterationReport:
+        self.steps += self.steps_per_iteration
+        self.during(self)
+        x = torch.randn(32, 4, generator=self.generator)
+        loss = (self.model["critic"](self.model["actor"](x)).squeeze(-1) - x.sum(-1)).square().mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        self.iteration += 1
+        figures = {"loss/value": loss.item()}
+        if self.iteration in self.returns:
+            figures["recent/return"], figures["recent/count"] = self.returns[self.iteration]
+        return IterationReport(self.iteration, self.steps, self.total_steps, 0, figures, {})
+
+    def stop(self, reason: str) -> None:
+        self.stop_reason = reason
+
+    def state(self):
+        moments = self.optimizer.state_dict()["state"]
+        tensors = {
+            "policy": self.model.state_dict(),
+            "optimizer": {f"{key}.{name}": x for key, entry in moments.items() for name, x in entry.items()},
+            "learner": {"generator": self.generator.get_state()},
+        }
+        return tensors, {"steps": self.steps, "iteration": self.iteration, "fingerprint": {"policy": "4-8-1"}}
+
+    def load_state(self, tensors, state) -> None:
+        self.model.load_state_dict(tensors["policy"])
+        moments: dict[int, dict[str, torch.Tensor]] = {}
+        for key, x in tensors["optimizer"].items():
+            index, name = key.split(".", 1)
+            moments.setdefault(int(index), {})[name] = x
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
+        self.generator.set_state(tensors["learner"]["generator"])
+        self.steps, self.iteration = state["steps"], state["iteration"]
+
+    def weights(self) -> torch.Tensor:
+        return torch.cat([p.detach().flatten() for p in self.model.parameters()])
+
+
+def make_run(root: Path, name: str = "toy", total_steps: int = 100, **checkpoint: int | None) -> tuple[RunFolder, RunConfig]:
+    config = RunConfig.model_validate({"name": name, "total_steps": total_steps, "env": EnvConfig(id="Toy-v0"),
+                                       "checkpoint": {"every": 20, **checkpoint}})
+    run = RunFolder.create(name, root)
+    run.record_start(config)
+    return run, config
+
+
+class Child:
+    """A forked process. `lines` reads what it told so far (all of it once it is dead), a line at a time."""
+
+    def __init__(self, pid: int, pipe: int):
+        self.pid = pid
+        self._pipe = os.fdopen(pipe, "r", encoding="utf-8")
+
+    def line(self) -> str:
+        return self._pipe.readline().strip()
+
+    def rest(self) -> list[str]:
+        """Complete lines only: a process may be killed in the middle of telling."""
+        return [line.strip() for line in self._pipe.read().splitlines(keepends=True) if line.endswith("\n")]
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        os.kill(self.pid, number)
+
+    def wait(self) -> int:
+        """The exit code; minus the signal for a killed process."""
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+@contextmanager
+def forked(body: Callable[[Callable[[object], None]], int | None]) -> Iterator[Child]:
+    """Runs `body(tell)` in a process of its own that already has torch loaded: thirty of them take a second, not a minute."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        code = 99
+        try:
+            os.close(read)
+            torch.set_num_threads(1)
+            code = body(lambda what: os.write(write, f"{what}\n".encode()) and None) or 0
+        except SystemExit as leaving:
+            code = int(leaving.code or 0)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(write)
+    child = Child(pid, read)
+    try:
+        yield child
+    finally:
+        try:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        except (ProcessLookupError, ChildProcessError):
+            pass
+        child._pipe.close()

@@ -1,0 +1,206 @@
+"""The saver, driven by a small real learner: what is saved when, what survives a failure, and that a resume is exact."""
+from __future__ import annotations
+
+import logging
+import math
+from contextlib import nullcontext
+
+import pytest
+import torch
+
+from tests.runs.stand_in import StandInLearner, make_run
+from wavedash.runs.checkpoint import Checkpoint, CheckpointError
+from wavedash.runs.interrupt import SaveNow
+from wavedash.runs.saver import Saver
+
+
+def steps_in(run, store: str) -> list[int]:
+    return sorted(Checkpoint.open(path).step for path in (run.path / store).glob("step-*"))
+
+
+def learner_for(run, config, **kwargs) -> StandInLearner:
+    return StandInLearner([Saver(run, config.checkpoint)], total_steps=config.total_steps, **kwargs)
+
+
+def test_a_whole_run_leaves_the_newest_the_spaced_and_the_final_ones(tmp_path):
+    run, config = make_run(tmp_path, every=20, keep=2, spaced_every=50)
+    learner = learner_for(run, config, steps_per_iteration=15)
+    learner.learn()
+    assert learner.steps == 105
+    assert steps_in(run, "checkpoints") == [90, 105]  # 30, 45, 60, 90 crossed multiples of 20; 105 crossed 100
+    assert steps_in(run, "spaced") == [60, 105]
+    assert steps_in(run, "final") == [105]
+    final = run.store("final").newest()
+    loaded, _ = final.load(["actor", "critic"])
+    assert loaded["actor"].keys() == {"actor.weight", "actor.bias"}
+    assert torch.equal(loaded["actor"]["actor.weight"], learner.model["actor"].weight)
+    assert final.metadata["exact"] is True
+    assert final.metadata["iteration"] == 7
+    assert final.metadata["figures"]["loss/value"] > 0
+
+
+def test_a_shared_trunk_is_in_both_the_actor_and_the_critic(tmp_path):
+    run, config = make_run(tmp_path)
+    learner = learner_for(run, config)
+    names = ["normalizer.mean", "actor.body.0.weight", "actor.head.weight", "critic.head.weight"]
+    learner.state = lambda: ({"policy": {name: torch.ones(1) for name in names}}, {})
+    learner.learn()
+    loaded, _ = run.store("final").newest().load(["actor", "critic"])
+    assert sorted(loaded["actor"]) == sorted(names[:3])
+    assert sorted(loaded["critic"]) == sorted([names[0], names[1], names[3]])
+
+
+def test_a_run_that_was_stopped_and_resumed_equals_one_that_was_not(tmp_path):
+    run, config = make_run(tmp_path, total_steps=200)
+    whole = learner_for(run, config)
+    whole.learn()
+
+    run, _ = make_run(tmp_path, total_steps=200)
+    for stop_at in (70, 110, 200):
+        part = learner_for(run, config)
+        if newest := run.newest():
+            part.load_state(*newest.load())
+        part.during = lambda learner, stop_at=stop_at: learner.stop("test") if learner.steps >= stop_at else None
+        part.learn()
+        assert run.newest().step == stop_at
+    assert torch.equal(part.weights(), whole.weights())
+
+
+@pytest.mark.parametrize("error", [None, ValueError("bad env"), SaveNow()])
+def test_a_stop_and_an_error_both_save_but_only_the_stop_is_exact(tmp_path, error):
+    run, config = make_run(tmp_path)
+    learner = learner_for(run, config)
+
+    def during(learner):
+        if learner.steps == 50:
+            learner.stop("test")
+            if error:
+                raise error
+
+    learner.during = during
+    with nullcontext() if error is None else pytest.raises(type(error)):
+        learner.learn()
+    assert run.newest().step == 50
+    assert run.newest().metadata["exact"] is (error is None)
+    assert steps_in(run, "final") == []
+
+
+def test_an_error_never_replaces_the_exact_checkpoint_of_the_same_step(tmp_path):
+    run, config = make_run(tmp_path, every=10)
+    learner = learner_for(run, config)
+    learner.steps_per_iteration = 10
+
+    def during(learner):
+        if learner.steps == 30:
+            learner.steps = 20  # the steps of a broken iteration do not count
+            raise ValueError("in the middle of an iteration")
+
+    learner.during = during
+    with pytest.raises(ValueError, match="in the middle"):
+        learner.learn()
+    assert run.newest().step == 20
+    assert run.newest().metadata["exact"] is True
+
+
+def test_best_is_the_best_of_all_iterations_though_it_is_seldom_written(tmp_path):
+    run, config = make_run(tmp_path, every=400, total_steps=200)  # best is written every 40 steps at most
+    learner = learner_for(run, config)
+    saver = learner.listeners[0]
+    written = []
+    save = saver._best.store.save
+    saver._best.store.save = lambda step, *rest: (written.append((learner.steps, step)), save(step, *rest))[1]
+    values = {1: 1, 2: 2, 3: 9, 4: 4, 5: 5, 6: 6, 7: 9, 8: math.nan, 9: math.inf, 10: 10, 11: 9.5}
+    learner.returns = {iteration: (float(value), 100.0) for iteration, value in values.items()}
+    weights = {}
+    learner.during = lambda learner: weights.__setitem__(learner.steps, learner.weights())
+    learner.learn()
+    assert written == [(10, 10), (50, 30), (100, 100)]  # (when, which): the 9 of iteration 3 was caught at step 50
+    best = run.store("best").newest()
+    assert best.metadata["figures"]["recent/return"] == 10
+    assert torch.equal(best.load()[0]["policy"]["actor.weight"].flatten(), weights[110][:32])
+    assert steps_in(run, "best") == [100]
+
+
+def test_a_waiting_best_is_written_when_the_run_ends_even_by_an_error(tmp_path):
+    run, config = make_run(tmp_path, every=1000)
+    learner = learner_for(run, config)
+    learner.returns = {1: (1.0, 100.0), 2: (2.0, 100.0)}
+    learner.during = lambda learner: 1 / (30 - learner.steps)
+    with pytest.raises(ZeroDivisionError):
+        learner.learn()
+    assert steps_in(run, "best") == [20]
+    assert run.store("best").newest().metadata["exact"] is True
+
+
+def test_the_best_of_an_earlier_process_must_be_beaten(tmp_path):
+    run, config = make_run(tmp_path, every=10)
+    for returns, best in (({1: 5.0}, 5.0), ({2: 4.0}, 5.0), ({2: 5.0}, 5.0), ({2: 6.0}, 6.0)):
+        learner = learner_for(run, config)
+        learner.returns = {iteration: (value, 100.0) for iteration, value in returns.items()}
+        learner.learn()
+        assert run.store("best").newest().metadata["figures"]["recent/return"] == best
+
+
+def test_few_lucky_episodes_do_not_hold_best_for_ever(tmp_path):
+    run, config = make_run(tmp_path, every=10, best_window=50)
+    learner = learner_for(run, config)
+    learner.returns = {1: (99.0, 9.0), 2: (30.0, 10.0), 3: (20.0, 49.0), 4: (10.0, 50.0), 5: (11.0, 50.0), 6: (50.0, 20.0)}
+    learner.learn()
+    assert run.store("best").newest().step == 50
+
+
+def test_a_failing_disk_does_not_stop_training_and_is_tried_again(tmp_path, caplog):
+    run, config = make_run(tmp_path, every=100, total_steps=300)
+    (run.path / "checkpoints").rmdir()
+    (run.path / "checkpoints").write_text("in the way")  # every save fails, for real
+    learner = learner_for(run, config, steps_per_iteration=1)
+    learner.during = lambda learner: (run.path / "checkpoints").unlink() if learner.steps == 125 else None
+    with caplog.at_level(logging.ERROR):
+        learner.learn()
+    assert learner.listeners[0].health == {"failed_saves": 3}  # at 100, 110 and 120; at 130 it worked
+    assert [record.levelname for record in caplog.records] == ["ERROR"] * 3
+    assert "step 100 was not saved into" in caplog.text
+    assert steps_in(run, "checkpoints") == [130, 200, 300]
+
+
+def test_a_last_state_that_cannot_be_saved_fails_a_good_run_but_hides_no_error(tmp_path):
+    run, config = make_run(tmp_path, every=1000)
+    (run.path / "checkpoints").rmdir()
+    (run.path / "checkpoints").write_text("in the way")
+    learner = learner_for(run, config)
+    with pytest.raises(CheckpointError, match="was not saved"):
+        learner.learn()
+    learner = learner_for(run, config)
+    learner.during = lambda learner: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        learner.learn()
+    learner = learner_for(run, config)
+    learner.during = lambda learner: 1 / 0
+    learner.state = lambda: [][0]  # as after an error of the device
+    with pytest.raises(ZeroDivisionError):
+        learner.learn()
+
+
+def test_weights_that_are_not_finite_never_replace_good_ones(tmp_path, caplog):
+    run, config = make_run(tmp_path, every=10, keep=1)
+    learner = learner_for(run, config)
+
+    def during(learner):
+        if learner.steps == 40:
+            with torch.no_grad():
+                learner.model["actor"].bias[3] = math.nan
+
+    learner.during = during
+    with pytest.raises(CheckpointError, match=r"step 100 was not saved: actor.weight of the policy holds NaN"):
+        learner.learn()
+    assert run.newest().step == 30
+    assert "resume with a lower ppo.learning_rate" in caplog.text
+
+
+def test_leftovers_of_a_killed_process_are_swept_at_the_start(tmp_path):
+    run, config = make_run(tmp_path)
+    for store in ("checkpoints", "best", "final"):
+        (run.path / store / ".tmp-step-000000000010").mkdir(parents=True)
+        (run.path / store / ".tmp-step-000000000010" / "policy.safetensors").write_text("half")
+    learner_for(run, config).learn()
+    assert list(run.path.rglob(".tmp*")) == []

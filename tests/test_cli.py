@@ -1,0 +1,104 @@
+"""The command line as a user meets it: real processes, their output and their exit codes."""
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import wavedash
+from wavedash import bench
+from wavedash.cli import app
+from wavedash.config_file import load_config
+from wavedash.doctor import EXTRAS, examine
+from wavedash.errors import UserError
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(*arguments: str, python: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *python, "-m", "wavedash", *arguments], cwd=ROOT, capture_output=True, text=True,
+                          check=False)
+
+
+def test_help_lists_every_command() -> None:
+    done = run("--help")
+    assert done.returncode == 0
+    assert all(f"\n  {command} " in done.stdout for command in ("train", "resume", "eval", "config", "doctor", "bench"))
+    assert run("--version").stdout == f"wavedash {wavedash.__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["--help", "train --help", "config show cartpole", "config check cartpole", "config check nope"])
+def test_commands_that_only_answer_do_not_load_torch(command: str) -> None:
+    done = run(*command.split(), python=("-X", "importtime"))
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "wavedash.cli" in imported
+    assert not imported & {"torch", "gymnasium", "numpy", "rich", "tensorboard"}
+
+
+def test_what_config_show_prints_is_a_file_with_the_same_meaning(tmp_path: Path) -> None:
+    done = run("config", "show", "hopper", "ppo.learning_rate=1e-4")
+    (tmp_path / "shown.yaml").write_text(done.stdout)
+    assert load_config(str(tmp_path / "shown.yaml")) == load_config("hopper", ["ppo.learning_rate=1e-4"])
+    assert "# Step size of AdamW." in done.stdout
+
+
+def test_config_check_says_that_all_is_well() -> None:
+    done = run("config", "check", "cartpole", "total_steps=2e5")
+    assert (done.returncode, done.stdout) == (0, "cartpole: valid; trains CartPole-v1 for 200,000 steps\n")
+
+
+@pytest.mark.parametrize(("command", "message"), [
+    ("config check cartpole ppo.lr=3", "error: override 'ppo.lr=3': unknown key 'ppo.lr'; did you mean 'ppo.learning_rate'?\n"),
+    ("train cartpol", "error: cartpol: no such file, and no preset has this name; did you mean 'cartpole'?\n"),
+    ("train --smoke cartpole seed=x", "error: override 'seed=x': seed: expected a valid integer, got 'x'\n"),
+    ("train cartpole env.id=NoSuchWorld-v1", "error: "),
+    ("resume no/such/run", "error: "),
+    ("eval no/such/run", "error: "),
+    ("bench nonsense", "error: no benchmark is named 'nonsense'"),
+])
+def test_a_mistake_of_the_users_ends_with_a_message_and_no_traceback(command: str, message: str) -> None:
+    done = run(*command.split())
+    assert done.returncode == 2
+    assert done.stderr.startswith(message)
+    assert "Traceback" not in done.stderr and len(done.stderr) > len("error: ")
+
+
+def test_what_follows_the_name_of_a_benchmark_is_passed_on_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "echoing.py").write_text("def main(argv):\n    print(argv)\n    return 3\n")
+    monkeypatch.setattr(bench, "__path__", [*bench.__path__, str(tmp_path)])
+    assert app(["bench", "echoing", "--seconds", "5", "x"], standalone_mode=False) == 3
+    assert capsys.readouterr().out == "['--seconds', '5', 'x']\n"
+    app(["bench"], standalone_mode=False)
+    assert "echoing" in capsys.readouterr().out.split()
+    with pytest.raises(UserError, match="did you mean 'echoing'"):
+        app(["bench", "ecoing"], standalone_mode=False)
+
+
+def test_doctor_reports_on_the_machine_and_every_warning_has_a_next_step() -> None:
+    done = run("doctor")
+    assert done.returncode == 0
+    assert all(subject in done.stdout for subject in ("python", "torch", "device", "disk", "cores", "compiler"))
+    findings = list(examine())
+    assert all(finding.advice for finding in findings if finding.state == "warn")
+
+
+def test_doctor_names_only_extras_that_exist() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert set(EXTRAS) <= set(project["optional-dependencies"])
+
+
+def test_importing_the_package_does_not_load_torch() -> None:
+    code = "import sys, wavedash, wavedash.report, wavedash.config_file; assert 'torch' not in sys.modules; dir(wavedash)"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_every_public_name_can_be_had() -> None:
+    assert all(getattr(wavedash, name) is not None for name in wavedash.__all__)
+    assert set(wavedash.__all__) <= set(dir(wavedash))
+    with pytest.raises(AttributeError, match="nonsense"):
+        wavedash.nonsense  # noqa: B018

@@ -1,0 +1,33 @@
+"""Wavedash: PPO training for game-playing and walking agents.
+
+Names are imported when first used, so that `import wavedash` and the command line answer without loading torch.
+"""
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wavedash.player import load_policy
+    from wavedash.ppo.learner import Learner
+    from wavedash.training import resume, train
+
+__version__ = "0.1.0"
+__all__ = ["Learner", "__version__", "load_policy", "resume", "train"]
+
+_HOMES = {
+    "Learner": "wavedash.ppo.learner",
+    "load_policy": "wavedash.player",
+    "resume": "wavedash.training",
+    "train": "wavedash.training",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'wavedash' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -1,0 +1,200 @@
+"""From a preset name or a YAML file and `key=value` overrides to a checked `RunConfig`, and back to YAML.
+
+Layers are merged in order: the preset named by `base:`, the file, the overrides. Each value remembers where it was
+written, so that an error can say so. All errors of a configuration are reported together.
+"""
+from __future__ import annotations
+
+import difflib
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from wavedash.config import RunConfig
+from wavedash.errors import UserError
+from wavedash.yaml_text import Key, YamlError, read_yaml, write_yaml
+
+SMOKE_STEPS = 1_000
+
+
+class ConfigError(UserError):
+    """A configuration that cannot be used; the message lists every problem with its place and the next step."""
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """One source of values, and for each key the place where it was written."""
+
+    values: dict[str, Any]
+    places: dict[Key, str]
+
+    def over(self, below: _Layer) -> _Layer:
+        return _Layer(_merge(below.values, self.values), below.places | self.places)
+
+
+def preset_names() -> list[str]:
+    """The recipes that ship with the package."""
+    files = resources.files("wavedash.presets").iterdir()
+    return sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
+
+
+def load_config(source: str, overrides: Sequence[str] = ()) -> RunConfig:
+    """Read a preset (`cartpole`) or a YAML file, apply dotted overrides (`ppo.learning_rate=1e-4`), check everything."""
+    layer = _read_source(source)
+    for override in overrides:
+        layer = _read_override(override).over(layer)
+    try:
+        return RunConfig.model_validate(layer.values)
+    except ValidationError as error:
+        problems = [_explain(detail, layer.places) for detail in error.errors(include_url=False)]
+        raise ConfigError("\n".join(problems)) from None
+
+
+def smoke_overrides(config: RunConfig) -> list[str]:
+    """What turns any recipe into a run of 1,000 steps that still makes several updates and checkpoints."""
+    return [
+        f"name={config.name}-smoke",
+        f"total_steps={SMOKE_STEPS}",
+        f"ppo.rollout_steps={max(1, SMOKE_STEPS // 4 // config.env.count)}",
+        f"checkpoint.every={SMOKE_STEPS // 2}",
+        "report.wandb=false",
+    ]
+
+
+def dump_config(config: RunConfig) -> str:
+    """YAML that `load_config` reads back to an equal configuration."""
+    return write_yaml(config.model_dump())
+
+
+def describe_config(config: RunConfig) -> str:
+    """`dump_config` with the documentation of every option as a comment above it."""
+    return "\n".join(_describe(config, indent="")) + "\n"
+
+
+def _describe(part: BaseModel, indent: str) -> Iterator[str]:
+    for name, field in type(part).model_fields.items():
+        value = getattr(part, name)
+        is_part = isinstance(value, BaseModel)
+        documentation = type(value).__doc__ if is_part else field.description
+        if is_part and not indent:
+            yield ""
+        yield from textwrap.wrap(documentation or "", 118, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# ")
+        if is_part:
+            yield f"{indent}{name}:"
+            yield from _describe(value, indent + "  ")
+        else:
+            yield f"{indent}{name}: {write_yaml(value, inline=True)}"
+
+
+def _read_source(source: str) -> _Layer:
+    presets = preset_names()
+    if source in presets:
+        text = resources.files("wavedash.presets").joinpath(f"{source}.yaml").read_text(encoding="utf-8")
+        return _read_text(text, f"preset {source}")
+    if not Path(source).is_file():
+        raise ConfigError(f"{source}: no such file, and no preset has this name{_nearest(source, presets)}")
+    try:
+        text = Path(source).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{source}: cannot be read as text: {error}") from None
+    return _read_text(text, source)
+
+
+def _read_text(text: str, name: str) -> _Layer:
+    try:
+        values, lines = read_yaml(text)
+    except YamlError as error:
+        raise ConfigError("\n".join(f"{name}:{line}: {what}" for line, what in error.found)) from None
+    if not isinstance(values, dict):
+        raise ConfigError(f"{name}:1: expected options such as 'total_steps: 100_000', got {_shown(values)}")
+    layer = _Layer(values, {key: f"{name}:{line}" for key, line in lines.items()})
+    base = values.pop("base", None)
+    if base is None:
+        return layer
+    if base not in preset_names():
+        where = layer.places["base",]
+        raise ConfigError(f"{where}: base: no preset is named {_shown(base)}{_nearest(str(base), preset_names())}")
+    return layer.over(_read_source(base))
+
+
+def _read_override(override: str) -> _Layer:
+    dotted, equals, text = override.partition("=")
+    key: Key = tuple(dotted.split("."))
+    if not equals or not all(key):
+        raise ConfigError(f"override '{override}': expected key=value, such as ppo.learning_rate=1e-4")
+    try:
+        value, _ = read_yaml(text)
+    except YamlError as error:
+        raise ConfigError(f"override '{override}': {error.found[0][1]}") from None
+    for name in reversed(key):
+        value = {name: value}
+    return _Layer(value, {key[:n]: f"override '{override}'" for n in range(1, len(key) + 1)})
+
+
+def _merge(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for name, value in above.items():
+        old = merged.get(name)
+        merged[name] = _merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _explain(detail: ErrorDetails, places: Mapping[Key, str]) -> str:
+    """One pydantic error as `place: key: what was expected`."""
+    key = detail["loc"]
+    place = next((places[key[:n]] for n in range(len(key), -1, -1) if key[:n] in places), "")
+    return f"{place}: {_complaint(detail)}" if place else _complaint(detail)
+
+
+def _complaint(detail: ErrorDetails) -> str:
+    *parents, name = detail["loc"] or ("",)
+    dotted = ".".join(map(str, detail["loc"]))
+    kind, message = detail["type"], detail["msg"]
+    if kind == "extra_forbidden":
+        return f"unknown key '{dotted}'{_suggest_key([str(p) for p in parents], str(name))}"
+    if kind == "missing":
+        return f"'{dotted}' is missing; set it in the file or as {dotted}=..."
+    if kind == "value_error":
+        return message.removeprefix("Value error, ")
+    if kind == "model_type":
+        return f"{dotted}: expected options below it ({dotted}.name=value), got {_shown(detail['input'])}"
+    if kind.endswith("_parsing"):  # "a valid integer, unable to parse string as an integer"
+        message = message.partition(",")[0]
+    return f"{dotted}: {message.replace('Input should be', 'expected')}, got {_shown(detail['input'])}"
+
+
+def _suggest_key(parents: Sequence[str], name: str) -> str:
+    """The nearest option beside the wrong one (`lr` counts as near), else one of that name elsewhere, else the choice."""
+    options = list(_option_keys(RunConfig))
+    prefix = "".join(f"{parent}." for parent in parents)
+    here = [key.removeprefix(prefix) for key in options if key.startswith(prefix) and "." not in key.removeprefix(prefix)]
+    near = difflib.get_close_matches(name, here, n=1) or [key for key in here if name == _initials(key)]
+    elsewhere = [key for key in options if key.rpartition(".")[2] == name]
+    found = [prefix + key for key in near] or elsewhere
+    return f"; did you mean '{found[0]}'?" if found else f"; choose from {', '.join(here)}"
+
+
+def _initials(name: str) -> str:
+    return "".join(word[0] for word in name.split("_"))
+
+
+def _option_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        yield prefix + name
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _option_keys(field.annotation, f"{prefix}{name}.")
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean '{near[0]}'?" if near else f"; presets are {', '.join(known)}"
+
+
+def _shown(value: object) -> str:
+    return textwrap.shorten(repr(value), 60, placeholder="...")

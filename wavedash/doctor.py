@@ -1,0 +1,104 @@
+"""What `wavedash doctor` looks at: each finding says what is there and, where something is missing, the next step."""
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+EXTRAS = {
+    "mujoco": ("mujoco", "the MuJoCo presets"),
+    "wandb": ("wandb", "report.wandb=true"),
+    "bench": ("stable_baselines3", "comparing with other libraries"),
+}
+"""Extra of the package: the module it brings, and what that is for."""
+LOW_DISK_GIB = 5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the doctor's answer."""
+
+    state: Literal["ok", "warn"]
+    subject: str
+    detail: str
+    advice: str = ""
+
+
+def examine() -> Iterator[Finding]:
+    """Look at this machine, one finding at a time, the slow ones last."""
+    yield _python()
+    yield _cores()
+    yield _disk(Path.cwd())
+    yield _compiler()
+    yield _package("gymnasium")
+    yield from (_extra(name) for name in EXTRAS)
+    yield from _torch()
+
+
+def _python() -> Finding:
+    detail = f"{platform.python_version()} on {platform.platform(terse=True)}"
+    if (3, 11) <= sys.version_info < (3, 14):
+        return Finding("ok", "python", detail)
+    return Finding("warn", "python", detail, "install Python 3.11, 3.12 or 3.13")
+
+
+def _cores() -> Finding:
+    # A container may be allowed fewer cores than the machine has; only Linux tells.
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return Finding("ok", "cores", f"{allowed}")
+
+
+def _disk(folder: Path) -> Finding:
+    free = shutil.disk_usage(folder).free / 2**30
+    detail = f"{free:.0f} GiB free under {folder}"
+    if free >= LOW_DISK_GIB:
+        return Finding("ok", "disk", detail)
+    return Finding("warn", "disk", detail, "free some space, or keep fewer checkpoints: checkpoint.keep=2")
+
+
+def _compiler() -> Finding:
+    found = next(filter(None, map(shutil.which, ("c++", "g++", "clang++", "cl"))), None)
+    if found:
+        return Finding("ok", "compiler", found)
+    return Finding("warn", "compiler", "none found: torch.compile cannot be used",
+                   "optional; install g++ (Linux), Xcode tools (macOS) or Visual Studio Build Tools (Windows)")
+
+
+def _package(name: str) -> Finding:
+    try:
+        return Finding("ok", name, importlib.metadata.version(name))
+    except importlib.metadata.PackageNotFoundError:
+        return Finding("warn", name, "not installed", f"pip install {name}")
+
+
+def _extra(name: str) -> Finding:
+    module, purpose = EXTRAS[name]
+    if importlib.util.find_spec(module):
+        return Finding("ok", name, f"{module} is installed ({purpose})")
+    return Finding("warn", name, f"not installed; needed only for {purpose}", f'pip install "wavedash[{name}]"')
+
+
+def _torch() -> Iterator[Finding]:
+    try:
+        import torch
+    except ImportError as error:
+        yield Finding("warn", "torch", f"cannot be imported: {error}", "pip install torch==2.13.0")
+        return
+    build = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU only"
+    yield Finding("ok", "torch", f"{torch.__version__} ({build})")
+    if not torch.cuda.is_available():
+        advice = "" if shutil.which("nvidia-smi") is None else (
+            "an NVIDIA card is here: update its driver, or install the CUDA build of torch (https://pytorch.org)")
+        yield Finding("warn" if advice else "ok", "device", "the CPU; no CUDA device", advice)
+        return
+    for index in range(torch.cuda.device_count()):
+        free, total = (size / 2**30 for size in torch.cuda.mem_get_info(index))
+        name = torch.cuda.get_device_name(index)
+        yield Finding("ok", "device", f"cuda:{index} {name}, {free:.1f} of {total:.1f} GiB free")

@@ -1,0 +1,58 @@
+"""EnvFactory: names an environment, so that a worker process can build it."""
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium
+
+from wavedash.envs.errors import EnvError
+
+
+@dataclass(frozen=True)
+class EnvFactory:
+    """Builds a Gymnasium id (`CartPole-v1`) or calls an import path (`package.module:callable`)."""
+
+    name: str
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    imported: bool = False
+    """`name` is an import path."""
+
+    def __call__(self) -> Any:
+        return import_callable(self.name)(**self.kwargs) if self.imported else _make(self.name, self.kwargs)
+
+
+def _make(env_id: str, kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+    try:
+        # The checker is a layer around every step; HostBatch checks all it does that matters for learning, on whole blocks.
+        return gymnasium.make(env_id, disable_env_checker=True, **kwargs)
+    except gymnasium.error.UnregisteredEnv as error:
+        raise EnvError(f"there is no environment {env_id!r} in Gymnasium{_did_you_mean(env_id, list(gymnasium.registry))}. "
+                       "For an environment of your own set env.factory to an import path 'module:callable'") from error
+    except gymnasium.error.DependencyNotInstalled as error:
+        raise EnvError(f"environment {env_id!r} needs a package that is not installed: {error}") from error
+
+
+def import_callable(path: str) -> Callable[..., Any]:
+    """`package.module:callable`, imported."""
+    module_name, _, name = path.partition(":")
+    if not module_name or not name:
+        raise EnvError(f"{path!r} is not an import path: write 'package.module:callable'")
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise EnvError(f"cannot import {module_name!r} of {path!r}: {error}; install it, or start from the folder that holds "
+                       "it") from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        names = [n for n in vars(module) if callable(getattr(module, n))]
+        raise EnvError(f"module {module_name!r} has no callable {name!r}{_did_you_mean(name, names)}")
+    return function
+
+
+def _did_you_mean(name: str, names: list[str]) -> str:
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,0 +1,19 @@
+"""make_env: from configuration to a VecEnv."""
+from __future__ import annotations
+
+import torch
+
+from wavedash.config import EnvConfig
+from wavedash.envs.factory import EnvFactory
+from wavedash.envs.local import LocalVecEnv
+from wavedash.envs.vec_env import VecEnv
+
+
+def make_env(config: EnvConfig, device: torch.device | str = "cpu") -> VecEnv:
+    """In this process when `workers` is 0, else in worker processes."""
+    make = EnvFactory(config.id or config.factory or "", config.kwargs, imported=config.factory is not None)
+    if config.workers == 0:
+        return LocalVecEnv(make, config.count, device)
+    from wavedash.envs.pool import WorkerPool
+    return WorkerPool(make, config.count, config.workers, groups=config.groups, worker_timeout=config.worker_timeout,
+                      device=device)

@@ -1,0 +1,77 @@
+"""RowSpec: what one row of a world looks like. All that is needed to lay out the arrays of a batch of them."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from wavedash.envs.errors import EnvError
+from wavedash.envs.host import Array, HostEnv, as_world
+
+
+@dataclass(frozen=True)
+class RowSpec:
+    """Spaces of one row (observations as they are stored: Box or Dict of Box), and how many rows a world has."""
+
+    observation_space: gymnasium.Space[Any]
+    action_space: gymnasium.Space[Any]
+    rows_per_world: int = 1
+
+    @classmethod
+    def of(cls, world: HostEnv) -> RowSpec:
+        return cls(stored_observation_space(world.observation_space), checked_action_space(world.action_space), world.num_rows)
+
+    @classmethod
+    def probe(cls, make: Callable[[], Any]) -> RowSpec:
+        """Builds one world, looks at it and closes it."""
+        world = as_world(make())
+        try:
+            return cls.of(world)
+        finally:
+            world.close()
+
+    @property
+    def observations(self) -> dict[str, spaces.Box]:
+        """The parts of an observation; a plain Box has the single key ""."""
+        return parts_of(self.observation_space)  # type: ignore[return-value]
+
+    @property
+    def is_plain(self) -> bool:
+        return not isinstance(self.observation_space, spaces.Dict)
+
+    @property
+    def action_start(self) -> Array | int:
+        """What action index 0 means to the environment: Discrete and MultiDiscrete may count from another number."""
+        return getattr(self.action_space, "start", 0)
+
+
+def parts_of(space: gymnasium.Space[Any]) -> dict[str, gymnasium.Space[Any]]:
+    return dict(space.spaces) if isinstance(space, spaces.Dict) else {"": space}
+
+
+def stored_observation_space(space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
+    """The space of the observations that the learner sees. float64 becomes float32, in which networks compute."""
+    parts = {key: _stored_box(key, part) for key, part in parts_of(space).items()}
+    return spaces.Dict(parts) if isinstance(space, spaces.Dict) else parts[""]
+
+
+def _stored_box(key: str, space: gymnasium.Space[Any]) -> spaces.Box:
+    if not isinstance(space, spaces.Box):
+        raise EnvError(f"observation space {key!r} is {space}: only Box, Discrete and a flat Dict of these can be learned from; "
+                       "wrap the environment in gymnasium.wrappers.FlattenObservation")
+    if space.dtype != np.float64:
+        return space
+    with np.errstate(over="ignore"):  # bounds of 1.8e308 mean no bounds
+        return spaces.Box(space.low.astype(np.float32), space.high.astype(np.float32), dtype=np.float32)
+
+
+def checked_action_space(space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
+    if isinstance(space, spaces.Box) and not np.issubdtype(space.dtype, np.floating):
+        raise EnvError(f"action space {space} is a Box of integers: use MultiDiscrete")
+    if not isinstance(space, (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Box)):
+        raise EnvError(f"action space {space} is not supported: use Discrete, MultiDiscrete, MultiBinary or Box")
+    return space

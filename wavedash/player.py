@@ -1,0 +1,70 @@
+"""A trained policy as a player: observations in, actions out, memory and normalisation handled."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from torch import Tensor
+
+from wavedash.config import PolicyConfig
+from wavedash.envs.obs import Obs, map_obs
+from wavedash.envs.spaces import space_from_json
+from wavedash.policy.actor_critic import ActorCritic
+from wavedash.runs.find import resolve_checkpoint
+
+
+class Player:
+    """Acts for one row or a batch of rows; `reset` forgets, for all rows or those of a mask."""
+
+    def __init__(self, policy: ActorCritic, seed: int = 0):
+        self.policy = policy.eval()
+        self.device = next(policy.parameters()).device
+        self.generator = torch.Generator(self.device).manual_seed(seed)
+        self.memory: dict[str, Tensor] | None = None
+
+    @torch.no_grad()
+    def act(self, obs: Any, deterministic: bool = True) -> Any:
+        """`obs`: numpy or torch, one observation or a batch; returns what the environment's `step` takes, as numpy."""
+        single = not self._is_batch(obs)
+        batch = map_obs(lambda x: torch.as_tensor(np.asarray(x)[None] if single else x, device=self.device), obs)
+        action = self.step(map_obs(lambda x: x.float() if x.dtype == torch.float64 else x, batch), deterministic)
+        host = action.cpu().numpy()
+        return host[0] if single else host
+
+    @torch.no_grad()
+    def step(self, obs: Obs, deterministic: bool | Tensor = True) -> Tensor:
+        """The same for a batch of tensors on the policy's device."""
+        rows = len(next(iter(obs.values())) if isinstance(obs, dict) else obs)
+        if self.memory is None:
+            self.memory = self.policy.initial_memory(rows)
+        decision = self.policy.act(self.policy.normalize(obs), self.memory, self.generator, deterministic)
+        self.memory = decision.memory
+        return self.policy.head.env_action(decision.action)
+
+    def reset(self, rows: Tensor | None = None) -> None:
+        """Forget: everything, or the memory of the rows [N] that are true."""
+        if rows is None or self.memory is None:
+            self.memory = None
+        else:
+            self.memory = {name: x * ~rows.view(-1, *(1,) * (x.dim() - 1)) for name, x in self.memory.items()}
+
+    def _is_batch(self, obs: Any) -> bool:
+        space = self.policy.observation_space
+        if isinstance(space, gymnasium.spaces.Dict):
+            key, part = next(iter(space.spaces.items()))
+            return np.ndim(obs[key]) > len(part.shape or ())
+        return np.ndim(obs) > len(space.shape or ())
+
+
+def load_policy(path: str | Path, device: str | torch.device = "cpu") -> Player:
+    """The policy of a checkpoint, a run (its best), or `runs/<name>/best`. Nothing but data is read: no code runs."""
+    checkpoint = resolve_checkpoint(path)
+    tensors, state = checkpoint.load(["policy"])
+    fingerprint = state["fingerprint"]
+    spaces = [space_from_json(fingerprint[name]) for name in ("observation_space", "action_space")]
+    policy = ActorCritic(*spaces, PolicyConfig(**fingerprint["policy"]), fingerprint["normalize_obs"])
+    policy.load_state_dict(tensors["policy"])
+    return Player(policy.to(device))

@@ -1,0 +1,31 @@
+"""Where a run's figures go: metrics file, log file, TensorBoard, Weights & Biases, console. Each is a listener."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wavedash.config import RunConfig
+    from wavedash.ppo.listener import Listener
+
+
+def listeners(config: RunConfig, run_folder: str | Path) -> list[Listener]:
+    """The listeners that `config.report` asks for. Their packages are imported only when they are wanted."""
+    from wavedash.report.log_file import LogFile
+    from wavedash.report.metrics_file import MetricsFile
+
+    folder, wanted = Path(run_folder), config.report
+    found: list[Listener] = [LogFile(folder / "log.txt"), MetricsFile(folder / "metrics.jsonl")]
+    if wanted.tensorboard:
+        from wavedash.report.tensorboard import TensorBoard
+
+        found.append(TensorBoard(folder / "tb"))
+    if wanted.wandb:
+        from wavedash.report.wandb import Wandb
+
+        found.append(Wandb(config, folder))
+    if wanted.console != "off":
+        from wavedash.report.console import ConsoleView
+
+        found.append(ConsoleView(folder, wanted.console))
+    return found

@@ -1,0 +1,39 @@
+"""`log.txt`: everything the package logs during a run, and the traceback if the run breaks."""
+from __future__ import annotations
+
+import contextlib
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wavedash.ppo.listener import Listener
+
+if TYPE_CHECKING:
+    from wavedash.ppo.learner import Learner
+
+PACKAGE = logging.getLogger("wavedash")
+
+
+class LogFile(Listener):
+    """Listens to the package's logger from the moment it is made, so that the run's preparation is in the file too."""
+
+    def __init__(self, path: Path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._handler = _FullDiskHandler(path, encoding="utf-8")
+        self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        PACKAGE.addHandler(self._handler)
+        self._level_before = PACKAGE.level
+        PACKAGE.setLevel(logging.DEBUG)  # each handler chooses; the file takes all
+
+    def on_stop(self, learner: Learner, error: BaseException | None) -> None:
+        if error is not None:
+            PACKAGE.debug("the run ended with an error", exc_info=error)
+        PACKAGE.removeHandler(self._handler)
+        PACKAGE.setLevel(self._level_before)
+        with contextlib.suppress(OSError):  # the last messages did not fit on the disk
+            self._handler.close()
+
+
+class _FullDiskHandler(logging.FileHandler):
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (logging's name)
+        """The stock one prints a traceback per message: with a full disk that floods the console, and saves nothing."""

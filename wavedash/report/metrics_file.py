@@ -1,0 +1,64 @@
+"""`metrics.jsonl`: one JSON object per iteration, the run's own record of itself, whatever else is switched off.
+
+Read it with `pandas.read_json("metrics.jsonl", lines=True)`.
+"""
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wavedash.ppo.listener import IterationReport, Listener
+from wavedash.report.append_file import AppendFile
+from wavedash.report.figures import all_figures
+
+if TYPE_CHECKING:
+    from wavedash.ppo.learner import Learner
+
+
+class MetricsFile(Listener):
+    """Each line is in the file when its iteration ends; a resumed run's file reads as if it had never stopped."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._file: AppendFile | None = None
+
+    def on_start(self, learner: Learner) -> None:
+        if self.path.exists():
+            cut_after(self.path, learner.steps)
+        self._file = AppendFile(self.path)
+
+    def on_iteration(self, learner: Learner, report: IterationReport) -> None:
+        assert self._file is not None
+        figures = {"steps": report.steps, "total_steps": report.total_steps, **all_figures(report)}
+        # JSON has no NaN; null is what readers turn back into one.
+        line = {name: value if math.isfinite(value) else None for name, value in figures.items()}
+        self._file.append(json.dumps(line).encode() + b"\n")
+
+    def on_stop(self, learner: Learner, error: BaseException | None) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def cut_after(path: Path, steps: int) -> None:
+    """Remove a last line that a kill left unfinished, and all lines past `steps`, which the resumed run will write anew."""
+    keep = position = 0
+    with path.open("r+b") as file:
+        for line in file:
+            position += len(line)
+            at = _steps_of(line)
+            if at is None:
+                continue
+            if at > steps:
+                break
+            keep = position
+        file.truncate(keep)
+
+
+def _steps_of(line: bytes) -> int | None:
+    """None: not a whole line."""
+    try:
+        return int(json.loads(line)["steps"]) if line.endswith(b"\n") else None
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,98 @@
+"""Weights & Biases, at arm's length: whatever happens to the service, the network or its client, training does not notice.
+
+The client runs in a process of its own (`wandb_sender.py`). Points go into a mailbox, from where a thread writes them to
+that process's standard input; when they are not taken away fast enough, the oldest are dropped. `metrics.jsonl` has all.
+"""
+from __future__ import annotations
+
+import importlib.util
+import json
+import logging
+import re
+import subprocess
+import sys
+from pathlib import Path
+from threading import Thread
+from typing import IO, TYPE_CHECKING
+
+from wavedash.errors import UserError
+from wavedash.ppo.listener import IterationReport, Listener
+from wavedash.report.figures import all_figures
+from wavedash.report.mailbox import Mailbox
+
+if TYPE_CHECKING:
+    from wavedash.config import RunConfig
+    from wavedash.ppo.learner import Learner
+
+log = logging.getLogger(__name__)
+
+KEPT_POINTS = 10_000
+FINISH_SECONDS = 10.0
+"""How long the end of a run waits for the last points to be sent."""
+
+
+class Wandb(Listener):
+    """Hands each iteration's figures to the sender process; never waits for it except, briefly, at the end."""
+
+    def __init__(self, config: RunConfig, run_folder: Path):
+        spec = importlib.util.find_spec("wandb")
+        if spec is None or spec.origin is None:  # without origin: just a folder of that name, such as the client leaves behind
+            raise UserError('report.wandb=true needs the wandb package: pip install "wavedash[wandb]", then `wandb login`')
+        self.outbox = Mailbox(KEPT_POINTS)
+        self._folder = run_folder
+        self._process: subprocess.Popen[str] | None = None
+        self._settings = {
+            "project": config.report.wandb_project,
+            "name": f"{config.name}/{run_folder.name}",
+            # The same id after a resume, so that the curves go on in the same place.
+            "id": re.sub(r"[^A-Za-z0-9_-]", "-", f"{config.name}-{run_folder.name}"),
+            "resume": "allow",
+            "dir": str(run_folder),
+            "config": config.model_dump(mode="json"),
+        }
+
+    def on_start(self, learner: Learner) -> None:
+        with (self._folder / "wandb.log").open("ab") as client_output:
+            self._process = process = subprocess.Popen(
+                [sys.executable, "-m", "wavedash.report.wandb_sender"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=client_output, text=True, encoding="utf-8",
+                # Ctrl-C is for the training; the sender ends when its input does. The first is POSIX, the second Windows.
+                start_new_session=True, creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+            )
+        assert process.stdin and process.stdout
+        Thread(target=self._feed, args=(process.stdin,), name="wandb-feed", daemon=True).start()
+        Thread(target=_relay, args=(process.stdout,), name="wandb-relay", daemon=True).start()
+
+    def on_iteration(self, learner: Learner, report: IterationReport) -> None:
+        self.outbox.put(json.dumps({"steps": report.steps, **all_figures(report)}))
+
+    def on_stop(self, learner: Learner, error: BaseException | None) -> None:
+        self.outbox.close()
+        if self._process is None:
+            return
+        try:
+            self._process.wait(FINISH_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            log.warning("Weights & Biases did not take the last points within %g s. All figures are in metrics.jsonl; "
+                        "`wandb sync` may find the missing ones under %s", FINISH_SECONDS, self._folder)
+        if self.outbox.dropped:
+            log.warning("%d points were dropped on the way to Weights & Biases; metrics.jsonl has them", self.outbox.dropped)
+
+    def _feed(self, pipe: IO[str]) -> None:
+        """Runs in a thread, because writing to the pipe waits while the sender is stopped or hung."""
+        try:
+            with pipe:
+                print(json.dumps(self._settings), file=pipe, flush=True)
+                for point in self.outbox:
+                    print(point, file=pipe, flush=True)
+        except OSError:
+            log.warning("the Weights & Biases process has ended (see %s); training and metrics.jsonl go on without it",
+                        self._folder / "wandb.log")
+
+
+def _relay(pipe: IO[str]) -> None:
+    """What the sender has to say, into our log."""
+    with pipe:
+        for line in pipe:
+            log.warning("Weights & Biases: %s", line.rstrip())

@@ -1,0 +1,160 @@
+"""One checkpoint on disk, and how to read it without trusting it.
+
+    step-000000123456/
+      manifest.json            format, step, time, size and SHA-256 of every file, metadata; protected by a SHA-256 of its own
+      policy.safetensors ...   one file per group of tensors
+      state.json               plain values
+
+Nothing here can run code: safetensors and JSON hold data only. A file is looked at only if the manifest names it, is read
+once, and is parsed only after its SHA-256 was found right (safetensors itself loads a flipped bit in silence).
+"""
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Collection
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from wavedash.errors import UserError
+from wavedash.runs.plain import from_json, to_json
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FORMAT = 1
+"""Raised when the meaning of the files changes; a reader refuses what is newer than it knows."""
+MANIFEST = "manifest.json"
+STATE = "state.json"
+LARGEST_MANIFEST = 16 * 2**20
+
+Tensors = dict[str, dict[str, "Tensor"]]
+FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+\.(safetensors|json)$")]
+"""A plain name: no folders, so that no manifest can point outside its own checkpoint."""
+Count = Annotated[int, Field(ge=0)]
+
+
+class CheckpointError(UserError):
+    """A checkpoint that cannot be written or must not be read; the message names the cause and the next step."""
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class FileRecord(_Record):
+    """What a file must be like."""
+
+    size: Count
+    sha256: str
+
+
+class Manifest(_Record):
+    """The content of `manifest.json`, less its own checksum."""
+
+    format: Count = FORMAT
+    step: Count
+    saved_at: Count
+    """Milliseconds since 1970, and always later than what the store held before, even where the clock went back."""
+    files: dict[FileName, FileRecord]
+    metadata: dict[str, Any]
+
+    def to_bytes(self) -> bytes:
+        content = self.model_dump()
+        return to_json({**content, "sha256": _checksum(content)}).encode()
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint whose manifest is sound. Its files are checked by `verify`, and by `load` before they are used."""
+
+    path: Path
+    manifest: Manifest
+
+    @property
+    def step(self) -> int:
+        return self.manifest.step
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return self.manifest.metadata
+
+    @classmethod
+    def open(cls, path: str | Path) -> Checkpoint:
+        path = Path(path)
+        with _plain_file(path / MANIFEST) as file:
+            data = file.read(LARGEST_MANIFEST)
+        try:
+            content = from_json(data)
+            sound = content.pop("sha256") == _checksum(content)
+        except (ValueError, AttributeError, TypeError, KeyError) as error:
+            raise CheckpointError(f"{path / MANIFEST} is damaged ({error}); {_USE_ANOTHER}") from error
+        # Before the version is looked at: a flipped bit must not pass for a format of the future.
+        if not sound:
+            raise CheckpointError(f"{path / MANIFEST} is damaged (its checksum is wrong); {_USE_ANOTHER}")
+        version = content.get("format")
+        if isinstance(version, int) and version > FORMAT:
+            raise CheckpointError(f"{path} has format {version}, this version of Wavedash reads up to {FORMAT}; "
+                                  "upgrade with: pip install -U wavedash")
+        try:
+            return cls(path, Manifest.model_validate(content))
+        except ValidationError as error:
+            raise CheckpointError(f"{path / MANIFEST} does not describe a checkpoint: {error}; {_USE_ANOTHER}") from error
+
+    def verify(self) -> None:
+        """Raises CheckpointError unless every file is exactly as it was written."""
+        for name, record in self.manifest.files.items():
+            with _plain_file(self.path / name, record.size) as file:
+                self._compare(name, hashlib.file_digest(file, "sha256").hexdigest())
+
+    def load(self, groups: Collection[str] | None = None) -> tuple[Tensors, dict[str, Any]]:
+        """The tensors, on the CPU, and the plain values. `groups` limits the tensors to what is needed, e.g. `["policy"]`."""
+        from safetensors import SafetensorError
+        from safetensors.torch import load
+
+        if groups is None:
+            groups = [name.removesuffix(".safetensors") for name in self.manifest.files if name.endswith(".safetensors")]
+        try:
+            tensors = {group: load(self._read(f"{group}.safetensors")) for group in groups}
+            state = from_json(self._read(STATE))
+        except (SafetensorError, ValueError) as error:
+            raise CheckpointError(f"{self.path} holds a file that is not what it should be: {error}; {_USE_ANOTHER}") from error
+        return tensors, state
+
+    def _read(self, name: str) -> bytes:
+        record = self.manifest.files.get(name)
+        if record is None:
+            raise CheckpointError(f"{self.path} has no {name}: it holds {', '.join(sorted(self.manifest.files))}")
+        with _plain_file(self.path / name, record.size) as file:
+            data = file.read(record.size)
+        self._compare(name, hashlib.sha256(data).hexdigest())
+        return data
+
+    def _compare(self, name: str, sha256: str) -> None:
+        if sha256 != self.manifest.files[name].sha256:
+            raise CheckpointError(f"{self.path / name} is damaged (its SHA-256 is not the one in the manifest); {_USE_ANOTHER}")
+
+
+_USE_ANOTHER = "use another checkpoint, or copy this one again from where it came"
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    return hashlib.sha256(to_json(content).encode()).hexdigest()
+
+
+def _plain_file(path: Path, size: int | None = None) -> BufferedReader:
+    """Opened for reading; refuses links (they could lead outside), pipes (they would block) and the wrong size."""
+    try:
+        facts = os.lstat(path)
+        if not stat.S_ISREG(facts.st_mode):
+            raise CheckpointError(f"{path} is not a plain file; {_USE_ANOTHER}")
+        if size is not None and facts.st_size != size:
+            raise CheckpointError(f"{path} is damaged ({facts.st_size:,} bytes, the manifest says {size:,}); {_USE_ANOTHER}")
+        return open(path, "rb")
+    except OSError as error:
+        raise CheckpointError(f"cannot read {path}: {error.strerror}; {_USE_ANOTHER}") from error

@@ -1,0 +1,32 @@
+"""Writing so that a file survives a kill or a power cut: data first, then the name that makes it visible."""
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Returns once the data is on the disk. The new name itself is durable after `sync_folder(path.parent)`."""
+    with open(path, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Whoever reads `path` finds the old content or the new one, never a part."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    write_durably(temporary, data)
+    os.replace(temporary, path)
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Makes new, renamed and removed names of this folder durable. Windows has no such call (NTFS journals its folders)."""
+    if os.name == "nt":
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

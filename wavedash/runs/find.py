@@ -1,0 +1,83 @@
+"""From what a user types (a run, a checkpoint, `runs/cartpole/best`, or nothing) to a run or a checkpoint."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from wavedash.errors import UserError
+from wavedash.runs.checkpoint import MANIFEST, Checkpoint
+from wavedash.runs.folder import STORES, RunError, RunFolder, runs_root
+from wavedash.runs.store import CheckpointStore
+
+
+class Found(NamedTuple):
+    """Where a run goes on."""
+
+    run: RunFolder
+    checkpoint: Checkpoint
+
+
+def find_run(path: str | Path | None = None) -> Found:
+    """What `resume` goes on with: the given checkpoint, or the newest one of the given store, run or folder of runs; without a
+    path, of the newest run under the root that is not finished."""
+    if path is None:
+        return _newest_unfinished(runs_root())
+    checkpoint = _resolve(Path(path), RunFolder.newest)
+    run = RunFolder(checkpoint.path.absolute().parent.parent)
+    if not RunFolder.is_run(run.path):
+        raise RunError(f"{checkpoint.path} is not inside a run folder, so there is no config.yaml to go on with; name a run")
+    return Found(run, checkpoint)
+
+
+def resolve_checkpoint(path: str | Path) -> Checkpoint:
+    """What `load_policy` reads, verified: a checkpoint; the newest one of a store (best, final, ...); the best one, else the
+    newest, of a run or of the newest run in a folder; for `runs/<name>/best` that of the newest run that has it."""
+    return _resolve(Path(path), lambda run: run.store("best").newest() or run.newest())
+
+
+def _resolve(path: Path, choose: Callable[[RunFolder], Checkpoint | None]) -> Checkpoint:
+    if (path / MANIFEST).exists():
+        checkpoint = Checkpoint.open(path)
+        checkpoint.verify()
+        return checkpoint
+    if found := CheckpointStore(path).newest():
+        return found
+    if path.name in STORES and not path.exists():
+        runs, choose = runs_under(path.parent), lambda run: run.store(path.name).newest()
+    else:
+        runs = [RunFolder(path)] if RunFolder.is_run(path) else runs_under(path)
+    for run in runs:
+        if found := choose(run):
+            return found
+    looked = "".join(f"\n  {run.path}: no usable checkpoint" for run in runs) or " neither a checkpoint nor a run is there"
+    raise RunError(f"no checkpoint found at {path.absolute()}; looked at:{looked}\n"
+                   "Name a checkpoint, a run folder, or a folder that holds runs")
+
+
+def runs_under(folder: Path) -> list[RunFolder]:
+    """Runs in the folder or one level below, the one that saved last first."""
+    configs = [*folder.glob("*/config.yaml"), *folder.glob("*/*/config.yaml")]
+    runs = [RunFolder(config.parent) for config in configs if RunFolder.is_run(config.parent)]
+    return sorted(runs, key=_last_saved, reverse=True)
+
+
+def _last_saved(run: RunFolder) -> tuple[int, str]:
+    latest = run.store("checkpoints").latest()
+    return (latest.manifest.saved_at if latest else 0, run.path.name)
+
+
+def _newest_unfinished(root: Path) -> Found:
+    looked = ""
+    for run in runs_under(root):
+        try:
+            if run.finished():
+                looked += f"\n  {run.path}: finished (to go on, resume it by name with a higher total_steps)"
+            elif checkpoint := run.newest():
+                return Found(run, checkpoint)
+            else:
+                looked += f"\n  {run.path}: no usable checkpoint"
+        except UserError as error:
+            looked += f"\n  {run.path}: {error}"
+    raise RunError(f"nothing to resume under {root.absolute()}; looked at:{looked or ' no runs there'}\n"
+                   "Start one with `wavedash train`, name a run folder, or set WAVEDASH_RUNS to where your runs are")

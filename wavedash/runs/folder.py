@@ -1,0 +1,123 @@
+"""The folder of one run: everything about it, with no absolute path inside, so that it can be copied to another machine.
+
+    runs/<name>/<YYYYMMDD-HHMMSS>-<4 hex>/
+      config.yaml       the resolved configuration, as last started
+      command.txt       one line per start; env.jsonl: versions, git commit, machine; git-<time>.diff: uncommitted changes
+      metrics.jsonl     every figure of every iteration; tb/ the same for TensorBoard; log.txt
+      checkpoints/      the newest few; best/ by recent return; spaced/ kept for ever; final/ once the run is finished
+      crash/            what is kept for looking into a failure
+"""
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from wavedash.config import RunConfig
+from wavedash.config_file import dump_config, load_config
+from wavedash.errors import UserError
+from wavedash.runs.checkpoint import Checkpoint
+from wavedash.runs.durable import replace_file, sync_folder
+from wavedash.runs.facts import command_line, gather_facts, git_diff
+from wavedash.runs.plain import from_json, to_json
+from wavedash.runs.store import CheckpointStore
+
+STORES = ("checkpoints", "best", "spaced", "final")
+
+
+class RunError(UserError):
+    """A run folder that cannot be made, found or used; the message names the cause and the next step."""
+
+
+def runs_root() -> Path:
+    return Path(os.environ.get("WAVEDASH_RUNS", "runs"))
+
+
+class RunFolder:
+    """Names the parts of a run folder; `create` makes a new one."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.config = self.path / "config.yaml"
+        self.metrics = self.path / "metrics.jsonl"
+        self.tensorboard = self.path / "tb"
+        self.log = self.path / "log.txt"
+        self.crash = self.path / "crash"
+
+    @classmethod
+    def create(cls, name: str, root: Path | None = None) -> RunFolder:
+        if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", name):
+            raise RunError(f"the run's name {name!r} cannot be a folder's: use letters, digits, - _ and . (name=... sets it)")
+        parent = (root or runs_root()) / name
+        path = parent / f"{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+        try:
+            (path / "checkpoints").mkdir(parents=True)
+            for folder in (path, parent, parent.parent):
+                sync_folder(folder)
+        except OSError as error:
+            raise RunError(f"cannot make the run folder {path}: {error.strerror}; set WAVEDASH_RUNS to a folder that can be "
+                           "written") from error
+        return cls(path)
+
+    @staticmethod
+    def is_run(path: Path) -> bool:
+        return (path / "config.yaml").is_file() and (path / "checkpoints").is_dir()
+
+    def record_start(self, config: RunConfig) -> None:
+        """Called at every start, also of a resumed run: what was run, with what, on what."""
+        now = datetime.now()
+        replace_file(self.config, dump_config(config).encode())
+        with open(self.path / "command.txt", "a", encoding="utf-8") as file:
+            file.write(f"{command_line()}\n")
+        facts = {"time": now.isoformat(timespec="seconds"), **gather_facts()}
+        if diff := git_diff():
+            facts["git_diff"] = f"git-{now:%Y%m%d-%H%M%S}.diff"
+            (self.path / facts["git_diff"]).write_text(diff, encoding="utf-8")
+        with open(self.path / "env.jsonl", "a", encoding="utf-8") as file:
+            file.write(to_json(facts, indent=None) + "\n")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One trainer per folder. The system holds the lock, so a killed process leaves none behind."""
+        lock = FileLock(self.path / ".lock", timeout=0, thread_local=False)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise RunError(f"{self.path} is being trained by {self._holder()}; stop it first, or start another run") from None
+        try:
+            # Beside the lock, not in it: Windows lets nobody read a locked file.
+            self._holder_file.write_text(to_json({"pid": os.getpid(), "host": socket.gethostname()}), encoding="utf-8")
+            yield
+        finally:
+            self._holder_file.unlink(missing_ok=True)
+            lock.release()
+
+    @property
+    def _holder_file(self) -> Path:
+        return self.path / ".lock-holder.json"
+
+    def _holder(self) -> str:
+        try:
+            holder = from_json(self._holder_file.read_bytes())
+            return f"process {holder['pid']} on {holder['host']}"
+        except (OSError, ValueError, KeyError, TypeError):
+            return "another process"
+
+    def store(self, name: str, keep: int | None = None) -> CheckpointStore:
+        return CheckpointStore(self.path / name, keep)
+
+    def newest(self) -> Checkpoint | None:
+        """Where to go on: the newest sound checkpoint, and only where none of the regular ones is left, any other."""
+        found = (self.store(name).newest() for name in ("checkpoints", "final", "spaced", "best"))
+        return next((checkpoint for checkpoint in found if checkpoint), None)
+
+    def finished(self) -> bool:
+        final = self.store("final").newest()
+        return final is not None and final.step >= load_config(str(self.config)).total_steps

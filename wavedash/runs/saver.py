@@ -1,0 +1,148 @@
+"""The listener that keeps a run's work: regular checkpoints, evenly spaced ones, the best one, the last and the final one.
+
+A failed save never ends a run: it is logged, counted in `health`, and tried again a tenth of an interval later. Only when a run
+ends well and its last state cannot be saved is the failure the run's own.
+"""
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wavedash.config import CheckpointConfig
+from wavedash.ppo.listener import IterationReport, Listener
+from wavedash.runs.best import Best, Snapshot
+from wavedash.runs.checkpoint import CheckpointError, Tensors
+from wavedash.runs.folder import RunFolder
+from wavedash.runs.interrupt import uninterrupted
+from wavedash.runs.store import CheckpointStore
+
+if TYPE_CHECKING:
+    from wavedash.ppo.learner import Learner
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Regular:
+    """Due whenever the steps have passed a multiple of `every`; after a failure again a tenth of that later."""
+
+    store: CheckpointStore
+    every: int
+    saved: int = 0
+    not_before: int = 0
+
+    def due(self, steps: int) -> bool:
+        return steps // self.every > self.saved // self.every and steps >= self.not_before
+
+    def tried(self, steps: int, written: bool) -> None:
+        if written:
+            self.saved = steps
+        else:
+            self.not_before = steps + self.every // 10
+
+
+class Saver(Listener):
+    """Saves into the folder of one run, whose lock this process holds."""
+
+    def __init__(self, run: RunFolder, config: CheckpointConfig) -> None:
+        self.health = {"failed_saves": 0}
+        self._checkpoints = Regular(run.store("checkpoints", config.keep), config.every)
+        self._regular = [self._checkpoints]
+        if config.spaced_every is not None:
+            self._regular.append(Regular(run.store("spaced"), config.spaced_every))
+        self._best = Best(run.store("best", keep=1), config.best_window, gap=config.every // 10)
+        self._final = run.store("final", keep=1)
+        self._figures: Mapping[str, float] = {}
+        self._started = False
+
+    def on_start(self, learner: Learner) -> None:
+        for store in (self._best.store, self._final, *(regular.store for regular in self._regular)):
+            store.sweep()
+        for regular in self._regular:
+            regular.saved = learner.steps
+        self._best.start()
+        self._started = True
+
+    def on_iteration(self, learner: Learner, report: IterationReport) -> None:
+        self._figures = report.figures
+        take = functools.cache(lambda: self._take(learner, exact=True))
+        with uninterrupted():
+            for regular in self._regular:
+                if regular.due(report.steps):
+                    regular.tried(report.steps, self._try_save(regular.store, take()))
+            self._best.consider(report.figures, take)
+            if self._best.due(report.steps):
+                self._write_best(report.steps)
+
+    def on_stop(self, learner: Learner, error: BaseException | None) -> None:
+        if not self._started:
+            return
+        with uninterrupted():
+            if self._best.waiting:
+                self._write_best(learner.steps)
+            try:
+                self._save_last(learner, error)
+            except Exception as failure:  # after an error the learner may be in any state; the first error is the one to show
+                self._count_failure(failure)
+                if error is None:
+                    raise
+
+    def _save_last(self, learner: Learner, error: BaseException | None) -> None:
+        """An error breaks into the middle of an iteration: what is saved then is marked as inexact, and an exact checkpoint of
+        the same step stays."""
+        finished = error is None and learner.steps >= learner.total_steps
+        unsaved = learner.steps > self._checkpoints.saved
+        if not (finished or unsaved):
+            return
+        snapshot = self._take(learner, exact=error is None)
+        if unsaved:
+            _save(self._checkpoints.store, snapshot)
+        if finished:
+            _save(self._final, snapshot._replace(tensors={**snapshot.tensors, **_actor_and_critic(snapshot.tensors)}))
+
+    def _take(self, learner: Learner, exact: bool) -> Snapshot:
+        tensors, state = learner.state()
+        return Snapshot(learner.steps, tensors, state,
+                        {"exact": exact, "iteration": learner.iteration, "figures": dict(self._figures)})
+
+    def _write_best(self, steps: int) -> None:
+        assert self._best.waiting is not None
+        self._best.tried(steps, self._try_save(self._best.store, self._best.waiting))
+
+    def _try_save(self, store: CheckpointStore, snapshot: Snapshot) -> bool:
+        try:
+            _save(store, snapshot)
+        except CheckpointError as error:
+            self._count_failure(error)
+            return False
+        return True
+
+    def _count_failure(self, error: Exception) -> None:
+        self.health["failed_saves"] += 1
+        log.error("could not save: %s", error)
+
+
+def _save(store: CheckpointStore, snapshot: Snapshot) -> None:
+    _refuse_broken_weights(snapshot)
+    path = store.save(*snapshot)
+    log.info("saved %s", path)
+
+
+def _refuse_broken_weights(snapshot: Snapshot) -> None:
+    """Otherwise a policy that has gone to NaN would replace the good checkpoints one by one."""
+    for name, tensor in snapshot.tensors.get("policy", {}).items():
+        if not tensor.isfinite().all():
+            raise CheckpointError(f"step {snapshot.step:,} was not saved: {name} of the policy holds NaN or infinity. The "
+                                  "earlier checkpoints are good: resume with a lower ppo.learning_rate")
+
+
+def _actor_and_critic(tensors: Tensors) -> Tensors:
+    """For use without the rest: each with what both share (observation statistics, the trunk where there is one for both)."""
+    policy = tensors.get("policy", {})
+    shared_trunk = not any(name.startswith("critic.body.") for name in policy)
+    actor_only = "actor.head." if shared_trunk else "actor."
+    return {"actor": {name: tensor for name, tensor in policy.items() if not name.startswith("critic.")},
+            "critic": {name: tensor for name, tensor in policy.items() if not name.startswith(actor_only)}}

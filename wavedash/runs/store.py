@@ -1,0 +1,154 @@
+"""A folder of checkpoints: saving is atomic, the newest sound one is found whatever happened to the others.
+
+Saving goes through a hidden folder: write and fsync every file, rename, fsync the store, and only then prune. At every instant
+the store holds either the checkpoint before or the new one, complete. A step that is saved again gets the free one of the names
+`step-N` and `step-N.2`, because no system can replace a folder in one move; the older one is then pruned.
+"""
+from __future__ import annotations
+
+import errno
+import hashlib
+import itertools
+import logging
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wavedash.runs.checkpoint import MANIFEST, STATE, Checkpoint, CheckpointError, FileRecord, Manifest, Tensors
+from wavedash.runs.durable import sync_folder, write_durably
+from wavedash.runs.plain import NotPlainError, to_json
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+HIDDEN = ".tmp-"
+SPARE_BYTES = 2**20
+"""Asked for beyond the tensors: headers, JSON, the file system's own blocks."""
+
+log = logging.getLogger(__name__)
+
+
+class CheckpointStore:
+    """Any number of readers, one writer (the run's lock sees to it)."""
+
+    def __init__(self, folder: str | Path, keep: int | None = None) -> None:
+        """`keep`: how many of the newest stay; None keeps all."""
+        self.folder = Path(folder)
+        self.keep = keep
+
+    def save(self, step: int, tensors: Tensors, state: dict[str, Any], metadata: dict[str, Any]) -> Path:
+        """Returns once the checkpoint is durable. CheckpointError: nothing was added, and what was there is untouched."""
+        earlier, _ = self._open_all()
+        latest = earlier[0].manifest.saved_at if earlier else 0
+        target = self._free_path(step)
+        temporary = self.folder / f"{HIDDEN}{target.name}"
+        needed = SPARE_BYTES + sum(tensor.nbytes for group in tensors.values() for tensor in group.values())
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if shutil.disk_usage(self.folder).free < needed:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            temporary.mkdir(exist_ok=True)
+            files = {}
+            for name, data in _serialize(tensors, state):
+                write_durably(temporary / name, data)
+                files[name] = FileRecord(size=len(data), sha256=hashlib.sha256(data).hexdigest())
+            saved_at = max(latest + 1, time.time_ns() // 1_000_000)
+            manifest = Manifest(step=step, saved_at=saved_at, files=files, metadata=metadata)
+            write_durably(temporary / MANIFEST, manifest.to_bytes())
+            sync_folder(temporary)
+            os.rename(temporary, target)
+            sync_folder(self.folder)
+        except OSError as error:
+            raise CheckpointError(self._explain(step, needed, error)) from error
+        except NotPlainError as error:
+            raise CheckpointError(f"step {step:,} was not saved: {error}") from error
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        self._prune(step, earlier)
+        return target
+
+    def newest(self) -> Checkpoint | None:
+        """The newest checkpoint whose every byte is right; says in the log what was passed over, and why."""
+        checkpoints, broken = self._open_all()
+        for error in broken:
+            log.warning("skipped: %s", error)
+        for checkpoint in checkpoints:
+            try:
+                checkpoint.verify()
+                return checkpoint
+            except CheckpointError as error:
+                log.warning("skipped: %s", error)
+        return None
+
+    def latest(self) -> Checkpoint | None:
+        """The newest checkpoint by its manifest alone: fast, for ordering and listing; its files may be damaged."""
+        checkpoints, _ = self._open_all()
+        return checkpoints[0] if checkpoints else None
+
+    def sweep(self) -> None:
+        """Removes what a killed process left half written. Only for the writer: a reader would pull it from under a save."""
+        for path in self.folder.glob(f"{HIDDEN}*"):
+            shutil.rmtree(path, ignore_errors=True)
+
+    def _open_all(self) -> tuple[list[Checkpoint], list[CheckpointError]]:
+        """Newest first by the time of saving, not by step: after going back to an earlier step, the newer line counts."""
+        checkpoints, broken = [], []
+        for path in sorted(self.folder.glob("step-*")):
+            if path.is_symlink() or not path.is_dir():
+                continue
+            try:
+                checkpoints.append(Checkpoint.open(path))
+            except CheckpointError as error:
+                broken.append(error)
+        checkpoints.sort(key=lambda checkpoint: checkpoint.manifest.saved_at, reverse=True)
+        return checkpoints, broken
+
+    def _free_path(self, step: int) -> Path:
+        plain = self.folder / f"step-{step:012d}"
+        again = (plain.with_name(f"{plain.name}.{number}") for number in itertools.count(2))
+        return next(path for path in itertools.chain([plain], again) if not os.path.lexists(path))
+
+    def _prune(self, step: int, earlier: list[Checkpoint]) -> None:
+        same = [checkpoint for checkpoint in earlier if checkpoint.step == step]
+        others = [checkpoint for checkpoint in earlier if checkpoint.step != step]
+        too_many = others[self.keep - 1:] if self.keep is not None else []
+        for checkpoint in same + too_many:
+            hidden = self.folder / f"{HIDDEN}{checkpoint.path.name}"
+            try:
+                os.rename(checkpoint.path, hidden)  # out of sight in one move: a kill must not leave half a checkpoint
+                shutil.rmtree(hidden)
+            except OSError as error:
+                log.warning("could not remove the old checkpoint %s: %s", checkpoint.path, error.strerror)
+
+    def _explain(self, step: int, needed: int, error: OSError) -> str:
+        try:
+            free = f"{shutil.disk_usage(self.folder).free / 2**20:,.1f} MiB"
+        except OSError:
+            free = "an unknown amount"
+        return (f"step {step:,} was not saved into {self.folder}: {error.strerror or error} ({needed / 2**20:,.1f} MiB needed, "
+                f"{free} free). Earlier checkpoints are untouched. Make room on that disk, or lower checkpoint.keep and resume")
+
+
+def _serialize(tensors: Tensors, state: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
+    """File by file, so that only one group at a time is in memory twice."""
+    for group, content in tensors.items():
+        if not re.fullmatch(r"[A-Za-z0-9_-]+", group):
+            raise CheckpointError(f"the group {group!r} cannot be saved: it names a file; use letters, digits, - and _")
+        yield f"{group}.safetensors", _tensor_bytes(group, content)
+    yield STATE, to_json(state).encode()
+
+
+def _tensor_bytes(group: str, content: Mapping[str, Tensor]) -> bytes:
+    import torch
+    from safetensors.torch import save
+
+    try:
+        # A copy of each: views of one buffer are saved as what they show, tied weights twice; safetensors refuses both.
+        return save({name: tensor.detach().to("cpu", memory_format=torch.contiguous_format, copy=True)
+                     for name, tensor in content.items()})
+    except (RuntimeError, ValueError, KeyError) as error:
+        raise CheckpointError(f"the tensors of {group!r} cannot be saved: {error}") from error
