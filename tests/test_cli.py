@@ -12,7 +12,7 @@ import wavedash
 from wavedash import bench
 from wavedash.cli import app
 from wavedash.config_file import load_config
-from wavedash.doctor import EXTRAS, examine
+from wavedash.doctor import EXTRAS
 from wavedash.errors import UserError
 
 ROOT = Path(__file__).parents[1]
@@ -30,7 +30,9 @@ def test_help_lists_every_command() -> None:
     assert run("--version").stdout == f"wavedash {wavedash.__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["--help", "train --help", "config show cartpole", "config check cartpole", "config check nope"])
+@pytest.mark.parametrize("command", [
+    "--help", "train --help", "config show cartpole", "config check cartpole", "config check nope", "train nope",
+])
 def test_commands_that_only_answer_do_not_load_torch(command: str) -> None:
     done = run(*command.split(), python=("-X", "importtime"))
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
@@ -59,7 +61,10 @@ def test_config_check_says_that_all_is_well() -> None:
     ("eval no/such/run", "error: "),
     ("bench nonsense", "error: no benchmark is named 'nonsense'"),
 ])
-def test_a_mistake_of_the_users_ends_with_a_message_and_no_traceback(command: str, message: str) -> None:
+def test_a_mistake_of_the_users_ends_with_a_message_and_no_traceback(
+    command: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
     done = run(*command.split())
     assert done.returncode == 2
     assert done.stderr.startswith(message)
@@ -69,12 +74,14 @@ def test_a_mistake_of_the_users_ends_with_a_message_and_no_traceback(command: st
 def test_what_follows_the_name_of_a_benchmark_is_passed_on_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "echoing.py").write_text("def main(argv):\n    print(argv)\n    return 3\n")
+    (tmp_path / "echoing.py").write_text('"""Echoes."""\ndef main(argv):\n    print(argv)\n    return 3\n')
+    (tmp_path / "helper.py").write_text('"""Not a benchmark."""\n')
     monkeypatch.setattr(bench, "__path__", [*bench.__path__, str(tmp_path)])
     assert app(["bench", "echoing", "--seconds", "5", "x"], standalone_mode=False) == 3
     assert capsys.readouterr().out == "['--seconds', '5', 'x']\n"
     app(["bench"], standalone_mode=False)
-    assert "echoing" in capsys.readouterr().out.split()
+    listed = capsys.readouterr().out.split()
+    assert "echoing" in listed and "helper" not in listed
     with pytest.raises(UserError, match="did you mean 'echoing'"):
         app(["bench", "ecoing"], standalone_mode=False)
 
@@ -83,8 +90,10 @@ def test_doctor_reports_on_the_machine_and_every_warning_has_a_next_step() -> No
     done = run("doctor")
     assert done.returncode == 0
     assert all(subject in done.stdout for subject in ("python", "torch", "device", "disk", "cores", "compiler"))
-    findings = list(examine())
-    assert all(finding.advice for finding in findings if finding.state == "warn")
+    lines = done.stdout.splitlines()
+    warned = [i for i, line in enumerate(lines) if line.startswith("warn")]
+    assert all(lines[i + 1].strip().startswith("-> ") for i in warned), done.stdout
+    assert all(line.startswith(("  ok  ", "warn  ", " " * 19 + "-> ")) for line in lines), done.stdout
 
 
 def test_doctor_names_only_extras_that_exist() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import pkgutil
+from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
@@ -60,11 +60,12 @@ def train(
     smoke: Annotated[bool, typer.Option("--smoke", help="Only 1,000 steps, to see that everything works.")] = False,
 ) -> None:
     """Train a preset or a YAML file in a new run folder under runs/."""
-    changes = overrides or []
-    if smoke:
-        from wavedash.config_file import load_config, smoke_overrides
+    from wavedash.config_file import load_config, smoke_overrides
 
-        changes = [*smoke_overrides(load_config(source, changes)), *changes]
+    changes = overrides or []
+    config = load_config(source, changes)  # before torch is loaded: a typing mistake is answered at once
+    if smoke:
+        changes = [*smoke_overrides(config), *changes]
     from wavedash.training import train
 
     raise typer.Exit(train(source, *changes))
@@ -96,11 +97,7 @@ def evaluate(
     """Measure a trained policy over fresh episodes."""
     from wavedash.evaluation import evaluate
 
-    result = evaluate(run, episodes=episodes, deterministic=deterministic)
-    low, high = result.interval
-    typer.echo(f"episodes      {len(result.lengths):,}")
-    typer.echo(f"return        {result.mean:,.2f} +- {result.std_error:.2f}   95 % interval {low:,.2f} to {high:,.2f}")
-    typer.echo(f"length        {sum(result.lengths) / len(result.lengths):,.1f}")
+    typer.echo(str(evaluate(run, episodes=episodes, deterministic=deterministic)))
 
 
 @config_app.command(no_args_is_help=True)
@@ -132,13 +129,19 @@ def doctor() -> None:
             typer.echo(f"{'':>19}-> {finding.advice}")
 
 
+def _benchmarks() -> list[str]:
+    """Modules with a `main`; found by reading, because importing them would load torch."""
+    files = [file for folder in bench.__path__ for file in Path(folder).glob("*.py")]
+    return sorted(file.stem for file in files if "\ndef main(" in file.read_text(encoding="utf-8"))
+
+
 @app.command("bench", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def run_benchmark(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Which one; without a name, all names are listed.")] = "",
 ) -> None:
     """Run a benchmark; what follows its name is passed on to it."""
-    names = sorted(module.name for module in pkgutil.iter_modules(bench.__path__))
+    names = _benchmarks()
     if not name:
         typer.echo("\n".join(names))
     elif name in names:

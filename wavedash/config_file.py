@@ -61,7 +61,7 @@ def smoke_overrides(config: RunConfig) -> list[str]:
     return [
         f"name={config.name}-smoke",
         f"total_steps={SMOKE_STEPS}",
-        f"ppo.rollout_steps={max(1, SMOKE_STEPS // 4 // config.env.count)}",
+        f"ppo.rollout_steps={max(1, SMOKE_STEPS // 5 // config.env.count)}",
         f"checkpoint.every={SMOKE_STEPS // 2}",
         "report.wandb=false",
     ]

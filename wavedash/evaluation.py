@@ -66,7 +66,9 @@ def evaluate(run: str | Path, episodes: int = 100, deterministic: bool = True, s
         obs = env.reset(stream_seed(seed, "evaluation"))
         running = torch.zeros(2, rows)
         played = [0] * rows
-        returns, lengths, success = [], [], []
+        returns: list[float] = []
+        lengths: list[float] = []
+        success: list[float] = []
         while min(played) < rounds:
             step = env.step(player.step(obs, deterministic))
             obs = step.obs

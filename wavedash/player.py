@@ -64,7 +64,7 @@ def load_policy(path: str | Path, device: str | torch.device = "cpu") -> Player:
     checkpoint = resolve_checkpoint(path)
     tensors, state = checkpoint.load(["policy"])
     fingerprint = state["fingerprint"]
-    spaces = [space_from_json(fingerprint[name]) for name in ("observation_space", "action_space")]
-    policy = ActorCritic(*spaces, PolicyConfig(**fingerprint["policy"]), fingerprint["normalize_obs"])
+    observed, acted = (space_from_json(fingerprint[name]) for name in ("observation_space", "action_space"))
+    policy = ActorCritic(observed, acted, PolicyConfig(**fingerprint["policy"]), fingerprint["normalize_obs"])
     policy.load_state_dict(tensors["policy"])
     return Player(policy.to(device))

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -32,33 +34,46 @@ SMALL_MATRIX = 2**26
 def train(source: str, *overrides: str) -> int:
     """Train a preset or YAML file in a new run folder; returns the exit code (0: finished, 130: interrupted)."""
     config = load_config(source, overrides)
-    return _run(config, RunFolder.create(config.name), None)
+    with assembled(config) as learner:
+        run = RunFolder.create(config.name)
+        with run.locked():
+            return _learn(learner, run)
 
 
-def resume(run: str | None = None, *overrides: str) -> int:
+def resume(path: str | None = None, *overrides: str) -> int:
     """Go on with a run (the newest unfinished one if none is named) exactly where it stopped."""
-    found = find_run(run)
-    config = load_config(str(found.run.config), overrides)
-    return _run(config, found.run, found.checkpoint)
+    run, checkpoint = find_run(path)
+    config = load_config(str(run.config), overrides)
+    with run.locked(), assembled(config) as learner:
+        restore(learner, checkpoint)
+        if learner.steps >= learner.total_steps and run.finished():
+            raise UserError(f"{run.path} is finished ({learner.steps:,} steps). To go on, raise the goal: "
+                            f"wavedash resume {run.path} total_steps={2 * learner.total_steps}")
+        return _learn(learner, run)
 
 
-def _run(config: RunConfig, run: RunFolder, checkpoint: Checkpoint | None) -> int:
-    with run.locked():
-        run.record_start(config)
-        listeners = [*report.listeners(config, run.path), SkippedUpdates(run.crash), Saver(run, config.checkpoint)]
-        env = make_env(config.env, prepare_torch(config))
-        try:
-            learner = Learner(env, make_policy(env, config), config, listeners)
-            if checkpoint is not None:
-                restore(learner, checkpoint)
-                if learner.steps >= learner.total_steps:
-                    raise UserError(f"{run.path} is finished ({learner.steps:,} steps). To go on, raise the goal: "
-                                    f"wavedash resume {run.path} total_steps={2 * learner.total_steps}")
-            log.info("%s %s on %s", "resuming" if checkpoint else "training", run.path, env.device)
-            with Interrupts(learner) as interrupts:
-                learner.learn()
-        finally:
-            env.close()
+@contextmanager
+def assembled(config: RunConfig) -> Iterator[Learner]:
+    """World, policy and learner as configured; the world is closed at the end."""
+    env = make_env(config.env, prepare_torch(config))
+    try:
+        yield Learner(env, make_policy(env, config), config)
+    finally:
+        env.close()
+
+
+def _learn(learner: Learner, run: RunFolder) -> int:
+    config = learner.config
+    learner.listeners += [*report.listeners(config, run.path), SkippedUpdates(run.crash), Saver(run, config.checkpoint)]
+    # Only now: a start that failed has left the folder of the run as it was.
+    run.record_start(config)
+    log.info("%s %s on %s", "resuming" if learner.steps else "training", run.path, learner.env.device)
+    with Interrupts(learner) as interrupts:
+        learner.learn()
+    if config.report.console != "off":
+        steps = f"{learner.steps:,}"
+        print(f"stopped at step {steps}; go on with: wavedash resume {run.path}" if interrupts.exit_code else
+              f"finished after {steps} steps; see how it plays: wavedash eval {run.path}")
     return interrupts.exit_code
 
 
@@ -91,5 +106,5 @@ def restore(learner: Learner, checkpoint: Checkpoint) -> None:
     tensors, state = checkpoint.load()
     check_compatible(state["fingerprint"], learner.fingerprint())
     if not checkpoint.metadata.get("exact", True):
-        log.warning("%s was saved in the middle of an iteration: the run goes on from its weights, not bit for bit", checkpoint.path)
+        log.warning("%s was saved in the middle of an iteration: the run goes on, but not bit for bit", checkpoint.path)
     learner.load_state(tensors, state)

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.runs.stand_in import StandInLearner, make_run
+from wavedash.ppo.listener import Listener
 from wavedash.runs.checkpoint import Checkpoint, CheckpointError
 from wavedash.runs.interrupt import SaveNow
 from wavedash.runs.saver import Saver
@@ -104,20 +105,26 @@ def test_an_error_never_replaces_the_exact_checkpoint_of_the_same_step(tmp_path)
 
 def test_best_is_the_best_of_all_iterations_though_it_is_seldom_written(tmp_path):
     run, config = make_run(tmp_path, every=400, total_steps=200)  # best is written every 40 steps at most
-    learner = learner_for(run, config)
-    saver = learner.listeners[0]
-    written = []
+    saver, written, weights = Saver(run, config.checkpoint), [], {}
     save = saver._best.store.save
-    saver._best.store.save = lambda step, *rest: (written.append((learner.steps, step)), save(step, *rest))[1]
+
+    class Watcher(Listener):
+        def on_iteration(self, learner, report):
+            weights[report.steps] = learner.weights()
+
+    def spied_save(step, tensors, *rest):
+        written.append((learner.steps, step))
+        assert torch.equal(tensors["policy"]["actor.weight"].flatten(), weights[step][:32])  # not those of now
+        return save(step, tensors, *rest)
+
+    saver._best.store.save = spied_save
+    learner = StandInLearner([Watcher(), saver], total_steps=200)
     values = {1: 1, 2: 2, 3: 9, 4: 4, 5: 5, 6: 6, 7: 9, 8: math.nan, 9: math.inf, 10: 10, 11: 9.5}
     learner.returns = {iteration: (float(value), 100.0) for iteration, value in values.items()}
-    weights = {}
-    learner.during = lambda learner: weights.__setitem__(learner.steps, learner.weights())
     learner.learn()
     assert written == [(10, 10), (50, 30), (100, 100)]  # (when, which): the 9 of iteration 3 was caught at step 50
     best = run.store("best").newest()
     assert best.metadata["figures"]["recent/return"] == 10
-    assert torch.equal(best.load()[0]["policy"]["actor.weight"].flatten(), weights[110][:32])
     assert steps_in(run, "best") == [100]
 
 

@@ -32,10 +32,13 @@ class ActionLog:
         self._longest += 1
         self._taken[self._world, length] = self._action
 
-    def read(self) -> list[Array | None]:
-        """The actions [length, ...] of each world's episode; None where it was too long to keep."""
-        return [taken[:length] if length <= self._limit else None
-                for taken, length in zip(self._taken, self._length.tolist(), strict=True)]
+    def lengths(self) -> list[int]:
+        """Steps taken in each world's episode; -1 where they are too many to have been kept."""
+        return [length if length <= self._limit else -1 for length in self._length.tolist()]
+
+    def read(self) -> list[Array]:
+        """The actions [length, ...] of each world's episode."""
+        return [taken[: max(length, 0)] for taken, length in zip(self._taken, self.lengths(), strict=True)]
 
     def write(self, actions: list[Array]) -> None:
         """The reverse of `read`."""

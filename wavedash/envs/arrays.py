@@ -37,15 +37,15 @@ class Arrays:
     @classmethod
     def allocate(cls, spec: RowSpec, worlds: int, new: Allocate = np.zeros) -> Arrays:
         rows = worlds * spec.rows_per_world
-        action_shape = spec.action_space.shape
-        assert action_shape is not None
+        action_shape, action_dtype = spec.action_space.shape, spec.action_space.dtype
+        assert action_shape is not None and action_dtype is not None
         return cls(
             seed=new((1,), np.int64),
             reports_success=new((1,), np.bool_),
             episode=new((worlds,), np.int64),
             length=new((worlds,), np.int64),
             heartbeat=new((worlds,), np.int64),
-            action=new((rows, *action_shape), spec.action_space.dtype),
+            action=new((rows, *action_shape), action_dtype),
             obs={key: new((rows, *box.shape), box.dtype) for key, box in spec.observations.items()},
             final_obs={key: new((rows, *box.shape), box.dtype) for key, box in spec.observations.items()},
             reward=new((rows,), np.float32),

@@ -5,7 +5,6 @@ what makes a world that cannot be pickled resumable: reset with the same seed, t
 """
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 
 from wavedash.envs.arrays import Arrays
 from wavedash.envs.errors import EnvError
+from wavedash.envs.finite import all_finite, first_not_finite
 from wavedash.envs.host import Array, HostEnv
 from wavedash.envs.obs_writer import ObsWriter
 from wavedash.envs.row_spec import RowSpec
@@ -33,11 +33,6 @@ def _seed_block(run_seed: int, world: int, block: int) -> list[int]:
     # A SeedSequence costs as much as a step of CartPole, so it is asked for many seeds at once.
     sequence = np.random.SeedSequence(run_seed, spawn_key=(world, block))
     return (sequence.generate_state(SEED_BLOCK) & 0x7FFF_FFFF).tolist()
-
-
-def all_finite(array: Array) -> bool:
-    """A sum of squares has no NaN or infinity to it unless a number does (or is huge: look closer). Faster than looking."""
-    return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())
 
 
 class HostBatch:
@@ -60,7 +55,7 @@ class HostBatch:
         self._float_obs = {key: a for key, a in arrays.obs.items() if np.issubdtype(a.dtype, np.floating)}  # may hold NaN
         self._index = range(len(worlds))
         self._steps = [world.step for world in worlds]
-        self._beats = 0
+        self._beats = int(arrays.heartbeat.max())
 
     def reset(self) -> None:
         """Begin episode `arrays.episode` of every world."""
@@ -167,13 +162,13 @@ class HostBatch:
         """The whole block at once; only a block with a bad value is searched."""
         for key, array in self._float_obs.items():
             if not all_finite(array):
-                row, *index = np.argwhere(~np.isfinite(array))[0]
+                row, *index = first_not_finite(array)
                 name = f"observation {key!r}" if key else "observation"
-                self._not_finite(int(row), f"{name}{[int(j) for j in index]} is {array[(row, *index)]}", call)
+                self._not_finite(row, f"{name}{index} is {array[(row, *index)]}", call)
 
     def _check_rewards(self) -> None:
         if not all_finite(self._arrays.reward):
-            row = int(np.argwhere(~np.isfinite(self._arrays.reward))[0, 0])
+            row, = first_not_finite(self._arrays.reward)
             self._not_finite(row, f"the reward is {self._arrays.reward[row]} (as float32)", "step")
 
     def _not_finite(self, row: int, what: str, call: str) -> None:

@@ -1,6 +1,8 @@
 """EnvError, in a file of its own: worker processes use it and must not import torch."""
 from __future__ import annotations
 
+from wavedash.errors import UserError
 
-class EnvError(RuntimeError):
+
+class EnvError(UserError):
     """An environment broke its contract; the message names the cause and the next step."""

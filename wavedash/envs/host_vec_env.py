@@ -33,6 +33,7 @@ class HostVecEnv(VecEnv):
         self.device = torch.device(device)
         self._arrays = arrays
         self._rows = RowTensors(spec, arrays, self.device)
+        self._worlds = groups
         self._groups = tuple(slice(g.start * spec.rows_per_world, g.stop * spec.rows_per_world) for g in groups)
         self._group_rows = [RowTensors(spec, arrays.part(worlds), self.device) for worlds in groups]
         self._logs = [ActionLog(arrays.part(worlds)) for worlds in groups]
@@ -67,26 +68,24 @@ class HostVecEnv(VecEnv):
 
     def save_state(self) -> dict[str, Tensor]:
         """Not while a step is under way."""
-        actions = [taken for log in self._logs for taken in log.read()]
-        none_taken = np.empty((0, *self._arrays.action.shape[1:]), self._arrays.action.dtype)
         return {
             "seed": torch.from_numpy(self._arrays.seed.copy()),
             "episode": torch.from_numpy(self._arrays.episode.copy()),  # [E]
-            "length": torch.tensor([-1 if taken is None else len(taken) for taken in actions]),  # [E]; -1: too long to replay
-            "action": torch.from_numpy(np.concatenate([none_taken if taken is None else taken for taken in actions])),
+            "length": torch.tensor([length for log in self._logs for length in log.lengths()]),  # [E]; -1: too long to replay
+            "action": torch.from_numpy(np.concatenate([taken for log in self._logs for taken in log.read()])),
         }
 
     def load_state(self, state: dict[str, Tensor]) -> Obs:
         arrays, length = self._arrays, state["length"].numpy()
         if len(length) != len(arrays.episode):
             raise EnvError(f"the saved state has {len(length)} environments, this run has {len(arrays.episode)}: "
-                           "set env.count to what it was to resume exactly, or go on without the saved state of the environments")
+                           "set env.count to what it was to resume exactly, or go on without the environments' saved state")
         episode = state["episode"].numpy() + (length < 0)
         arrays.seed[:], arrays.episode[:] = state["seed"].numpy(), episode
         self._seeded = True
         actions = np.split(state["action"].numpy(), np.cumsum(np.maximum(length, 0))[:-1])
-        for rows, log in zip(self.groups, self._logs, strict=True):
-            log.write(actions[rows])
+        for worlds, log in zip(self._worlds, self._logs, strict=True):
+            log.write(actions[worlds])
         self._replay(actions)
         dropped = int((length < 0).sum() + (arrays.episode != episode).sum())
         if dropped:

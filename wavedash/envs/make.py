@@ -6,6 +6,7 @@ import torch
 from wavedash.config import EnvConfig
 from wavedash.envs.factory import EnvFactory
 from wavedash.envs.local import LocalVecEnv
+from wavedash.envs.pool import WorkerPool
 from wavedash.envs.vec_env import VecEnv
 
 
@@ -14,6 +15,5 @@ def make_env(config: EnvConfig, device: torch.device | str = "cpu") -> VecEnv:
     make = EnvFactory(config.id or config.factory or "", config.kwargs, imported=config.factory is not None)
     if config.workers == 0:
         return LocalVecEnv(make, config.count, device)
-    from wavedash.envs.pool import WorkerPool
     return WorkerPool(make, config.count, config.workers, groups=config.groups, worker_timeout=config.worker_timeout,
                       device=device)

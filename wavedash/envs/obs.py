@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wavedash.envs.vec_env import Obs
+from wavedash.envs.vec_env import Obs as Obs
 
 ACTION_MASK = "action_mask"
 """The key of a dict observation that is not sensed but says which discrete actions are allowed (true: allowed)."""
@@ -33,7 +33,7 @@ def sensed_spaces(space: gymnasium.Space[Any]) -> dict[str, gymnasium.spaces.Box
     """The parts of an observation that networks look at: every key but the action mask; a plain Box is called `obs`."""
     parts = dict(space.spaces) if isinstance(space, gymnasium.spaces.Dict) else {"obs": space}
     parts.pop(ACTION_MASK, None)
-    return parts
+    return parts  # type: ignore[return-value]
 
 
 def sensed(obs: Obs) -> dict[str, Tensor]:

@@ -55,14 +55,16 @@ def parts_of(space: gymnasium.Space[Any]) -> dict[str, gymnasium.Space[Any]]:
 
 def stored_observation_space(space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
     """The space of the observations that the learner sees. float64 becomes float32, in which networks compute."""
-    parts = {key: _stored_box(key, part) for key, part in parts_of(space).items()}
+    parts: dict[str, gymnasium.Space[Any]] = {key: _stored_box(key, part) for key, part in parts_of(space).items()}
     return spaces.Dict(parts) if isinstance(space, spaces.Dict) else parts[""]
 
 
 def _stored_box(key: str, space: gymnasium.Space[Any]) -> spaces.Box:
+    if isinstance(space, spaces.MultiBinary):  # such as an action mask
+        return spaces.Box(0, 1, space.shape, np.int8)
     if not isinstance(space, spaces.Box):
-        raise EnvError(f"observation space {key!r} is {space}: only Box, Discrete and a flat Dict of these can be learned from; "
-                       "wrap the environment in gymnasium.wrappers.FlattenObservation")
+        raise EnvError(f"observation space {key!r} is {space}: only Box, Discrete, MultiBinary and a flat Dict of these can "
+                       "be learned from; wrap the environment in gymnasium.wrappers.FlattenObservation")
     if space.dtype != np.float64:
         return space
     with np.errstate(over="ignore"):  # bounds of 1.8e308 mean no bounds

@@ -35,7 +35,7 @@ class Step(NamedTuple):
     """[N] bool: this transition is trained on. False for an empty seat, a frozen opponent, the reset row of next-step
     autoreset, and a row whose episode was dropped. An inactive row's memory and running return start afresh."""
     metrics: dict[str, Tensor]
-    """Figures of the world, [N] or scalar, on the device. Names that start with `episode/` count only where an episode ended."""
+    """Figures of the world, [N] or scalar, on the device. Names that start with `episode/` count where an episode ended."""
 
 
 class VecEnv(ABC):

@@ -48,7 +48,8 @@ class ActorCritic(nn.Module):
         body = MLP(inputs, config.hidden, config.activation)
         head = make_head(body.outputs, action_space, config.std, config.initial_std)
         self.actor = nn.ModuleDict({"body": body, "head": head})
-        critic_body = body if config.shared else MLP(inputs, config.critic_hidden or config.hidden, config.activation)
+        critic_hidden = config.hidden if config.critic_hidden is None else config.critic_hidden
+        critic_body = body if config.shared else MLP(inputs, critic_hidden, config.activation)
         self.critic = nn.ModuleDict({"head": linear(critic_body.outputs, 1, gain=1.0)})
         if not config.shared:
             self.critic["body"] = critic_body
@@ -65,9 +66,12 @@ class ActorCritic(nn.Module):
         return {}
 
     def _flat(self, obs: Obs) -> Tensor:
-        """Everything that is sensed, side by side: [..., F]"""
-        spaces = sensed_spaces(self.observation_space)
-        parts = [x.flatten(-len(spaces[key].shape)) if len(spaces[key].shape) > 1 else x for key, x in sensed(obs).items()]
+        """Everything that is sensed, side by side in the order of the space (a player's dict may have another): [..., F]"""
+        values, parts = sensed(obs), []
+        for key, space in sensed_spaces(self.observation_space).items():
+            x, dims = values[key], len(space.shape)
+            x = x if dims == 1 else x.unsqueeze(-1) if dims == 0 else x.flatten(-dims)
+            parts.append(x if x.is_floating_point() else x.float())
         return parts[0] if len(parts) == 1 else torch.cat(parts, -1)
 
     def _value(self, flat: Tensor, actor_features: Tensor | None) -> Tensor:

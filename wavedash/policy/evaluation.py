@@ -31,6 +31,6 @@ def by_autograd(log_prob: Tensor, entropy: Tensor, value: Tensor) -> Evaluation:
 
     def pull_back(slopes: Slopes) -> None:
         ends = [(x, slope) for x, slope in zip((log_prob, entropy, value), slopes, strict=True) if x.requires_grad]
-        torch.autograd.backward(*zip(*ends, strict=True))
+        torch.autograd.backward([x for x, _ in ends], [slope for _, slope in ends])
 
     return Evaluation(log_prob.detach(), entropy.detach(), value.detach(), pull_back)

@@ -1,7 +1,7 @@
 """Gradients of plain feed-forward policies, written out.
 
-On a CPU a policy of two 64-unit networks spends most of an update in autograd's bookkeeping, not in arithmetic. The chain rule of
-an MLP is a dozen lines, so here it is; a test holds it against autograd. Everything else (memory, images, state-dependent
+On a CPU a policy of two 64-unit networks spends most of an update in autograd's bookkeeping, not in arithmetic. The chain rule
+of an MLP is a dozen lines, so here it is; a test holds it against autograd. Everything else (memory, images, state-dependent
 deviations, accelerators) goes through autograd.
 """
 from __future__ import annotations
@@ -29,7 +29,7 @@ ACTIVATION_SLOPES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 class Layer:
-    """y = x W^T + b and the way back. Holds the parameters themselves: looking them up in a module costs more than using them."""
+    """y = x W^T + b and the way back. Holds the parameters: looking them up in a module costs as much as using them."""
 
     def __init__(self, module: nn.Linear):
         self.weight, self.bias = module.weight, module.bias
@@ -77,8 +77,11 @@ class ExplicitPolicy:
     def fits(policy: ActorCritic) -> bool:
         head = policy.head
         simple_head = isinstance(head, DiscreteHead) or (isinstance(head, GaussianHead) and head.state_log_std is None)
+        bodies = [policy.actor["body"], *([] if policy.config.shared else [policy.critic["body"]])]
+        simple_bodies = all(type(body) is MLP and body.activation in ACTIVATION_SLOPES for body in bodies)
+        frozen = any(not p.requires_grad for name, p in policy.named_parameters() if name != "actor.head.log_std")
         on_cpu = next(policy.parameters()).device.type == "cpu"
-        return on_cpu and simple_head and policy.config.activation in ACTIVATION_SLOPES
+        return on_cpu and simple_head and simple_bodies and not frozen
 
     def __init__(self, policy: ActorCritic):
         self.head = policy.head

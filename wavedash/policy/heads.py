@@ -16,6 +16,7 @@ from wavedash.policy.mlp import linear
 POLICY_GAIN = 0.01
 """A small last layer makes the first policy nearly uniform: the choice that matters most in Andrychowicz et al. 2020."""
 LOG_STD_RANGE = (-10.0, 2.0)
+StdKind = Literal["fixed", "learned", "state"]
 
 
 class DiscreteHead(nn.Module):
@@ -43,9 +44,10 @@ class MultiDiscreteHead(nn.Module):
     action_dtype = torch.int64
     layout: Tensor
 
-    def __init__(self, features: int, sizes: list[int]):
+    def __init__(self, features: int, sizes: list[int], env_shape: tuple[int, ...]):
         super().__init__()
         self.action_shape = (len(sizes),)
+        self.env_shape = env_shape
         self.logits = linear(features, sum(sizes), POLICY_GAIN)
         self.num_masked = sum(sizes)
         self.max_entropy = sum(math.log(size) for size in sizes)
@@ -55,7 +57,7 @@ class MultiDiscreteHead(nn.Module):
         return MultiCategorical(self.logits(features), self.layout, mask)
 
     def env_action(self, action: Tensor) -> Tensor:
-        return action
+        return action if len(self.env_shape) == 1 else action.view(*action.shape[:-1], *self.env_shape)
 
 
 class GaussianHead(nn.Module):
@@ -72,7 +74,7 @@ class GaussianHead(nn.Module):
     low: Tensor
     high: Tensor
 
-    def __init__(self, features: int, space: gymnasium.spaces.Box, std: Literal["fixed", "learned", "state"], initial_std: float):
+    def __init__(self, features: int, space: gymnasium.spaces.Box, std: StdKind, initial_std: float):
         super().__init__()
         size = int(np.prod(space.shape))
         self.action_shape = (size,)
@@ -81,8 +83,8 @@ class GaussianHead(nn.Module):
         initial = torch.full((size,), math.log(initial_std))
         self.state_log_std = linear(features, size, POLICY_GAIN) if std == "state" else None
         self.log_std = nn.Parameter(initial, requires_grad=std == "learned")
-        low, high = (torch.as_tensor(np.asarray(bound, np.float32).reshape(-1)) for bound in (space.low, space.high))
-        bounded = low.isfinite() & high.isfinite()
+        low, high = _float32_bounds(space)
+        bounded = (high - low).isfinite()
         self.register_buffer("centre", torch.where(bounded, (high + low) / 2, 0.0), persistent=False)
         self.register_buffer("half_range", torch.where(bounded, (high - low) / 2, 1.0), persistent=False)
         self.register_buffer("low", low, persistent=False)
@@ -96,21 +98,31 @@ class GaussianHead(nn.Module):
 
     def env_action(self, action: Tensor) -> Tensor:
         scaled = torch.addcmul(self.centre, action, self.half_range)
-        return torch.clamp(scaled, self.low, self.high).unflatten(-1, self.env_shape or (1,))
+        clipped = torch.clamp(scaled, self.low, self.high)
+        return clipped if len(self.env_shape) == 1 else clipped.view(*clipped.shape[:-1], *self.env_shape)
+
+
+def _float32_bounds(space: gymnasium.spaces.Box) -> tuple[Tensor, Tensor]:
+    """Rounded inward, so that a clipped action lies in a space of float64 too (as float32, 0.1 is more than 0.1)."""
+    with np.errstate(over="ignore"):  # bounds of 1.8e308 mean no bounds
+        low, high = (np.asarray(bound, np.float32).reshape(-1) for bound in (space.low, space.high))
+    low = np.where(low < space.low.reshape(-1), np.nextafter(low, np.float32(np.inf)), low)
+    high = np.where(high > space.high.reshape(-1), np.nextafter(high, np.float32(-np.inf)), high)
+    return torch.from_numpy(low), torch.from_numpy(high)
 
 
 Head = DiscreteHead | MultiDiscreteHead | GaussianHead
 
 
-def make_head(features: int, space: gymnasium.Space[Any], std: Literal["fixed", "learned", "state"], initial_std: float) -> Head:
+def make_head(features: int, space: gymnasium.Space[Any], std: StdKind, initial_std: float) -> Head:
     """The head that fits an action space."""
     spaces = gymnasium.spaces
     if isinstance(space, spaces.Discrete):
         return DiscreteHead(features, int(space.n))
     if isinstance(space, spaces.MultiDiscrete):
-        return MultiDiscreteHead(features, [int(n) for n in space.nvec.reshape(-1)])
+        return MultiDiscreteHead(features, [int(n) for n in space.nvec.reshape(-1)], space.nvec.shape)
     if isinstance(space, spaces.MultiBinary):
-        return MultiDiscreteHead(features, [2] * int(np.prod(space.shape)))
+        return MultiDiscreteHead(features, [2] * int(np.prod(space.shape)), space.shape)
     if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
         return GaussianHead(features, space, std, initial_std)
     raise UserError(

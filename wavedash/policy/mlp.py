@@ -30,7 +30,8 @@ class MLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         activation = ACTIVATIONS[self.activation]
-        for layer in self.layers:
+        layer: nn.Linear
+        for layer in self.layers:  # type: ignore[assignment]
             # Not layer(x): on a CPU the module call costs as much as a small matrix product.
             x = activation(F.linear(x, layer.weight, layer.bias))
         return x

@@ -83,15 +83,19 @@ class ObsNormalizer(nn.Module):
         floats = {key: part for key, part in sensed_spaces(space).items() if np.issubdtype(part.dtype, np.floating)}
         self.parts = nn.ModuleDict({key: RunningMoments(part.shape) for key, part in floats.items()})
 
+    def _moments(self) -> dict[str, RunningMoments]:
+        return dict(self.parts.items())  # type: ignore[arg-type]
+
     @property
     def started(self) -> bool:
         """Whether anything has been committed; read at the start of a run only."""
-        return any(bool(moments.count > 0) for moments in self.parts.values())
+        return any(bool(moments.count > 0) for moments in self._moments().values())
 
     def standardize(self, obs: Obs) -> Obs:
+        moments = self._moments()
         if isinstance(obs, dict):
-            return {key: self.parts[key].standardize(value) if key in self.parts else value for key, value in obs.items()}
-        return self.parts["obs"].standardize(obs) if "obs" in self.parts else obs
+            return {key: moments[key].standardize(value) if key in moments else value for key, value in obs.items()}
+        return moments["obs"].standardize(obs) if "obs" in moments else obs
 
     def clipped(self, standardized: Obs) -> Obs:
         return map_obs(lambda x: x.clamp(-self.clip, self.clip) if x.is_floating_point() else x, standardized)
@@ -101,14 +105,14 @@ class ObsNormalizer(nn.Module):
 
     def gather(self, standardized: Obs, weight: Tensor) -> None:
         values = sensed(standardized)
-        for key, moments in self.parts.items():
+        for key, moments in self._moments().items():
             moments.gather(values[key], weight)
 
     def centre_on(self, obs: Obs) -> None:
         values = sensed(obs)
-        for key, moments in self.parts.items():
+        for key, moments in self._moments().items():
             moments.centre_on(values[key])
 
     def commit(self) -> None:
-        for moments in self.parts.values():
+        for moments in self._moments().values():
             moments.commit()

@@ -27,6 +27,8 @@ def running_sums(x: Tensor, decay: Tensor, carried: Tensor, keep: Tensor) -> tup
 
 
 class Episode(NamedTuple):
+    """One that has ended."""
+
     ret: float
     length: float
     success: float

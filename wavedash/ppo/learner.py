@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from wavedash.config import RunConfig
-from wavedash.envs.obs import map_obs, named_tensors
+from wavedash.envs.obs import named_tensors
 from wavedash.envs.spaces import space_to_json
 from wavedash.envs.vec_env import EnvError, VecEnv
 from wavedash.errors import UserError
@@ -35,7 +35,7 @@ MOST_DEAD_UPDATES = 5
 """So many iterations in a row without one finite gradient end the run: it will not recover by itself."""
 
 
-class Diverged(UserError):
+class DivergedError(UserError):
     """No gradient has been finite for several iterations."""
 
 
@@ -208,9 +208,9 @@ class Learner:
 
         figures = dict(zip(scalars, host, strict=False))
         n = len(real)
-        returns_lengths, told_host, real_host = (host[len(scalars) :][a:b] for a, b in ((0, 2 * n), (2 * n, 3 * n), (3 * n, 4 * n)))
-        episode_rows = zip(returns_lengths[::2], returns_lengths[1::2], told_host, strict=True)
-        self.recent.extend(Episode(*row) for row, is_real in zip(episode_rows, real_host, strict=True) if is_real)
+        rest = host[len(scalars) :]
+        rows_of = zip(rest[: 2 * n : 2], rest[1 : 2 * n : 2], rest[2 * n : 3 * n], rest[3 * n :], strict=True)
+        self.recent.extend(Episode(ret, length, success) for ret, length, success, is_real in rows_of if is_real)
         return self._name_figures(figures)
 
     def _name_figures(self, figures: dict[str, float]) -> dict[str, float]:
@@ -227,7 +227,8 @@ class Learner:
         if episodes:
             figures |= {"rollout/return": return_sum / episodes, "rollout/length": length_sum / episodes}
         figures |= self.recent.figures()
-        figures |= {f"health/{name}": float(x) for name, x in self.env.health.items()}
+        for counters in (self.env.health, *(listener.health for listener in self.listeners)):
+            figures |= {f"health/{name}": float(x) for name, x in counters.items()}
         self._watch_for_divergence(applied, skipped)
         return figures
 
@@ -239,9 +240,9 @@ class Learner:
             )
         self.dead_updates = self.dead_updates + 1 if skipped and not applied else 0
         if self.dead_updates >= MOST_DEAD_UPDATES:
-            raise Diverged(
-                f"no finite gradient in the last {self.dead_updates} iterations (step {self.steps}). The weights are those of the "
-                "last good update. Look at rewards and observations for huge values, lower ppo.learning_rate or ppo.max_grad_norm, "
+            raise DivergedError(
+                f"no finite gradient in the last {self.dead_updates} iterations (step {self.steps}). The weights are those of "
+                "the last good update. Look for huge rewards and observations, lower ppo.learning_rate or ppo.max_grad_norm, "
                 "or set ppo.normalize_obs=true and ppo.normalize_reward=true; then resume."
             )
 

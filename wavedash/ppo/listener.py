@@ -5,7 +5,8 @@ Checkpoints, console, curves, evaluation: each is a listener. The learner does n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ class IterationReport:
 
 class Listener:
     """Told about the run; overrides what it cares about. Called in the learner's process, between iterations."""
+
+    health: Mapping[str, int] = MappingProxyType({})
+    """Counters of trouble since the start (failed saves), reported as `health/*` once an iteration."""
 
     def on_start(self, learner: Learner) -> None:
         """Before the first iteration of this process (of a new or a resumed run)."""

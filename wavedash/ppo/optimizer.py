@@ -6,7 +6,8 @@ sharing gradients between processes is one call.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,7 @@ class FlatAdamW:
 
     def __init__(
         self,
-        groups: dict[str, tuple[Iterable[nn.Parameter], float]],
+        groups: Mapping[str, tuple[Iterable[nn.Parameter], float]],
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-5,
         weight_decay: float = 0.0,
@@ -31,20 +32,17 @@ class FlatAdamW:
         self.gradient = torch.zeros_like(self.parameters)
         self.exp_avg = torch.zeros_like(self.parameters)
         self.exp_avg_sq = torch.zeros_like(self.parameters)
-        offset = 0
-        for p in every:
-            part = slice(offset, offset + p.numel())
-            p.data = self.parameters[part].view_as(p)
-            p.grad = self.gradient[part].view_as(p)
-            offset += p.numel()
+        sizes = [p.numel() for p in every]
+        for p, values, gradient in zip(every, self.parameters.split(sizes), self.gradient.split(sizes), strict=True):  # type: ignore[no-untyped-call]
+            p.data, p.grad = values.view_as(p), gradient.view_as(p)
 
         self.base_rates = {name: rate for name, (_, rate) in groups.items()}
         self.rates: dict[str, Tensor] = {}
         self.steps: dict[str, Tensor] = {}
-        self.parts: dict[str, list[list[Tensor]]] = {}
+        self.parts: dict[str, Any] = {}
         sizes = [sum(p.numel() for p in group) for group in members.values()]
         flat = (self.parameters, self.gradient, self.exp_avg, self.exp_avg_sq)
-        for name, *part in zip(members, *(buffer.split(sizes) for buffer in flat), strict=True):
+        for name, *part in zip(members, *(buffer.split(sizes) for buffer in flat), strict=True):  # type: ignore[no-untyped-call]
             self.rates[name] = torch.tensor(self.base_rates[name], device=self.parameters.device)
             self.steps[name] = torch.zeros((), device=self.parameters.device)
             self.parts[name] = [[tensor] for tensor in part]
@@ -58,12 +56,13 @@ class FlatAdamW:
 
     @torch.no_grad()
     def step(self, skip: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Apply the gathered gradient, unless it is not finite or `skip` is true: then nothing changes, moments included.
+        """Apply the gathered gradient, unless it is not finite, or zero (nothing was valid), or `skip` is true: then nothing
+        changes, moments included.
 
         Returns the gradient's norm before clipping and whether it was applied, both scalars on the device.
         """
         norm = torch.linalg.vector_norm(self.gradient)
-        applied = norm < torch.inf  # false for NaN too
+        applied = (norm > 0) & (norm < torch.inf)  # false for NaN too
         if skip is not None:
             applied &= ~skip
         go = applied.float()
@@ -71,7 +70,7 @@ class FlatAdamW:
         # The fused kernel divides gradients by `grad_scale`, so clipping costs no pass of its own.
         shrink = None if self.max_grad_norm is None else (norm / self.max_grad_norm).clamp_(min=1.0)
         for name, part in self.parts.items():
-            torch._fused_adamw_(
+            torch._fused_adamw_(  # type: ignore[call-overload]
                 *part, [], [self.steps[name].add_(go)], lr=self.rates[name], beta1=self.betas[0], beta2=self.betas[1],
                 weight_decay=self.weight_decay, eps=self.eps, amsgrad=False, maximize=False,
                 grad_scale=shrink, found_inf=blocked,

@@ -5,6 +5,7 @@ draws its minibatches from all with one index.
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -97,14 +98,16 @@ class RolloutBuffer:
         return self.slot(self.newest)
 
     def slot(self, index: int) -> Rollout:
-        values = {field.name: getattr(self.all, field.name) for field in fields(Rollout)}
-        return Rollout(**{name: map_obs(lambda x: x[index], value) for name, value in values.items()})
+        return self._each(lambda x: x[index])
 
     @property
     def samples(self) -> Rollout:
         """Every stored step of every row as one batch [filled * T * N, ...] (views)."""
-        values = {field.name: getattr(self.all, field.name) for field in fields(Rollout)}
-        return Rollout(**{name: map_obs(lambda x: x[: self.filled].flatten(0, 2), value) for name, value in values.items()})
+        return self._each(lambda x: x[: self.filled].flatten(0, 2))
+
+    def _each(self, view: Callable[[Tensor], Tensor]) -> Rollout:
+        parts: Any = {field.name: map_obs(view, getattr(self.all, field.name)) for field in fields(Rollout)}
+        return Rollout(**parts)
 
     def clear(self) -> None:
         self.filled, self.newest = 0, -1

@@ -5,10 +5,12 @@ optimiser's own kernel; figures are written to a table on the device and read by
 """
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from wavedash.config import PPOConfig
 from wavedash.envs.obs import Obs, map_obs
@@ -37,7 +39,7 @@ class Batch(NamedTuple):
         if count == 1:
             return [self]
         bounds = [len(self.numbers) * k // count for k in range(count + 1)]
-        parts = [slice(a, b) for a, b in zip(bounds, bounds[1:], strict=False) if a < b]
+        parts = [slice(a, b) for a, b in pairwise(bounds) if a < b]
         return [Batch(map_obs(lambda x, part=part: x[part], self.obs), self.action[part], self.numbers[part]) for part in parts]
 
 
@@ -47,7 +49,7 @@ class Updater:
     def __init__(self, policy: ActorCritic, config: PPOConfig, seed: int):
         self.policy, self.config = policy, config
         critic_rate = config.critic_learning_rate or config.learning_rate
-        groups = {"policy": (policy.parameters(), config.learning_rate)}
+        groups: dict[str, tuple[Iterable[nn.Parameter], float]] = {"policy": (policy.parameters(), config.learning_rate)}
         if critic_rate != config.learning_rate:
             groups = {
                 "actor": (policy.actor.parameters(), config.learning_rate),
@@ -72,7 +74,7 @@ class Updater:
             for index in order.tensor_split(minibatches):
                 means, norm, applied, stopped = self._gradient_step(batch.take(index), stopped)
                 table += [means, norm, applied]
-        return torch.cat([torch.atleast_1d(x).float() for x in table]).view(-1, len(FIGURES))
+        return torch.cat([x.float().reshape(-1) for x in table]).view(-1, len(FIGURES))
 
     def _batch(self, buffer: RolloutBuffer) -> Batch:
         samples = buffer.samples
@@ -90,10 +92,9 @@ class Updater:
         weight = numbers[:, 4]
         if config.normalize_advantage == "minibatch":
             numbers[:, 2] = normalized(numbers[:, 2], weight)
-        valid = weight.sum()
-        weight /= valid.clamp(min=1.0)  # means over valid samples only
+        weight /= weight.sum().clamp_(min=1.0)  # means over valid samples only
         self.optimizer.zero_grad()
-        means = 0.0
+        means = numbers.new_zeros(len(LossTerms._fields))
         for piece in batch.pieces(config.accumulate):
             log_prob, value, advantage, returns, weight = piece.numbers.unbind(-1)
             new = self.policy.evaluate(piece.obs, piece.action)
@@ -102,7 +103,7 @@ class Updater:
             means += weight @ torch.stack(terms, -1)
         if config.target_kl is not None:
             stopped = stopped | (means[LossTerms._fields.index("kl")] > config.target_kl)
-        norm, applied = self.optimizer.step(skip=stopped | (valid == 0))
+        norm, applied = self.optimizer.step(skip=stopped if config.target_kl is not None else None)
         return means, norm, applied, stopped
 
     def state_dict(self) -> dict[str, Tensor]:

@@ -41,7 +41,7 @@ def plain_line(report: IterationReport, progress: Progress) -> str:
     """The same in one line, for log files and pipes. Figures that were not measured are left out."""
     shown = {"return": "recent/return", "length": "recent/length", "success": "recent/success", "kl": "policy/kl"}
     parts = [
-        f"{report.steps:,}/{report.total_steps:,} steps ({report.steps / report.total_steps:.0%})",
+        f"{report.steps:,}/{report.total_steps:,} steps ({_share(report):.0%})",
         f"{report.steps_per_second:,.0f} steps/s",
         f"eta {_clock(progress.remaining)}",
         *(f"{label} {report.figures[name]:.4g}" for label, name in shown.items() if name in report.figures),
@@ -51,10 +51,10 @@ def plain_line(report: IterationReport, progress: Progress) -> str:
 
 def _progress_line(report: IterationReport, progress: Progress) -> RenderableType:
     line = Table.grid(padding=(0, 2))
-    bar = ProgressBar(total=report.total_steps, completed=min(report.steps, report.total_steps), width=BAR_WIDTH)
+    bar = ProgressBar(total=1.0, completed=_share(report), width=BAR_WIDTH)
     line.add_row(
         bar,
-        f"{report.steps / report.total_steps:.0%}",
+        f"{_share(report):.0%}",
         f"{report.steps_per_second:,.0f} steps/s",
         f"{_clock(progress.elapsed)} gone, {_clock(progress.remaining)} left",
     )
@@ -118,6 +118,10 @@ def _health_line(report: IterationReport, progress: Progress) -> RenderableType:
     for name, count in {**trouble, "skipped updates": progress.skipped}.items():
         line.append(f"   {name.replace('_', ' ')} {count:,.0f}", "bold yellow" if count else "dim")
     return line
+
+
+def _share(report: IterationReport) -> float:
+    return min(1.0, report.steps / report.total_steps)  # the last rollout may end past the goal
 
 
 def _number(value: float | None) -> str:

@@ -56,7 +56,7 @@ class Best:
     def start(self) -> None:
         """What an earlier process of this run wrote remains to be beaten."""
         saved = self.store.newest()
-        self._rank = self._rank_of(saved.metadata["figures"]) if saved else WORST
+        self._rank = self._rank_of(saved.metadata.get("figures", {})) if saved else WORST
 
     def consider(self, figures: Mapping[str, float], take: Callable[[], Snapshot]) -> None:
         rank = self._rank_of(figures)

@@ -48,7 +48,7 @@ class Saver(Listener):
     """Saves into the folder of one run, whose lock this process holds."""
 
     def __init__(self, run: RunFolder, config: CheckpointConfig) -> None:
-        self.health = {"failed_saves": 0}
+        self.health: dict[str, int] = {"failed_saves": 0}
         self._checkpoints = Regular(run.store("checkpoints", config.keep), config.every)
         self._regular = [self._checkpoints]
         if config.spaced_every is not None:
@@ -128,7 +128,8 @@ class Saver(Listener):
 def _save(store: CheckpointStore, snapshot: Snapshot) -> None:
     _refuse_broken_weights(snapshot)
     path = store.save(*snapshot)
-    log.info("saved %s", path)
+    # A run that keeps improving writes its best over and over: not worth a line on the screen each time.
+    log.log(logging.DEBUG if store.folder.name == "best" else logging.INFO, "saved %s", path)
 
 
 def _refuse_broken_weights(snapshot: Snapshot) -> None:

@@ -1,0 +1,144 @@
+"""WorkerPool with real faults: killed, stopped, stuck and raising workers. Training goes on, or ends with the reason."""
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from functools import partial
+
+import psutil
+import pytest
+import torch
+
+from tests.envs.toy_envs import Counter, Fault
+from wavedash.envs.batch import episode_seed
+from wavedash.envs.errors import EnvError
+from wavedash.envs.local import LocalVecEnv
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are how POSIX does it")
+ZEROS = torch.zeros(6, dtype=torch.int64)
+
+
+def worker_pids(env):
+    return [worker._process.pid for worker in env._workers]
+
+
+def assert_dropped(step, rows, others, env, healthy):
+    """`rows` of the step are no transition, `others` are those of the same run without a fault."""
+    assert step.active[rows].tolist() == [False] * 3
+    assert step.truncated[rows].tolist() == [True] * 3
+    assert step.terminated[rows].tolist() == [False] * 3
+    assert step.reward[rows].tolist() == [0.0] * 3
+    assert torch.equal(step.final_obs[rows], step.obs[rows])
+    assert step.active[others].all()
+    expected = healthy.step(ZEROS)
+    for got, want in zip((step.obs, step.final_obs, step.reward), (expected.obs, expected.final_obs, expected.reward), strict=True):
+        assert torch.equal(got[others], want[others])
+    assert env.health == {"worker_restarts": 1, "dropped_episodes": 3}
+
+
+def new_episode(seed, worlds, episode):
+    reference = Counter()
+    return torch.stack([torch.from_numpy(reference.reset(seed=episode_seed(seed, i, episode))[0]).float() for i in worlds])
+
+
+@pytest.mark.parametrize(("sign", "moment"), [(signal.SIGKILL, "idle"), (signal.SIGKILL, "stepping"), (signal.SIGSTOP, "idle")])
+def test_a_lost_worker_is_replaced_and_only_its_rows_are_dropped(pool, sign, moment, caplog):
+    env, healthy = pool(Counter, 6, 2, groups=1, worker_timeout=2.0), LocalVecEnv(Counter, 6)
+    env.reset(seed=1), healthy.reset(seed=1)
+    victim = worker_pids(env)[1]
+    if moment == "idle":
+        os.kill(victim, sign)
+        env.send(0, ZEROS)
+    else:
+        os.kill(victim, signal.SIGSTOP)  # so that the step is surely under way when it is killed
+        env.send(0, ZEROS)
+        os.kill(victim, sign)
+    began = time.monotonic()
+    _, step = env.recv()
+    assert time.monotonic() - began < 15
+    assert_dropped(step, slice(3, 6), slice(0, 3), env, healthy)
+    assert torch.equal(step.obs[3:], new_episode(1, range(3, 6), 1)), "the next episodes by index, from their first observation"
+    assert not psutil.pid_exists(victim)
+    assert "started again" in caplog.text
+    # The run goes on, and its state is still exact.
+    for _ in range(20):
+        assert env.step(ZEROS).active.all()
+    healthy.load_state(env.save_state())
+    assert torch.equal(env.step(ZEROS).obs, healthy.step(ZEROS).obs)
+
+
+def test_a_worker_that_dies_while_another_group_steps(pool):
+    env = pool(Counter, 6, 2, groups=2)
+    env.reset(seed=1)
+    os.kill(worker_pids(env)[1], signal.SIGKILL)
+    for _ in range(200):  # its death is noticed, and it is back, while only group 0 steps
+        env.send(0, ZEROS[:3])
+        assert env.recv()[0] == 0
+        time.sleep(0.01)
+    assert env.health["worker_restarts"] == 1
+    env.send(1, ZEROS[3:])
+    _, step = env.recv()
+    assert not step.active.any()
+    assert torch.equal(step.obs, new_episode(1, range(3, 6), 1))
+    env.send(1, ZEROS[3:])
+    assert env.recv()[1].active.all()
+
+
+def test_a_step_that_never_returns_is_noticed_and_its_stack_is_shown(pool, tmp_path, caplog):
+    env = pool(partial(Fault, "sleeps", times=1, folder=str(tmp_path)), 2, 2, worker_timeout=2.0)
+    env.reset(seed=1)
+    env.step(ZEROS[:2])
+    began = time.monotonic()
+    step = env.step(ZEROS[:2])
+    assert time.monotonic() - began < 15
+    assert sorted(step.active.tolist()) == [False, True]
+    assert "toy_envs.py" in caplog.text
+    assert "hung in a step" in caplog.text
+    for _ in range(20):
+        assert env.step(ZEROS[:2]).active.all()
+
+
+def test_a_slow_worker_is_not_taken_for_a_hung_one(pool):
+    """Four environments of half a second each: together longer than the time limit, but each shows a sign of life."""
+    env = pool(partial(Sleepy, 0.5), 4, 1, worker_timeout=1.5)
+    env.reset(seed=0)
+    assert env.step(ZEROS[:4]).active.all()
+    assert env.health["worker_restarts"] == 0
+
+
+class Sleepy(Counter):
+    def __init__(self, seconds):
+        super().__init__()
+        self.seconds = seconds
+
+    def step(self, action):
+        time.sleep(self.seconds)
+        return super().step(action)
+
+
+@pytest.mark.parametrize("kind", ["raises", "nan obs"])
+def test_an_environment_that_fails_once_costs_an_episode(pool, kind, tmp_path, caplog):
+    env = pool(partial(Fault, kind, times=1, folder=str(tmp_path)), 2, 2)
+    env.reset(seed=1)
+    inactive = sum(int((~env.step(ZEROS[:2]).active).sum()) for _ in range(30))
+    assert inactive == 1
+    assert env.health == {"worker_restarts": 1, "dropped_episodes": 1}
+    assert {"raises": "wheel fell off", "nan obs": "observation[1] is nan"}[kind] in caplog.text
+
+
+def test_an_environment_that_always_fails_ends_the_run_with_its_traceback(pool):
+    env = pool(partial(Fault, "raises"), 2, 2)
+    env.reset(seed=1)
+    pids = worker_pids(env)
+    with pytest.raises(EnvError, match=r"(?s)worker \d .*Traceback.*in step.*wheel fell off.*3 times within a minute"):
+        for _ in range(30):
+            env.step(ZEROS[:2])
+    assert env.health["worker_restarts"] >= 2
+    assert not any(psutil.pid_exists(pid) for pid in pids + worker_pids(env)), "and leaves no process"
+
+
+def test_a_worker_that_cannot_start_ends_the_run_at_once(pool):
+    with pytest.raises(EnvError, match=r"(?s)Traceback.*no licence for this simulator"):
+        pool(partial(Fault, "constructor raises in a worker"), 2, 2)

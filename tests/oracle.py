@@ -1,0 +1,253 @@
+"""Slow, obvious references in float64: advantages episode by episode, PPO's loss sample by sample, AdamW by its formula.
+
+Nothing here is shared with `wavedash.ppo` or `wavedash.policy`: networks are rebuilt from the names of their weights,
+distributions are torch's own, gradients are autograd's of the textbook formula.
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+ACTIVATIONS = {"tanh": nn.Tanh(), "relu": nn.ReLU(), "elu": nn.ELU(), "silu": nn.SiLU()}
+
+
+# --- advantages ------------------------------------------------------------------------------------------------------
+
+
+class Piece(NamedTuple):
+    """Consecutive transitions of one row that belong together, and what its future is worth."""
+
+    row: int
+    times: list[int]
+    future: float
+
+
+def cut_into_pieces(value, last_value, final_value, terminated, truncated, active) -> list[Piece]:
+    """Every stretch of transitions, cut where an episode ends, where a row sits out and where the rollout ends."""
+    steps, rows = np.shape(value)
+    pieces = []
+    for n in range(rows):
+        times: list[int] = []
+        for t in range(steps):
+            if not active[t][n]:
+                continue
+            times.append(t)
+            after = float(value[t + 1][n]) if t + 1 < steps else float(last_value[n])
+            done = terminated[t][n] or truncated[t][n]
+            if done or t + 1 == steps or not active[t + 1][n]:
+                future = after
+                if truncated[t][n]:
+                    future = float(final_value[t][n])
+                if terminated[t][n]:
+                    future = 0.0
+                pieces.append(Piece(n, times, future))
+                times = []
+    return pieces
+
+
+def gae_by_episode(reward, value, last_value, final_value, terminated, truncated, active, gamma, gae_lambda) -> np.ndarray:
+    """A_t = sum over l of (gamma * lambda)^l * delta_{t+l}, written out for each piece. [T, N]"""
+    advantage = np.zeros(np.shape(value))
+    for row, times, future in cut_into_pieces(value, last_value, final_value, terminated, truncated, active):
+        values = [float(value[t][row]) for t in times] + [future]
+        deltas = [float(reward[t][row]) + gamma * values[i + 1] - values[i] for i, t in enumerate(times)]
+        for i, t in enumerate(times):
+            advantage[t, row] = sum((gamma * gae_lambda) ** (k - i) * deltas[k] for k in range(i, len(times)))
+    return advantage
+
+
+# --- the policy ------------------------------------------------------------------------------------------------------
+
+
+class Said(NamedTuple):
+    """What a policy says of stored steps, [B] each."""
+
+    log_prob: Tensor
+    entropy: Tensor
+    value: Tensor
+
+
+class Textbook:
+    """The networks of an `ActorCritic`, rebuilt in float64 from its weights."""
+
+    def __init__(self, policy, sizes: list[int] | None):
+        """`sizes`: of the discrete choices; None for a Gaussian."""
+        self.sizes, self.activation = sizes, ACTIVATIONS[policy.config.activation]
+        self.weights = {name: p.detach().double().clone() for name, p in policy.named_parameters()}
+        self.trained = [name for name, p in policy.named_parameters() if p.requires_grad]
+        for name in self.trained:
+            self.weights[name].requires_grad_()
+
+    def _layer(self, name: str, x: Tensor) -> Tensor:
+        return x @ self.weights[f"{name}.weight"].T + self.weights[f"{name}.bias"]
+
+    def _body(self, name: str, x: Tensor) -> Tensor:
+        depth = 0
+        while f"{name}.layers.{depth}.weight" in self.weights:
+            x = self.activation(self._layer(f"{name}.layers.{depth}", x))
+            depth += 1
+        return x
+
+    def say(self, obs: Tensor, action: Tensor, mask: Tensor | None) -> Said:
+        x = obs.double()
+        features = self._body("actor.body", x)
+        own_body = any(name.startswith("critic.body") for name in self.weights)
+        value = self._layer("critic.head", self._body("critic.body" if own_body else "actor.body", x))[:, 0]
+        if self.sizes is None:
+            log_std = self.weights["actor.head.log_std"]
+            if "actor.head.state_log_std.weight" in self.weights:
+                log_std = log_std + self._layer("actor.head.state_log_std", features)
+            normal = torch.distributions.Normal(self._layer("actor.head.mean", features), log_std.clamp(-10, 2).exp())
+            return Said(normal.log_prob(action.double()).sum(-1), normal.entropy().sum(-1), value)
+        logits = self._layer("actor.head.logits", features)
+        if mask is not None:
+            logits = logits.masked_fill(mask == 0, -torch.inf)
+        log_prob, entropy = torch.zeros(len(x)).double(), torch.zeros(len(x)).double()
+        for k, part in enumerate(logits.split(self.sizes, -1)):
+            choice = torch.distributions.Categorical(logits=part)
+            log_prob = log_prob + choice.log_prob(action.reshape(len(x), -1)[:, k])
+            entropy = entropy + choice.entropy()
+        return Said(log_prob, entropy, value)
+
+
+# --- the loss --------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Samples:
+    """What the rollout stored, [B, ...] each."""
+
+    obs: Tensor
+    mask: Tensor | None
+    action: Tensor
+    log_prob: Tensor
+    value: Tensor
+    advantage: Tensor
+    returns: Tensor
+    active: Tensor
+
+    def take(self, index: Tensor) -> Samples:
+        return Samples(**{name: None if x is None else x[index] for name, x in vars(self).items()})
+
+
+class Terms(NamedTuple):
+    """Means over the valid samples."""
+
+    policy: float
+    value: float
+    entropy: float
+    kl: float
+    clipped: float
+
+
+def terms_by_loop(said: Said, samples: Samples, advantage: Tensor, clip_range: float, value_clip: float | None) -> Terms:
+    """The terms of the loss, one sample at a time in Python floats."""
+    columns = (samples.active, advantage, samples.log_prob, samples.value, samples.returns, *said)
+    rows = []
+    for active, a, old_log_prob, old_value, target, log_prob, entropy, new_value in zip(
+        *(x.detach().tolist() for x in columns), strict=True
+    ):
+        if not active:
+            continue
+        log_ratio = log_prob - old_log_prob
+        ratio = math.exp(log_ratio)
+        policy = -min(ratio * a, min(max(ratio, 1 - clip_range), 1 + clip_range) * a)
+        value = (new_value - target) ** 2
+        if value_clip is not None:
+            near = old_value + min(max(new_value - old_value, -value_clip), value_clip)
+            value = max(value, (near - target) ** 2)
+        rows.append((policy, value, entropy, ratio - 1 - log_ratio, float(abs(ratio - 1) > clip_range)))
+    return Terms(*(sum(column) / len(rows) for column in zip(*rows, strict=True)))
+
+
+def normalized_by_numpy(advantage: Tensor, active: Tensor) -> Tensor:
+    valid = advantage.double().numpy()[active.numpy()]
+    return (advantage.double() - valid.mean()) / (valid.std() + 1e-8)
+
+
+def textbook_loss(said: Said, samples: Samples, advantage: Tensor, config) -> Tensor:
+    """The formula of Schulman et al. 2017 with the value clip of OpenAI's baselines, a mean over the valid samples."""
+    valid = samples.active
+    ratio = (said.log_prob - samples.log_prob.double()).exp()
+    clipped = ratio.clamp(1 - config.clip_range, 1 + config.clip_range)
+    policy = -torch.min(ratio * advantage, clipped * advantage)
+    value = (said.value - samples.returns.double()) ** 2
+    if config.value_clip is not None:
+        old = samples.value.double()
+        near = old + (said.value - old).clamp(-config.value_clip, config.value_clip)
+        value = torch.max(value, (near - samples.returns.double()) ** 2)
+    total = policy + config.value_coef * value - config.entropy_coef * said.entropy
+    return total[valid].mean()
+
+
+# --- the optimiser and the whole update ------------------------------------------------------------------------------
+
+
+class AdamW:
+    """Loshchilov & Hutter 2019, Algorithm 2, in numpy."""
+
+    def __init__(self, rate: float, betas=(0.9, 0.999), eps: float = 1e-5, decay: float = 0.0):
+        self.rate, self.betas, self.eps, self.decay = rate, betas, eps, decay
+        self.t, self.m, self.v = 0, 0.0, 0.0
+
+    def step(self, weights: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        beta1, beta2 = self.betas
+        self.t += 1
+        self.m = beta1 * self.m + (1 - beta1) * gradient
+        self.v = beta2 * self.v + (1 - beta2) * gradient**2
+        m_hat, v_hat = self.m / (1 - beta1**self.t), self.v / (1 - beta2**self.t)
+        return weights - self.rate * (m_hat / (np.sqrt(v_hat) + self.eps) + self.decay * weights)
+
+
+class GradientStep(NamedTuple):
+    terms: Terms
+    grad_norm: float
+    gradient: dict[str, np.ndarray]
+
+
+def split_evenly(order: Tensor, size: int) -> list[Tensor]:
+    """As few parts as hold at most `size` each, the longer ones first."""
+    parts = math.ceil(len(order) / size)
+    bounds = [0]
+    for k in range(parts):
+        bounds.append(bounds[-1] + len(order) // parts + (k < len(order) % parts))
+    return [order[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+
+
+def update_by_formula(textbook: Textbook, samples: Samples, config, orders: list[Tensor]) -> list[GradientStep]:
+    """All epochs of PPO; `orders`: the permutation of each epoch. Changes `textbook.weights`."""
+    critic_rate = config.critic_learning_rate or config.learning_rate
+    optimizers = {
+        name: AdamW(critic_rate if name.startswith("critic") else config.learning_rate, config.adam_betas, config.adam_eps,
+                    config.weight_decay)
+        for name in textbook.trained
+    }
+    advantage = samples.advantage.double()
+    if config.normalize_advantage == "batch":
+        advantage = normalized_by_numpy(advantage, samples.active)
+    steps = []
+    for order in orders:
+        for index in split_evenly(order, config.minibatch_size):
+            part, part_advantage = samples.take(index), advantage[index]
+            if config.normalize_advantage == "minibatch":
+                part_advantage = normalized_by_numpy(part_advantage, part.active)
+            said = textbook.say(part.obs, part.action, part.mask)
+            terms = terms_by_loop(said, part, part_advantage, config.clip_range, config.value_clip)
+            loss = textbook_loss(said, part, part_advantage, config)
+            by_loop = terms.policy + config.value_coef * terms.value - config.entropy_coef * terms.entropy
+            assert math.isclose(float(loss.detach()), by_loop, rel_tol=1e-9, abs_tol=1e-12), "the two references disagree"
+            parameters = [textbook.weights[name] for name in textbook.trained]
+            slopes = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
+            gradient = {name: g.numpy() for name, g in zip(textbook.trained, slopes, strict=True)}
+            norm = math.sqrt(sum(float((g**2).sum()) for g in gradient.values()))
+            steps.append(GradientStep(terms, norm, gradient))
+            shrink = 1.0 if config.max_grad_norm is None else min(1.0, config.max_grad_norm / norm)
+            for name in textbook.trained:
+                moved = optimizers[name].step(textbook.weights[name].detach().numpy(), gradient[name] * shrink)
+                textbook.weights[name] = torch.tensor(moved, requires_grad=True)
+    return steps

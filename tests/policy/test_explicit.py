@@ -1,0 +1,149 @@
+"""The gradients that are written out by hand, against autograd through the same policy."""
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.ppo.learners import FEATURES, random_mask, trained_policy
+from wavedash.policy import explicit
+from wavedash.policy.actor_critic import ActorCritic
+from wavedash.policy.evaluation import Evaluation, Slopes, by_autograd
+from wavedash.policy.explicit import ExplicitPolicy
+
+BATCH = 32
+
+
+def batch_for(policy: ActorCritic, kind: str, masked: bool):
+    obs = torch.randn(BATCH, FEATURES)
+    obs = {"obs": obs, "action_mask": random_mask(kind, BATCH)} if masked else obs
+    with torch.no_grad():
+        action = policy.act(obs, {}).action
+    return obs, action, Slopes(torch.randn(BATCH), torch.randn(BATCH), torch.randn(BATCH))
+
+
+def autograd_says(policy: ActorCritic, obs, action: Tensor) -> Evaluation:
+    with torch.enable_grad():
+        distribution, value = policy._forward(obs)
+        return by_autograd(distribution.log_prob(action), distribution.entropy(), value)
+
+
+def gradients(policy: ActorCritic, evaluation: Evaluation, slopes: Slopes) -> dict[str, Tensor]:
+    for p in policy.parameters():
+        p.grad = torch.zeros_like(p) if p.requires_grad else None
+    with torch.no_grad():
+        evaluation.pull_back(slopes)
+    return {name: p.grad.clone() for name, p in policy.named_parameters() if p.requires_grad}
+
+
+def assert_same(policy: ActorCritic, kind: str, masked: bool) -> None:
+    obs, action, slopes = batch_for(policy, kind, masked)
+    with torch.no_grad():
+        ours = policy.evaluate(obs, action)
+    assert policy._explicit, "this policy is meant to have written-out gradients"
+    reference = autograd_says(policy, obs, action)
+    for name in Slopes._fields:
+        torch.testing.assert_close(getattr(ours, name), getattr(reference, name), rtol=1e-5, atol=1e-6)
+    by_hand, by_torch = gradients(policy, ours, slopes), gradients(policy, reference, slopes)
+    assert by_hand.keys() == by_torch.keys()
+    for name, g in by_torch.items():
+        torch.testing.assert_close(by_hand[name], g, rtol=1e-4, atol=1e-5 * max(1.0, float(g.abs().max())), msg=name)
+
+
+SHAPES = list(itertools.product([[], [7], [7, 5], [7, 5, 6]], [False, True], ["tanh", "relu"]))
+
+
+@pytest.mark.parametrize(("kind", "masked", "policy"), [
+    ("discrete", False, {}), ("discrete", True, {}), ("gaussian", False, {"std": "learned"}),
+    ("gaussian", False, {"std": "fixed", "initial_std": 0.3}),
+], ids=["discrete", "masked", "learned deviation", "fixed deviation"])
+def test_gradients_by_hand_equal_autograds_for_every_shape_of_network(kind, masked, policy):
+    for hidden, shared, activation in SHAPES:
+        assert_same(trained_policy(kind, masked, hidden=hidden, shared=shared, activation=activation, **policy), kind, masked)
+
+
+def test_a_critic_of_another_shape_has_the_same_gradients_too():
+    for critic_hidden in ([], [3], [9, 4]):
+        policy = trained_policy("discrete", hidden=[7], critic_hidden=critic_hidden)
+        assert [layer.out_features for layer in policy.critic["body"].layers] == critic_hidden
+        assert_same(policy, "discrete", False)
+
+
+@pytest.mark.parametrize("raw", [[-10.0, 2.0], [-12.0, 3.0], [-11.0, 0.5]])
+def test_a_deviation_at_or_past_its_limit_has_the_slope_that_clamp_has(raw):
+    policy = trained_policy("gaussian")
+    with torch.no_grad():
+        policy.head.log_std.copy_(torch.tensor(raw))
+    # The deviation of e^-10 makes slopes of 1e9: compare where numbers are of one size.
+    obs, _, slopes = batch_for(policy, "gaussian", False)
+    with torch.no_grad():
+        action = policy.act(obs, {}).action
+        ours = policy.evaluate(obs, action)
+    by_hand = gradients(policy, ours, slopes)["actor.head.log_std"]
+    by_torch = gradients(policy, autograd_says(policy, obs, action), slopes)["actor.head.log_std"]
+    torch.testing.assert_close(by_hand, by_torch, rtol=2e-3, atol=1e-5)
+    outside = torch.tensor([abs(x + 4) > 6 for x in raw])
+    assert (by_hand[outside] == 0).all() and (by_hand[~outside] != 0).all()
+
+
+@pytest.mark.parametrize("mistake", ["entropy", "mask", "activation"])
+def test_a_mistake_in_a_written_out_gradient_would_be_seen(mistake, monkeypatch):
+    policy = trained_policy("discrete", masked=True)
+    if mistake == "activation":
+        monkeypatch.setitem(explicit.ACTIVATION_SLOPES, "tanh", lambda slope, out: slope * (1 - out))
+    elif mistake == "entropy":
+        right = explicit._categorical
+
+        def without_entropy(*args):
+            log_prob, entropy, slope = right(*args)
+            return log_prob, entropy, lambda slopes: slope(slopes._replace(entropy=torch.zeros(BATCH)))
+
+        monkeypatch.setattr(explicit, "_categorical", without_entropy)
+    else:
+        right_evaluate = ExplicitPolicy.evaluate
+        monkeypatch.setattr(ExplicitPolicy, "evaluate", lambda self, x, action, mask: right_evaluate(self, x, action, None))
+    with pytest.raises(AssertionError):
+        assert_same(policy, "discrete", True)
+
+
+class DoublingBody(nn.Module):
+    """Somebody's own network."""
+
+    activation, outputs = "tanh", FEATURES
+
+    def forward(self, x: Tensor) -> Tensor:
+        return 2 * x
+
+
+def own_body() -> ActorCritic:
+    policy = trained_policy("discrete", hidden=[])
+    policy.actor["body"] = DoublingBody()
+    return policy
+
+
+def frozen_body() -> ActorCritic:
+    policy = trained_policy("discrete")
+    policy.actor["body"].requires_grad_(False)
+    return policy
+
+
+@pytest.mark.parametrize("make", [
+    lambda: trained_policy("multi-discrete"), lambda: trained_policy("multi-binary"),
+    lambda: trained_policy("gaussian", std="state"), lambda: trained_policy("discrete", activation="silu"),
+    lambda: trained_policy("discrete", activation="elu"), own_body, frozen_body,
+], ids=["multi-discrete", "multi-binary", "state-dependent deviation", "silu", "elu", "own network", "frozen layers"])
+def test_everything_else_goes_through_autograd(make):
+    policy = make()
+    obs = torch.randn(BATCH, FEATURES)
+    with torch.no_grad():
+        action = policy.act(obs, {}).action
+        evaluation = policy.evaluate(obs, action)
+    assert policy._explicit == []
+    slopes = Slopes(torch.randn(BATCH), torch.randn(BATCH), torch.randn(BATCH))
+    ours = gradients(policy, evaluation, slopes)
+    reference = gradients(policy, autograd_says(policy, obs, action), slopes)
+    assert ours and any((g != 0).any() for g in ours.values())
+    for name, g in reference.items():
+        assert torch.equal(ours[name], g)

@@ -1,0 +1,97 @@
+"""GymnasiumVectorEnv: an existing `gymnasium.vector.VectorEnv` as a VecEnv, with each autoreset mode mapped to the contract."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium.vector import AutoresetMode, VectorEnv
+from torch import Tensor
+
+from wavedash.envs.errors import EnvError
+from wavedash.envs.finite import all_finite, first_not_finite
+from wavedash.envs.host import Array
+from wavedash.envs.row_spec import RowSpec, checked_action_space, stored_observation_space
+from wavedash.envs.vec_env import Obs, Step, VecEnv
+
+Parts = dict[str, Array]
+
+
+class GymnasiumVectorEnv(VecEnv):
+    """Cannot tell its state: after a resume its episodes start afresh."""
+
+    def __init__(self, env: VectorEnv[Any, Any, Any], device: torch.device | str = "cpu") -> None:
+        try:
+            self._mode = AutoresetMode(env.metadata["autoreset_mode"])
+        except (KeyError, ValueError):
+            raise EnvError(f"{env} does not say when it resets an ended episode: set env.metadata['autoreset_mode'] to a "
+                           "gymnasium.vector.AutoresetMode") from None
+        self._spec = RowSpec(stored_observation_space(env.single_observation_space),
+                             checked_action_space(env.single_action_space))
+        self._env = env
+        self.num_rows = env.num_envs
+        self.observation_space = self._spec.observation_space
+        self.action_space = self._spec.action_space
+        self.device = torch.device(device)
+        self._to_reset = np.zeros(env.num_envs, np.bool_)  # next-step mode: rows whose next step is a reset
+
+    def reset(self, seed: int | None = None) -> Obs:
+        self._to_reset[:] = False
+        obs, _ = self._env.reset(seed=seed)
+        return self._tensors(self._parts(obs))
+
+    def step(self, action: Tensor) -> Step:
+        env_action = action.cpu().numpy().astype(self.action_space.dtype, copy=False) + self._spec.action_start
+        raw_obs, raw_reward, terminated, truncated, info = self._env.step(env_action)
+        obs, reward = self._parts(raw_obs), np.asarray(raw_reward, np.float32)
+        if not all_finite(reward):
+            raise EnvError(f"the reward of environment {first_not_finite(reward)[0]} is not finite")
+        ended = np.logical_or(terminated, truncated)
+        active = ~self._to_reset
+        final_obs = obs
+        if ended.any():
+            if self._mode is AutoresetMode.SAME_STEP:
+                final_obs = self._with_final_rows(obs, info["final_obs"], ended)
+            elif self._mode is AutoresetMode.DISABLED:
+                # The reset writes into the arrays of an environment that does not copy its observations.
+                final_obs = {key: array.copy() for key, array in obs.items()}
+                obs = self._parts(self._env.reset(options={"reset_mask": ended})[0])
+        if self._mode is AutoresetMode.NEXT_STEP:
+            self._to_reset = ended
+        obs_tensors = self._tensors(obs)
+        return Step(
+            obs=obs_tensors,
+            reward=self._tensor(reward),
+            terminated=self._tensor(terminated),
+            truncated=self._tensor(truncated),
+            final_obs=self._tensors(final_obs) if ended.any() else obs_tensors,
+            active=self._tensor(active),
+            metrics={},
+        )
+
+    def close(self) -> None:
+        self._env.close()
+
+    def _parts(self, obs: Any) -> Parts:
+        """The batched observation by key, in the stored types, checked."""
+        raw = {"": obs} if self._spec.is_plain else obs
+        parts = {key: np.asarray(raw[key], box.dtype) for key, box in self._spec.observations.items()}
+        for key, array in parts.items():
+            if np.issubdtype(array.dtype, np.floating) and not all_finite(array):
+                row, *index = first_not_finite(array)
+                raise EnvError(f"observation {key!r}{index} of environment {row} is {array[(row, *index)]}: it must be finite")
+        return parts
+
+    def _with_final_rows(self, obs: Parts, final: Any, ended: Array) -> Parts:
+        """`obs` with the last observation of each ended episode, which same-step mode puts into the infos, row by row."""
+        result = {key: array.copy() for key, array in obs.items()}
+        for row in np.flatnonzero(ended):
+            for key, array in result.items():
+                array[row] = final[row] if self._spec.is_plain else final[row][key]
+        return result
+
+    def _tensors(self, parts: Parts) -> Obs:
+        return self._tensor(parts[""]) if self._spec.is_plain else {key: self._tensor(array) for key, array in parts.items()}
+
+    def _tensor(self, array: Array) -> Tensor:
+        return torch.as_tensor(array, device=self.device)

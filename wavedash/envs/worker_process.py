@@ -1,0 +1,164 @@
+"""WorkerProcess: the parent's side of one worker: start it, talk to it, notice that it died or hangs, start it again."""
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from multiprocessing import resource_tracker
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from wavedash.envs.arrays import Arrays
+from wavedash.envs.shared_block import SharedBlock
+from wavedash.envs.worker import DONE_ENDED, FAILED, READY, RESET, Job, work
+
+MAX_FAILURES, WITHIN_SECONDS = 3, 60.0
+STACK_BYTES = 1 << 16
+# Workers share the cores among themselves: one that starts a thread per core slows down all others.
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
+
+
+class WorkerFailed(Exception):  # noqa: N818 (an event that the pool handles)
+    """A worker died, hung or met an exception; the text tells which."""
+
+
+class WorkerProcess:
+    """A worker, and its part of the arrays. It answers commands in order; `awaited` counts the answers still to come."""
+
+    def __init__(self, index: int, job: Job, arrays: Arrays) -> None:
+        self._name = f"worker {index} (environments {job.worlds.start} to {job.worlds.stop - 1})"
+        self._job = job
+        self._failures: deque[float] = deque(maxlen=MAX_FAILURES)
+        self._was_ready = False
+        self.worlds = job.worlds
+        self.arrays = arrays.part(job.worlds)
+        self.ended = False
+        """An episode of this worker ended in the last step."""
+        self._start()
+        self.fresh = False
+        """Restarted since the last step: all its episodes are new."""
+
+    def _start(self) -> None:
+        self._ready = False
+        self.awaited = 1  # READY
+        self._silence = 0.0
+        self.arrays.heartbeat[:] = 0
+        self._last_beat = 0
+        stack = SharedBlock(STACK_BYTES)
+        job = replace(self._job, stack=stack, die_with_parent=threading.current_thread() is threading.main_thread())
+        context = multiprocessing.get_context("spawn")
+        self.pipe, child_end = context.Pipe()
+        self._stack = stack
+        self._process: BaseProcess = context.Process(target=work, args=(job, child_end), name=self._name)
+        with child_end, _surroundings_of_a_worker():
+            self._process.start()
+
+    def restart(self) -> None:
+        """A new process that begins the next episode of every environment."""
+        self._start()
+        self.arrays.episode[:] += 1
+        self.fresh = True
+        self.tell(RESET)
+
+    def tell(self, command: bytes, payload: Any = None) -> None:
+        self.awaited += 1
+        self._silence = 0.0
+        with suppress(OSError):  # it is dead, which `hear` will find out
+            self.pipe.send_bytes(command)
+            if payload is not None:
+                self.pipe.send(payload)
+
+    def hear(self) -> None:
+        """Takes one answer; raises WorkerFailed if that was its last."""
+        try:
+            answer = self.pipe.recv_bytes()
+        except (EOFError, OSError):
+            raise WorkerFailed(f"{self._name} {self._exit()}") from None
+        if answer.startswith(FAILED):
+            raise WorkerFailed(f"{self._name} failed:\n{answer[len(FAILED):].decode()}")
+        self.awaited -= 1
+        self.ended = answer == DONE_ENDED
+        if answer == READY:
+            self._ready = self._was_ready = True
+
+    def look(self, seconds: float, step_timeout: float, start_timeout: float) -> None:
+        """Called every so many seconds while an answer is awaited. Raises WorkerFailed when signs of life fail to come."""
+        beat = int(self.arrays.heartbeat.max())
+        self._silence = self._silence + seconds if beat == self._last_beat else 0.0
+        self._last_beat = beat
+        if self._silence > (step_timeout if self._ready else start_timeout):
+            what = "in a step" if self._ready else "while it was starting"
+            raise WorkerFailed(f"{self._name} hung {what}: no sign of life for {self._silence:.1f} s. Raise env.worker_timeout "
+                               f"if a step may take that long. It was here:\n{self._stack_dump()}")
+
+    def gives_up(self) -> bool:
+        """Notes a failure; tells whether to stop trying: it never came up, or failed too often in a short time."""
+        self._failures.append(time.monotonic())
+        often = len(self._failures) == MAX_FAILURES and self._failures[-1] - self._failures[0] < WITHIN_SECONDS
+        return often or not self._was_ready
+
+    def void_step(self) -> None:
+        """This step of a fresh worker's rows is no transition: the episodes they belonged to are lost."""
+        arrays = self.arrays
+        arrays.reward[:] = 0.0
+        arrays.success[:] = 0.0
+        arrays.terminated[:] = False
+        arrays.truncated[:] = True
+        arrays.active[:] = False
+        self.copy_final_obs()
+        self.fresh, self.ended = False, True
+
+    def copy_final_obs(self) -> None:
+        for key, array in self.arrays.obs.items():
+            self.arrays.final_obs[key][:] = array
+
+    def stop(self, grace: float = 0.0) -> None:
+        """Closing the pipe asks it to end; after `grace` seconds it is killed, which also works on a stopped process."""
+        self.pipe.close()
+        self._process.join(grace)
+        self._process.kill()
+        self._process.join()
+
+    def _exit(self) -> str:
+        self._process.join(1.0)
+        code = self._process.exitcode
+        if code is not None and code < 0:
+            return f"was killed by {signal.Signals(-code).name} (SIGKILL is often the system's answer to too little memory)"
+        return (f"ended by itself with exit code {code}. If your script starts training at its top level, put that under "
+                "`if __name__ == '__main__':`, because every worker imports the script; else see what it printed above")
+
+    def _stack_dump(self) -> str:
+        if not hasattr(signal, "SIGUSR1"):
+            return "(no stack dump on this system)"
+        os.kill(self._process.pid or 0, signal.SIGUSR1)
+        for _ in range(10):
+            time.sleep(0.05)
+            if dump := bytes(self._stack.buffer).rstrip(b"\0"):
+                return dump.decode(errors="replace")
+        return "(it does not answer: the process itself is stopped)"
+
+
+@contextmanager
+def _surroundings_of_a_worker() -> Iterator[None]:
+    """What a new process inherits and needs before its first line of Python runs: thread limits, and no answer to Ctrl-C."""
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
+    if hasattr(signal, "pthread_sigmask"):
+        resource_tracker.ensure_running()  # it would clear the mask when it is started later
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
