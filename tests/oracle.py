@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -216,7 +217,7 @@ def split_evenly(order: Tensor, size: int) -> list[Tensor]:
     bounds = [0]
     for k in range(parts):
         bounds.append(bounds[-1] + len(order) // parts + (k < len(order) % parts))
-    return [order[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [order[a:b] for a, b in pairwise(bounds)]
 
 
 def update_by_formula(textbook: Textbook, samples: Samples, config, orders: list[Tensor]) -> list[GradientStep]:

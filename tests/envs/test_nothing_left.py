@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -16,7 +17,7 @@ import pytest
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="looks at /dev/shm and sends signals")
 
 PROGRAM = """
-import sys, torch
+import os, sys, torch
 from functools import partial
 from wavedash.envs.pool import WorkerPool
 from tests.envs.toy_envs import Counter, Fault
@@ -25,7 +26,7 @@ def run(how):
     make = partial(Fault, "sleeps", at=3) if how == "stuck" else Counter
     env = WorkerPool(make, 4, 2, groups=2)
     env.reset(seed=0)
-    print("pids", *[worker._process.pid for worker in env._workers], flush=True)
+    print(os.getpid(), *[worker._process.pid for worker in env._workers], flush=True)
     if how == "end":
         return
     for i in range(10**9):
@@ -33,23 +34,42 @@ def run(how):
             raise ValueError("bug in the learner")
         env.step(torch.zeros(4, dtype=torch.int64))
 
-if __name__ == "__main__":
-    run(sys.argv[1])
+# No `if __name__ == "__main__":`, on purpose: workers must not run this again.
+for how in sys.argv[2:]:
+    if sys.argv[1] == "here":
+        run(how)
+    elif (child := os.fork()) == 0:  # a parent that need not import torch again
+        run(how)
+    else:
+        os.waitpid(child, 0)
 """
 
 
-def start(tmp_path, how):
-    """A program that steps a pool; returns it with the pids of its workers."""
-    script = tmp_path / "program.py"
-    script.write_text(PROGRAM)
-    temporary = tmp_path / "temporary"
-    temporary.mkdir(exist_ok=True)
-    process = subprocess.Popen(
-        [sys.executable, str(script), how], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        env={**os.environ, "PYTHONPATH": os.getcwd(), "TMPDIR": str(temporary), "OMP_NUM_THREADS": "1"})
-    pids = process.stdout.readline().split()
-    assert pids[:1] == ["pids"], process.stderr.read()
-    return process, [int(pid) for pid in pids[1:]]
+@pytest.fixture
+def start(tmp_path):
+    """Starts a program that steps a pool, once for each way to end."""
+    started = []
+
+    def start(*arguments):
+        script = tmp_path / "program.py"
+        script.write_text(PROGRAM)
+        (tmp_path / "temporary").mkdir()
+        env = {**os.environ, "PYTHONPATH": os.getcwd(), "TMPDIR": str(tmp_path / "temporary"), "OMP_NUM_THREADS": "1"}
+        started.append(subprocess.Popen([sys.executable, str(script), *arguments], stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True, start_new_session=True, env=env))
+        return started[-1]
+
+    yield start
+    for process in started:
+        with suppress(ProcessLookupError):  # a test that failed
+            os.killpg(process.pid, signal.SIGKILL)
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def parent_and_workers(process):
+    pids = [int(pid) for pid in process.stdout.readline().split()]
+    assert len(pids) == 3, process.stderr.read()
+    return pids[0], pids[1:]
 
 
 def alive(pids):
@@ -63,51 +83,57 @@ def assert_gone(pids, seconds):
     assert alive(pids) == []
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def nothing_new():
-    """Compares shared memory and temporary files before and after. The test's own folder is not looked at."""
+    """Compares named shared memory and temporary files before and after."""
     def listing():
-        return {str(path) for folder in ("/dev/shm", tempfile.gettempdir()) for path in Path(folder).glob("*wavedash*")} | {
-            str(path) for folder in ("/dev/shm", tempfile.gettempdir()) for path in Path(folder).glob("pymp*")}
+        return {path for folder in ("/dev/shm", tempfile.gettempdir()) for path in Path(folder).iterdir()
+                if path.name.startswith(("wavedash", "pymp-", "psm_", "sem."))}
     before = listing()
     yield
     assert listing() - before == set()
 
 
-@pytest.mark.usefixtures("nothing_new")
-def test_twenty_kills_of_the_parent_leave_nothing(tmp_path):
-    """Half of the time a worker is stuck in a step, where it does not see that the pipe is closed."""
+def test_twenty_kills_of_the_parent_leave_nothing(start):
+    """Every other time a worker is stuck in a step, where it does not see that its pipe is closed."""
     rng = random.Random(0)
-    running = []
-    for i in range(20):
-        running.append(start(tmp_path, "steps" if i % 2 else "stuck"))
-        if len(running) == 2:  # two at a time, to use both cores
-            time.sleep(rng.uniform(0, 0.2))
-            for process, _ in running:
-                process.kill()
-            for process, pids in running:
-                process.wait()
-                assert_gone(pids, seconds=5)
-            running.clear()
-    assert list((tmp_path / "temporary").iterdir()) == []
+    process = start("forked", *["steps", "stuck"] * 10)
+    for _ in range(20):
+        parent, workers = parent_and_workers(process)
+        assert alive(workers) == workers
+        time.sleep(rng.uniform(0, 0.1))
+        os.kill(parent, signal.SIGKILL)
+        assert_gone([parent, *workers], seconds=5)
+    process.wait(timeout=5)
 
 
-@pytest.mark.usefixtures("nothing_new")
-def test_ctrl_c_ends_parent_and_workers_without_noise_from_the_workers(tmp_path):
-    process, pids = start(tmp_path, "steps")
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the group
+def test_ctrl_c_ends_parent_and_workers_without_noise_from_the_workers(start):
+    process = start("here", "steps")
+    parent, workers = parent_and_workers(process)
+    os.killpg(parent, signal.SIGINT)  # as a terminal does: to every process of the group
     _, errors = process.communicate(timeout=15)
     assert process.returncode != 0
     assert errors.count("KeyboardInterrupt") == 1, errors
-    assert_gone(pids, seconds=1)
-    assert list((tmp_path / "temporary").iterdir()) == []
+    assert_gone(workers, seconds=1)
+
+
+def test_ctrl_c_while_workers_start(start):
+    process = start("here", "steps")
+    parent, workers = psutil.Process(process.pid), []
+    while not workers:
+        workers = [child.pid for child in parent.children() if "spawn_main" in " ".join(child.cmdline())]
+    time.sleep(0.1)  # they are importing, where Python would answer with a traceback
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=15)
+    assert errors.count("KeyboardInterrupt") == 1, errors
+    assert_gone(workers, seconds=1)
 
 
 @pytest.mark.parametrize(("how", "code"), [("error", 1), ("end", 0)])
-@pytest.mark.usefixtures("nothing_new")
-def test_an_exception_and_a_forgotten_close_leave_nothing(tmp_path, how, code):
-    process, pids = start(tmp_path, how)
+def test_an_exception_and_a_forgotten_close_leave_nothing(start, how, code):
+    process = start("here", how)
+    _, workers = parent_and_workers(process)
     _, errors = process.communicate(timeout=15)
     assert process.returncode == code, errors
     assert ("bug in the learner" in errors) == (how == "error")
-    assert_gone(pids, seconds=1)
+    assert_gone(workers, seconds=1)

@@ -8,8 +8,8 @@ import gymnasium
 import pytest
 import torch
 
-from tests.envs.test_state import random_actions, record, same
 from tests.envs.toy_envs import Counter, DictObs, Fault, Succeeds, Teams, TellsTorch
+from tests.envs.traces import random_actions, record, same
 from wavedash.envs.errors import EnvError
 from wavedash.envs.local import LocalVecEnv
 from wavedash.envs.pool import WorkerPool
@@ -77,6 +77,23 @@ def test_observations_are_views_of_shared_memory(pool):
     assert there.recv()[1].obs.data_ptr() == obs[3:].data_ptr()
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_on_a_gpu_steps_are_copies_that_the_next_step_leaves_alone(pool):
+    here, there = LocalVecEnv(DictObs, 6), pool(DictObs, 6, 2, device="cuda")
+    local = LocalVecEnv(DictObs, 6, device="cuda")
+    for env in (here, there, local):
+        env.reset(seed=0)
+    expected = record(here, [ZEROS] * 30)
+    for env in (there, local):
+        steps = [env.step(ZEROS.cuda()) for _ in range(30)]
+        for step, want in zip(steps, expected, strict=True):
+            assert step.obs["flat"].device.type == step.reward.device.type == "cuda"
+            assert torch.equal(step.obs["flat"].cpu(), want["obs.flat"])
+            assert torch.equal(step.final_obs["flat"].cpu(), want["final.flat"])
+            assert torch.equal(step.reward.cpu(), want["reward"])
+            assert (step.final_obs is step.obs) == (not (step.terminated | step.truncated).any())
+
+
 def test_workers_do_not_import_torch_and_use_one_thread(pool):
     assert pool(TellsTorch, 2, 2).reset(seed=0).tolist() == [[0.0, 1.0, 0.0]] * 2
 
@@ -84,6 +101,11 @@ def test_workers_do_not_import_torch_and_use_one_thread(pool):
 def test_a_factory_that_cannot_be_sent_is_refused_with_the_fix():
     with pytest.raises(EnvError, match="top level of a module"):
         WorkerPool(lambda: Counter(), 2, 1)
+
+
+def test_more_workers_than_environments_are_refused():
+    with pytest.raises(EnvError, match="every worker an environment"):
+        WorkerPool(Counter, 2, 3)
 
 
 def test_send_and_recv_out_of_turn_are_refused(pool):

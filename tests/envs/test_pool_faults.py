@@ -24,6 +24,11 @@ def worker_pids(env):
     return [worker._process.pid for worker in env._workers]
 
 
+def play(env, steps):
+    for _ in range(steps):
+        env.step(torch.zeros(env.num_rows, dtype=torch.int64))
+
+
 def assert_dropped(step, rows, others, env, healthy):
     """`rows` of the step are no transition, `others` are those of the same run without a fault."""
     assert step.active[rows].tolist() == [False] * 3
@@ -33,8 +38,8 @@ def assert_dropped(step, rows, others, env, healthy):
     assert torch.equal(step.final_obs[rows], step.obs[rows])
     assert step.active[others].all()
     expected = healthy.step(ZEROS)
-    for got, want in zip((step.obs, step.final_obs, step.reward), (expected.obs, expected.final_obs, expected.reward), strict=True):
-        assert torch.equal(got[others], want[others])
+    for name in ("obs", "final_obs", "reward"):
+        assert torch.equal(getattr(step, name)[others], getattr(expected, name)[others])
     assert env.health == {"worker_restarts": 1, "dropped_episodes": 3}
 
 
@@ -133,8 +138,7 @@ def test_an_environment_that_always_fails_ends_the_run_with_its_traceback(pool):
     env.reset(seed=1)
     pids = worker_pids(env)
     with pytest.raises(EnvError, match=r"(?s)worker \d .*Traceback.*in step.*wheel fell off.*3 times within a minute"):
-        for _ in range(30):
-            env.step(ZEROS[:2])
+        play(env, 30)
     assert env.health["worker_restarts"] >= 2
     assert not any(psutil.pid_exists(pid) for pid in pids + worker_pids(env)), "and leaves no process"
 

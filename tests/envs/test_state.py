@@ -4,13 +4,13 @@ from __future__ import annotations
 from functools import partial
 
 import gymnasium
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.envs.toy_envs import Acts, Counter, DictObs, Endless, Teams
+from tests.envs.traces import random_actions, record, same
 from wavedash.envs.action_log import ActionLog
 from wavedash.envs.errors import EnvError
 from wavedash.envs.local import LocalVecEnv
@@ -24,25 +24,6 @@ WORLDS = {
     "multi-discrete": partial(Acts, gymnasium.spaces.MultiDiscrete([3, 4])),
     "two rows": Teams,
 }
-
-
-def random_actions(env, steps, seed):
-    env.action_space.seed(seed)
-    return [torch.from_numpy(np.stack([env.action_space.sample() for _ in range(env.num_rows)])) for _ in range(steps)]
-
-
-def record(env, actions):
-    """Everything that the steps return, as flat copies."""
-    trace = []
-    for action in actions:
-        step = env.step(action)
-        flat = {**named_tensors(step.obs, "obs"), **named_tensors(step.final_obs, "final"), **step._asdict()}
-        trace.append({k: v.clone() for k, v in flat.items() if isinstance(v, torch.Tensor)})
-    return trace
-
-
-def same(a, b):
-    return len(a) == len(b) and all(x.keys() == y.keys() and all(torch.equal(x[k], y[k]) for k in x) for x, y in zip(a, b, strict=True))
 
 
 @pytest.mark.parametrize("make", WORLDS.values(), ids=WORLDS.keys())
@@ -117,8 +98,10 @@ def test_an_environment_that_is_not_deterministic_is_dropped_and_counted(caplog)
     assert "not deterministic" in caplog.text
 
 
-def test_another_number_of_environments_is_refused():
+def test_the_state_of_other_environments_is_refused():
     env = LocalVecEnv(Counter, 3)
     env.reset(seed=0)
     with pytest.raises(EnvError, match=r"has 3 environments, this run has 4: set env.count"):
         LocalVecEnv(Counter, 4).load_state(env.save_state())
+    with pytest.raises(EnvError, match="the state of another environment"):
+        LocalVecEnv(WORLDS["multi-discrete"], 3).load_state(env.save_state())

@@ -32,11 +32,12 @@ class Recorded:
             self.orders.append(shuffle(*args, **kwargs))
             return self.orders[-1]
 
-        def recording_step(skip: torch.Tensor) -> Any:
+        def recording_step(skip: torch.Tensor | None) -> Any:
             self.gradients.append({n: p.grad.numpy().copy() for n, p in policy.named_parameters() if p.requires_grad})
             return step(skip)
 
-        with mock.patch.object(torch, "randperm", recording_shuffle), mock.patch.object(updater.optimizer, "step", recording_step):
+        updater.optimizer.step = recording_step
+        with mock.patch.object(torch, "randperm", recording_shuffle):
             self.table = updater.update(buffer).numpy()
 
 
@@ -59,11 +60,15 @@ def agrees(recorded: Recorded, policy: ActorCritic, steps: list[GradientStep], w
         np.testing.assert_allclose(p.detach().numpy(), weights[name], rtol=0, atol=2e-6, err_msg=name)
 
 
-def check_update(kind: str, masked: bool, inactive: float, capacity: int = 1, policy: dict[str, Any] | None = None, **ppo: Any) -> None:
-    config = run_config({"learning_rate": 3e-3, "entropy_coef": 0.02, "epochs": 3, "minibatch_size": 10**6, **ppo}).ppo
-    made = trained_policy(kind, masked, **(policy or {}))
+def ppo_config(**ppo: Any) -> PPOConfig:
+    return run_config({"learning_rate": 3e-3, "entropy_coef": 0.02, "epochs": 3, "minibatch_size": 10**6, **ppo}).ppo
+
+
+def check_update(kind: str, masked: bool, inactive: float, capacity: int = 1, policy: Any = None, **ppo: Any) -> None:
+    config, policy = ppo_config(**ppo), policy or {}
+    made, before = trained_policy(kind, masked, **policy), trained_policy(kind, masked, **policy)
     buffer = made_up_experience(made, STEPS, ROWS, inactive, capacity)
-    samples, before = as_samples(buffer), trained_policy(kind, masked, **(policy or {}))
+    samples = as_samples(buffer)
     recorded = Recorded(made, buffer, config)
     agrees(recorded, made, *reference(before, samples, config, recorded.orders, SIZES[kind]))
 
@@ -74,7 +79,8 @@ KINDS = [("discrete", False), ("discrete", True), ("multi-discrete", False), ("m
 
 @pytest.mark.parametrize(("kind", "masked"), KINDS)
 def test_an_update_is_the_textbooks(kind, masked):
-    for value_clip, normalize, inactive, accumulate in itertools.product([None, 0.2], ["batch", "minibatch", "off"], [0.0, 0.4], [1, 3]):
+    normalizations = ["batch", "minibatch", "off"]
+    for value_clip, normalize, inactive, accumulate in itertools.product([None, 0.2], normalizations, [0.0, 0.4], [1, 3]):
         check_update(kind, masked, inactive, value_clip=value_clip, normalize_advantage=normalize, accumulate=accumulate)
 
 
@@ -113,7 +119,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_each_mistake_in_an_update_would_be_seen(mistake):
-    config = run_config({"learning_rate": 3e-3, "entropy_coef": 0.02, "epochs": 3, "minibatch_size": 10**6, "value_clip": 0.2}).ppo
+    config = ppo_config(value_clip=0.2)
     policy, before = trained_policy("discrete", True), trained_policy("discrete", True)
     buffer = made_up_experience(policy, STEPS, ROWS, 0.4)
     samples = as_samples(buffer)

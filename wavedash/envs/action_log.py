@@ -18,6 +18,7 @@ class ActionLog:
         shape = arrays.action.shape[1:] if rows == worlds else (rows // worlds, *arrays.action.shape[1:])
         self._action, self._length = arrays.action.reshape(worlds, *shape), arrays.length
         self._limit = limit
+        self.action_shape = shape
         self._taken = np.empty((worlds, min(1024, limit), *shape), arrays.action.dtype)
         self._world = np.arange(worlds)
         self._longest = 0  # no episode is longer; looked up only when this bound would not fit

@@ -43,7 +43,7 @@ class HostBatch:
             if RowSpec.of(world) != spec:
                 raise EnvError(f"environment {first + i} differs from the others: it is {RowSpec.of(world)}, they are {spec}; "
                                "environments that train together need equal spaces")
-        self._worlds, self._arrays, self._first = worlds, arrays, first
+        self._worlds, self._arrays, self._first = list(worlds), arrays, first
         self._write_obs = ObsWriter(spec, arrays.obs, len(worlds)).write
         self._start = spec.action_start
         self._reward_shape = () if spec.rows_per_world == 1 else (spec.rows_per_world,)
@@ -123,8 +123,9 @@ class HostBatch:
         return bool(ended)
 
     def close(self) -> None:
-        for world in self._worlds:
-            world.close()
+        """Safe to call twice."""
+        while self._worlds:
+            self._worlds.pop().close()
 
     def _by_world(self, array: Array) -> Array:
         """[N, ...] as [E, ...], or [E, rows, ...] where worlds have several rows."""
@@ -147,7 +148,7 @@ class HostBatch:
         self._arrays.heartbeat[i] = self._beats
 
     def _note_success(self, i: int, info: Any) -> None:
-        success = info.get("is_success", info.get("success"))
+        success = info.get("is_success", info.get("success")) if info else None
         self._arrays.success[self._rows[i]] = 0.0 if success is None else bool(success)
         if success is not None:
             self._arrays.reports_success[0] = True

@@ -80,6 +80,9 @@ class HostVecEnv(VecEnv):
         if len(length) != len(arrays.episode):
             raise EnvError(f"the saved state has {len(length)} environments, this run has {len(arrays.episode)}: "
                            "set env.count to what it was to resume exactly, or go on without the environments' saved state")
+        if state["action"].shape[1:] != self._logs[0].action_shape:
+            raise EnvError(f"the saved state has actions of shape {tuple(state['action'].shape[1:])}, this environment takes "
+                           f"{self._logs[0].action_shape}: it is the state of another environment")
         episode = state["episode"].numpy() + (length < 0)
         arrays.seed[:], arrays.episode[:] = state["seed"].numpy(), episode
         self._seeded = True

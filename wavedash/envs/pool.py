@@ -43,6 +43,9 @@ class WorkerPool(HostVecEnv):
 
     def __init__(self, make: Callable[[], Any], count: int, workers: int, groups: int = 1, *, worker_timeout: float = 10.0,
                  start_timeout: float = 120.0, device: torch.device | str = "cpu") -> None:
+        if not 1 <= groups <= workers <= count:
+            raise EnvError(f"{count} environments cannot be divided among {workers} workers in {groups} groups: every group "
+                           "needs a worker, every worker an environment")
         _check_picklable(make)
         spec = RowSpec.probe(make)
         block = SharedBlock(Arrays.nbytes(spec, count))
@@ -65,7 +68,8 @@ class WorkerPool(HostVecEnv):
             for index, part in enumerate(worlds):
                 job = Job(make, spec, block, count, part)
                 worker = WorkerProcess(index, job, self._arrays)
-                self._workers.append(worker)
+                self._workers.append(worker)  # before it starts: Ctrl-C may come at any time, and then it has to be stopped
+                worker.start()
                 self._selector.add(worker.pipe, worker)
             self._settle()
         except BaseException:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections import deque
@@ -12,6 +13,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from multiprocessing import resource_tracker
 from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
+from types import ModuleType
 from typing import Any
 
 from wavedash.envs.arrays import Arrays
@@ -34,34 +37,37 @@ class WorkerProcess:
     def __init__(self, index: int, job: Job, arrays: Arrays) -> None:
         self._name = f"worker {index} (environments {job.worlds.start} to {job.worlds.stop - 1})"
         self._job = job
+        self._needs_main = b"__main__" in bytes(ForkingPickler.dumps(job.make))
         self._failures: deque[float] = deque(maxlen=MAX_FAILURES)
         self._was_ready = False
         self.worlds = job.worlds
         self.arrays = arrays.part(job.worlds)
         self.ended = False
         """An episode of this worker ended in the last step."""
-        self._start()
         self.fresh = False
         """Restarted since the last step: all its episodes are new."""
+        self._prepare()
 
-    def _start(self) -> None:
+    def _prepare(self) -> None:
         self._ready = False
         self.awaited = 1  # READY
         self._silence = 0.0
         self.arrays.heartbeat[:] = 0
         self._last_beat = 0
-        stack = SharedBlock(STACK_BYTES)
-        job = replace(self._job, stack=stack, die_with_parent=threading.current_thread() is threading.main_thread())
+        self._stack = SharedBlock(STACK_BYTES)
+        job = replace(self._job, stack=self._stack, die_with_parent=threading.current_thread() is threading.main_thread())
         context = multiprocessing.get_context("spawn")
-        self.pipe, child_end = context.Pipe()
-        self._stack = stack
-        self._process: BaseProcess = context.Process(target=work, args=(job, child_end), name=self._name)
-        with child_end, _surroundings_of_a_worker():
+        self.pipe, self._child_end = context.Pipe()
+        self._process: BaseProcess = context.Process(target=work, args=(job, self._child_end), name=self._name)
+
+    def start(self) -> None:
+        with self._child_end, _surroundings_of_a_worker(self._needs_main):
             self._process.start()
 
     def restart(self) -> None:
         """A new process that begins the next episode of every environment."""
-        self._start()
+        self._prepare()
+        self.start()
         self.arrays.episode[:] += 1
         self.fresh = True
         self.tell(RESET)
@@ -121,9 +127,10 @@ class WorkerProcess:
     def stop(self, grace: float = 0.0) -> None:
         """Closing the pipe asks it to end; after `grace` seconds it is killed, which also works on a stopped process."""
         self.pipe.close()
-        self._process.join(grace)
-        self._process.kill()
-        self._process.join()
+        if self._process.pid is not None:  # it was started
+            self._process.join(grace)
+            self._process.kill()
+            self._process.join()
 
     def _exit(self) -> str:
         self._process.join(1.0)
@@ -145,8 +152,15 @@ class WorkerProcess:
 
 
 @contextmanager
-def _surroundings_of_a_worker() -> Iterator[None]:
-    """What a new process inherits and needs before its first line of Python runs: thread limits, and no answer to Ctrl-C."""
+def _surroundings_of_a_worker(needs_main: bool) -> Iterator[None]:
+    """What a new process finds before its first line of Python runs: thread limits, no answer to Ctrl-C, and no main script.
+
+    multiprocessing lets every child import the script that was started. Where the factory is not defined in it, that would
+    only cost time and memory (it imports torch), and endless recursion if it lacks an `if __name__ == "__main__":`.
+    """
+    main = sys.modules["__main__"]
+    if not needs_main:
+        sys.modules["__main__"] = ModuleType("__main__")
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(ONE_THREAD)
     if hasattr(signal, "pthread_sigmask"):
@@ -155,6 +169,7 @@ def _surroundings_of_a_worker() -> Iterator[None]:
     try:
         yield
     finally:
+        sys.modules["__main__"] = main
         if hasattr(signal, "pthread_sigmask"):
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for name, value in before.items():

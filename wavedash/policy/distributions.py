@@ -74,7 +74,7 @@ class MultiCategorical:
 
 
 class Gaussian:
-    """Independent normals. Actions: float32 [..., D], unclipped: the density is that of what was sampled, not of what was done."""
+    """Independent normals. Actions: float32 [..., D], unclipped: the density is of what was sampled, not of what was done."""
 
     def __init__(self, mean: Tensor, log_std: Tensor):
         self.mean = mean.float()

@@ -51,14 +51,17 @@ class RunningMoments(nn.Module):
         self.sums[2] += (weighted * standardized).sum(0)
 
     def centre_on(self, x: Tensor) -> None:
-        """Before anything is known: shift by the mean of a first batch, so that far-off values keep their digits."""
-        self.shift.copy_(x.float().mean(0))
+        """Before anything is known: shift by the middle of a first batch, so that far-off values keep their digits.
+
+        Not by the mean: it is not known yet which rows are active, and the others may hold anything.
+        """
+        self.shift.copy_(x.float().nanmedian(0).values.nan_to_num(0.0, 0.0, 0.0))
         self.mean.copy_(self.shift)
 
     def commit(self) -> None:
-        """Fold the gathered batch into the statistics."""
+        """Fold the gathered batch into the statistics. One that is empty or not finite (a NaN observation) is left out."""
         count, total, squares = self.sums.unbind(0)
-        known = (count > 0).double()
+        known = (count > 0) & (total + squares).isfinite()
         batch = count.clamp(min=1.0)
         batch_mean = self.shift + (total / batch) / self.scale.double()
         batch_var = (squares / batch - (total / batch).square()).clamp(min=0.0) / self.scale.double().square()
@@ -66,8 +69,8 @@ class RunningMoments(nn.Module):
         share = count / merged.clamp(min=1.0)
         delta = batch_mean - self.mean
         var = self.var * (1 - share) + batch_var * share + delta.square() * share * (1 - share)
-        self.var += known * (var - self.var)
-        self.mean += known * delta * share
+        self.var.copy_(torch.where(known, var, self.var))
+        self.mean.copy_(torch.where(known, self.mean + delta * share, self.mean))
         self.count += count.reshape(-1)[0]
         self.shift.copy_(self.mean)
         self.scale.copy_(self.var.clamp(min=1e-8).rsqrt())

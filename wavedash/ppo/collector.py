@@ -49,6 +49,7 @@ class Collector:
         """Begin with these observations (raw, of all rows), fresh memory and fresh random streams."""
         if self.policy.normalizer is not None and not self.policy.normalizer.started:
             self.policy.normalizer.centre_on(obs)
+        self.groups = []
         for index, rows in enumerate(self.env.groups):
             generator = torch.Generator(self.env.device).manual_seed(stream_seed(self.seed, "actions", index))
             memory = self.policy.initial_memory(rows.stop - rows.start)
@@ -75,6 +76,7 @@ class Collector:
                 self._act(index, group)
             else:
                 unfinished -= 1
+        out.reward.masked_fill_(~out.active, 0.0)  # what an empty seat is paid (NaN, perhaps) counts nowhere
         return torch.cat([self.policy.value(self.policy.normalize(group.obs), group.memory) for group in self.groups])
 
     def _act(self, index: int, group: Group) -> None:

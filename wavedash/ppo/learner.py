@@ -103,7 +103,7 @@ class Learner:
         """First observations, unless they were restored; normalisers are calibrated before anything is learned."""
         if not self.collector.groups:
             self.collector.start(self.env.reset(stream_seed(self.config.seed, "environments")))
-        if self.iteration == 0 and self.normalizers:
+        if self.steps == 0 and self.normalizers:
             self._calibrate()
 
     def iterate(self) -> IterationReport:
@@ -118,7 +118,8 @@ class Learner:
         ended, sums = self._follow_episodes(rollout)
         self._estimate_advantages(rollout, last_value)
         estimated = perf_counter()
-        self.before_update = {"parameters": self.updater.optimizer.parameters.clone(), **self.updater.state_dict()}
+        before = {"parameters": self.updater.optimizer.parameters, **self.updater.state_dict()}
+        self.before_update = {name: x.clone() for name, x in before.items()}
         table = self.updater.update(self.buffer)
         self._commit_normalizers()
         self.iteration += 1
@@ -137,7 +138,8 @@ class Learner:
         """Where episodes ended [T, N], and their running return, length and discounted return [T, N, 3]."""
         active, done = rollout.active, rollout.done
         counted = active.float()
-        each = torch.stack([rollout.reward * counted, counted, rollout.reward * counted], -1)
+        reward = rollout.reward.nan_to_num(0.0, 0.0, 0.0)  # one bad reward must not stay in the statistics for ever
+        each = torch.stack([reward, counted, reward], -1)
         sums, self.running = running_sums(each, self.running_decay, self.running, active & ~done)
         if self.return_moments is not None:
             discounted = self.return_moments.standardize(sums[..., 2].reshape(-1))
@@ -285,6 +287,7 @@ class Learner:
         self.updater.load_state_dict(tensors["optimizer"])
         self.iteration, self.steps, self.episodes = plain["iteration"], plain["steps"], plain["episodes"]
         self.dead_updates, self.schedule.multiplier = plain["dead_updates"], plain["schedule"]
+        self.recent.episodes.clear()
         self.recent.extend(Episode(*e) for e in plain["recent"])
         learner = tensors["learner"]
         if self.return_moments is not None and "return_moments.count" in learner:

@@ -1,0 +1,102 @@
+"""Episode statistics of a run against a slow count, row by row and step by step."""
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.ppo.learners import learner_over, run_config
+from tests.toy_worlds import TapeWorld
+from wavedash.ppo.episodes import Episode, EpisodeWindow, latest_rows
+
+T, N = 8, 5
+
+
+def random_tape(seed: int, rollouts: int, inactive: float, end: float) -> TapeWorld:
+    generator = torch.Generator().manual_seed(seed)
+    shape = (T * rollouts, N)
+    flags = [torch.rand(shape, generator=generator) < share for share in (end, end, inactive)]
+    reward = torch.randn(shape, generator=generator)
+    return TapeWorld(torch.randn(*shape, 2, generator=generator), reward, flags[0], flags[1], ~flags[2])
+
+
+def finished(world: TapeWorld) -> list[tuple[int, float, int]]:
+    """(time, return, length) of every episode that ended, in the order of their ends. A row that sits out drops its episode."""
+    episodes = []
+    running = [(0.0, 0)] * N
+    for t in range(len(world.reward)):
+        for n in range(N):
+            ret, length = running[n]
+            if not world.active[t, n]:
+                running[n] = (0.0, 0)
+                continue
+            ret, length = ret + float(world.reward[t, n]), length + 1
+            running[n] = (ret, length)
+            if world.terminated[t, n] or world.truncated[t, n]:
+                episodes.append((t, ret, length))
+                running[n] = (0.0, 0)
+    return episodes
+
+
+@settings(derandomize=True, deadline=None, max_examples=20)
+@given(seed=st.integers(0, 10**6), inactive=st.sampled_from([0.0, 0.2, 0.6]), end=st.sampled_from([0.0, 0.05, 0.4]))
+def test_returns_lengths_and_counts_are_those_of_a_slow_count(seed, inactive, end):
+    rollouts, window = 4, 6
+    world = random_tape(seed, rollouts, inactive, end)
+    learner = learner_over(world, run_config({"rollout_steps": T, "epochs": 1}, checkpoint={"best_window": window}))
+    episodes = finished(world)
+    for k in range(rollouts):
+        report = learner.iterate()
+        here = [e for e in episodes if e[0] // T == k]
+        so_far = [e for e in episodes if e[0] // T <= k]
+        active = world.active[T * k : T * (k + 1)]
+        figures = report.figures
+        assert figures["rollout/steps"] == int(active.sum()) and report.steps == int(world.active[: T * (k + 1)].sum())
+        assert figures["rollout/episodes"] == len(here) and report.episodes == len(so_far)
+        assert ("rollout/return" in figures) == bool(here) and ("recent/return" in figures) == bool(so_far)
+        for prefix, chosen in (("rollout", here), ("recent", so_far[-window:])):
+            if chosen:
+                assert figures[f"{prefix}/return"] == pytest.approx(sum(e[1] for e in chosen) / len(chosen), rel=1e-4, abs=1e-4)
+                assert figures[f"{prefix}/length"] == pytest.approx(sum(e[2] for e in chosen) / len(chosen), rel=1e-5)
+        if active.any():
+            expected = float(world.reward[T * k : T * (k + 1)][active].mean())
+            assert figures["rollout/reward"] == pytest.approx(expected, rel=1e-4, abs=1e-5)
+
+
+def test_a_dropped_episode_counts_nowhere():
+    """Inactive and done at once: its worker died. What it had earned is forgotten, the next one starts from nothing."""
+    never, ends, active = (torch.zeros(T, N, dtype=torch.bool) for _ in range(3))
+    active[:] = True
+    ends[3], active[3] = True, False
+    ends[6] = True
+    world = TapeWorld(torch.randn(T, N, 2), torch.ones(T, N), never, ends, active)
+    report = learner_over(world, run_config({"rollout_steps": T, "epochs": 1})).iterate()
+    assert report.figures["rollout/episodes"] == N
+    assert report.figures["rollout/return"] == report.figures["rollout/length"] == 3.0
+
+
+def test_an_episode_may_be_longer_than_many_rollouts():
+    ends = torch.zeros(T * 4, N, dtype=torch.bool)
+    ends[T * 3 + 2, 1] = True
+    world = TapeWorld(torch.randn(T * 4, N, 2), torch.full((T * 4, N), 0.5), ends)
+    learner = learner_over(world, run_config({"rollout_steps": T}))
+    lengths = [learner.iterate().figures.get("rollout/length") for _ in range(4)]
+    assert lengths == [None, None, None, T * 3 + 3]
+
+
+def test_the_window_holds_the_latest_in_the_order_of_their_ends():
+    ended = torch.zeros(4, 3, dtype=torch.bool)
+    ended[0, 2] = ended[1, 0] = ended[3, 1] = True
+    rows, real = latest_rows(ended)
+    assert rows[real].tolist() == [2, 3, 10]
+    rows, real = latest_rows(ended, most=2)
+    assert rows[real].tolist() == [3, 10]
+    assert not latest_rows(torch.zeros(4, 3, dtype=torch.bool))[1].any()
+
+
+def test_success_is_averaged_where_it_is_told():
+    window = EpisodeWindow(3)
+    assert window.figures() == {}
+    window.extend([Episode(9.0, 9.0, 1.0), Episode(1.0, 2.0, 1.0), Episode(2.0, 4.0, torch.nan), Episode(6.0, 6.0, 0.0)])
+    assert window.figures() == {"recent/count": 3.0, "recent/return": 3.0, "recent/length": 4.0, "recent/success": 0.5}

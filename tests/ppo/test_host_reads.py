@@ -1,0 +1,104 @@
+"""One iteration reads the device once: anything more would make an accelerator wait at every step."""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tests.ppo.learners import ACTIONS, learner_over, run_config
+from tests.toy_worlds import TapeWorld
+from wavedash.envs.vec_env import Step
+from wavedash.ppo.learner import Learner
+
+READS = ("item", "tolist", "cpu", "numpy", "nonzero", "__bool__", "__float__", "__int__", "__index__", "__array__", "__iter__",
+         "__contains__")
+WAITING = {"_local_scalar_dense", "nonzero", "is_nonzero", "equal", "masked_select", "unique", "_unique2", "allclose"}
+"""Operations whose result must be known on the host, also where C++ calls them."""
+
+
+class Watch(TorchDispatchMode):
+    def __init__(self, counts: Counter):
+        super().__init__()
+        self.counts = counts
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func.overloadpacket.__name__
+        if name in WAITING:
+            self.counts[name] += 1
+        if name.startswith("index") and len(args) > 1 and isinstance(args[1], (list, tuple)):
+            self.counts["boolean index"] += sum(isinstance(i, Tensor) and i.dtype == torch.bool for i in args[1])
+        return func(*args, **(kwargs or {}))
+
+
+@contextmanager
+def watched_reads() -> Iterator[Counter]:
+    counts: Counter = Counter()
+    originals = {name: getattr(Tensor, name) for name in READS}
+
+    def counting(name: str):
+        def read(self, *args, **kwargs):
+            # Shapes of host tensors may be iterated; device data may not be read.
+            counts[name] += 1
+            return originals[name](self, *args, **kwargs)
+        return read
+
+    try:
+        for name in READS:
+            setattr(Tensor, name, counting(name))
+        with Watch(counts):
+            yield counts
+    finally:
+        for name, original in originals.items():
+            setattr(Tensor, name, original)
+        counts += Counter()
+
+
+def learner(world_type: type[TapeWorld], kind: str, **ppo) -> Learner:
+    torch.manual_seed(0)
+    shape = (24, 5)
+    world = world_type(torch.randn(*shape, 3), torch.randn(shape), torch.rand(shape) < 0.1, torch.rand(shape) < 0.1,
+                       torch.rand(shape) < 0.9, ACTIONS[kind])
+    return learner_over(world, run_config({"rollout_steps": 8, "epochs": 2, "minibatch_size": 16, **ppo}))
+
+
+EVERYTHING = {"normalize_obs": True, "normalize_reward": True, "target_kl": 0.01, "buffer_rollouts": 2, "value_clip": 0.2,
+              "accumulate": 2, "normalize_advantage": "minibatch", "schedule": {"kind": "kl"}}
+
+
+class MeasuredWorld(TapeWorld):
+    """Tells figures of its own."""
+
+    def step(self, action: Tensor) -> Step:
+        step = super().step(action)
+        return step._replace(metrics={"speed": step.reward, "ball": step.reward.sum(), "episode/success": step.reward})
+
+
+@pytest.mark.parametrize("ppo", [{}, EVERYTHING], ids=["plain", "everything"])
+@pytest.mark.parametrize("kind", ACTIONS)
+def test_an_iteration_reads_the_device_once(kind, ppo):
+    run = learner(MeasuredWorld, kind, **ppo)
+    for _ in range(3):
+        with watched_reads() as counts:
+            run.iterate()
+        assert dict(counts) == {"tolist": 1}
+
+
+class NosyWorld(TapeWorld):
+    def step(self, action: Tensor) -> Step:
+        step = super().step(action)
+        if bool(step.terminated.any()):
+            step.reward.clone()[step.terminated].sum().item()
+        return step
+
+
+def test_a_world_that_looks_at_its_data_is_seen():
+    run = learner(NosyWorld, "discrete")
+    with watched_reads() as counts:
+        run.iterate()
+    assert counts["__bool__"] == 8 and counts["item"] >= 1 and counts["boolean index"] >= 1
+    assert counts["_local_scalar_dense"] >= 9, "seen below Python too"

@@ -1,0 +1,100 @@
+"""Defects of rlgym-ppo 1.3.13 that must not be repeated, by the letters under which `compat.md` lists them."""
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from gymnasium import spaces
+
+from tests.ppo.learners import ACTIONS, FEATURES, identity_learner, learner_over, run_config, trained_policy
+from tests.toy_worlds import IdentityWorld, TapeWorld
+from wavedash.ppo.gae import gae, next_values
+
+T, N = 8, 4
+
+
+def truncating_world(action_space=None) -> TapeWorld:
+    torch.manual_seed(0)
+    cut = torch.rand(T, N) < 0.4
+    cut[T - 1, 0] = True
+    return TapeWorld(torch.randn(T, N, 3) + 2.0, torch.randn(T, N), truncated=cut, action_space=action_space)
+
+
+def test_a_truncated_trajectory_does_not_bootstrap_from_the_next_one():
+    """Two trajectories of two steps, one after the other, both cut off where V is 1. rlgym-ppo says [100, 100, -99, 1]."""
+    value = torch.tensor([[0.0], [0.0], [100.0], [0.0]])
+    zero, cut = torch.zeros(4, 1), torch.tensor([[False], [True], [False], [True]])
+    following = next_values(value, torch.tensor([555.0]), torch.ones(4, 1), torch.zeros_like(cut), cut)
+    advantage = gae(zero, value, following, cut, torch.ones_like(cut), 1.0, 1.0)
+    assert advantage.flatten().tolist() == [1.0, 1.0, -99.0, 1.0]
+
+    shifted = torch.cat([value[1:], torch.ones(1, 1)])  # its mistake: the value of the next state in the buffer
+    wrong = gae(zero, value, shifted, cut, torch.ones_like(cut), 1.0, 1.0)
+    assert wrong.flatten().tolist() == [100.0, 100.0, -99.0, 1.0]
+
+
+@pytest.mark.parametrize("normalize_obs", [False, True])
+def test_b_the_final_observation_is_what_a_truncation_bootstraps_from(normalize_obs):
+    """The next observation belongs to a new episode; the world tells the last one of the old apart by its sign."""
+    world = truncating_world()
+    learner = learner_over(world, run_config({"rollout_steps": T, "gae_lambda": 0.0, "normalize_obs": normalize_obs}))
+    rollout = learner.buffer.next_slot()
+    last_value = learner.collector.collect(rollout)
+    learner._estimate_advantages(rollout, last_value)
+    first = world.obs.roll(-1, 0)
+    with torch.no_grad():
+        v_final, v_first = (learner.policy.value(learner.policy.normalize(x), {}) for x in (-first, first))
+    expected = rollout.reward + 0.99 * torch.where(world.truncated, v_final, v_first) - rollout.value
+    torch.testing.assert_close(rollout.advantage, expected, rtol=1e-4, atol=1e-5)
+    lost = rollout.reward + 0.99 * v_first - rollout.value
+    assert (lost - rollout.advantage)[world.truncated].abs().min() > 1e-3
+    assert torch.equal(rollout.done, world.truncated), "a truncation closes the trajectory"
+
+
+def test_c_deterministic_actions_are_chosen_row_by_row():
+    policy = trained_policy("discrete")
+    obs = 3 * torch.randn(50, FEATURES)
+    with torch.no_grad():
+        actions = policy.act(obs, {}, deterministic=True).action
+        one_by_one = torch.cat([policy.act(x.unsqueeze(0), {}, deterministic=True).action for x in obs])
+    assert actions.shape == (50,) and torch.equal(actions, one_by_one) and len(set(actions.tolist())) > 1
+
+
+def test_d_the_density_belongs_to_the_unclipped_action_and_the_world_receives_the_clipped_one():
+    low, high = torch.tensor([-2.0, 0.0]), torch.tensor([2.0, 5.0])
+    world = truncating_world(spaces.Box(low.numpy(), high.numpy()))
+    learner = learner_over(world, run_config({"rollout_steps": T}, policy={"initial_std": 2.0}))
+    rollout = learner.buffer.next_slot()
+    learner.collector.collect(rollout)
+    outside = rollout.action.abs() > 1
+    assert outside.any() and (~outside).any(), "the stored action is what was sampled"
+    received = torch.stack(world.received)
+    expected = rollout.action * torch.tensor([2.0, 2.5]) + torch.tensor([0.0, 2.5])
+    torch.testing.assert_close(received, expected.clamp(low, high))
+    with torch.no_grad():
+        distribution, _ = learner.policy._forward(rollout.obs)
+        normal = torch.distributions.Normal(distribution.mean.double(), distribution.log_std.exp().double())
+    of_the_sampled = normal.log_prob(rollout.action.double()).sum(-1)
+    torch.testing.assert_close(rollout.log_prob.double(), of_the_sampled, rtol=1e-5, atol=1e-5)
+    of_the_clipped = normal.log_prob(rollout.action.clamp(-1, 1).double()).sum(-1)
+    assert (of_the_clipped - rollout.log_prob)[outside.any(-1)].abs().min() > 1e-3
+
+
+@pytest.mark.parametrize("kind", ACTIONS)
+def test_e_every_action_space_trains_and_rows_end_on_their_own(kind):
+    """There: integers only, and one `done` for all agents, terminated or truncated. Here each row has both flags to itself."""
+    learner = identity_learner(kind, {"rollout_steps": 32})
+    assert learner.iterate().figures["optim/gradient_steps"] > 0
+    rollout = learner.rollout
+    assert not torch.equal(rollout.done.any(1), rollout.done.all(1)), "rows end at different times"
+    assert rollout.terminated.any() and rollout.truncated.any() and not (rollout.terminated & rollout.truncated).any()
+
+
+def test_f_entropy_is_reported_and_weighted_per_nat_and_heads_know_its_maximum():
+    """We keep nats, as the paper does; `max_entropy` is there for whoever wants a share that fits any action table."""
+    for n in (3, 90):
+        world = IdentityWorld(spaces.Discrete(n), rows=8)
+        learner = learner_over(world, run_config({"rollout_steps": 8, "epochs": 1, "minibatch_size": 64, "entropy_coef": 0.5}))
+        assert learner.iterate().figures["policy/entropy"] == pytest.approx(math.log(n), rel=1e-3)
+        assert learner.policy.head.max_entropy == pytest.approx(math.log(n))

@@ -1,0 +1,143 @@
+"""Epochs and minibatches: who is visited when, and when an update stops."""
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from tests.ppo.learners import made_up_experience, run_config, trained_policy
+from wavedash.ppo.rollout import RolloutBuffer
+from wavedash.ppo.update import FIGURES, Batch, Updater, normalized
+
+KL, APPLIED = FIGURES.index("kl"), FIGURES.index("applied")
+
+
+def visits(samples: int, **ppo: Any) -> list[list[int]]:
+    """The samples of every minibatch of one update, told by the number each carries as its return."""
+    policy = trained_policy("discrete")
+    buffer = made_up_experience(policy, samples, 1, inactive=0.0)
+    buffer.samples.returns.copy_(torch.arange(samples))
+    updater, seen = Updater(policy, run_config(ppo).ppo, seed=0), []
+    step = updater._gradient_step
+
+    def watched(batch: Batch, stopped: torch.Tensor) -> Any:
+        seen.append(batch.numbers[:, 3].int().tolist())
+        obs, action = buffer.samples.obs[seen[-1]], buffer.samples.action[seen[-1]]
+        assert torch.equal(batch.obs, obs) and torch.equal(batch.action, action), "fields of a sample stay together"
+        return step(batch, stopped)
+
+    updater._gradient_step = watched
+    updater.update(buffer)
+    return seen
+
+
+@pytest.mark.parametrize(("samples", "size", "sizes"), [
+    (100, 32, [25, 25, 25, 25]), (101, 50, [34, 34, 33]), (10, 64, [10]), (7, 1, [1] * 7), (9, 4, [3, 3, 3]), (8, 4, [4, 4]),
+])
+def test_every_sample_is_visited_once_an_epoch_in_even_minibatches(samples, size, sizes):
+    seen = visits(samples, minibatch_size=size, epochs=3)
+    assert [len(part) for part in seen] == sizes * 3
+    assert max(sizes) - min(sizes) <= 1 and max(sizes) <= size
+    flat = [sample for part in seen for sample in part]
+    epochs = [flat[k : k + samples] for k in range(0, len(flat), samples)]
+    assert all(sorted(epoch) == list(range(samples)) for epoch in epochs)
+    assert epochs[0] != epochs[1] != epochs[2] and epochs[0] != list(range(samples))
+
+
+def one_update(**ppo: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """The weights after it, and its table."""
+    policy = trained_policy("discrete")
+    buffer = made_up_experience(policy, 10, 5, inactive=0.3)
+    updater = Updater(policy, run_config({"learning_rate": 1e-2, **ppo}).ppo, seed=0)
+    return updater.optimizer.parameters, updater.update(buffer)
+
+
+@pytest.mark.parametrize("normalize", ["batch", "minibatch", "off"])
+def test_accumulated_pieces_make_the_gradient_of_the_whole(normalize):
+    whole, whole_table = one_update(epochs=2, minibatch_size=25, normalize_advantage=normalize)
+    for pieces in (2, 3, 25, 60):
+        split, split_table = one_update(epochs=2, minibatch_size=25, normalize_advantage=normalize, accumulate=pieces)
+        torch.testing.assert_close(split_table, whole_table, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(split, whole, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("normalize", ["batch", "minibatch", "off"])
+def test_minibatches_of_one_sample_do_no_harm(normalize):
+    weights, table = one_update(epochs=1, minibatch_size=1, normalize_advantage=normalize)
+    assert weights.isfinite().all() and table.isfinite().all()
+    assert 0 < int(table[:, APPLIED].sum()) < len(table), "inactive samples alone make no step"
+
+
+def test_a_batch_without_a_valid_sample_moves_nothing():
+    policy = trained_policy("discrete")
+    buffer = made_up_experience(policy, 4, 3, inactive=1.0)
+    updater = Updater(policy, run_config({"weight_decay": 0.1}).ppo, seed=0)
+    before = updater.optimizer.parameters.clone()
+    table = updater.update(buffer)
+    assert torch.equal(updater.optimizer.parameters, before) and not table[:, APPLIED].any()
+    assert table.isfinite().all()
+
+
+def test_advantages_are_normalised_over_valid_samples_only():
+    advantage = torch.tensor([1.0, 3.0, 1e6, 5.0])
+    out = normalized(advantage, torch.tensor([1.0, 1.0, 0.0, 1.0]))
+    torch.testing.assert_close(out[[0, 1, 3]], torch.tensor([-1.0, 0.0, 1.0]) * (3 / 2) ** 0.5)
+
+
+# --- the early stop --------------------------------------------------------------------------------------------------
+
+
+def early_stop(target_kl: float | None, steps: int | None = None) -> tuple[Updater, torch.Tensor]:
+    """Four epochs over a rollout as it was collected (ratio one); with `steps` only that many gradient steps are taken."""
+    policy = trained_policy("discrete")
+    buffer = made_up_experience(policy, 10, 5, inactive=0.3)
+    with torch.no_grad():
+        buffer.samples.log_prob.copy_(policy.evaluate(buffer.samples.obs, buffer.samples.action).log_prob)
+    config = run_config({"learning_rate": 1e-2, "epochs": 4, "minibatch_size": 25, "target_kl": target_kl}).ppo
+    updater, taken = Updater(policy, config, seed=0), []
+    step = updater._gradient_step
+
+    def counted(batch: Batch, over: torch.Tensor) -> Any:
+        taken.append(1)
+        nothing = torch.zeros(())
+        return step(batch, over) if steps is None or len(taken) <= steps else (torch.zeros(5), nothing, nothing, over)
+
+    updater._gradient_step = counted
+    return updater, updater.update(buffer)
+
+
+def test_past_the_target_kl_nothing_more_is_applied():
+    free, free_table = early_stop(None)
+    target = float(free_table[4, KL])
+    stopped, table = early_stop(target * 0.999)
+    first = int((table[:, KL] > target * 0.999).nonzero()[0, 0])
+    assert 0 < first < len(table) - 1
+    assert table[:first, APPLIED].all() and not table[first:, APPLIED].any()
+    assert torch.equal(table[: first + 1, :5], free_table[: first + 1, :5])
+    cut_short, _ = early_stop(None, steps=first)
+    assert torch.equal(stopped.optimizer.parameters, cut_short.optimizer.parameters)
+    assert not torch.equal(stopped.optimizer.parameters, free.optimizer.parameters)
+
+
+def test_the_next_update_starts_afresh_after_an_early_stop():
+    updater, table = early_stop(1e-3)
+    assert not table[-1, APPLIED]
+    buffer = made_up_experience(updater.policy, 10, 5, inactive=0.0)
+    with torch.no_grad():
+        buffer.samples.log_prob.copy_(updater.policy.evaluate(buffer.samples.obs, buffer.samples.action).log_prob)
+    assert updater.update(buffer)[0, APPLIED]
+
+
+# --- the buffer ------------------------------------------------------------------------------------------------------
+
+
+def test_the_buffer_keeps_the_latest_rollouts():
+    policy = trained_policy("discrete")
+    head = policy.head
+    buffer = RolloutBuffer(3, 2, 4, policy.observation_space, head.action_shape, head.action_dtype, torch.device("cpu"))
+    for k in range(1, 8):
+        buffer.next_slot().reward.fill_(k)
+        assert sorted(set(buffer.samples.reward.tolist())) == list(range(max(1, k - 2), k + 1))
+        assert buffer.samples.reward.shape == (min(k, 3) * 8,)
+        assert (buffer.slot(buffer.newest).reward == k).all()

@@ -1,0 +1,162 @@
+"""Normalisers in a run: what they measure, when they move, and what the advantages are made of."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from tests.oracle import gae_by_episode
+from tests.ppo.learners import learner_over, run_config
+from tests.toy_worlds import TapeWorld
+from wavedash.ppo.learner import Learner
+
+T, N, GAMMA, LAMBDA = 16, 6, 0.9, 0.8
+
+
+def tape(rollouts: int, inactive: float = 0.3, end: float = 0.2) -> TapeWorld:
+    torch.manual_seed(0)
+    shape = (T * rollouts, N)
+    drift = torch.linspace(0, 5, shape[0]).view(-1, 1, 1)
+    flags = [torch.rand(shape) < share for share in (end / 2, end / 2, inactive)]
+    active = ~flags[2]
+    active[0, :4] = True  # the first guess at where observations lie is the middle of the first ones
+    obs = (torch.randn(*shape, 2) * torch.tensor([1.0, 10.0]) + drift).masked_fill(~active.unsqueeze(-1), 1e4)
+    return TapeWorld(obs, 3.0 * torch.randn(shape) + 1.0, flags[0], flags[1], active)
+
+
+def learner(world: TapeWorld, started: bool = True, **ppo) -> Learner:
+    settings = {"rollout_steps": T, "epochs": 1, "gamma": GAMMA, "gae_lambda": LAMBDA, "reward_clip": 1e9, **ppo}
+    return learner_over(world, run_config(settings), started)
+
+
+def test_the_calibration_rollout_measures_and_makes_no_gradient_step():
+    world = tape(1)
+    run = learner(world, started=False, normalize_obs=True, normalize_reward=True)
+    weights = run.updater.optimizer.parameters.clone()
+    run.start()
+    assert torch.equal(run.updater.optimizer.parameters, weights)
+    assert all(step == 0 for step in run.updater.optimizer.steps.values()) and run.iteration == 0
+    assert run.steps == int(world.active.sum()) and run.buffer.filled == 0
+    measured = run.policy.normalizer.parts["obs"]
+    counted = world.obs[world.active].double()
+    assert float(measured.count) == len(counted)
+    torch.testing.assert_close(measured.mean, counted.mean(0), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(measured.var, counted.var(0, correction=0), rtol=1e-4, atol=1e-5)
+    run.iterate()
+    assert not torch.equal(run.updater.optimizer.parameters, weights)
+
+
+def test_without_normalisers_nothing_is_calibrated():
+    run = learner(tape(1))
+    assert run.steps == 0 and run.collector.env.played == 0
+
+
+def test_observations_are_normalised_by_everything_seen_before_this_rollout():
+    world = tape(4)
+    run = learner(world, normalize_obs=True, obs_clip=3.0)
+    for k in range(1, 4):
+        run.iterate()
+        past = world.obs[: T * k][world.active[: T * k]].double()
+        expected = ((world.obs[T * k : T * (k + 1)].double() - past.mean(0)) / past.std(0, correction=0)).clamp(-3, 3)
+        active = world.active[T * k : T * (k + 1)]
+        torch.testing.assert_close(run.rollout.obs[active].double(), expected[active], rtol=1e-3, atol=1e-3)
+        assert run.rollout.obs.abs().max() <= 3.0
+        one_rollout_late = world.obs[: T * (k + 1)][world.active[: T * (k + 1)]].double()
+        assert (one_rollout_late.mean(0) - past.mean(0)).abs().max() > 0.1
+
+
+def test_normalisers_stand_still_from_the_first_step_to_the_last_gradient():
+    run = learner(tape(5), normalize_obs=True, normalize_reward=True)
+    moments = run.normalizers[0].parts["obs"], run.normalizers[1]
+    readings = []
+
+    def read() -> list[torch.Tensor]:
+        return [x.clone() for m in moments for x in (m.shift, m.scale)]
+
+    def watched(function):
+        def wrapper(*args):
+            readings.append(read())
+            result = function(*args)
+            readings.append(read())
+            return result
+        return wrapper
+
+    run.collector._act = watched(run.collector._act)
+    run.updater._gradient_step = watched(run.updater._gradient_step)
+    for _ in range(3):
+        readings.clear()
+        run.iterate()
+        assert len(readings) > 2 * T
+        assert all(torch.equal(a, b) for reading in readings for a, b in zip(reading, readings[0], strict=True))
+        assert not any(torch.equal(a, b) for a, b in zip(read(), readings[0], strict=True))
+
+
+# --- rewards ---------------------------------------------------------------------------------------------------------
+
+
+def discounted_returns(world: TapeWorld, steps: int, gamma: float) -> list[float]:
+    """R_t = r_t + gamma * R_{t-1} of every transition, row by row; a new episode or a row that sits out starts afresh."""
+    returns = []
+    for n in range(N):
+        running = 0.0
+        for t in range(steps):
+            if not world.active[t, n]:
+                running = 0.0
+                continue
+            running = float(world.reward[t, n]) + gamma * running
+            returns.append(running)
+            if world.terminated[t, n] or world.truncated[t, n]:
+                running = 0.0
+    return returns
+
+
+def test_rewards_are_divided_by_the_deviation_of_the_discounted_return_so_far():
+    world = tape(4)
+    run = learner(world, normalize_reward=True)
+    for k in range(1, 4):
+        run.iterate()
+        deviation = np.std(discounted_returns(world, T * k, GAMMA))
+        rollout, part = run.rollout, slice(T * k, T * (k + 1))
+        with torch.no_grad():
+            last_value = run.policy.value(run.collector.groups[0].obs, {})
+        # The policy has moved since, so values at the edge are known only where the last step ended an episode or sat out.
+        known = (world.terminated | world.truncated | ~world.active)[part][-1]
+        expected = gae_by_episode(world.reward[part] / deviation, rollout.value, last_value, rollout.final_value,
+                                  rollout.terminated, rollout.truncated, rollout.active, GAMMA, LAMBDA)
+        assert known.any()
+        np.testing.assert_allclose(rollout.advantage[:, known], expected[:, known], rtol=1e-3, atol=1e-3)
+    assert float(run.return_moments.var.sqrt()) == pytest.approx(np.std(discounted_returns(world, T * 4, GAMMA)), rel=1e-4)
+
+
+def test_the_discount_of_the_reward_scale_is_ppos():
+    world = tape(2)
+    run = learner(world, normalize_reward=True, gamma=0.5)
+    measured = float(run.return_moments.var.sqrt())
+    assert measured == pytest.approx(np.std(discounted_returns(world, T, 0.5)), rel=1e-4)
+    assert measured != pytest.approx(np.std(discounted_returns(world, T, 0.99)), rel=0.1)
+
+
+def test_a_normalised_reward_is_clipped():
+    world = tape(2, inactive=0.0, end=0.0)
+    world.reward[T + 3, 2] = 1e6
+    run = learner(world, normalize_reward=True, reward_clip=5.0, gae_lambda=0.0)
+    run.iterate()
+    advantage = run.rollout.advantage
+    value, following = run.rollout.value[3, 2], run.rollout.value[4, 2]
+    assert float(advantage[3, 2]) == pytest.approx(float(5.0 + GAMMA * following - value), rel=1e-4)
+    assert math.isfinite(float(advantage.abs().max())) and float(advantage.abs().max()) < 10
+
+
+def test_what_an_empty_seat_is_paid_counts_nowhere():
+    """NaN is what a simulator may leave there."""
+    outcomes = []
+    for paid in (0.0, torch.nan):
+        world = tape(3)
+        world.reward.masked_fill_(~world.active, paid)
+        run = learner(world, normalize_reward=True)
+        figures = [run.iterate().figures for _ in range(2)]
+        outcomes.append((run.updater.optimizer.parameters.clone(), figures))
+    assert torch.equal(outcomes[0][0], outcomes[1][0]) and outcomes[0][1] == outcomes[1][1]
+    assert outcomes[0][1][0]["optim/skipped"] == 0

@@ -1,0 +1,97 @@
+"""Replaying a rollout with unchanged weights says what was said when it was collected: the ratio is one."""
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.ppo.learners import ACTIONS, identity_learner, learner_over, run_config
+from tests.toy_worlds import TapeWorld
+from wavedash.envs.obs import map_obs
+from wavedash.ppo.learner import Learner
+from wavedash.ppo.rollout import Rollout
+from wavedash.ppo.update import FIGURES
+
+T = 16
+CLOSE = 2e-6
+"""Of the ratio: a batch of another size is summed in another order."""
+
+
+def furthest_ratio(learner: Learner, rollout: Rollout) -> float:
+    with torch.no_grad():
+        new = learner.policy.evaluate(map_obs(lambda x: x.flatten(0, 1), rollout.obs), rollout.action.flatten(0, 1))
+    ratio = (new.log_prob - rollout.log_prob.flatten()).exp()
+    torch.testing.assert_close(new.value, rollout.value.flatten(), rtol=1e-5, atol=CLOSE)
+    return float((ratio - 1).abs().max())
+
+
+def without_updates(learner: Learner) -> Learner:
+    """Everything goes on but the weights."""
+    learner.updater.update = lambda buffer: torch.zeros(1, len(FIGURES))
+    return learner
+
+
+NORMALISERS = [{}, {"normalize_obs": True}, {"normalize_reward": True}, {"normalize_obs": True, "normalize_reward": True}]
+
+
+@pytest.mark.parametrize("normalisers", NORMALISERS, ids=str)
+@pytest.mark.parametrize(("kind", "masked"), [*((kind, False) for kind in ACTIONS), ("discrete", True), ("multi-binary", True)])
+def test_the_ratio_is_one_for_the_newest_rollout_and_for_older_ones(kind, masked, normalisers):
+    learner = without_updates(identity_learner(kind, {"rollout_steps": T, "buffer_rollouts": 3, **normalisers}, masked=masked))
+    scales = [part.scale.clone() for part in learner.policy.normalizer.parts.values()] if learner.policy.normalizer else []
+    for _ in range(4):
+        learner.iterate()
+        for slot in range(learner.buffer.filled):
+            assert furthest_ratio(learner, learner.buffer.slot(slot)) < CLOSE
+    moved = [part.scale for part in learner.policy.normalizer.parts.values()] if scales else []
+    assert all((a != b).any() for a, b in zip(scales, moved, strict=True)), "a normaliser that never moves proves nothing"
+
+
+@pytest.mark.parametrize("kind", ACTIONS)
+def test_the_first_minibatch_of_every_update_sees_ratio_one(kind):
+    ppo = {"rollout_steps": T, "epochs": 2, "minibatch_size": 64, "normalize_obs": True, "learning_rate": 0.01}
+    learner = identity_learner(kind, ppo)
+    first_kl, last_kl, update = [], [], learner.updater.update
+
+    def watched(buffer):
+        table = update(buffer)
+        first_kl.append(float(table[0, FIGURES.index("kl")].abs()))
+        last_kl.append(float(table[-1, FIGURES.index("kl")]))
+        return table
+
+    learner.updater.update = watched
+    for _ in range(3):
+        learner.iterate()
+    assert max(first_kl) < 1e-6 and min(last_kl) > 1e-4
+
+
+def drifting_world() -> TapeWorld:
+    torch.manual_seed(0)
+    obs = torch.randn(4 * T, 4, 3) + torch.linspace(0, 10, 4 * T).view(-1, 1, 1)
+    return TapeWorld(obs, torch.randn(4 * T, 4))
+
+
+@pytest.mark.parametrize("every_step", [False, True])
+def test_a_normaliser_that_moves_with_every_step_breaks_the_law(every_step):
+    """The broken variant, built here: statistics that move at each step, observations normalised again for the update."""
+    world = drifting_world()
+    learner = without_updates(learner_over(world, run_config({"rollout_steps": T, "normalize_obs": True})))
+    with torch.no_grad():
+        learner.policy.head.logits.weight.mul_(100)  # a policy that is not indifferent to what it sees
+    normalizer = learner.policy.normalizer
+    if every_step:
+        gather = normalizer.gather
+        normalizer.gather = lambda *args: (gather(*args), normalizer.commit())
+    collect, found = learner.collector.collect, []
+
+    def watched(out: Rollout) -> torch.Tensor:
+        last_value = collect(out)
+        out.obs.copy_(normalizer(world.obs[world.played - T : world.played]))
+        with torch.no_grad():
+            new = learner.policy.evaluate(out.obs.flatten(0, 1), out.action.flatten())
+        found.append(float(((new.log_prob - out.log_prob.flatten()).exp() - 1).abs().max()))
+        return last_value
+
+    learner.collector.collect = watched
+    for _ in range(3):
+        learner.iterate()
+    assert (max(found) > 0.05) if every_step else (max(found) < CLOSE)

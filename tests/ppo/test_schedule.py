@@ -1,0 +1,46 @@
+"""Learning-rate schedules against numbers worked out by hand."""
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from tests.ppo.learners import identity_learner
+from wavedash.config import ScheduleConfig
+from wavedash.ppo.schedule import Schedule
+
+
+@pytest.mark.parametrize(("kind", "floor", "progress", "multiplier"), [
+    ("constant", 0.1, 0.7, 1.0),
+    ("linear", 0.0, 0.0, 1.0), ("linear", 0.0, 0.25, 0.75), ("linear", 0.0, 1.0, 0.0), ("linear", 0.2, 0.5, 0.6),
+    ("cosine", 0.0, 0.0, 1.0), ("cosine", 0.0, 0.5, 0.5), ("cosine", 0.0, 1 / 3, 0.75), ("cosine", 0.2, 0.5, 0.6),
+    ("cosine", 0.2, 1.0, 0.2),
+    ("linear", 0.2, 1.5, 0.2), ("cosine", 0.2, 1.5, 0.2),  # past the goal of a run that was made longer and shorter again
+])
+def test_the_rate_falls_with_progress(kind, floor, progress, multiplier):
+    assert Schedule(ScheduleConfig(kind=kind, floor=floor)).advance(progress, kl=99.0) == pytest.approx(multiplier)
+
+
+def test_the_kl_schedule_moves_against_the_kl_within_its_bounds():
+    schedule = Schedule(ScheduleConfig(kind="kl", target_kl=0.01, factor=2.0, bounds=(0.2, 3.0)))
+    kls = [0.03, 0.021, 0.015, 0.019, 0.5, 0.004, None, 0.0, 0.0, 0.0, 0.0, 0.006]
+    expected = [0.5, 0.25, 0.25, 0.25, 0.2, 0.4, 0.4, 0.8, 1.6, 3.0, 3.0, 3.0]
+    assert [schedule.advance(0.5, kl) for kl in kls] == pytest.approx(expected)
+
+
+def test_a_run_uses_the_multiplier_of_its_progress():
+    """Steps of a constant size: 8 rows x 5 steps an iteration, 200 in all."""
+    learner = identity_learner("discrete", {"rollout_steps": 5, "epochs": 1, "learning_rate": 0.01,
+                                            "schedule": {"kind": "linear", "floor": 0.0}}, total_steps=200)
+    rates = [learner.iterate().figures["optim/learning_rate"] for _ in range(5)]
+    assert rates == pytest.approx([0.01, 0.008, 0.006, 0.004, 0.002])
+    assert float(learner.updater.optimizer.rates["policy"]) == pytest.approx(0.002)
+
+
+def test_a_run_follows_its_kl():
+    schedule = {"kind": "kl", "target_kl": 1e-4, "factor": 2.0}
+    learner = identity_learner("discrete", {"rollout_steps": 16, "epochs": 4, "learning_rate": 0.02, "schedule": schedule})
+    reports = [learner.iterate().figures for _ in range(3)]
+    for before, after in pairwise(reports):
+        kl, ratio = before["policy/kl"], after["optim/learning_rate"] / before["optim/learning_rate"]
+        assert kl > 2e-4 and ratio == pytest.approx(0.5)

@@ -1,0 +1,127 @@
+"""Encoders: one per key of an observation, from what is sensed to features side by side.
+
+Vectors pass as they are unless an MLP is asked for; images and depth maps go through a small convnet whose depth follows from
+the size of the picture. An actor and a critic may look at different keys.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import gymnasium
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from wavedash.config import EncoderConfig
+from wavedash.errors import UserError
+from wavedash.policy.mlp import MLP, linear
+
+SMALLEST_MAP = 4
+"""Halve a picture until its shorter side is this small, then flatten."""
+
+
+class FlatEncoder(nn.Module):
+    """Numbers as they are, flattened; integers become floats."""
+
+    def __init__(self, shape: tuple[int, ...]):
+        super().__init__()
+        self.dims, self.outputs = len(shape), int(np.prod(shape))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.dims != 1:
+            x = x.unsqueeze(-1) if self.dims == 0 else x.flatten(-self.dims)
+        return x if x.is_floating_point() else x.float()
+
+
+class MlpEncoder(nn.Module):
+    """Numbers through layers of their own before they meet the other keys."""
+
+    def __init__(self, shape: tuple[int, ...], config: EncoderConfig, activation: str):
+        super().__init__()
+        self.flat = FlatEncoder(shape)
+        self.layers = MLP(self.flat.outputs, config.hidden, activation)
+        self.outputs = self.layers.outputs
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(self.flat(x))
+
+
+class ConvEncoder(nn.Module):
+    """Pictures [H, W], [H, W, C] or [C, H, W]; whole numbers are taken as 0..255 and scaled to 0..1."""
+
+    def __init__(self, shape: tuple[int, ...], config: EncoderConfig):
+        super().__init__()
+        self.dims = len(shape)
+        # The channels are the axis with few entries; where both ends could be, the last (Gymnasium's habit).
+        self.channels_last = self.dims == 3 and (shape[2] <= 4 or shape[0] > 4)
+        channels, height, width = (1, *shape) if self.dims == 2 else (shape[2], *shape[:2]) if self.channels_last else shape
+        halvings = max(1, round(math.log2(max(min(height, width), 2) / SMALLEST_MAP)))
+        sizes = config.channels or [min(16 * 2**i, 64) for i in range(halvings)]
+        layers: list[nn.Module] = []
+        for size in sizes:
+            conv = nn.Conv2d(channels, size, kernel_size=3, stride=2, padding=1)
+            nn.init.orthogonal_(conv.weight, math.sqrt(2))
+            nn.init.zeros_(conv.bias)  # type: ignore[arg-type]
+            layers += [conv, nn.ReLU()]
+            channels, height, width = size, (height + 1) // 2, (width + 1) // 2
+        self.convolutions = nn.Sequential(*layers)
+        self.project = linear(channels * height * width, config.features, math.sqrt(2))
+        self.outputs = config.features
+
+    def forward(self, x: Tensor) -> Tensor:
+        leading = x.shape[: -self.dims]
+        x = x.reshape(-1, *x.shape[-self.dims :])
+        if self.dims == 2:
+            x = x.unsqueeze(1)
+        elif self.channels_last:
+            x = x.movedim(-1, 1)
+        x = x if x.is_floating_point() else x.float() / 255.0
+        x = torch.relu(self.project(self.convolutions(x).flatten(1)))
+        return x.view(*leading, self.outputs)
+
+
+class Encoders(nn.Module):
+    """The features of some keys of an observation, side by side: [..., outputs]."""
+
+    def __init__(
+        self,
+        spaces: Mapping[str, gymnasium.spaces.Box],
+        keys: Sequence[str] | None,
+        configs: Mapping[str, EncoderConfig],
+        activation: str,
+    ):
+        super().__init__()
+        unknown = sorted({*(keys or ()), *configs} - set(spaces))
+        if unknown:
+            raise UserError(f"policy names the observation key(s) {', '.join(unknown)}, but the environment has "
+                            f"{', '.join(spaces)}")
+        self.keys = [key for key in spaces if keys is None or key in keys]
+        if not self.keys:
+            raise UserError("a policy must see something: policy.actor_keys and policy.critic_keys need at least one key")
+        self.parts = nn.ModuleDict({
+            _name(key): make_encoder(key, spaces[key], configs.get(key, EncoderConfig()), activation) for key in self.keys
+        })
+        self.outputs: int = sum(part.outputs for part in self.parts.values())  # type: ignore[misc]
+
+    def forward(self, sensed: Mapping[str, Tensor]) -> Tensor:
+        features = [self.parts[_name(key)](sensed[key]) for key in self.keys]
+        return features[0] if len(features) == 1 else torch.cat(features, -1)
+
+
+def _name(key: str) -> str:
+    """Module names must not contain dots."""
+    return key.replace(".", "_")
+
+
+def make_encoder(key: str, space: gymnasium.spaces.Box, config: EncoderConfig, activation: str) -> nn.Module:
+    kind = config.kind
+    if kind == "auto":
+        picture = len(space.shape) == 3 or (len(space.shape) == 2 and min(space.shape) >= 8)
+        kind = "conv" if picture else "mlp" if config.hidden else "flat"
+    if kind == "conv":
+        if len(space.shape) not in (2, 3):
+            raise UserError(f"policy.encoders.{key}.kind=conv needs a picture of 2 or 3 dimensions, but {key} has the shape "
+                            f"{space.shape}; use kind=mlp")
+        return ConvEncoder(space.shape, config)
+    return MlpEncoder(space.shape, config, activation) if kind == "mlp" else FlatEncoder(space.shape)
