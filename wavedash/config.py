@@ -49,9 +49,42 @@ class EnvConfig(Part):
         return self
 
 
-class PolicyConfig(Part):
-    """The networks."""
+class EncoderConfig(Part):
+    """How one key of a dictionary observation (or the only one, `obs`) is turned into features."""
 
+    kind: Literal["auto", "flat", "mlp", "conv"] = "auto"
+    """auto: conv for pictures and depth maps, mlp where `hidden` is set, else the numbers as they are."""
+    hidden: list[Positive] = []
+    """mlp: sizes of the layers that this key passes before it meets the others."""
+    channels: list[Positive] = []
+    """conv: channels of the 3x3 layers, each of which halves the picture; by default as many as make it about 4 wide."""
+    features: Positive = 128
+    """conv: size of the result. More: finer sight, more to learn."""
+
+
+class MemoryConfig(Part):
+    """What the policy remembers."""
+
+    kind: Literal["none", "gru", "lstm"] = "none"
+    """gru is the smaller and usually as good; lstm keeps a second, longer-lived state."""
+    size: Positive = 64
+    """Units. More: remembers more, learns slower."""
+    layers: Positive = 1
+    """Recurrent layers on top of each other."""
+    sequence: Positive = 16
+    """Steps through which gradients flow back (truncated BPTT); divides ppo.rollout_steps. Longer: links events further apart."""
+
+
+class PolicyConfig(Part):
+    """The networks: encoders, then memory, then hidden layers, then heads."""
+
+    encoders: dict[str, EncoderConfig] = {}
+    """By key of a dictionary observation; keys that are not named get what suits their shape."""
+    actor_keys: list[str] | None = None
+    """The keys that the actor sees; all when not set."""
+    critic_keys: list[str] | None = None
+    """The keys that the critic sees; it may know more than the actor. All when not set."""
+    memory: MemoryConfig = MemoryConfig()
     hidden: list[Positive] = [64, 64]
     """Sizes of the actor's hidden layers."""
     critic_hidden: list[Positive] | None = None
@@ -60,10 +93,18 @@ class PolicyConfig(Part):
     """One trunk for actor and critic (of size `hidden`). Saves compute; the two losses then pull on the same features."""
     activation: Literal["tanh", "relu", "elu", "silu"] = "tanh"
     """Between hidden layers. tanh is the safest for small control tasks, relu or silu for wide networks."""
+    distribution: Literal["gaussian", "tanh", "beta"] = "gaussian"
+    """Continuous actions: a normal that the environment clips, a normal squashed by tanh, or a Beta (the last two need bounds)."""
     std: Literal["fixed", "learned", "state"] = "learned"
     """Continuous actions: standard deviation fixed, one learned value per dimension, or an output of the network."""
     initial_std: Annotated[float, Field(gt=0)] = 1.0
-    """Standard deviation at the start, in units where the action range is [-1, 1]. Higher explores more."""
+    """Standard deviation at the start, in units where the action range is [-1, 1]. Higher explores more. Not for beta."""
+
+    @model_validator(mode="after")
+    def _one_view(self) -> PolicyConfig:
+        if self.shared and self.actor_keys != self.critic_keys:
+            raise ValueError("policy.shared=true needs equal actor_keys and critic_keys: one trunk sees one thing")
+        return self
 
 
 class ScheduleConfig(Part):
@@ -180,3 +221,10 @@ class RunConfig(Part):
     ppo: PPOConfig = PPOConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
     report: ReportConfig = ReportConfig()
+
+    @model_validator(mode="after")
+    def _whole_sequences(self) -> RunConfig:
+        memory, steps = self.policy.memory, self.ppo.rollout_steps
+        if memory.kind != "none" and steps % memory.sequence:
+            raise ValueError(f"ppo.rollout_steps={steps} must be a multiple of policy.memory.sequence={memory.sequence}")
+        return self

@@ -1,10 +1,9 @@
-"""The policy: normaliser, encoders, memory and heads of an actor and a critic."""
+"""The policy: normaliser, trunks (encoders, memory, hidden layers) and heads of an actor and a critic."""
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import gymnasium
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -14,11 +13,10 @@ from wavedash.policy.distributions import Distribution
 from wavedash.policy.evaluation import Evaluation, by_autograd
 from wavedash.policy.explicit import ExplicitPolicy
 from wavedash.policy.heads import make_head
-from wavedash.policy.mlp import MLP, linear
+from wavedash.policy.memory import State
+from wavedash.policy.mlp import linear
 from wavedash.policy.normalizer import ObsNormalizer
-
-Memory = dict[str, Tensor]
-"""The state that a policy carries from step to step, [N, ...] per entry; empty for a policy without memory."""
+from wavedash.policy.trunk import Trunk
 
 
 class Decision(NamedTuple):
@@ -27,11 +25,14 @@ class Decision(NamedTuple):
     action: Tensor
     log_prob: Tensor
     value: Tensor
-    memory: Memory
+    memory: State
 
 
 class ActorCritic(nn.Module):
-    """Observations here are normalised already (`normalize`): the rollout stores what the networks saw."""
+    """Observations here are normalised already (`normalize`): the rollout stores what the networks saw.
+
+    `memory` is the state that rows carry from step to step, `actor.h`, `critic.h`, ...; empty for a policy without memory.
+    """
 
     def __init__(
         self,
@@ -44,54 +45,46 @@ class ActorCritic(nn.Module):
         super().__init__()
         self.observation_space, self.action_space, self.config = observation_space, action_space, config
         self.normalizer = ObsNormalizer(observation_space, normalize_obs) if normalize_obs is not None else None
-        inputs = sum(int(np.prod(part.shape)) for part in sensed_spaces(observation_space).values())
-        body = MLP(inputs, config.hidden, config.activation)
-        head = make_head(body.outputs, action_space, config.std, config.initial_std)
-        self.actor = nn.ModuleDict({"body": body, "head": head})
-        critic_hidden = config.hidden if config.critic_hidden is None else config.critic_hidden
-        critic_body = body if config.shared else MLP(inputs, critic_hidden, config.activation)
-        self.critic = nn.ModuleDict({"head": linear(critic_body.outputs, 1, gain=1.0)})
+        spaces = sensed_spaces(observation_space)
+        trunk = Trunk(spaces, config.actor_keys, config.hidden, config)
+        self.actor = nn.ModuleDict({"trunk": trunk, "head": make_head(trunk.outputs, action_space, config)})
+        self.critic = nn.ModuleDict()
         if not config.shared:
-            self.critic["body"] = critic_body
+            hidden = config.hidden if config.critic_hidden is None else config.critic_hidden
+            trunk = self.critic["trunk"] = Trunk(spaces, config.critic_keys, hidden, config)
+        self.critic["head"] = linear(trunk.outputs, 1, gain=1.0)
         self._explicit: list[ExplicitPolicy] | None = None  # decided at the first evaluation, when the device is known
 
     @property
     def head(self) -> Any:
         return self.actor["head"]
 
+    @property
+    def trunks(self) -> dict[str, Trunk]:
+        """`actor`, and `critic` unless both share one."""
+        trunks: dict[str, Any] = {"actor": self.actor["trunk"]}
+        return trunks if self.config.shared else {**trunks, "critic": self.critic["trunk"]}
+
+    @property
+    def sequence_length(self) -> int | None:
+        """Steps of the sequences that it learns from; None for a policy without memory, which learns from single steps."""
+        return None if self.config.memory.kind == "none" else self.config.memory.sequence
+
     def normalize(self, obs: Obs) -> Obs:
         return obs if self.normalizer is None else self.normalizer(obs)
 
-    def initial_memory(self, rows: int) -> Memory:
-        return {}
-
-    def _flat(self, obs: Obs) -> Tensor:
-        """Everything that is sensed, side by side in the order of the space (a player's dict may have another): [..., F]"""
-        values, parts = sensed(obs), []
-        for key, space in sensed_spaces(self.observation_space).items():
-            x, dims = values[key], len(space.shape)
-            x = x if dims == 1 else x.unsqueeze(-1) if dims == 0 else x.flatten(-dims)
-            parts.append(x if x.is_floating_point() else x.float())
-        return parts[0] if len(parts) == 1 else torch.cat(parts, -1)
-
-    def _value(self, flat: Tensor, actor_features: Tensor | None) -> Tensor:
-        features = actor_features if actor_features is not None and self.config.shared else self._critic_body(flat)
-        return self.critic["head"](features).squeeze(-1)
-
-    @property
-    def _critic_body(self) -> nn.Module:
-        return self.actor["body"] if self.config.shared else self.critic["body"]
-
-    def _forward(self, obs: Obs) -> tuple[Distribution, Tensor]:
-        flat = self._flat(obs)
-        features = self.actor["body"](flat)
-        return self.head(features, action_mask(obs)), self._value(flat, features)
+    def initial_memory(self, rows: int) -> State:
+        return {f"{name}.{part}": x for name, trunk in self.trunks.items() for part, x in trunk.initial_state(rows).items()}
 
     def act(
-        self, obs: Obs, memory: Memory, generator: torch.Generator | None = None, deterministic: Tensor | bool = False
+        self, obs: Obs, memory: State, generator: torch.Generator | None = None, deterministic: Tensor | bool = False
     ) -> Decision:
         """One step of every row. `deterministic`: for all rows, or per row [N]."""
-        distribution, value = self._forward(obs)
+        seen, after, features = sensed(obs), dict(memory), {}
+        for name, trunk in self.trunks.items():
+            features[name], state = trunk.step(seen, _part(memory, name))
+            after |= {f"{name}.{part}": x for part, x in state.items()}
+        distribution = self.head(features["actor"], action_mask(obs))
         if deterministic is True:
             action = distribution.mode()
         else:
@@ -99,18 +92,33 @@ class ActorCritic(nn.Module):
             if isinstance(deterministic, Tensor):
                 rows = deterministic.view(-1, *(1,) * (action.dim() - 1))
                 action = torch.where(rows, distribution.mode(), action)
-        return Decision(action, distribution.log_prob(action), value, memory)
+        return Decision(action, distribution.log_prob(action), self._value(features), after)
 
-    def value(self, obs: Obs, memory: Memory) -> Tensor:
+    def value(self, obs: Obs, memory: State) -> Tensor:
         """V(obs) after `memory`, which stays as it is."""
-        return self._value(self._flat(obs), None)
+        name, trunk = list(self.trunks.items())[-1]
+        return self._value({name: trunk.step(sensed(obs), _part(memory, name))[0]})
 
-    def evaluate(self, obs: Obs, action: Tensor) -> Evaluation:
-        """Log-probability, entropy and value of a batch of stored steps."""
+    def evaluate(self, obs: Obs, action: Tensor, memory: State | None = None, fresh: Tensor | None = None) -> Evaluation:
+        """Log-probability, entropy and value of stored steps [B, ...]; with memory of sequences [L, B, ...], from the `memory`
+        [B, ...] before their first step, zeroed where `fresh` [L, B]. The results are flat: [B] or [L * B]."""
         if self._explicit is None:
             self._explicit = [ExplicitPolicy(self)] if ExplicitPolicy.fits(self) else []
+        seen, mask = sensed(obs), action_mask(obs)
         if self._explicit:
-            return self._explicit[0].evaluate(self._flat(obs), action, action_mask(obs))
+            return self._explicit[0].evaluate(seen, action, mask)
         with torch.enable_grad():
-            distribution, value = self._forward(obs)
-            return by_autograd(distribution.log_prob(action), distribution.entropy(), value)
+            features = {
+                name: trunk.sequence(seen, _part(memory or {}, name), fresh) for name, trunk in self.trunks.items()
+            }
+            distribution: Distribution = self.head(features["actor"], mask)
+            results = distribution.log_prob(action), distribution.entropy(), self._value(features)
+            return by_autograd(*(x.reshape(-1) for x in results))
+
+    def _value(self, features: dict[str, Tensor]) -> Tensor:
+        """From the critic's features, the last ones: the actor's where the trunk is shared."""
+        return self.critic["head"](features[next(reversed(features))]).squeeze(-1).float()
+
+
+def _part(memory: State, trunk: str) -> State:
+    return {name.removeprefix(f"{trunk}."): x for name, x in memory.items() if name.startswith(f"{trunk}.")}

@@ -6,7 +6,7 @@ deviations, accelerators) goes through autograd.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import torch
@@ -77,23 +77,26 @@ class ExplicitPolicy:
     def fits(policy: ActorCritic) -> bool:
         head = policy.head
         simple_head = isinstance(head, DiscreteHead) or (isinstance(head, GaussianHead) and head.state_log_std is None)
-        bodies = [policy.actor["body"], *([] if policy.config.shared else [policy.critic["body"]])]
-        simple_bodies = all(type(body) is MLP and body.activation in ACTIVATION_SLOPES for body in bodies)
+        simple_trunks = all(trunk.is_plain and trunk.body.activation in ACTIVATION_SLOPES for trunk in policy.trunks.values())
         frozen = any(not p.requires_grad for name, p in policy.named_parameters() if name != "actor.head.log_std")
         on_cpu = next(policy.parameters()).device.type == "cpu"
-        return on_cpu and simple_head and simple_bodies and not frozen
+        return on_cpu and simple_head and simple_trunks and not frozen
 
     def __init__(self, policy: ActorCritic):
         self.head = policy.head
-        self.actor = Body(policy.actor["body"])  # type: ignore[arg-type]
-        self.critic = None if policy.config.shared else Body(policy.critic["body"])  # type: ignore[arg-type]
+        trunks = policy.trunks
+        self.actor_encoders, self.actor = trunks["actor"].encoders, Body(trunks["actor"].body)
+        self.critic_encoders, self.critic = None, None
+        if "critic" in trunks:
+            self.critic_encoders, self.critic = trunks["critic"].encoders, Body(trunks["critic"].body)
         self.output = Layer(self.head.logits if isinstance(self.head, DiscreteHead) else self.head.mean)
         self.value = Layer(policy.critic["head"])  # type: ignore[arg-type]
 
-    def evaluate(self, x: Tensor, action: Tensor, mask: Tensor | None) -> Evaluation:
-        """As `ActorCritic.evaluate`, of flat observations [B, F]; to be called without grad mode."""
-        trail = self.actor.forward(x)
-        critic_trail = trail if self.critic is None else self.critic.forward(x)
+    def evaluate(self, sensed: Mapping[str, Tensor], action: Tensor, mask: Tensor | None) -> Evaluation:
+        """As `ActorCritic.evaluate`; to be called without grad mode."""
+        trail = critic_trail = self.actor.forward(self.actor_encoders(sensed))
+        if self.critic is not None and self.critic_encoders is not None:
+            critic_trail = self.critic.forward(self.critic_encoders(sensed))
         value = self.value.forward(critic_trail[-1]).squeeze(-1)
         output = self.output.forward(trail[-1])
         if isinstance(self.head, DiscreteHead):

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from wavedash.config import PolicyConfig
 from wavedash.errors import UserError
 from wavedash.policy.distributions import Categorical, Distribution, Gaussian, MultiCategorical
 from wavedash.policy.mlp import linear
@@ -114,7 +115,7 @@ def _float32_bounds(space: gymnasium.spaces.Box) -> tuple[Tensor, Tensor]:
 Head = DiscreteHead | MultiDiscreteHead | GaussianHead
 
 
-def make_head(features: int, space: gymnasium.Space[Any], std: StdKind, initial_std: float) -> Head:
+def make_head(features: int, space: gymnasium.Space[Any], config: PolicyConfig) -> Head:
     """The head that fits an action space."""
     spaces = gymnasium.spaces
     if isinstance(space, spaces.Discrete):
@@ -124,7 +125,7 @@ def make_head(features: int, space: gymnasium.Space[Any], std: StdKind, initial_
     if isinstance(space, spaces.MultiBinary):
         return MultiDiscreteHead(features, [2] * int(np.prod(space.shape)), space.shape)
     if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
-        return GaussianHead(features, space, std, initial_std)
+        return GaussianHead(features, space, config.std, config.initial_std)
     raise UserError(
         f"no policy for the action space {space}: use Discrete, MultiDiscrete, MultiBinary or a Box of floats "
         "(wrap the environment to convert its actions)"

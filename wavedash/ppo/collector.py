@@ -14,7 +14,8 @@ from torch import Tensor
 
 from wavedash.envs.obs import Obs, map_obs
 from wavedash.envs.vec_env import Step, VecEnv
-from wavedash.policy.actor_critic import ActorCritic, Memory
+from wavedash.policy.actor_critic import ActorCritic
+from wavedash.policy.memory import State
 from wavedash.ppo.rollout import Rollout
 from wavedash.seeding import stream_seed
 
@@ -25,7 +26,7 @@ class Group:
 
     rows: slice
     generator: torch.Generator
-    memory: Memory
+    memory: State
     obs: Obs
     """What the next action sees, as the environment gave it (often a view of its memory)"""
     standardized: Obs | None = None
@@ -63,7 +64,7 @@ class Collector:
         out.final_value.zero_()
         for index, group in enumerate(self.groups):
             group.t, group.out = 0, out.each_step(group.rows)
-            self._act(index, group)
+            self._act(index, group, out)
         unfinished = len(self.groups)
         while unfinished:
             began = perf_counter()
@@ -73,14 +74,18 @@ class Collector:
             self._record(group, step, out)
             group.t += 1
             if group.t < self.steps:
-                self._act(index, group)
+                self._act(index, group, out)
             else:
                 unfinished -= 1
         out.reward.masked_fill_(~out.active, 0.0)  # what an empty seat is paid (NaN, perhaps) counts nowhere
         return torch.cat([self.policy.value(self.policy.normalize(group.obs), group.memory) for group in self.groups])
 
-    def _act(self, index: int, group: Group) -> None:
+    def _act(self, index: int, group: Group, rollout: Rollout) -> None:
         began = perf_counter()
+        length = self.policy.sequence_length
+        if length is not None and group.t % length == 0:
+            for name, x in group.memory.items():
+                rollout.memory[name][group.t // length, group.rows] = x
         obs = group.obs
         if self.policy.normalizer is not None:
             group.standardized = self.policy.normalizer.standardize(obs)

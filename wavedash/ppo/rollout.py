@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from wavedash.envs.obs import Obs, empty_obs, map_obs, named_tensors
+from wavedash.policy.memory import State
 
 
 @dataclass
@@ -39,6 +40,8 @@ class Rollout:
     advantage: Tensor
     returns: Tensor
     """[T, N] what the critic should have said: advantage + value"""
+    memory: State
+    """[T / L, N, ...] the policy's memory before the first step of each sequence; empty without memory"""
 
     @property
     def done(self) -> Tensor:
@@ -49,12 +52,21 @@ class Rollout:
         columns: list[Any] = []
         for field in fields(self):
             column = getattr(self, field.name)
-            if isinstance(column, dict):
+            if field.name == "memory":  # not of every step
+                columns.append([{}] * len(self.reward))
+            elif isinstance(column, dict):
                 parts = [part[:, rows].unbind(0) for part in column.values()]
                 columns.append([dict(zip(column, values, strict=True)) for values in zip(*parts, strict=True)])
             else:
                 columns.append(column[:, rows].unbind(0))
         return [Rollout(*values) for values in zip(*columns, strict=True)]
+
+    @property
+    def fresh(self) -> Tensor:
+        """[T, N] where the memory starts afresh: after the end of an episode, and after a step that was no transition."""
+        fresh = torch.zeros_like(self.active)
+        fresh[1:] = self.done[:-1] | ~self.active[:-1]
+        return fresh
 
     def tensors(self) -> dict[str, Tensor]:
         named: dict[str, Tensor] = {}
@@ -74,9 +86,12 @@ class RolloutBuffer:
         observation_space: gymnasium.Space[Any],
         action_shape: tuple[int, ...],
         action_dtype: torch.dtype,
+        memory: State,
+        sequence_length: int | None,
         device: torch.device,
     ):
-        self.capacity, self.steps, self.rows = capacity, steps, rows
+        """`memory`: of all rows, as the policy starts with it; stored before every `sequence_length` steps."""
+        self.capacity, self.steps, self.rows, self.sequence_length = capacity, steps, rows, sequence_length
         shape = (capacity, steps, rows)
 
         def scalar(dtype: torch.dtype = torch.float32) -> Tensor:
@@ -87,6 +102,7 @@ class RolloutBuffer:
             action=torch.zeros(*shape, *action_shape, dtype=action_dtype, device=device),
             log_prob=scalar(), value=scalar(), reward=scalar(), terminated=scalar(torch.bool), truncated=scalar(torch.bool),
             active=scalar(torch.bool), final_value=scalar(), advantage=scalar(), returns=scalar(),
+            memory={name: x.expand(capacity, steps // (sequence_length or steps), *x.shape).clone() for name, x in memory.items()},
         )
         self.filled = 0
         self.newest = -1
@@ -102,8 +118,12 @@ class RolloutBuffer:
 
     @property
     def samples(self) -> Rollout:
-        """Every stored step of every row as one batch [filled * T * N, ...] (views)."""
+        """Every stored step of every row as one batch [filled * T * N, ...], memory [filled * T / L * N, ...] (views)."""
         return self._each(lambda x: x[: self.filled].flatten(0, 2))
+
+    def fresh(self) -> Tensor:
+        """`Rollout.fresh` of every stored step, [filled * T * N]."""
+        return torch.cat([self.slot(index).fresh.flatten() for index in range(self.filled)])
 
     def _each(self, view: Callable[[Tensor], Tensor]) -> Rollout:
         parts: Any = {field.name: map_obs(view, getattr(self.all, field.name)) for field in fields(Rollout)}

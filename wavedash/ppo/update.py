@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from wavedash.config import PPOConfig
 from wavedash.envs.obs import Obs, map_obs
 from wavedash.policy.actor_critic import ActorCritic
+from wavedash.policy.memory import State
 from wavedash.ppo.loss import LossTerms, ppo_loss
 from wavedash.ppo.optimizer import FlatAdamW
 from wavedash.ppo.rollout import RolloutBuffer
@@ -24,23 +25,58 @@ FIGURES = (*LossTerms._fields, "grad_norm", "applied")
 
 
 class Batch(NamedTuple):
-    """Samples to learn from. The numbers of a sample are side by side, so that a minibatch takes three gathers."""
+    """Steps to learn from: [B, ...], or with memory sequences of them [L, B, ...]."""
 
     obs: Obs
     action: Tensor
     numbers: Tensor
-    """[B, 5]: log_prob, value, advantage, returns, weight"""
-
-    def take(self, index: Tensor) -> Batch:
-        return Batch(map_obs(lambda x: x[index], self.obs), self.action[index], self.numbers[index])
+    """[..., 5]: log_prob, value, advantage, returns, weight; side by side, so that one gather takes them all"""
+    memory: State
+    """[B, ...] before the first step of each sequence"""
+    fresh: Tensor | None
+    """[L, B] where an episode begins"""
 
     def pieces(self, count: int) -> list[Batch]:
         """Nearly equal parts, as views."""
         if count == 1:
             return [self]
-        bounds = [len(self.numbers) * k // count for k in range(count + 1)]
-        parts = [slice(a, b) for a, b in pairwise(bounds) if a < b]
-        return [Batch(map_obs(lambda x, part=part: x[part], self.obs), self.action[part], self.numbers[part]) for part in parts]
+        across = self.numbers.dim() - 2  # the axis of samples or sequences
+        bounds = [self.numbers.shape[across] * k // count for k in range(count + 1)]
+        return [self._slice(across, a, b - a) for a, b in pairwise(bounds) if a < b]
+
+    def _slice(self, across: int, start: int, length: int) -> Batch:
+        def part(x: Tensor) -> Tensor:
+            return x.narrow(across, start, length)
+
+        memory = {name: x[start : start + length] for name, x in self.memory.items()}
+        fresh = None if self.fresh is None else part(self.fresh)
+        return Batch(map_obs(part, self.obs), part(self.action), part(self.numbers), memory, fresh)
+
+
+class Experience:
+    """Everything in the buffer, ready to be drawn from: single steps, or whole sequences where the policy has memory."""
+
+    def __init__(self, buffer: RolloutBuffer, normalize_advantage: bool):
+        samples, self.rows, self.length = buffer.samples, buffer.rows, buffer.sequence_length
+        weight = samples.active.float()
+        advantage = normalized(samples.advantage, weight) if normalize_advantage else samples.advantage
+        numbers = torch.stack([samples.log_prob, samples.value, advantage, samples.returns, weight], -1)
+        fresh = buffer.fresh() if self.length is not None else None
+        self.all = Batch(samples.obs, samples.action, numbers, samples.memory, fresh)
+        self.size = len(numbers) // (self.length or 1)
+        """Number of steps, or of sequences"""
+
+    def take(self, index: Tensor) -> Batch:
+        """The steps or sequences numbered `index`."""
+        every = self.all
+        if self.length is None:
+            return Batch(map_obs(lambda x: x[index], every.obs), every.action[index], every.numbers[index], {}, None)
+        # Steps lie time-major: those of one row are `rows` apart. Sequence s is number s // rows in time, of row s % rows.
+        first = index + index.div(self.rows, rounding_mode="floor") * (self.length - 1) * self.rows
+        steps = first + torch.arange(self.length, device=index.device).unsqueeze(-1) * self.rows  # [L, B]
+        memory = {name: x[index] for name, x in every.memory.items()}
+        assert every.fresh is not None
+        return Batch(map_obs(lambda x: x[steps], every.obs), every.action[steps], every.numbers[steps], memory, every.fresh[steps])
 
 
 class Updater:
@@ -63,41 +99,32 @@ class Updater:
     def update(self, buffer: RolloutBuffer) -> Tensor:
         """All epochs over the buffer; returns a table [gradient steps, FIGURES] on the device."""
         config = self.config
-        batch = self._batch(buffer)
-        samples = len(batch.numbers)
-        minibatches = -(-samples // config.minibatch_size)
-        stopped = torch.zeros((), dtype=torch.bool, device=batch.numbers.device)
+        experience = Experience(buffer, config.normalize_advantage == "batch")
+        per_minibatch = max(1, config.minibatch_size // (experience.length or 1))
+        minibatches = -(-experience.size // per_minibatch)
+        stopped = torch.zeros((), dtype=torch.bool, device=self.generator.device)
         table = []
         for _ in range(config.epochs):
-            order = torch.randperm(samples, generator=self.generator, device=stopped.device)
+            order = torch.randperm(experience.size, generator=self.generator, device=stopped.device)
             # Even pieces: no sample is dropped and none is left over for a tiny last minibatch.
             for index in order.tensor_split(minibatches):
-                means, norm, applied, stopped = self._gradient_step(batch.take(index), stopped)
+                means, norm, applied, stopped = self._gradient_step(experience.take(index), stopped)
                 table += [means, norm, applied]
         return torch.cat([x.float().reshape(-1) for x in table]).view(-1, len(FIGURES))
-
-    def _batch(self, buffer: RolloutBuffer) -> Batch:
-        samples = buffer.samples
-        weight = samples.active.float()
-        advantage = samples.advantage
-        if self.config.normalize_advantage == "batch":
-            advantage = normalized(advantage, weight)
-        numbers = torch.stack([samples.log_prob, samples.value, advantage, samples.returns, weight], -1)
-        return Batch(samples.obs, samples.action, numbers)
 
     def _gradient_step(self, batch: Batch, stopped: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """One minibatch: loss, gradient, step. Returns its mean loss terms, gradient norm, whether it was applied, and
         whether the update is over."""
         config, numbers = self.config, batch.numbers
-        weight = numbers[:, 4]
+        weight = numbers[..., 4]
         if config.normalize_advantage == "minibatch":
-            numbers[:, 2] = normalized(numbers[:, 2], weight)
+            numbers[..., 2] = normalized(numbers[..., 2], weight)
         weight /= weight.sum().clamp_(min=1.0)  # means over valid samples only
         self.optimizer.zero_grad()
         means = numbers.new_zeros(len(LossTerms._fields))
         for piece in batch.pieces(config.accumulate):
-            log_prob, value, advantage, returns, weight = piece.numbers.unbind(-1)
-            new = self.policy.evaluate(piece.obs, piece.action)
+            log_prob, value, advantage, returns, weight = piece.numbers.flatten(0, -2).unbind(-1)
+            new = self.policy.evaluate(piece.obs, piece.action, piece.memory, piece.fresh)
             terms, slopes = ppo_loss(new, log_prob, value, advantage, returns, weight, config)
             new.pull_back(slopes)
             means += weight @ torch.stack(terms, -1)

@@ -143,7 +143,7 @@ def _refuse_broken_weights(snapshot: Snapshot) -> None:
 def _actor_and_critic(tensors: Tensors) -> Tensors:
     """For use without the rest: each with what both share (observation statistics, the trunk where there is one for both)."""
     policy = tensors.get("policy", {})
-    shared_trunk = not any(name.startswith("critic.body.") for name in policy)
+    shared_trunk = not any(name.startswith("critic.trunk.") for name in policy)
     actor_only = "actor.head." if shared_trunk else "actor."
     return {"actor": {name: tensor for name, tensor in policy.items() if not name.startswith("critic.")},
             "critic": {name: tensor for name, tensor in policy.items() if not name.startswith(actor_only)}}
