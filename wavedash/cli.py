@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import traceback
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -36,6 +37,8 @@ def main() -> None:
     try:
         app()
     except UserError as error:
+        if error.shows_cause and error.__cause__ is not None:
+            traceback.print_exception(error.__cause__)
         typer.secho(f"error: {error}", fg="red", err=True)
         raise SystemExit(2) from None
 

@@ -7,3 +7,6 @@ Imports nothing, so that any part can raise one.
 
 class UserError(RuntimeError):
     """Something the user can put right: a wrong key, a missing package, a run that does not exist."""
+
+    shows_cause = False
+    """Whether the traceback of what caused it helps the user: where it leads into the user's own code."""

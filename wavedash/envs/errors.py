@@ -6,3 +6,5 @@ from wavedash.errors import UserError
 
 class EnvError(UserError):
     """An environment broke its contract; the message names the cause and the next step."""
+
+    shows_cause = True
