@@ -96,9 +96,9 @@ class Textbook:
 
     def say(self, obs: Tensor, action: Tensor, mask: Tensor | None) -> Said:
         x = obs.double()
-        features = self._body("actor.body", x)
-        own_body = any(name.startswith("critic.body") for name in self.weights)
-        value = self._layer("critic.head", self._body("critic.body" if own_body else "actor.body", x))[:, 0]
+        features = self._body("actor.trunk.body", x)
+        own_body = any(name.startswith("critic.trunk.body") for name in self.weights)
+        value = self._layer("critic.head", self._body("critic.trunk.body" if own_body else "actor.trunk.body", x))[:, 0]
         if self.sizes is None:
             log_std = self.weights["actor.head.log_std"]
             if "actor.head.state_log_std.weight" in self.weights:

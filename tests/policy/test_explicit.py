@@ -26,7 +26,7 @@ def batch_for(policy: ActorCritic, kind: str, masked: bool):
 
 def autograd_says(policy: ActorCritic, obs, action: Tensor) -> Evaluation:
     with torch.enable_grad():
-        distribution, value = policy._forward(obs)
+        distribution, value = policy(obs)
         return by_autograd(distribution.log_prob(action), distribution.entropy(), value)
 
 
@@ -67,7 +67,7 @@ def test_gradients_by_hand_equal_autograds_for_every_shape_of_network(kind, mask
 def test_a_critic_of_another_shape_has_the_same_gradients_too():
     for critic_hidden in ([], [3], [9, 4]):
         policy = trained_policy("discrete", hidden=[7], critic_hidden=critic_hidden)
-        assert [layer.out_features for layer in policy.critic["body"].layers] == critic_hidden
+        assert [layer.out_features for layer in policy.trunks["critic"].body.layers] == critic_hidden
         assert_same(policy, "discrete", False)
 
 
@@ -119,13 +119,13 @@ class DoublingBody(nn.Module):
 
 def own_body() -> ActorCritic:
     policy = trained_policy("discrete", hidden=[])
-    policy.actor["body"] = DoublingBody()
+    policy.trunks["actor"].body = DoublingBody()
     return policy
 
 
 def frozen_body() -> ActorCritic:
     policy = trained_policy("discrete")
-    policy.actor["body"].requires_grad_(False)
+    policy.trunks["actor"].requires_grad_(False)
     return policy
 
 

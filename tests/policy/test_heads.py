@@ -19,7 +19,7 @@ OBS = torch.randn(6, FEATURES, generator=torch.Generator().manual_seed(0))
 
 
 def gaussian_head(space: spaces.Box) -> GaussianHead:
-    head = make_head(FEATURES, space, "learned", 1.0)
+    head = make_head(FEATURES, space, PolicyConfig())
     assert isinstance(head, GaussianHead)
     return head
 
@@ -65,7 +65,7 @@ def test_the_environment_receives_actions_of_its_own_shape(space):
 
 def test_a_box_of_integers_is_refused_with_advice():
     with pytest.raises(UserError, match="MultiDiscrete"):
-        make_head(4, spaces.Box(0, 3, (2,), np.int64), "learned", 1.0)
+        make_head(4, spaces.Box(0, 3, (2,), np.int64), PolicyConfig())
 
 
 def test_the_first_policy_is_nearly_uniform_and_heads_know_their_largest_entropy():
@@ -74,7 +74,7 @@ def test_the_first_policy_is_nearly_uniform_and_heads_know_their_largest_entropy
         policy = ActorCritic(spaces.Box(-1, 1, (FEATURES,)), space, PolicyConfig())
         assert policy.head.max_entropy == (None if largest[kind] is None else pytest.approx(largest[kind]))
         with torch.no_grad():
-            distribution, _ = policy._forward(OBS)
+            distribution, _ = policy(OBS)
         if largest[kind] is not None:
             assert float(distribution.entropy().min()) > 0.999 * largest[kind]
 
@@ -83,7 +83,7 @@ def test_the_first_policy_is_nearly_uniform_and_heads_know_their_largest_entropy
 def test_the_deviation_starts_as_configured_and_moves_only_if_learned(std):
     policy = ActorCritic(spaces.Box(-1, 1, (FEATURES,)), spaces.Box(-1, 1, (2,)), PolicyConfig(std=std, initial_std=0.5))
     with torch.no_grad():
-        distribution, _ = policy._forward(OBS)
+        distribution, _ = policy(OBS)
     torch.testing.assert_close(distribution.log_std.exp().expand(6, 2), torch.full((6, 2), 0.5), rtol=0.05, atol=0.0)
     trained = {name for name, p in policy.named_parameters() if p.requires_grad}
     assert ("actor.head.log_std" in trained) == (std == "learned")
@@ -129,7 +129,7 @@ def test_the_order_of_an_observations_keys_does_not_matter():
     turned = dict(reversed(obs.items()))
     assert list(turned) != list(obs)
     with torch.no_grad():
-        first, second = (policy._forward(policy.normalize(o)) for o in (obs, turned))
+        first, second = (policy(policy.normalize(o)) for o in (obs, turned))
     assert torch.equal(first[0].log_probs, second[0].log_probs) and torch.equal(first[1], second[1])
 
 

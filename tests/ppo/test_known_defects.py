@@ -73,7 +73,7 @@ def test_d_the_density_belongs_to_the_unclipped_action_and_the_world_receives_th
     expected = rollout.action * torch.tensor([2.0, 2.5]) + torch.tensor([0.0, 2.5])
     torch.testing.assert_close(received, expected.clamp(low, high))
     with torch.no_grad():
-        distribution, _ = learner.policy._forward(rollout.obs)
+        distribution, _ = learner.policy(rollout.obs)
         normal = torch.distributions.Normal(distribution.mean.double(), distribution.log_std.exp().double())
     of_the_sampled = normal.log_prob(rollout.action.double()).sum(-1)
     torch.testing.assert_close(rollout.log_prob.double(), of_the_sampled, rtol=1e-5, atol=1e-5)

@@ -80,8 +80,8 @@ def test_one_bad_gradient_is_skipped_too(monkeypatch):
     run = learner(world())
     evaluate, calls = run.policy.evaluate, []
 
-    def sabotaged(obs, action):
-        evaluation = evaluate(obs, action)
+    def sabotaged(*batch):
+        evaluation = evaluate(*batch)
         calls.append(1)
         if len(calls) != 5:
             return evaluation

@@ -99,20 +99,22 @@ class ActorCritic(nn.Module):
         name, trunk = list(self.trunks.items())[-1]
         return self._value({name: trunk.step(sensed(obs), _part(memory, name))[0]})
 
+    def forward(self, obs: Obs, memory: State | None = None, fresh: Tensor | None = None) -> tuple[Distribution, Tensor]:
+        """The action distribution and the value of stored steps [B, ...] or, with memory, of sequences [L, B, ...]."""
+        seen = sensed(obs)
+        features = {name: trunk.sequence(seen, _part(memory or {}, name), fresh) for name, trunk in self.trunks.items()}
+        return self.head(features["actor"], action_mask(obs)), self._value(features)
+
     def evaluate(self, obs: Obs, action: Tensor, memory: State | None = None, fresh: Tensor | None = None) -> Evaluation:
         """Log-probability, entropy and value of stored steps [B, ...]; with memory of sequences [L, B, ...], from the `memory`
         [B, ...] before their first step, zeroed where `fresh` [L, B]. The results are flat: [B] or [L * B]."""
         if self._explicit is None:
             self._explicit = [ExplicitPolicy(self)] if ExplicitPolicy.fits(self) else []
-        seen, mask = sensed(obs), action_mask(obs)
         if self._explicit:
-            return self._explicit[0].evaluate(seen, action, mask)
+            return self._explicit[0].evaluate(sensed(obs), action, action_mask(obs))
         with torch.enable_grad():
-            features = {
-                name: trunk.sequence(seen, _part(memory or {}, name), fresh) for name, trunk in self.trunks.items()
-            }
-            distribution: Distribution = self.head(features["actor"], mask)
-            results = distribution.log_prob(action), distribution.entropy(), self._value(features)
+            distribution, value = self(obs, memory, fresh)
+            results = distribution.log_prob(action), distribution.entropy(), value
             return by_autograd(*(x.reshape(-1) for x in results))
 
     def _value(self, features: dict[str, Tensor]) -> Tensor:

@@ -32,7 +32,8 @@ class Trunk(nn.Module):
     @property
     def is_plain(self) -> bool:
         """Nothing but hidden layers on numbers as they are."""
-        return self.memory is None and all(type(part) is FlatEncoder for part in self.encoders.parts.values())
+        flat = all(type(part) is FlatEncoder for part in self.encoders.parts.values())
+        return flat and self.memory is None and type(self.body) is MLP
 
     def initial_state(self, rows: int) -> State:
         return {} if self.memory is None else self.memory.initial(rows)

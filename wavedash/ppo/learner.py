@@ -51,8 +51,8 @@ class Learner:
         self.schedule = Schedule(ppo.schedule)
         self.buffer = RolloutBuffer(
             ppo.buffer_rollouts, ppo.rollout_steps, env.num_rows, env.observation_space,
-            self.policy.head.action_shape, self.policy.head.action_dtype, self.policy.initial_memory(env.num_rows),
-            self.policy.sequence_length, env.device,
+            self.policy.head.action_shape, self.policy.head.action_dtype, env.device,
+            self.policy.initial_memory(env.num_rows), self.policy.sequence_length,
         )
         self.return_moments = RunningMoments(()).to(env.device) if ppo.normalize_reward else None
         self.running = torch.zeros(env.num_rows, 3, device=env.device)  # per row: return, length, discounted return

@@ -86,13 +86,13 @@ class RolloutBuffer:
         observation_space: gymnasium.Space[Any],
         action_shape: tuple[int, ...],
         action_dtype: torch.dtype,
-        memory: State,
-        sequence_length: int | None,
         device: torch.device,
+        memory: State | None = None,
+        sequence_length: int | None = None,
     ):
         """`memory`: of all rows, as the policy starts with it; stored before every `sequence_length` steps."""
         self.capacity, self.steps, self.rows, self.sequence_length = capacity, steps, rows, sequence_length
-        shape = (capacity, steps, rows)
+        shape, sequences = (capacity, steps, rows), steps // (sequence_length or steps)
 
         def scalar(dtype: torch.dtype = torch.float32) -> Tensor:
             return torch.zeros(shape, dtype=dtype, device=device)
@@ -102,7 +102,7 @@ class RolloutBuffer:
             action=torch.zeros(*shape, *action_shape, dtype=action_dtype, device=device),
             log_prob=scalar(), value=scalar(), reward=scalar(), terminated=scalar(torch.bool), truncated=scalar(torch.bool),
             active=scalar(torch.bool), final_value=scalar(), advantage=scalar(), returns=scalar(),
-            memory={name: x.expand(capacity, steps // (sequence_length or steps), *x.shape).clone() for name, x in memory.items()},
+            memory={name: x.expand(capacity, sequences, *x.shape).clone() for name, x in (memory or {}).items()},
         )
         self.filled = 0
         self.newest = -1
