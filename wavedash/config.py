@@ -72,7 +72,7 @@ class MemoryConfig(Part):
     layers: Positive = 1
     """Recurrent layers on top of each other."""
     sequence: Positive = 16
-    """Steps through which gradients flow back (truncated BPTT); divides ppo.rollout_steps. Longer: links events further apart."""
+    """Steps through which gradients flow back (truncated BPTT); divides ppo.rollout_steps. Longer: links distant events."""
 
 
 class PolicyConfig(Part):
@@ -94,7 +94,7 @@ class PolicyConfig(Part):
     activation: Literal["tanh", "relu", "elu", "silu"] = "tanh"
     """Between hidden layers. tanh is the safest for small control tasks, relu or silu for wide networks."""
     distribution: Literal["gaussian", "tanh", "beta"] = "gaussian"
-    """Continuous actions: a normal that the environment clips, a normal squashed by tanh, or a Beta (the last two need bounds)."""
+    """Continuous actions: a normal that is clipped, a normal squashed by tanh, or a Beta (the last two need bounds)."""
     std: Literal["fixed", "learned", "state"] = "learned"
     """Continuous actions: standard deviation fixed, one learned value per dimension, or an output of the network."""
     initial_std: Annotated[float, Field(gt=0)] = 1.0

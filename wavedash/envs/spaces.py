@@ -42,9 +42,7 @@ def space_from_json(data: dict[str, Any]) -> Space[Any]:
 def _compact(bound: np.ndarray[Any, Any]) -> Any:
     """One number where all bounds are equal: image spaces would otherwise list every pixel. Infinities become strings."""
     values = bound.reshape(-1)[:1] if bound.size and np.all(bound == bound.reshape(-1)[0]) else bound
-    plain = np.where(np.isinf(values.astype(np.float64)), np.sign(values.astype(np.float64)) * np.inf, values).tolist()
-    flat = plain[0] if values.size == 1 else plain
-    return _stringify(flat)
+    return _stringify(values.item() if values.size == 1 else values.tolist())
 
 
 def _stringify(value: Any) -> Any:

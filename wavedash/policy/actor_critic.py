@@ -63,7 +63,9 @@ class ActorCritic(nn.Module):
     def trunks(self) -> dict[str, Trunk]:
         """`actor`, and `critic` unless both share one."""
         trunks: dict[str, Any] = {"actor": self.actor["trunk"]}
-        return trunks if self.config.shared else {**trunks, "critic": self.critic["trunk"]}
+        if not self.config.shared:
+            trunks["critic"] = self.critic["trunk"]
+        return trunks
 
     @property
     def sequence_length(self) -> int | None:

@@ -5,13 +5,20 @@ Log-probabilities and entropies of several action dimensions are sums over the d
 from __future__ import annotations
 
 import math
+from functools import cache
 
+import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 LOG_2PI = math.log(2 * math.pi)
 FORBIDDEN = -1e9
 """Logit of a masked action: its probability is exactly 0 in float32, and 0 * log 0 stays finite."""
+
+
+QUADRATURE_NODES = 16
+BETA_EDGE = 1e-6
 
 
 class Categorical:
@@ -95,4 +102,71 @@ class Gaussian:
         return (self.log_std + 0.5 * (1 + LOG_2PI)).expand_as(self.mean).sum(-1)
 
 
-Distribution = Categorical | MultiCategorical | Gaussian
+class TanhGaussian:
+    """Normals squashed to (-1, 1) by tanh. Actions: float32 [..., D], stored before squashing, so that nothing is lost near the
+    bounds; densities are those of the squashed action."""
+
+    def __init__(self, mean: Tensor, log_std: Tensor):
+        self.normal = Gaussian(mean, log_std)
+
+    def sample(self, generator: torch.Generator | None = None) -> Tensor:
+        return self.normal.sample(generator)
+
+    def mode(self) -> Tensor:
+        """Of the normal: what the squashed density's mode becomes as the deviation shrinks."""
+        return self.normal.mode()
+
+    def log_prob(self, action: Tensor) -> Tensor:
+        return self.normal.log_prob(action) - _log_tanh_slope(action).sum(-1)
+
+    def entropy(self) -> Tensor:
+        """H(normal) + E[log slope of tanh], the expectation by Gauss-Hermite quadrature: smooth, and the same every time."""
+        nodes, weights = _hermite(self.normal.mean.device)
+        points = self.normal.mean.unsqueeze(-1) + self.normal.log_std.exp().unsqueeze(-1) * nodes
+        return self.normal.entropy() + (_log_tanh_slope(points) @ weights).sum(-1)
+
+
+def _log_tanh_slope(x: Tensor) -> Tensor:
+    """log(1 - tanh(x)^2), without the cancellation at large |x|."""
+    return 2.0 * (math.log(2.0) - x - F.softplus(-2.0 * x))
+
+
+@cache
+def _hermite(device: torch.device) -> tuple[Tensor, Tensor]:
+    """Nodes and weights of E[f(z)], z standard normal."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)
+    weights = weights / weights.sum()
+    return tuple(torch.tensor(x, dtype=torch.float32, device=device) for x in (nodes, weights))  # type: ignore[return-value]
+
+
+class Beta:
+    """Independent Betas on bounded actions. Actions: float32 [..., D] in (0, 1); densities are in units where the range is
+    [-1, 1], so that entropies compare with those of the other continuous distributions."""
+
+    def __init__(self, alpha: Tensor, beta: Tensor):
+        self.alpha, self.beta = alpha.float(), beta.float()
+
+    def sample(self, generator: torch.Generator | None = None) -> Tensor:
+        first = torch._standard_gamma(self.alpha, generator=generator)
+        second = torch._standard_gamma(self.beta, generator=generator)
+        # Away from 0 and 1, where the density of what was stored would be infinite.
+        return (first / (first + second)).clamp(BETA_EDGE, 1.0 - BETA_EDGE)
+
+    def mode(self) -> Tensor:
+        """alpha, beta > 1, so there is one."""
+        return (self.alpha - 1.0) / (self.alpha + self.beta - 2.0)
+
+    def _log_normalizer(self) -> Tensor:
+        return torch.lgamma(self.alpha) + torch.lgamma(self.beta) - torch.lgamma(self.alpha + self.beta)
+
+    def log_prob(self, action: Tensor) -> Tensor:
+        shape = (self.alpha - 1.0) * action.log() + (self.beta - 1.0) * torch.log1p(-action)
+        return (shape - self._log_normalizer() - math.log(2.0)).sum(-1)
+
+    def entropy(self) -> Tensor:
+        total = self.alpha + self.beta
+        shape = (self.alpha - 1.0) * torch.digamma(self.alpha) + (self.beta - 1.0) * torch.digamma(self.beta)
+        return (self._log_normalizer() - shape + (total - 2.0) * torch.digamma(total) + math.log(2.0)).sum(-1)
+
+
+Distribution = Categorical | MultiCategorical | Gaussian | TanhGaussian | Beta

@@ -76,7 +76,7 @@ class ExplicitPolicy:
     @staticmethod
     def fits(policy: ActorCritic) -> bool:
         head = policy.head
-        simple_head = isinstance(head, DiscreteHead) or (isinstance(head, GaussianHead) and head.state_log_std is None)
+        simple_head = isinstance(head, DiscreteHead) or (type(head) is GaussianHead and head.state_log_std is None)
         simple_trunks = all(trunk.is_plain and trunk.body.activation in ACTIVATION_SLOPES for trunk in policy.trunks.values())
         frozen = any(not p.requires_grad for name, p in policy.named_parameters() if name != "actor.head.log_std")
         on_cpu = next(policy.parameters()).device.type == "cpu"

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from wavedash.config import PolicyConfig
 from wavedash.errors import UserError
-from wavedash.policy.distributions import Categorical, Distribution, Gaussian, MultiCategorical
+from wavedash.policy.distributions import Beta, Categorical, Distribution, Gaussian, MultiCategorical, TanhGaussian
 from wavedash.policy.mlp import linear
 
 POLICY_GAIN = 0.01
@@ -61,46 +61,94 @@ class MultiDiscreteHead(nn.Module):
         return action if len(self.env_shape) == 1 else action.view(*action.shape[:-1], *self.env_shape)
 
 
-class GaussianHead(nn.Module):
-    """A normal per action dimension, in units where a bounded action range is [-1, 1].
-
-    The unclipped sample is stored and trained on; only the environment receives it scaled and clipped to its bounds.
-    """
+class ContinuousHead(nn.Module):
+    """What continuous heads share: actions in units where a bounded range is [-1, 1], and the way from there to the world."""
 
     action_dtype = torch.float32
     num_masked = 0
-    max_entropy = None
     centre: Tensor
     half_range: Tensor
     low: Tensor
     high: Tensor
 
-    def __init__(self, features: int, space: gymnasium.spaces.Box, std: StdKind, initial_std: float):
+    def __init__(self, space: gymnasium.spaces.Box):
         super().__init__()
-        size = int(np.prod(space.shape))
-        self.action_shape = (size,)
+        self.size = int(np.prod(space.shape))
+        self.action_shape = (self.size,)
         self.env_shape = space.shape
-        self.mean = linear(features, size, POLICY_GAIN)
-        initial = torch.full((size,), math.log(initial_std))
-        self.state_log_std = linear(features, size, POLICY_GAIN) if std == "state" else None
-        self.log_std = nn.Parameter(initial, requires_grad=std == "learned")
         low, high = _float32_bounds(space)
-        bounded = (high - low).isfinite()
-        self.register_buffer("centre", torch.where(bounded, (high + low) / 2, 0.0), persistent=False)
-        self.register_buffer("half_range", torch.where(bounded, (high - low) / 2, 1.0), persistent=False)
+        self.bounded = bool((high - low).isfinite().all())
+        finite = (high - low).isfinite()
+        self.register_buffer("centre", torch.where(finite, (high + low) / 2, 0.0), persistent=False)
+        self.register_buffer("half_range", torch.where(finite, (high - low) / 2, 1.0), persistent=False)
         self.register_buffer("low", low, persistent=False)
         self.register_buffer("high", high, persistent=False)
+
+    @property
+    def max_entropy(self) -> float | None:
+        """Of the uniform distribution, where there is one."""
+        return None
+
+    def unit(self, action: Tensor) -> Tensor:
+        """A stored action in units where the range is [-1, 1]."""
+        return action
+
+    def env_action(self, action: Tensor) -> Tensor:
+        scaled = torch.addcmul(self.centre, self.unit(action), self.half_range)
+        clipped = torch.clamp(scaled, self.low, self.high)
+        return clipped if len(self.env_shape) == 1 else clipped.view(*clipped.shape[:-1], *self.env_shape)
+
+
+class GaussianHead(ContinuousHead):
+    """A normal per action dimension. The unclipped sample is stored and trained on; only the environment sees it clipped."""
+
+    def __init__(self, features: int, space: gymnasium.spaces.Box, std: StdKind, initial_std: float):
+        super().__init__(space)
+        self.mean = linear(features, self.size, POLICY_GAIN)
+        self.state_log_std = linear(features, self.size, POLICY_GAIN) if std == "state" else None
+        self.log_std = nn.Parameter(torch.full((self.size,), math.log(initial_std)), requires_grad=std == "learned")
 
     def forward(self, features: Tensor, mask: Tensor | None = None) -> Distribution:
         log_std = self.log_std
         if self.state_log_std is not None:
             log_std = log_std + self.state_log_std(features)
-        return Gaussian(self.mean(features), log_std.clamp(*LOG_STD_RANGE))
+        return self.distribution(self.mean(features), log_std.clamp(*LOG_STD_RANGE))
 
-    def env_action(self, action: Tensor) -> Tensor:
-        scaled = torch.addcmul(self.centre, action, self.half_range)
-        clipped = torch.clamp(scaled, self.low, self.high)
-        return clipped if len(self.env_shape) == 1 else clipped.view(*clipped.shape[:-1], *self.env_shape)
+    def distribution(self, mean: Tensor, log_std: Tensor) -> Distribution:
+        return Gaussian(mean, log_std)
+
+
+class TanhGaussianHead(GaussianHead):
+    """A normal squashed into the bounds by tanh. The sample is stored as it was before squashing."""
+
+    def distribution(self, mean: Tensor, log_std: Tensor) -> Distribution:
+        return TanhGaussian(mean, log_std)
+
+    @property
+    def max_entropy(self) -> float | None:
+        return self.size * math.log(2.0)
+
+    def unit(self, action: Tensor) -> Tensor:
+        return action.tanh()
+
+
+class BetaHead(ContinuousHead):
+    """A Beta per bounded action dimension: never outside the bounds, so nothing is clipped (Chou et al. 2017)."""
+
+    def __init__(self, features: int, space: gymnasium.spaces.Box):
+        super().__init__(space)
+        self.shape = linear(features, 2 * self.size, POLICY_GAIN)
+
+    def forward(self, features: Tensor, mask: Tensor | None = None) -> Distribution:
+        alpha, beta = (1.0 + nn.functional.softplus(self.shape(features).float())).chunk(2, -1)  # above 1: one peak
+        return Beta(alpha, beta)
+
+    @property
+    def max_entropy(self) -> float | None:
+        return self.size * math.log(2.0)
+
+    def unit(self, action: Tensor) -> Tensor:
+        return 2.0 * action - 1.0
 
 
 def _float32_bounds(space: gymnasium.spaces.Box) -> tuple[Tensor, Tensor]:
@@ -112,7 +160,7 @@ def _float32_bounds(space: gymnasium.spaces.Box) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(low), torch.from_numpy(high)
 
 
-Head = DiscreteHead | MultiDiscreteHead | GaussianHead
+Head = DiscreteHead | MultiDiscreteHead | GaussianHead | TanhGaussianHead | BetaHead
 
 
 def make_head(features: int, space: gymnasium.Space[Any], config: PolicyConfig) -> Head:
@@ -125,8 +173,20 @@ def make_head(features: int, space: gymnasium.Space[Any], config: PolicyConfig) 
     if isinstance(space, spaces.MultiBinary):
         return MultiDiscreteHead(features, [2] * int(np.prod(space.shape)), space.shape)
     if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
-        return GaussianHead(features, space, config.std, config.initial_std)
+        return _continuous_head(features, space, config)
     raise UserError(
         f"no policy for the action space {space}: use Discrete, MultiDiscrete, MultiBinary or a Box of floats "
         "(wrap the environment to convert its actions)"
     )
+
+
+def _continuous_head(features: int, space: gymnasium.spaces.Box, config: PolicyConfig) -> Head:
+    if config.distribution == "beta":
+        head: Head = BetaHead(features, space)
+    else:
+        kind = TanhGaussianHead if config.distribution == "tanh" else GaussianHead
+        head = kind(features, space, config.std, config.initial_std)
+    if config.distribution != "gaussian" and not head.bounded:
+        raise UserError(f"policy.distribution={config.distribution} needs an action space with bounds, but it is {space}; "
+                        "use policy.distribution=gaussian, or bound the actions with gymnasium.wrappers.RescaleAction")
+    return head

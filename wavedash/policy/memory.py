@@ -1,7 +1,7 @@
 """Memory: what a policy carries from step to step. GRU or LSTM, any number of layers.
 
-A row's state is [layers, size] per part (`h`; LSTM also `c`), zero where an episode begins. When the policy acts, one step is taken
-(`step`); when it learns, whole sequences are run again from the state stored at their start (`sequence`), with the state
+A row's state is [layers, size] per part (`h`; LSTM also `c`), zero where an episode begins. When the policy acts, one step
+is taken (`step`); when it learns, whole sequences are run again from the state stored at their start (`sequence`), with the state
 zeroed wherever an episode began inside the sequence.
 """
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The recurrences of GRU and LSTM over whole sequences, with their gradients written out.
 
-Everything that does not depend on the step before (input projections, all weight gradients, the slopes of the gates) is done for
-the whole sequence at once; what remains inside the loop over time is one small matrix product and a handful of element-wise
-operations, forward and back. Autograd would record some twenty operations for every step instead. Shapes never change and resets
-are masks, so on an accelerator the loop is captured in a CUDA graph. A test holds both against torch's own layers.
+Everything that does not depend on the step before (input projections, all weight gradients, the slopes of the gates) is done
+for the whole sequence at once; what remains inside the loop over time is one small matrix product and a handful of element-wise
+operations, forward and back. Autograd would record some twenty operations for every step instead. Shapes never change and
+resets are masks, so on an accelerator the loop is captured in a CUDA graph. A test holds both against torch's own layers.
 
     inputs   [L, B, gates * H]  what each step adds to the gates: x W_in^T + b_in
     keep     [L, B, 1]          0 where an episode begins: the state before that step counts as zero (step 0 is not looked at)

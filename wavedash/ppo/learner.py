@@ -183,6 +183,7 @@ class Learner:
         means = torch.where(applied.unsqueeze(-1) > 0, table, 0).sum(0) / applied.sum().clamp(min=1.0)
         error_var, return_var = (_variance(x, active) for x in (rollout.returns - rollout.value, rollout.returns))
         rows, real = latest_rows(ended)
+        maximum = self.policy.head.max_entropy
         latest = sums[..., :2].reshape(-1, 2)[rows]
         success = self.collector.success
         told = torch.full_like(latest[:, 0], torch.nan) if success is None else success.reshape(-1)[rows]
@@ -197,6 +198,7 @@ class Learner:
             "loss/policy": means[0],
             "loss/value": means[1],
             "policy/entropy": means[2],
+            **({} if maximum is None else {"policy/entropy_share": means[2] / maximum}),
             "policy/kl": means[3],
             "policy/clip_fraction": means[4],
             "optim/grad_norm": means[5],

@@ -76,7 +76,8 @@ class Experience:
         steps = first + torch.arange(self.length, device=index.device).unsqueeze(-1) * self.rows  # [L, B]
         memory = {name: x[index] for name, x in every.memory.items()}
         assert every.fresh is not None
-        return Batch(map_obs(lambda x: x[steps], every.obs), every.action[steps], every.numbers[steps], memory, every.fresh[steps])
+        obs = map_obs(lambda x: x[steps], every.obs)
+        return Batch(obs, every.action[steps], every.numbers[steps], memory, every.fresh[steps])
 
 
 class Updater:
