@@ -214,6 +214,14 @@ class RunConfig(Part):
     """auto: the first CUDA device, else the CPU. Or `cpu`, `cuda`, `cuda:1`."""
     threads: Annotated[int, Field(ge=0)] = 0
     """CPU threads of the learner; 0 chooses by the size of the networks."""
+    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    """Of the networks' arithmetic; weights and optimiser stay fp32. bf16 pays on accelerators with tensor cores; fp16 on older
+    ones, with a loss scale that adapts itself."""
+    compile: bool = False
+    """Fuse the networks with torch.compile (needs a C++ compiler or Triton; a minute at the start). Falls back with a warning."""
+    graphs: bool = True
+    """On CUDA: record the update of a minibatch (and collection, where the world allows it) once and replay it, without the cost
+    of launching each operation. Falls back with a warning."""
     deterministic: bool = False
     """Refuse operations whose result varies between equal runs (slower on a GPU; a CPU run is always repeatable)."""
     env: EnvConfig

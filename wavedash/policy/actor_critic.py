@@ -1,6 +1,7 @@
 """The policy: normaliser, trunks (encoders, memory, hidden layers) and heads of an actor and a critic."""
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -53,6 +54,8 @@ class ActorCritic(nn.Module):
             hidden = config.hidden if config.critic_hidden is None else config.critic_hidden
             trunk = self.critic["trunk"] = Trunk(spaces, config.critic_keys, hidden, config)
         self.critic["head"] = linear(trunk.outputs, 1, gain=1.0)
+        self.precision: torch.dtype | None = None
+        """Of the networks' arithmetic, when acting and when learning alike; None leaves it at that of the weights."""
         self._explicit: list[ExplicitPolicy] | None = None  # decided at the first evaluation, when the device is known
 
     @property
@@ -83,10 +86,11 @@ class ActorCritic(nn.Module):
     ) -> Decision:
         """One step of every row. `deterministic`: for all rows, or per row [N]."""
         seen, after, features = sensed(obs), dict(memory), {}
-        for name, trunk in self.trunks.items():
-            features[name], state = trunk.step(seen, _part(memory, name))
-            after |= {f"{name}.{part}": x for part, x in state.items()}
-        distribution = self.head(features["actor"], action_mask(obs))
+        with self._autocast():
+            for name, trunk in self.trunks.items():
+                features[name], state = trunk.step(seen, _part(memory, name))
+                after |= {f"{name}.{part}": x for part, x in state.items()}
+            distribution, value = self.head(features["actor"], action_mask(obs)), self._value(features)
         if deterministic is True:
             action = distribution.mode()
         else:
@@ -94,18 +98,20 @@ class ActorCritic(nn.Module):
             if isinstance(deterministic, Tensor):
                 rows = deterministic.view(-1, *(1,) * (action.dim() - 1))
                 action = torch.where(rows, distribution.mode(), action)
-        return Decision(action, distribution.log_prob(action), self._value(features), after)
+        return Decision(action, distribution.log_prob(action), value, after)
 
     def value(self, obs: Obs, memory: State) -> Tensor:
         """V(obs) after `memory`, which stays as it is."""
         name, trunk = list(self.trunks.items())[-1]
-        return self._value({name: trunk.step(sensed(obs), _part(memory, name))[0]})
+        with self._autocast():
+            return self._value({name: trunk.step(sensed(obs), _part(memory, name))[0]})
 
     def forward(self, obs: Obs, memory: State | None = None, fresh: Tensor | None = None) -> tuple[Distribution, Tensor]:
         """The action distribution and the value of stored steps [B, ...] or, with memory, of sequences [L, B, ...]."""
         seen = sensed(obs)
-        features = {name: trunk.sequence(seen, _part(memory or {}, name), fresh) for name, trunk in self.trunks.items()}
-        return self.head(features["actor"], action_mask(obs)), self._value(features)
+        with self._autocast():
+            features = {name: trunk.sequence(seen, _part(memory or {}, name), fresh) for name, trunk in self.trunks.items()}
+            return self.head(features["actor"], action_mask(obs)), self._value(features)
 
     def evaluate(self, obs: Obs, action: Tensor, memory: State | None = None, fresh: Tensor | None = None) -> Evaluation:
         """Log-probability, entropy and value of stored steps [B, ...]; with memory of sequences [L, B, ...], from the `memory`
@@ -118,6 +124,11 @@ class ActorCritic(nn.Module):
             distribution, value = self(obs, memory, fresh)
             results = distribution.log_prob(action), distribution.entropy(), value
             return by_autograd(*(x.reshape(-1) for x in results))
+
+    def _autocast(self) -> AbstractContextManager[None]:
+        if self.precision is None:
+            return nullcontext()
+        return torch.autocast(self.critic["head"].weight.device.type, self.precision)  # type: ignore[union-attr, return-value]
 
     def _value(self, features: dict[str, Tensor]) -> Tensor:
         """From the critic's features, the last ones: the actor's where the trunk is shared."""

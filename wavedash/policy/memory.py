@@ -1,18 +1,18 @@
 """Memory: what a policy carries from step to step. GRU or LSTM, any number of layers.
 
 A row's state is [layers, size] per part (`h`; LSTM also `c`), zero where an episode begins. When the policy acts, one step
-is taken (`step`); when it learns, whole sequences are run again from the state stored at their start (`sequence`), with the state
-zeroed wherever an episode began inside the sequence.
+is taken (`step`); when it learns, whole sequences are run again from the state stored at their start (`sequence`), with the
+state zeroed wherever an episode began inside the sequence.
 """
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wavedash.policy.recurrence import GRURecurrence, LSTMRecurrence
+from wavedash.policy.recurrence import GRURecurrence, LSTMRecurrence, gru_cell, lstm_cell
 
 State = dict[str, Tensor]
 """[N, layers, size] per part; empty for a policy without memory."""
@@ -51,13 +51,13 @@ class Memory(nn.Module):
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """One step of every row: features [N, size] and the state after it."""
         after: dict[str, list[Tensor]] = {part: [] for part in self.parts}
+        layer: Any
         for index, layer in enumerate(self.layers):
-            weights = layer.weight_in, layer.weight_rec, layer.bias_in, layer.bias_rec
-            h = state["h"][:, index]
+            inputs, h = F.linear(x, layer.weight_in, layer.bias_in), state["h"][:, index]
             if self.kind == "gru":
-                x = torch.gru_cell(x, h, *weights)  # type: ignore[arg-type]
+                x = gru_cell(inputs, h, layer.weight_rec, layer.bias_rec)
             else:
-                x, c = torch.lstm_cell(x, (h, state["c"][:, index]), *weights)  # type: ignore[arg-type]
+                x, c = lstm_cell(inputs, h, state["c"][:, index], layer.weight_rec, layer.bias_rec)
                 after["c"].append(c)
             after["h"].append(x)
         return x, {part: torch.stack(values, 1) for part, values in after.items()}
@@ -65,10 +65,11 @@ class Memory(nn.Module):
     def sequence(self, x: Tensor, state: State, fresh: Tensor) -> Tensor:
         """Features [L, B, size] of sequences [L, B, F]. `state` [B, ...] is that before the first step; `fresh` [L, B] is true
         where an episode begins (at the first step it makes no difference: the stored state is zero there already)."""
-        keep = (~fresh).to(x.dtype).unsqueeze(-1)
+        keep = (~fresh).to(state["h"].dtype).unsqueeze(-1)
         recurrence = GRURecurrence if self.kind == "gru" else LSTMRecurrence
+        layer: Any
         for index, layer in enumerate(self.layers):
             start = torch.cat([state[part][:, index] for part in self.parts], -1)
-            inputs = F.linear(x, layer.weight_in, layer.bias_in)  # type: ignore[arg-type]
+            inputs = F.linear(x, layer.weight_in, layer.bias_in)
             x = recurrence.apply(inputs, keep, start, layer.weight_rec, layer.bias_rec)  # type: ignore[no-untyped-call]
         return x
