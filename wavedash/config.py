@@ -218,10 +218,10 @@ class RunConfig(Part):
     """Of the networks' arithmetic; weights and optimiser stay fp32. bf16 pays on accelerators with tensor cores; fp16 on older
     ones, with a loss scale that adapts itself."""
     compile: bool = False
-    """Fuse the networks with torch.compile (needs a C++ compiler or Triton; a minute at the start). Falls back with a warning."""
+    """Fuse the networks with torch.compile (needs a C++ compiler or Triton, and a minute). Falls back with a warning."""
     graphs: bool = True
-    """On CUDA: record the update of a minibatch (and collection, where the world allows it) once and replay it, without the cost
-    of launching each operation. Falls back with a warning."""
+    """On CUDA: record the update of a minibatch (and collection, where the world allows it) once and replay it, without the
+    cost of launching each operation. Falls back with a warning."""
     deterministic: bool = False
     """Refuse operations whose result varies between equal runs (slower on a GPU; a CPU run is always repeatable)."""
     env: EnvConfig

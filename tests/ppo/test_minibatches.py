@@ -21,11 +21,11 @@ def visits(samples: int, **ppo: Any) -> list[list[int]]:
     updater, seen = Updater(policy, run_config(ppo).ppo, seed=0), []
     step = updater._gradient_step
 
-    def watched(batch: Batch, stopped: torch.Tensor) -> Any:
+    def watched(batch: Batch) -> Any:
         seen.append(batch.numbers[:, 3].int().tolist())
         obs, action = buffer.samples.obs[seen[-1]], buffer.samples.action[seen[-1]]
         assert torch.equal(batch.obs, obs) and torch.equal(batch.action, action), "fields of a sample stay together"
-        return step(batch, stopped)
+        return step(batch)
 
     updater._gradient_step = watched
     updater.update(buffer)
@@ -98,10 +98,9 @@ def early_stop(target_kl: float | None, steps: int | None = None) -> tuple[Updat
     updater, taken = Updater(policy, config, seed=0), []
     step = updater._gradient_step
 
-    def counted(batch: Batch, over: torch.Tensor) -> Any:
+    def counted(batch: Batch) -> Any:
         taken.append(1)
-        nothing = torch.zeros(())
-        return step(batch, over) if steps is None or len(taken) <= steps else (torch.zeros(5), nothing, nothing, over)
+        return step(batch) if steps is None or len(taken) <= steps else torch.zeros(len(FIGURES))
 
     updater._gradient_step = counted
     return updater, updater.update(buffer)

@@ -47,6 +47,8 @@ class VecEnv(ABC):
     action_space: gymnasium.Space[Any]
     """Of one row. Discrete, MultiDiscrete, MultiBinary or Box."""
     device: torch.device = torch.device("cpu")
+    capturable: bool = False
+    """Whether `step` may be recorded in a CUDA graph: its state stays in the same tensors, whose content it never looks at."""
 
     @property
     def groups(self) -> tuple[slice, ...]:

@@ -128,7 +128,7 @@ class ActorCritic(nn.Module):
     def _autocast(self) -> AbstractContextManager[None]:
         if self.precision is None:
             return nullcontext()
-        return torch.autocast(self.critic["head"].weight.device.type, self.precision)  # type: ignore[union-attr, return-value]
+        return torch.autocast(next(self.parameters()).device.type, self.precision)
 
     def _value(self, features: dict[str, Tensor]) -> Tensor:
         """From the critic's features, the last ones: the actor's where the trunk is shared."""

@@ -27,7 +27,7 @@ def product_dtype(x: Tensor) -> torch.dtype:
 
 
 def gru_cell(inputs: Tensor, h: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """One step: r = sigma(..), z = sigma(..), n = tanh(in + r * (W h + b)), h' = n + z * (h - n). Gates in torch's order: r, z, n."""
+    """One step: r, z = sigma(..), n = tanh(in + r * (W h + b)), h' = n + z * (h - n). Gates in torch's order: r, z, n."""
     dtype = product_dtype(h)
     with torch.autocast(h.device.type, enabled=False):
         recurrent = (h.to(dtype) @ weight.t().to(dtype)).to(h.dtype) + bias

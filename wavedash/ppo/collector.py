@@ -31,9 +31,20 @@ class Group:
     """What the next action sees, as the environment gave it (often a view of its memory)"""
     standardized: Obs | None = None
     """The same, standardised but not clipped: kept until the step tells which rows count for the statistics"""
+    home: tuple[Obs, State] | None = None
+    """Where observations and memory are kept between rollouts, so that a recording finds them in the same place"""
     t: int = 0
     out: list[Rollout] = field(default_factory=list)
     """Where each step of these rows is stored in the current rollout"""
+
+
+    def settle(self) -> None:
+        """Bring observations and memory home."""
+        if self.home is not None:
+            map_obs(Tensor.copy_, self.home[0], self.obs)
+            for name, x in self.memory.items():
+                self.home[1][name].copy_(x)
+            self.obs, self.memory = self.home[0], dict(self.home[1])
 
 
 class Collector:
@@ -54,7 +65,10 @@ class Collector:
         for index, rows in enumerate(self.env.groups):
             generator = torch.Generator(self.env.device).manual_seed(stream_seed(self.seed, "actions", index))
             memory = self.policy.initial_memory(rows.stop - rows.start)
-            self.groups.append(Group(rows, generator, memory, map_obs(lambda x, rows=rows: x[rows].clone(), obs)))
+            group = Group(rows, generator, memory, map_obs(lambda x, rows=rows: x[rows].clone(), obs))
+            if self.env.capturable:
+                group.home = group.obs, dict(memory)
+            self.groups.append(group)
 
     @torch.no_grad()
     def collect(self, out: Rollout) -> Tensor:
@@ -77,6 +91,8 @@ class Collector:
                 self._act(index, group, out)
             else:
                 unfinished -= 1
+        for group in self.groups:
+            group.settle()
         out.reward.masked_fill_(~out.active, 0.0)  # what an empty seat is paid (NaN, perhaps) counts nowhere
         return torch.cat([self.policy.value(self.policy.normalize(group.obs), group.memory) for group in self.groups])
 

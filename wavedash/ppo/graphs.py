@@ -15,8 +15,8 @@ WARM_UP = 2
 
 
 class Replayed(Generic[T]):
-    """Calls `body`, on CUDA from a recording. `body` takes nothing, reads and writes tensors that stay where they are, and does not
-    look at their content. What it returns is overwritten by the next call."""
+    """Calls `body`, on CUDA from a recording. `body` takes nothing, reads and writes tensors that stay where they are, and does
+    not look at their content. What it returns is overwritten by the next call."""
 
     def __init__(self, body: Callable[[], T], name: str, generators: Sequence[torch.Generator] = ()):
         self.body, self.name, self.generators = body, name, generators

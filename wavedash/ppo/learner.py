@@ -23,6 +23,7 @@ from wavedash.policy.normalizer import RunningMoments
 from wavedash.ppo.collector import Collector
 from wavedash.ppo.episodes import Episode, EpisodeWindow, latest_rows, running_sums
 from wavedash.ppo.gae import gae, next_values
+from wavedash.ppo.graphs import Replayed
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.ppo.rollout import Rollout, RolloutBuffer
 from wavedash.ppo.schedule import Schedule
@@ -47,7 +48,8 @@ class Learner:
         self.env, self.config, self.listeners = env, config, list(listeners)
         self.policy = policy.to(env.device)
         self.collector = Collector(env, self.policy, ppo.rollout_steps, config.seed)
-        self.updater = Updater(self.policy, ppo, config.seed)
+        self.policy.precision = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(config.precision)
+        self.updater = Updater(self.policy, ppo, config.seed, config.graphs)
         self.schedule = Schedule(ppo.schedule)
         self.buffer = RolloutBuffer(
             ppo.buffer_rollouts, ppo.rollout_steps, env.num_rows, env.observation_space,
@@ -60,6 +62,8 @@ class Learner:
         self.recent = EpisodeWindow(config.checkpoint.best_window)
         self.iteration = self.steps = self.episodes = self.dead_updates = 0
         self.before_update: dict[str, Tensor] = {}
+        self.gae_seconds = 0.0
+        self._replays: dict[int, Replayed[tuple[Tensor, Tensor]]] = {}
         self.stop_reason: str | None = None
 
     @property
@@ -114,11 +118,8 @@ class Learner:
         self.updater.optimizer.set_rate_multiplier(self.schedule.multiplier)
 
         rollout = self.buffer.next_slot()
-        last_value = self.collector.collect(rollout)
-        collected = perf_counter()
-        ended, sums = self._follow_episodes(rollout)
-        self._estimate_advantages(rollout, last_value)
-        estimated = perf_counter()
+        ended, sums = self._gather(rollout)
+        gathered = perf_counter()
         before = {"parameters": self.updater.optimizer.parameters, **self.updater.state_dict()}
         self.before_update = {name: x.clone() for name, x in before.items()}
         table = self.updater.update(self.buffer)
@@ -129,9 +130,28 @@ class Learner:
 
         progress = self.steps / self.total_steps
         self.schedule.advance(progress, figures.get("policy/kl"))
-        seconds = {**self.collector.seconds, "gae": estimated - collected, "update": updated - estimated}
+        seconds = {**self.collector.seconds, "gae": self.gae_seconds, "update": updated - gathered}
         seconds["other"] = max(0.0, perf_counter() - began - sum(seconds.values()))
         return IterationReport(self.iteration, self.steps, self.total_steps, self.episodes, figures, seconds)
+
+    def _gather(self, rollout: Rollout) -> tuple[Tensor, Tensor]:
+        """Collect, follow episodes, estimate advantages; all of it replayed from one recording where the world allows it."""
+        slot = self.buffer.newest
+
+        def gather() -> tuple[Tensor, Tensor]:
+            last_value = self.collector.collect(rollout)
+            collected = perf_counter()
+            episodes = self._follow_episodes(rollout)
+            self._estimate_advantages(rollout, last_value)
+            self.gae_seconds = perf_counter() - collected
+            return episodes
+
+        if not (self.config.graphs and self.env.capturable and rollout.reward.is_cuda):
+            return gather()
+        if slot not in self._replays:
+            generators = [group.generator for group in self.collector.groups]
+            self._replays[slot] = Replayed(gather, "collection", generators)
+        return self._replays[slot]()
 
     # --- the parts of an iteration -----------------------------------------------------------------------------------
 
@@ -141,7 +161,8 @@ class Learner:
         counted = active.float()
         reward = rollout.reward.nan_to_num(0.0, 0.0, 0.0)  # one bad reward must not stay in the statistics for ever
         each = torch.stack([reward, counted, reward], -1)
-        sums, self.running = running_sums(each, self.running_decay, self.running, active & ~done)
+        sums, running = running_sums(each, self.running_decay, self.running, active & ~done)
+        self.running.copy_(running)
         if self.return_moments is not None:
             discounted = self.return_moments.standardize(sums[..., 2].reshape(-1))
             self.return_moments.gather(discounted, counted.reshape(-1))

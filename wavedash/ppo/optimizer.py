@@ -26,6 +26,8 @@ class FlatAdamW:
     ):
         """`groups`: name -> (parameters, learning rate). Frozen parameters are left alone."""
         self.betas, self.eps, self.weight_decay, self.max_grad_norm = betas, eps, weight_decay, max_grad_norm
+        self.scale: Tensor | None = None
+        """By how much gradients come raised (fp16 loss scaling)"""
         members = {name: [p for p in parameters if p.requires_grad] for name, (parameters, _) in groups.items()}
         every = [p for group in members.values() for p in group]
         self.parameters = torch.cat([p.detach().reshape(-1) for p in every])
@@ -62,6 +64,8 @@ class FlatAdamW:
         Returns the gradient's norm before clipping and whether it was applied, both scalars on the device.
         """
         norm = torch.linalg.vector_norm(self.gradient)
+        if self.scale is not None:
+            norm = norm / self.scale
         applied = (norm > 0) & (norm < torch.inf)  # false for NaN too
         if skip is not None:
             applied &= ~skip
@@ -69,6 +73,8 @@ class FlatAdamW:
         blocked = 1.0 - go
         # The fused kernel divides gradients by `grad_scale`, so clipping costs no pass of its own.
         shrink = None if self.max_grad_norm is None else (norm / self.max_grad_norm).clamp_(min=1.0)
+        if self.scale is not None:
+            shrink = self.scale if shrink is None else shrink * self.scale
         for name, part in self.parts.items():
             torch._fused_adamw_(  # type: ignore[call-overload]
                 *part, [], [self.steps[name].add_(go)], lr=self.rates[name], beta1=self.betas[0], beta2=self.betas[1],

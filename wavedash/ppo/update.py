@@ -16,7 +16,9 @@ from wavedash.config import PPOConfig
 from wavedash.envs.obs import Obs, map_obs
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.policy.memory import State
+from wavedash.ppo.graphs import Replayed
 from wavedash.ppo.loss import LossTerms, ppo_loss
+from wavedash.ppo.loss_scale import LossScale
 from wavedash.ppo.optimizer import FlatAdamW
 from wavedash.ppo.rollout import RolloutBuffer
 from wavedash.seeding import stream_seed
@@ -54,17 +56,27 @@ class Batch(NamedTuple):
 
 
 class Experience:
-    """Everything in the buffer, ready to be drawn from: single steps, or whole sequences where the policy has memory."""
+    """Everything in the buffer, ready to be drawn from: single steps, or whole sequences where the policy has memory.
+
+    Its tensors stay where they are for as long as the buffer holds as many rollouts; `refresh` brings them up to date.
+    """
 
     def __init__(self, buffer: RolloutBuffer, normalize_advantage: bool):
-        samples, self.rows, self.length = buffer.samples, buffer.rows, buffer.sequence_length
-        weight = samples.active.float()
-        advantage = normalized(samples.advantage, weight) if normalize_advantage else samples.advantage
-        numbers = torch.stack([samples.log_prob, samples.value, advantage, samples.returns, weight], -1)
-        fresh = buffer.fresh() if self.length is not None else None
-        self.all = Batch(samples.obs, samples.action, numbers, samples.memory, fresh)
+        self.buffer, self.filled, self.normalize_advantage = buffer, buffer.filled, normalize_advantage
+        self.samples, self.rows, self.length = buffer.samples, buffer.rows, buffer.sequence_length
+        numbers = torch.empty(*self.samples.value.shape, 5, device=self.samples.value.device)
+        fresh = None if self.length is None else torch.empty_like(self.samples.active)
+        self.all = Batch(self.samples.obs, self.samples.action, numbers, self.samples.memory, fresh)
         self.size = len(numbers) // (self.length or 1)
         """Number of steps, or of sequences"""
+
+    def refresh(self) -> None:
+        samples = self.samples
+        weight = samples.active.float()
+        advantage = normalized(samples.advantage, weight) if self.normalize_advantage else samples.advantage
+        torch.stack([samples.log_prob, samples.value, advantage, samples.returns, weight], -1, out=self.all.numbers)
+        if self.all.fresh is not None:
+            self.all.fresh.copy_(self.buffer.fresh())
 
     def take(self, index: Tensor) -> Batch:
         """The steps or sequences numbered `index`."""
@@ -83,8 +95,9 @@ class Experience:
 class Updater:
     """Turns rollouts into better weights."""
 
-    def __init__(self, policy: ActorCritic, config: PPOConfig, seed: int):
-        self.policy, self.config = policy, config
+    def __init__(self, policy: ActorCritic, config: PPOConfig, seed: int, graphs: bool = False):
+        """`graphs`: on CUDA, record the step of a minibatch once and replay it."""
+        self.policy, self.config, self.graphs = policy, config, graphs
         critic_rate = config.critic_learning_rate or config.learning_rate
         groups: dict[str, tuple[Iterable[nn.Parameter], float]] = {"policy": (policy.parameters(), config.learning_rate)}
         if critic_rate != config.learning_rate:
@@ -94,28 +107,51 @@ class Updater:
             }
         self.optimizer = FlatAdamW(groups, config.adam_betas, config.adam_eps, config.weight_decay, config.max_grad_norm)
         device = self.optimizer.parameters.device
+        self.scale = LossScale(device) if policy.precision == torch.float16 else None
+        self.optimizer.scale = None if self.scale is None else self.scale.value
         self.generator = torch.Generator(device).manual_seed(stream_seed(seed, "minibatches"))
+        self.stopped = torch.zeros((), dtype=torch.bool, device=device)
+        """The early stop has come: the rest of this update changes nothing."""
+        self.experience: Experience | None = None
+        self._replays: dict[int, tuple[Tensor, Replayed[Tensor]]] = {}
 
     @torch.no_grad()
     def update(self, buffer: RolloutBuffer) -> Tensor:
         """All epochs over the buffer; returns a table [gradient steps, FIGURES] on the device."""
-        config = self.config
-        experience = Experience(buffer, config.normalize_advantage == "batch")
+        config, experience = self.config, self._experience_of(buffer)
+        experience.refresh()
+        self.stopped.zero_()
         per_minibatch = max(1, config.minibatch_size // (experience.length or 1))
         minibatches = -(-experience.size // per_minibatch)
-        stopped = torch.zeros((), dtype=torch.bool, device=self.generator.device)
         table = []
         for _ in range(config.epochs):
-            order = torch.randperm(experience.size, generator=self.generator, device=stopped.device)
+            order = torch.randperm(experience.size, generator=self.generator, device=self.stopped.device)
             # Even pieces: no sample is dropped and none is left over for a tiny last minibatch.
-            for index in order.tensor_split(minibatches):
-                means, norm, applied, stopped = self._gradient_step(experience.take(index), stopped)
-                table += [means, norm, applied]
-        return torch.cat([x.float().reshape(-1) for x in table]).view(-1, len(FIGURES))
+            table += [self._learn_from(index) for index in order.tensor_split(minibatches)]
+        return torch.stack(table)
 
-    def _gradient_step(self, batch: Batch, stopped: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """One minibatch: loss, gradient, step. Returns its mean loss terms, gradient norm, whether it was applied, and
-        whether the update is over."""
+    def _experience_of(self, buffer: RolloutBuffer) -> Experience:
+        if self.experience is None or self.experience.buffer is not buffer or self.experience.filled != buffer.filled:
+            self.experience = Experience(buffer, self.config.normalize_advantage == "batch")
+            self._replays.clear()
+        return self.experience
+
+    def _learn_from(self, index: Tensor) -> Tensor:
+        """The gradient step of these samples or sequences; returns its FIGURES."""
+        assert self.experience is not None
+        experience = self.experience
+        if not (self.graphs and index.is_cuda):
+            return self._gradient_step(experience.take(index))
+        if len(index) not in self._replays:
+            fixed = torch.empty_like(index)  # where a replay looks for the numbers of its samples
+            step = Replayed(lambda: self._gradient_step(experience.take(fixed)), "the update of a minibatch")
+            self._replays[len(index)] = fixed, step
+        fixed, step = self._replays[len(index)]
+        fixed.copy_(index)
+        return step().clone()
+
+    def _gradient_step(self, batch: Batch) -> Tensor:
+        """One minibatch: loss, gradient, step. Returns its FIGURES."""
         config, numbers = self.config, batch.numbers
         weight = numbers[..., 4]
         if config.normalize_advantage == "minibatch":
@@ -127,19 +163,24 @@ class Updater:
             log_prob, value, advantage, returns, weight = piece.numbers.flatten(0, -2).unbind(-1)
             new = self.policy.evaluate(piece.obs, piece.action, piece.memory, piece.fresh)
             terms, slopes = ppo_loss(new, log_prob, value, advantage, returns, weight, config)
-            new.pull_back(slopes)
+            new.pull_back(slopes if self.scale is None else self.scale.raise_(slopes))
             means += weight @ torch.stack(terms, -1)
         if config.target_kl is not None:
-            stopped = stopped | (means[LossTerms._fields.index("kl")] > config.target_kl)
-        norm, applied = self.optimizer.step(skip=stopped if config.target_kl is not None else None)
-        return means, norm, applied, stopped
+            self.stopped |= means[LossTerms._fields.index("kl")] > config.target_kl
+        norm, applied = self.optimizer.step(skip=self.stopped if config.target_kl is not None else None)
+        if self.scale is not None:
+            self.scale.adapt(norm)
+        return torch.cat([means, norm.view(1), applied.view(1)])
 
     def state_dict(self) -> dict[str, Tensor]:
-        return {**self.optimizer.state_dict(), "minibatches": self.generator.get_state()}
+        scale = {} if self.scale is None else self.scale.state_dict()
+        return {**self.optimizer.state_dict(), **scale, "minibatches": self.generator.get_state()}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         self.optimizer.load_state_dict(state)
         self.generator.set_state(state["minibatches"])
+        if self.scale is not None:
+            self.scale.load_state_dict(state)
 
 
 def normalized(advantage: Tensor, weight: Tensor) -> Tensor:
