@@ -1,6 +1,7 @@
 """The policy: normaliser, trunks (encoders, memory, hidden layers) and heads of an actor and a critic."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from wavedash.config import PolicyConfig
 from wavedash.envs.obs import Obs, action_mask, sensed, sensed_spaces
+from wavedash.policy.compiled import Compiled
 from wavedash.policy.distributions import Distribution
 from wavedash.policy.evaluation import Evaluation, by_autograd
 from wavedash.policy.explicit import ExplicitPolicy
@@ -56,6 +58,7 @@ class ActorCritic(nn.Module):
         self.critic["head"] = linear(trunk.outputs, 1, gain=1.0)
         self.precision: torch.dtype | None = None
         """Of the networks' arithmetic, when acting and when learning alike; None leaves it at that of the weights."""
+        self._judge: Callable[..., tuple[Tensor, Tensor, Tensor]] = self.judge
         self._explicit: list[ExplicitPolicy] | None = None  # decided at the first evaluation, when the device is known
 
     @property
@@ -121,9 +124,16 @@ class ActorCritic(nn.Module):
         if self._explicit:
             return self._explicit[0].evaluate(sensed(obs), action, action_mask(obs))
         with torch.enable_grad():
-            distribution, value = self(obs, memory, fresh)
-            results = distribution.log_prob(action), distribution.entropy(), value
-            return by_autograd(*(x.reshape(-1) for x in results))
+            return by_autograd(*self._judge(obs, action, memory, fresh))
+
+    def judge(self, obs: Obs, action: Tensor, memory: State | None, fresh: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Log-probability, entropy and value, flat."""
+        distribution, value = self(obs, memory, fresh)
+        return distribution.log_prob(action).reshape(-1), distribution.entropy().reshape(-1), value.reshape(-1)
+
+    def compile_networks(self) -> None:
+        """Learn with compiled networks from now on."""
+        self._judge = Compiled(self.judge, "the policy")
 
     def _autocast(self) -> AbstractContextManager[None]:
         if self.precision is None:

@@ -49,6 +49,8 @@ class Learner:
         self.policy = policy.to(env.device)
         self.collector = Collector(env, self.policy, ppo.rollout_steps, config.seed)
         self.policy.precision = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(config.precision)
+        if config.compile:
+            self.policy.compile_networks()
         self.updater = Updater(self.policy, ppo, config.seed, config.graphs)
         self.schedule = Schedule(ppo.schedule)
         self.buffer = RolloutBuffer(

@@ -1,0 +1,30 @@
+"""torch.compile with a clean way out: where it fails, one warning, and the same function as it is."""
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Generic, ParamSpec, TypeVar
+
+import torch
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Compiled(Generic[P, R]):
+    """Calls `function` compiled. Weights are read at every call, so new ones are seen at once."""
+
+    def __init__(self, function: Callable[P, R], name: str):
+        self.function, self.name = function, name
+        self.compiled: Callable[P, R] | None = torch.compile(function, dynamic=False)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if self.compiled is not None:
+            try:
+                return self.compiled(*args, **kwargs)
+            except Exception as error:  # no compiler, or something that it cannot do; a real fault shows again below
+                log.warning("%s cannot be compiled and runs as it is: %s", self.name, (str(error).splitlines() or [repr(error)])[0])
+                self.compiled = None
+        return self.function(*args, **kwargs)
