@@ -77,8 +77,9 @@ class Textbook:
     """The networks of an `ActorCritic`, rebuilt in float64 from its weights."""
 
     def __init__(self, policy, sizes: list[int] | None):
-        """`sizes`: of the discrete choices; None for a Gaussian."""
+        """`sizes`: of the discrete choices; None for continuous actions."""
         self.sizes, self.activation = sizes, ACTIVATIONS[policy.config.activation]
+        self.distribution = policy.config.distribution
         self.weights = {name: p.detach().double().clone() for name, p in policy.named_parameters()}
         self.trained = [name for name, p in policy.named_parameters() if p.requires_grad]
         for name in self.trained:
@@ -100,11 +101,7 @@ class Textbook:
         own_body = any(name.startswith("critic.trunk.body") for name in self.weights)
         value = self._layer("critic.head", self._body("critic.trunk.body" if own_body else "actor.trunk.body", x))[:, 0]
         if self.sizes is None:
-            log_std = self.weights["actor.head.log_std"]
-            if "actor.head.state_log_std.weight" in self.weights:
-                log_std = log_std + self._layer("actor.head.state_log_std", features)
-            normal = torch.distributions.Normal(self._layer("actor.head.mean", features), log_std.clamp(-10, 2).exp())
-            return Said(normal.log_prob(action.double()).sum(-1), normal.entropy().sum(-1), value)
+            return Said(*self._continuous(features, action.double()), value)
         logits = self._layer("actor.head.logits", features)
         if mask is not None:
             logits = logits.masked_fill(mask == 0, -torch.inf)
@@ -114,6 +111,33 @@ class Textbook:
             log_prob = log_prob + choice.log_prob(action.reshape(len(x), -1)[:, k])
             entropy = entropy + choice.entropy()
         return Said(log_prob, entropy, value)
+
+
+    def _continuous(self, features: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-density and entropy in units where the range of an action is [-1, 1], sums over dimensions."""
+        if self.distribution == "beta":
+            alpha, beta = (1 + nn.functional.softplus(self._layer("actor.head.shape", features))).chunk(2, -1)
+            unit = torch.distributions.Beta(alpha, beta)  # on (0, 1): half as wide, twice as dense
+            return (unit.log_prob(action) - math.log(2)).sum(-1), (unit.entropy() + math.log(2)).sum(-1)
+        log_std = self.weights["actor.head.log_std"]
+        if "actor.head.state_log_std.weight" in self.weights:
+            log_std = log_std + self._layer("actor.head.state_log_std", features)
+        normal = torch.distributions.Normal(self._layer("actor.head.mean", features), log_std.clamp(-10, 2).exp())
+        if self.distribution == "gaussian":
+            return normal.log_prob(action).sum(-1), normal.entropy().sum(-1)
+        log_prob = normal.log_prob(action) - log_tanh_slope(action)
+        return log_prob.sum(-1), (normal.entropy() + expected_log_tanh_slope(normal.loc, normal.scale)).sum(-1)
+
+
+def log_tanh_slope(x: Tensor) -> Tensor:
+    return torch.distributions.TanhTransform().log_abs_det_jacobian(x, x.tanh())
+
+
+def expected_log_tanh_slope(mean: Tensor, std: Tensor) -> Tensor:
+    """E[log d tanh(x) / dx] of a normal x, by the trapezoid rule over ten deviations."""
+    z = torch.linspace(-10, 10, 2001).double()
+    density = torch.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+    return torch.trapezoid(density * log_tanh_slope(mean.unsqueeze(-1) + std.unsqueeze(-1) * z), z)
 
 
 # --- the loss --------------------------------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from wavedash.policy.distributions import Categorical, Gaussian, MultiCategorical
+from tests.oracle import expected_log_tanh_slope
+from wavedash.policy.distributions import Beta, Categorical, Gaussian, MultiCategorical, TanhGaussian
 
 SIZES = [3, 2, 5]
 CHI_SQUARE_999 = {1: 10.83, 2: 13.82, 3: 16.27, 4: 18.47, 5: 20.52}
@@ -136,6 +137,43 @@ def test_a_gaussian_samples_with_its_mean_and_deviation():
     inside = (z.abs() < 1).double().mean(0)
     assert ((inside - 0.6827).abs() < 0.006).all()
     assert abs(float(torch.corrcoef(z.T)[0, 1])) < 0.015
+
+
+@pytest.mark.parametrize("log_std", [-3.0, -1.0, 0.0])
+def test_a_squashed_normal_has_the_density_and_entropy_of_what_comes_out_of_tanh(log_std):
+    torch.manual_seed(0)
+    mean, std = 1.5 * torch.randn(50, 3), torch.full((50, 3), log_std)
+    ours = TanhGaussian(mean, std)
+    action = ours.sample(generator())  # before tanh
+    normal = torch.distributions.Normal(mean.double(), std.double().exp())
+    theirs = torch.distributions.TransformedDistribution(normal, torch.distributions.TanhTransform(cache_size=1))
+    log_prob = theirs.log_prob(action.double().tanh()).sum(-1)
+    torch.testing.assert_close(ours.log_prob(action).double(), log_prob, rtol=1e-3, atol=1e-3)
+    exact = (normal.entropy() + expected_log_tanh_slope(normal.loc, normal.scale)).sum(-1)
+    torch.testing.assert_close(ours.entropy().double(), exact, rtol=1e-4, atol=1e-4)
+    assert not torch.allclose(ours.entropy().double(), normal.entropy().sum(-1), atol=0.01)
+
+
+def test_a_beta_has_torchs_density_spread_over_twice_the_range():
+    torch.manual_seed(0)
+    alpha, beta = 1 + 4 * torch.rand(50, 3), 1 + 4 * torch.rand(50, 3)
+    ours, theirs = Beta(alpha, beta), torch.distributions.Beta(alpha.double(), beta.double())
+    action = ours.sample(generator())
+    log_two = 3 * math.log(2)
+    expected = theirs.log_prob(action.double()).sum(-1) - log_two
+    torch.testing.assert_close(ours.log_prob(action).double(), expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(ours.entropy().double(), theirs.entropy().sum(-1) + log_two, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(ours.mode().double(), theirs.mode)
+    assert float(Beta(torch.ones(1, 1), torch.ones(1, 1)).entropy()) == pytest.approx(math.log(2)), "uniform over [-1, 1]"
+
+
+def test_a_beta_samples_with_its_mean_and_deviation():
+    n, shape = 100_000, torch.tensor([[1.2, 5.0], [2.0, 2.0]])
+    samples = Beta(shape[0].expand(n, 2), shape[1].expand(n, 2)).sample(generator()).double()
+    reference = torch.distributions.Beta(shape[0].double(), shape[1].double())
+    assert (samples.mean(0) - reference.mean).abs().max() < 5 * float(reference.stddev.max()) / math.sqrt(n)
+    torch.testing.assert_close(samples.var(0), reference.variance, rtol=0.03, atol=0.0)
+    assert samples.min() > 0 and samples.max() < 1
 
 
 def test_samples_depend_on_the_generator_alone():

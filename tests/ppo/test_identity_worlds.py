@@ -36,6 +36,18 @@ def score(world: IdentityWorld, policy: ActorCritic) -> float:
     return float(torch.stack(rewards).mean())
 
 
+@pytest.mark.parametrize("distribution", ["tanh", "beta"])
+def test_bounded_distributions_learn_it_too(distribution):
+    space = WORLDS["box with odd bounds"][0]
+    policy = {"distribution": distribution, "initial_std": 0.5}
+    learner = learner_over(IdentityWorld(space, rows=32), run_config(PPO, policy))
+    for _ in range(2 * MOST_ITERATIONS):
+        learner.iterate()
+        if (trained := score(IdentityWorld(space, rows=100), learner.policy)) > 0.93:
+            break
+    assert trained > 0.93
+
+
 @pytest.mark.parametrize("normalize", [False, True], ids=["raw", "normalised"])
 @pytest.mark.parametrize("name", WORLDS)
 def test_doing_what_one_is_told_is_learned(name, normalize):

@@ -30,6 +30,13 @@ def without_updates(learner: Learner) -> Learner:
     return learner
 
 
+@pytest.mark.parametrize("distribution", ["tanh", "beta"])
+def test_the_ratio_is_one_for_every_continuous_distribution(distribution):
+    learner = without_updates(identity_learner("gaussian", {"rollout_steps": T}, policy={"distribution": distribution}))
+    learner.iterate()
+    assert furthest_ratio(learner, learner.rollout) < 10 * CLOSE
+
+
 NORMALISERS = [{}, {"normalize_obs": True}, {"normalize_reward": True}, {"normalize_obs": True, "normalize_reward": True}]
 
 
@@ -62,6 +69,29 @@ def test_the_first_minibatch_of_every_update_sees_ratio_one(kind):
     for _ in range(3):
         learner.iterate()
     assert max(first_kl) < 1e-6 and min(last_kl) > 1e-4
+
+
+@pytest.mark.parametrize("memory", ["gru", "lstm"])
+def test_the_first_minibatch_sees_ratio_one_with_memory_too(memory):
+    """Hidden states are rebuilt from the start of each sequence, across the ends of episodes and rows that sit out."""
+    ppo = {"rollout_steps": T, "epochs": 1, "minibatch_size": 10**6, "normalize_obs": True, "learning_rate": 0.01}
+    policy = {"memory": {"kind": memory, "size": 8, "sequence": 4}}
+    learner = identity_learner("discrete", ppo, inactive=0.2, policy=policy)
+    with torch.no_grad():
+        for p in learner.policy.parameters():
+            p.add_(0.3 * torch.randn(p.shape))
+    kls = [learner.iterate().figures["policy/kl"] for _ in range(4)]
+    assert max(kls) < 1e-6
+    assert learner.rollout.done.any() and not learner.rollout.active.all()
+    update = learner.updater.update
+
+    def forgetful(buffer):
+        for x in learner.rollout.memory.values():
+            x.zero_()
+        return update(buffer)
+
+    learner.updater.update = forgetful  # the control: sequences that start from nothing
+    assert learner.iterate().figures["policy/kl"] > 1e-4
 
 
 def drifting_world() -> TapeWorld:

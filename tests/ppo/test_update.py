@@ -95,6 +95,8 @@ def test_an_update_is_the_textbooks(kind, masked):
     ("discrete", {}),
     ("gaussian", {"shared": True, "activation": "relu"}),
     ("gaussian", {"std": "state", "critic_hidden": [8, 8]}),
+    ("gaussian", {"distribution": "tanh", "initial_std": 0.3}),
+    ("gaussian", {"distribution": "beta"}),
     ("multi-discrete", {"activation": "silu"}),
 ], ids=str)
 def test_every_option_of_the_update_is_the_textbooks(kind, policy, ppo):

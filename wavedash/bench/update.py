@@ -41,10 +41,13 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--switch", choices=SWITCHES, action="append")
     parser.add_argument("--memory", choices=["none", "gru", "lstm"], action="append")
     options = parser.parse_args(arguments)
-    table = Table(title=f"samples per second of whole iterations: {options.rows} rows x {options.steps} steps, 2 epochs, minibatches "
-                        f"of {options.minibatch}, {torch.cuda.get_device_name() if cuda else 'CPU'}", title_justify="left")
-    for column in ("network", "memory", "switches", "samples/s", "collect ms", "update ms", "KL", "clip", "update size", "peak GB"):
-        table.add_column(column, justify="left" if column in ("network", "memory", "switches") else "right")
+    where = torch.cuda.get_device_name() if cuda else "CPU"
+    table = Table(title=f"samples per second of whole iterations: {options.rows} rows x {options.steps} steps, 2 epochs, "
+                        f"minibatches of {options.minibatch}, {where}", title_justify="left")
+    for column in ("network", "memory", "switches"):
+        table.add_column(column)
+    for column in ("samples/s", "collect ms", "update ms", "KL", "clip", "update size", "peak GB"):
+        table.add_column(column, justify="right")
     console = Console(width=150, highlight=False)
     for network in options.network or NETWORKS:
         for memory in options.memory or ["none", "gru"]:
@@ -55,7 +58,7 @@ def main(arguments: list[str]) -> None:
     console.print(table)
 
 
-def measure(options: argparse.Namespace, hidden: list[int], memory: str, switches: dict[str, Any]) -> list[str]:
+def measure(options: argparse.Namespace, hidden: list[int], memory: Any, switches: dict[str, Any]) -> list[str]:
     cuda = torch.cuda.is_available()
     config = RunConfig(
         env=EnvConfig(id="synthetic"), total_steps=10**12,
@@ -78,7 +81,8 @@ def measure(options: argparse.Namespace, hidden: list[int], memory: str, switche
     figures, seconds = report.figures, report.seconds
     collect = sum(x for name, x in seconds.items() if name not in ("update", "other"))
     return [
-        f"{options.rows * options.steps / statistics.median(times):,.0f}", f"{1e3 * collect:.1f}", f"{1e3 * seconds['update']:.1f}",
+        f"{options.rows * options.steps / statistics.median(times):,.0f}",
+        f"{1e3 * collect:.1f}", f"{1e3 * seconds['update']:.1f}",
         f"{figures['policy/kl']:.4f}", f"{figures['policy/clip_fraction']:.3f}", f"{figures['optim/update_size']:.3f}",
         f"{torch.cuda.max_memory_allocated() / 2**30:.1f}" if cuda else "",
     ]

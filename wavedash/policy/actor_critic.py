@@ -1,6 +1,7 @@
 """The policy: normaliser, trunks (encoders, memory, hidden layers) and heads of an actor and a critic."""
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
@@ -20,6 +21,9 @@ from wavedash.policy.memory import State
 from wavedash.policy.mlp import linear
 from wavedash.policy.normalizer import ObsNormalizer
 from wavedash.policy.trunk import Trunk
+
+
+log = logging.getLogger(__name__)
 
 
 class Decision(NamedTuple):
@@ -93,7 +97,7 @@ class ActorCritic(nn.Module):
             for name, trunk in self.trunks.items():
                 features[name], state = trunk.step(seen, _part(memory, name))
                 after |= {f"{name}.{part}": x for part, x in state.items()}
-            distribution, value = self.head(features["actor"], action_mask(obs)), self._value(features)
+        distribution, value = self._heads(features, action_mask(obs))
         if deterministic is True:
             action = distribution.mode()
         else:
@@ -107,14 +111,15 @@ class ActorCritic(nn.Module):
         """V(obs) after `memory`, which stays as it is."""
         name, trunk = list(self.trunks.items())[-1]
         with self._autocast():
-            return self._value({name: trunk.step(sensed(obs), _part(memory, name))[0]})
+            features = {name: trunk.step(sensed(obs), _part(memory, name))[0]}
+        return self._value(features)
 
     def forward(self, obs: Obs, memory: State | None = None, fresh: Tensor | None = None) -> tuple[Distribution, Tensor]:
         """The action distribution and the value of stored steps [B, ...] or, with memory, of sequences [L, B, ...]."""
         seen = sensed(obs)
         with self._autocast():
             features = {name: trunk.sequence(seen, _part(memory or {}, name), fresh) for name, trunk in self.trunks.items()}
-            return self.head(features["actor"], action_mask(obs)), self._value(features)
+        return self._heads(features, action_mask(obs))
 
     def evaluate(self, obs: Obs, action: Tensor, memory: State | None = None, fresh: Tensor | None = None) -> Evaluation:
         """Log-probability, entropy and value of stored steps [B, ...]; with memory of sequences [L, B, ...], from the `memory`
@@ -133,16 +138,27 @@ class ActorCritic(nn.Module):
 
     def compile_networks(self) -> None:
         """Learn with compiled networks from now on."""
-        self._judge = Compiled(self.judge, "the policy")
+        if self.sequence_length is not None:
+            log.warning("compile=true is left out: a policy with memory is faster without it")
+        else:
+            self._judge = Compiled(self.judge, "the policy")
 
     def _autocast(self) -> AbstractContextManager[None]:
         if self.precision is None:
             return nullcontext()
         return torch.autocast(next(self.parameters()).device.type, self.precision)
 
+    def _heads(self, features: dict[str, Tensor], mask: Tensor | None) -> tuple[Distribution, Tensor]:
+        """Heads are read in full precision: the ratio of two probabilities has no digits to spare."""
+        return self.head(features["actor"].to(self._dtype), mask), self._value(features)
+
     def _value(self, features: dict[str, Tensor]) -> Tensor:
         """From the critic's features, the last ones: the actor's where the trunk is shared."""
-        return self.critic["head"](features[next(reversed(features))]).squeeze(-1).float()
+        return self.critic["head"](features[next(reversed(features))].to(self._dtype)).squeeze(-1)
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        return next(self.parameters()).dtype
 
 
 def _part(memory: State, trunk: str) -> State:

@@ -25,6 +25,7 @@ class Compiled(Generic[P, R]):
             try:
                 return self.compiled(*args, **kwargs)
             except Exception as error:  # no compiler, or something that it cannot do; a real fault shows again below
-                log.warning("%s cannot be compiled and runs as it is: %s", self.name, (str(error).splitlines() or [repr(error)])[0])
+                reason = (str(error).splitlines() or [repr(error)])[0]
+                log.warning("%s cannot be compiled and runs as it is: %s", self.name, reason)
                 self.compiled = None
         return self.function(*args, **kwargs)

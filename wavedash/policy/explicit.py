@@ -80,7 +80,8 @@ class ExplicitPolicy:
         simple_trunks = all(trunk.is_plain and trunk.body.activation in ACTIVATION_SLOPES for trunk in policy.trunks.values())
         frozen = any(not p.requires_grad for name, p in policy.named_parameters() if name != "actor.head.log_std")
         on_cpu = next(policy.parameters()).device.type == "cpu"
-        return policy.precision is None and policy._judge == policy.judge and on_cpu and simple_head and simple_trunks and not frozen
+        plain = policy.precision is None and policy._judge == policy.judge
+        return plain and on_cpu and simple_head and simple_trunks and not frozen
 
     def __init__(self, policy: ActorCritic):
         self.head = policy.head

@@ -62,7 +62,6 @@ class Memory(nn.Module):
             after["h"].append(x)
         return x, {part: torch.stack(values, 1) for part, values in after.items()}
 
-    @torch.compiler.disable  # a loop unrolled by the compiler takes minutes and gains nothing
     def sequence(self, x: Tensor, state: State, fresh: Tensor) -> Tensor:
         """Features [L, B, size] of sequences [L, B, F]. `state` [B, ...] is that before the first step; `fresh` [L, B] is true
         where an episode begins (at the first step it makes no difference: the stored state is zero there already)."""

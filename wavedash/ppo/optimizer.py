@@ -10,7 +10,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+
+ALIGNMENT = 64
+"""Parameters begin at multiples of so many numbers, because compiled kernels read them in aligned pieces. What is between them
+stays zero."""
+
+
+def _room(p: nn.Parameter) -> int:
+    return -(-p.numel() // ALIGNMENT) * ALIGNMENT
 
 
 class FlatAdamW:
@@ -30,19 +39,21 @@ class FlatAdamW:
         """By how much gradients come raised (fp16 loss scaling)"""
         members = {name: [p for p in parameters if p.requires_grad] for name, (parameters, _) in groups.items()}
         every = [p for group in members.values() for p in group]
-        self.parameters = torch.cat([p.detach().reshape(-1) for p in every])
+        self.parameters = torch.cat([F.pad(p.detach().reshape(-1), (0, _room(p) - p.numel())) for p in every])
         self.gradient = torch.zeros_like(self.parameters)
         self.exp_avg = torch.zeros_like(self.parameters)
         self.exp_avg_sq = torch.zeros_like(self.parameters)
-        sizes = [p.numel() for p in every]
-        for p, values, gradient in zip(every, self.parameters.split(sizes), self.gradient.split(sizes), strict=True):  # type: ignore[no-untyped-call]
-            p.data, p.grad = values.view_as(p), gradient.view_as(p)
+        offset = 0
+        for p in every:
+            place = slice(offset, offset + p.numel())
+            p.data, p.grad = self.parameters[place].view_as(p), self.gradient[place].view_as(p)
+            offset += _room(p)
 
         self.base_rates = {name: rate for name, (_, rate) in groups.items()}
         self.rates: dict[str, Tensor] = {}
         self.steps: dict[str, Tensor] = {}
         self.parts: dict[str, Any] = {}
-        sizes = [sum(p.numel() for p in group) for group in members.values()]
+        sizes = [sum(_room(p) for p in group) for group in members.values()]
         flat = (self.parameters, self.gradient, self.exp_avg, self.exp_avg_sq)
         for name, *part in zip(members, *(buffer.split(sizes) for buffer in flat), strict=True):  # type: ignore[no-untyped-call]
             self.rates[name] = torch.tensor(self.base_rates[name], device=self.parameters.device)
