@@ -22,7 +22,6 @@ from wavedash.policy.mlp import linear
 from wavedash.policy.normalizer import ObsNormalizer
 from wavedash.policy.trunk import Trunk
 
-
 log = logging.getLogger(__name__)
 
 
