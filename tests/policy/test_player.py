@@ -1,0 +1,32 @@
+"""A trained policy as a player: what its `act` returns is what an environment's `step` takes."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from wavedash.config import PolicyConfig
+from wavedash.player import Player
+from wavedash.policy.actor_critic import ActorCritic
+
+OBS = spaces.Box(-1, 1, (3,))
+FORGETS_START = pytest.mark.xfail(strict=True, reason="Player.act does not add action_space.start, as the worlds do")
+
+
+@pytest.mark.parametrize("space", [
+    spaces.Discrete(4), spaces.MultiDiscrete([2, 3]), spaces.MultiBinary(3), spaces.Box(-0.1, 0.1, (2,), np.float32),
+    pytest.param(spaces.Discrete(4, start=-9), marks=FORGETS_START),
+    pytest.param(spaces.MultiDiscrete([2, 3], start=[5, 5]), marks=FORGETS_START),
+], ids=str)
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_actions_lie_in_the_action_space(space, deterministic):
+    player = Player(ActorCritic(OBS, space, PolicyConfig(hidden=[8])))
+    for _ in range(5):
+        action = player.act(OBS.sample(), deterministic)
+        assert space.contains(np.asarray(action, space.dtype) if space.shape else action)
+
+
+def test_one_observation_or_a_batch():
+    player = Player(ActorCritic(OBS, spaces.Discrete(4), PolicyConfig(hidden=[8])))
+    batch = np.stack([OBS.sample() for _ in range(6)])
+    assert player.act(batch).tolist() == [int(player.act(x)) for x in batch]
