@@ -24,6 +24,7 @@ class Player:
         self.device = next(policy.parameters()).device
         self.generator = torch.Generator(self.device).manual_seed(seed)
         self.memory: dict[str, Tensor] | None = None
+        self._first_action = getattr(policy.action_space, "start", 0)
 
     @torch.no_grad()
     def act(self, obs: Any, deterministic: bool = True) -> Any:
@@ -31,7 +32,8 @@ class Player:
         single = not self._is_batch(obs)
         batch = map_obs(lambda x: torch.as_tensor(np.asarray(x)[None] if single else x, device=self.device), obs)
         action = self.step(map_obs(lambda x: x.float() if x.dtype == torch.float64 else x, batch), deterministic)
-        host = action.cpu().numpy()
+        # Discrete actions of a space that does not begin at 0; worlds of ours add this themselves.
+        host = action.cpu().numpy() + self._first_action
         return host[0] if single else host
 
     @torch.no_grad()

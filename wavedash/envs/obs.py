@@ -43,6 +43,11 @@ def sensed(obs: Obs) -> dict[str, Tensor]:
     return {"obs": obs}
 
 
+def module_name(key: str) -> str:
+    """The name of the part of a network that looks at `key`: torch allows no dots in it."""
+    return key.replace(".", "_")
+
+
 def action_mask(obs: Obs) -> Tensor | None:
     return obs.get(ACTION_MASK) if isinstance(obs, dict) else None
 

@@ -16,7 +16,7 @@ def space_to_json(space: Space[Any]) -> dict[str, Any]:
     if isinstance(space, spaces.Discrete):
         return {"kind": "discrete", "n": int(space.n), "start": int(space.start)}
     if isinstance(space, spaces.MultiDiscrete):
-        return {"kind": "multi_discrete", "nvec": space.nvec.tolist()}
+        return {"kind": "multi_discrete", "nvec": space.nvec.tolist(), "start": space.start.tolist()}
     if isinstance(space, spaces.MultiBinary):
         return {"kind": "multi_binary", "shape": list(space.shape)}
     if isinstance(space, spaces.Dict):
@@ -33,7 +33,7 @@ def space_from_json(data: dict[str, Any]) -> Space[Any]:
     if kind == "discrete":
         return spaces.Discrete(data["n"], start=data["start"])
     if kind == "multi_discrete":
-        return spaces.MultiDiscrete(np.asarray(data["nvec"]))
+        return spaces.MultiDiscrete(np.asarray(data["nvec"]), start=np.asarray(data["start"]))
     if kind == "multi_binary":
         return spaces.MultiBinary(data["shape"] if len(data["shape"]) > 1 else data["shape"][0])
     return spaces.Dict({key: space_from_json(part) for key, part in data["spaces"].items()})

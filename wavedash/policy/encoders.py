@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from wavedash.config import EncoderConfig
+from wavedash.envs.obs import module_name
 from wavedash.errors import UserError
 from wavedash.policy.mlp import MLP, linear
 
@@ -100,18 +101,13 @@ class Encoders(nn.Module):
         if not self.keys:
             raise UserError("a policy must see something: policy.actor_keys and policy.critic_keys need at least one key")
         self.parts = nn.ModuleDict({
-            _name(key): make_encoder(key, spaces[key], configs.get(key, EncoderConfig()), activation) for key in self.keys
+            module_name(key): make_encoder(key, spaces[key], configs.get(key, EncoderConfig()), activation) for key in self.keys
         })
         self.outputs: int = sum(part.outputs for part in self.parts.values())  # type: ignore[misc]
 
     def forward(self, sensed: Mapping[str, Tensor]) -> Tensor:
-        features = [self.parts[_name(key)](sensed[key]) for key in self.keys]
+        features = [self.parts[module_name(key)](sensed[key]) for key in self.keys]
         return features[0] if len(features) == 1 else torch.cat(features, -1)
-
-
-def _name(key: str) -> str:
-    """Module names must not contain dots."""
-    return key.replace(".", "_")
 
 
 def make_encoder(key: str, space: gymnasium.spaces.Box, config: EncoderConfig, activation: str) -> nn.Module:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from wavedash.envs.obs import Obs, map_obs, sensed, sensed_spaces
+from wavedash.envs.obs import Obs, map_obs, module_name, sensed, sensed_spaces
 
 
 class RunningMoments(nn.Module):
@@ -84,10 +84,11 @@ class ObsNormalizer(nn.Module):
         super().__init__()
         self.clip = clip
         floats = {key: part for key, part in sensed_spaces(space).items() if np.issubdtype(part.dtype, np.floating)}
-        self.parts = nn.ModuleDict({key: RunningMoments(part.shape) for key, part in floats.items()})
+        self.keys = list(floats)
+        self.parts = nn.ModuleDict({module_name(key): RunningMoments(part.shape) for key, part in floats.items()})
 
     def _moments(self) -> dict[str, RunningMoments]:
-        return dict(self.parts.items())  # type: ignore[arg-type]
+        return dict(zip(self.keys, self.parts.values(), strict=True))  # type: ignore[arg-type]
 
     @property
     def started(self) -> bool:

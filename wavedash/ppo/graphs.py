@@ -1,6 +1,7 @@
 """CUDA graphs: a piece of an iteration is recorded once and then replayed, without the cost of launching each operation."""
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
@@ -38,6 +39,9 @@ class Replayed(Generic[T]):
         graph = torch.cuda.CUDAGraph()
         for generator in self.generators:
             graph.register_generator_state(generator)
+        # The graph of a learner that is gone would be destroyed by the collector, which is not allowed during a recording.
+        gc.collect()
+        gc.disable()
         try:
             with torch.cuda.graph(graph):
                 self.result = self.body()
@@ -45,6 +49,8 @@ class Replayed(Generic[T]):
             log.warning("%s cannot be recorded as a CUDA graph and runs without: %s", self.name, str(error).splitlines()[0])
             self.eager = True
             return self.body()
+        finally:
+            gc.enable()
         self.graph = graph
         graph.replay()  # recording did not run anything
         return self.result

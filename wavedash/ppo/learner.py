@@ -249,6 +249,8 @@ class Learner:
         if not applied:  # the losses of an update that never happened say nothing
             figures = {name: x for name, x in figures.items() if not name.startswith(("loss/", "policy/"))}
         figures = {name: x for name, x in figures.items() if not (name.startswith("env/") and x != x)}
+        if self.updater.scale is not None and applied:  # fp16: now and then the loss scale is tried too high, by design
+            figures["optim/scale_overflows"], skipped = float(skipped), 0
         figures |= {"rollout/steps": float(steps), "rollout/episodes": float(episodes), "optim/skipped": float(skipped)}
         figures |= {"optim/gradient_steps": float(applied), "optim/clip_range": self.config.ppo.clip_range}
         figures["optim/learning_rate"] = self.config.ppo.learning_rate * self.schedule.multiplier
