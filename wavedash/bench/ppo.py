@@ -139,7 +139,7 @@ def train_sb3(task: Task, processes: bool = False) -> None:
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
 
-    class Mark(BaseCallback):
+    class Mark(BaseCallback):  # type: ignore[misc, unused-ignore]
         def _on_step(self) -> bool:
             return True
 

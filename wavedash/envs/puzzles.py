@@ -26,7 +26,7 @@ def masked_cartpole(max_episode_steps: int = 500) -> gymnasium.Env[Any, Any]:
     return PositionsOnly(gymnasium.make("CartPole-v1", max_episode_steps=max_episode_steps))
 
 
-class RepeatPrevious(gymnasium.Env[Any, int]):
+class RepeatPrevious(gymnasium.Env[Any, Any]):
     """A card of four suits is shown at every step; name the one of `delay` steps ago. An episode pays 1 at best, -1 at worst,
     -0.5 by chance."""
 
@@ -52,7 +52,7 @@ class RepeatPrevious(gymnasium.Env[Any, int]):
         return np.eye(4, dtype=np.float32)[self.cards[self.t]]
 
 
-class TMaze(gymnasium.Env[Any, int]):
+class TMaze(gymnasium.Env[Any, Any]):
     """A sign at the start says which way to turn at the end of a corridor. Optimal 1, without memory 0.5 on average."""
 
     def __init__(self, corridor: int = 10):
