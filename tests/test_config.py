@@ -183,6 +183,6 @@ def test_a_wrong_file_is_refused_with_the_line(tmp_path: Path, text: str, expect
 
 def test_a_source_that_does_not_exist_names_the_nearest_preset(tmp_path: Path) -> None:
     assert "did you mean 'cartpole'?" in complaint("cart-pole")
-    assert "presets are cartpole, hopper" in complaint(str(tmp_path / "xyz.yml"))
+    assert "presets are cartpole, cartpole-memory, hopper" in complaint(str(tmp_path / "xyz.yml"))
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
     assert "cannot be read as text" in complaint(str(tmp_path / "binary.yaml"))

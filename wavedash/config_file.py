@@ -58,10 +58,13 @@ def load_config(source: str, overrides: Sequence[str] = ()) -> RunConfig:
 
 def smoke_overrides(config: RunConfig) -> list[str]:
     """What turns any recipe into a run of 1,000 steps that still makes several updates and checkpoints."""
+    steps = max(1, SMOKE_STEPS // 5 // config.env.count)
+    sequence = [] if config.policy.memory.kind == "none" else [f"policy.memory.sequence={steps}"]
     return [
+        *sequence,
         f"name={config.name}-smoke",
         f"total_steps={SMOKE_STEPS}",
-        f"ppo.rollout_steps={max(1, SMOKE_STEPS // 5 // config.env.count)}",
+        f"ppo.rollout_steps={steps}",
         f"checkpoint.every={SMOKE_STEPS // 2}",
         "report.wandb=false",
     ]

@@ -182,7 +182,7 @@ class HostBatch:
         if isinstance(error, EnvError):
             return EnvError(f"{self._where(i, call)}: {error}")
         return EnvError(f"{self._where(i, call)} raised {type(error).__name__}: {error}. The traceback above shows where; "
-                        "reset the environment with this seed to see it again")
+                        "reset the environment with this seed to see it again", shows_cause=True)
 
     def _where(self, i: int, call: str) -> str:
         return (f"environment {self._first + i}, episode {self._arrays.episode[i]} (seed {self._seed(i)}), "

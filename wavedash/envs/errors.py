@@ -7,4 +7,6 @@ from wavedash.errors import UserError
 class EnvError(UserError):
     """An environment broke its contract; the message names the cause and the next step."""
 
-    shows_cause = True
+    def __init__(self, message: str, shows_cause: bool = False):
+        super().__init__(message)
+        self.shows_cause = shows_cause
