@@ -2,7 +2,8 @@
 
     wavedash bench ppo [--task cartpole|hopper] [--rounds 3] [--iterations 8] [--cleanrl FOLDER] [--cleanrl-python PYTHON]
 
-Every contestant trains in a process of its own with one torch thread; they take turns. Stable-Baselines3 comes with
+Every contestant trains in a process of its own with one torch thread; they take turns. Wavedash steps its environments in that
+process, as Stable-Baselines3 does by default. Stable-Baselines3 comes with
 `pip install wavedash[bench]`. CleanRL is not a package: give the folder of a checkout, and the Python of an environment with
 what that checkout pins (Gymnasium 0.29 and tyro; its Hopper is v4).
 """
@@ -38,15 +39,13 @@ class Task(NamedTuple):
     epochs: int
     normalize: bool
     """Running normalisation of observations and rewards"""
-    workers: int
-    """Worker processes that wavedash uses; the others have their own ways"""
     cleanrl: tuple[str, str]
     """CleanRL's script and its name of the environment"""
 
 
 TASKS = {
-    "cartpole": Task("CartPole-v1", 8, 256, 64, 10, False, 0, ("ppo.py", "CartPole-v1")),
-    "hopper": Task("Hopper-v5", 8, 256, 64, 10, True, 2, ("ppo_continuous_action.py", "Hopper-v4")),
+    "cartpole": Task("CartPole-v1", 8, 256, 64, 10, False, ("ppo.py", "CartPole-v1")),
+    "hopper": Task("Hopper-v5", 8, 256, 64, 10, True, ("ppo_continuous_action.py", "Hopper-v4")),
 }
 
 
@@ -120,7 +119,7 @@ def train_wavedash(task: Task) -> None:
     from wavedash.training import make_policy, prepare_torch
 
     config = RunConfig(
-        env=EnvConfig(id=task.env, count=task.environments, workers=task.workers),
+        env=EnvConfig(id=task.env, count=task.environments),
         ppo=PPOConfig(rollout_steps=task.steps, minibatch_size=task.minibatch, epochs=task.epochs,
                       normalize_obs=task.normalize, normalize_reward=task.normalize),
         total_steps=10**9,

@@ -53,11 +53,14 @@ class ActorCritic(nn.Module):
         self.normalizer = ObsNormalizer(observation_space, normalize_obs) if normalize_obs is not None else None
         spaces = sensed_spaces(observation_space)
         trunk = Trunk(spaces, config.actor_keys, config.hidden, config)
+        self.trunks = {"actor": trunk}
+        """`actor`, and `critic` unless both share one"""
         self.actor = nn.ModuleDict({"trunk": trunk, "head": make_head(trunk.outputs, action_space, config)})
         self.critic = nn.ModuleDict()
         if not config.shared:
             hidden = config.hidden if config.critic_hidden is None else config.critic_hidden
-            trunk = self.critic["trunk"] = Trunk(spaces, config.critic_keys, hidden, config)
+            trunk = self.trunks["critic"] = Trunk(spaces, config.critic_keys, hidden, config)
+            self.critic["trunk"] = trunk
         self.critic["head"] = linear(trunk.outputs, 1, gain=1.0)
         self.precision: torch.dtype | None = None
         """Of the networks' arithmetic, when acting and when learning alike; None leaves it at that of the weights."""
@@ -67,14 +70,6 @@ class ActorCritic(nn.Module):
     @property
     def head(self) -> Any:
         return self.actor["head"]
-
-    @property
-    def trunks(self) -> dict[str, Trunk]:
-        """`actor`, and `critic` unless both share one."""
-        trunks: dict[str, Any] = {"actor": self.actor["trunk"]}
-        if not self.config.shared:
-            trunks["critic"] = self.critic["trunk"]
-        return trunks
 
     @property
     def sequence_length(self) -> int | None:
@@ -149,16 +144,15 @@ class ActorCritic(nn.Module):
 
     def _heads(self, features: dict[str, Tensor], mask: Tensor | None) -> tuple[Distribution, Tensor]:
         """Heads are read in full precision: the ratio of two probabilities has no digits to spare."""
-        return self.head(features["actor"].to(self._dtype), mask), self._value(features)
+        return self.head(self._full(features["actor"]), mask), self._value(features)
 
     def _value(self, features: dict[str, Tensor]) -> Tensor:
         """From the critic's features, the last ones: the actor's where the trunk is shared."""
-        return self.critic["head"](features[next(reversed(features))].to(self._dtype)).squeeze(-1)
+        return self.critic["head"](self._full(features[next(reversed(features))])).squeeze(-1)
 
-    @property
-    def _dtype(self) -> torch.dtype:
-        return next(self.parameters()).dtype
+    def _full(self, features: Tensor) -> Tensor:
+        return features if self.precision is None else features.float()
 
 
 def _part(memory: State, trunk: str) -> State:
-    return {name.removeprefix(f"{trunk}."): x for name, x in memory.items() if name.startswith(f"{trunk}.")}
+    return memory and {name.removeprefix(f"{trunk}."): x for name, x in memory.items() if name.startswith(f"{trunk}.")}

@@ -45,10 +45,8 @@ class RunningMoments(nn.Module):
 
     def gather(self, standardized: Tensor, weight: Tensor) -> None:
         """Add a batch [N, *shape] with weights [N] (1: counts, 0: does not)."""
-        weighted = standardized * weight.view(-1, *(1,) * (standardized.dim() - 1))
-        self.sums[0] += weight.sum()
-        self.sums[1] += weighted.sum(0)
-        self.sums[2] += (weighted * standardized).sum(0)
+        flat = standardized.flatten(1) if standardized.dim() > 1 else standardized.unsqueeze(-1)
+        self.sums += torch.stack([weight.sum().expand(flat.shape[1]), weight @ flat, weight @ flat.square()]).view_as(self.sums)
 
     def centre_on(self, x: Tensor) -> None:
         """Before anything is known: shift by the middle of a first batch, so that far-off values keep their digits.
