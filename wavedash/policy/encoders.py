@@ -103,9 +103,15 @@ class Encoders(nn.Module):
         self.parts = nn.ModuleDict({
             module_name(key): make_encoder(key, spaces[key], configs.get(key, EncoderConfig()), activation) for key in self.keys
         })
+        # One vector of floats, the most common case, passes as it is.
+        first = spaces[self.keys[0]]
+        simple = len(self.keys) == 1 and type(next(iter(self.parts.values()))) is FlatEncoder
+        self._vector = self.keys[0] if simple and len(first.shape) == 1 and np.issubdtype(first.dtype, np.floating) else None
         self.outputs: int = sum(part.outputs for part in self.parts.values())  # type: ignore[misc]
 
     def forward(self, sensed: Mapping[str, Tensor]) -> Tensor:
+        if self._vector is not None:
+            return sensed[self._vector]
         features = [self.parts[module_name(key)](sensed[key]) for key in self.keys]
         return features[0] if len(features) == 1 else torch.cat(features, -1)
 

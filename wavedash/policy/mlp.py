@@ -26,12 +26,13 @@ class MLP(nn.Module):
         sizes = [inputs, *hidden]
         self.outputs = sizes[-1]
         self.activation = activation
-        self.layers = nn.ModuleList(linear(a, b, math.sqrt(2)) for a, b in zip(sizes, hidden, strict=False))
+        layers = [linear(a, b, math.sqrt(2)) for a, b in zip(sizes, hidden, strict=False)]
+        self.layers = nn.ModuleList(layers)
+        # For the hot path: on a CPU, calling a module and looking up its weights costs as much as a small matrix product.
+        self._weights = [(layer.weight, layer.bias) for layer in layers]
 
     def forward(self, x: Tensor) -> Tensor:
         activation = ACTIVATIONS[self.activation]
-        layer: nn.Linear
-        for layer in self.layers:  # type: ignore[assignment]
-            # Not layer(x): on a CPU the module call costs as much as a small matrix product.
-            x = activation(F.linear(x, layer.weight, layer.bias))
+        for weight, bias in self._weights:
+            x = activation(F.linear(x, weight, bias))
         return x

@@ -40,7 +40,7 @@ class Trunk(nn.Module):
 
     def step(self, sensed: Mapping[str, Tensor], state: State) -> tuple[Tensor, State]:
         """Features of one step [N, ...], and the state after it."""
-        x = self.encoders(sensed)
+        x = self.encoders.forward(sensed)
         if self.memory is not None:
             x, state = self.memory.step(x, state)
         return self.body(x), state
