@@ -72,6 +72,13 @@ class ActorCritic(nn.Module):
         return self.actor["head"]
 
     @property
+    def explicit(self) -> ExplicitPolicy | None:
+        """The same networks with their gradients written out, where there are such."""
+        if self._explicit is None:
+            self._explicit = [ExplicitPolicy(self)] if ExplicitPolicy.fits(self) else []
+        return self._explicit[0] if self._explicit else None
+
+    @property
     def sequence_length(self) -> int | None:
         """Steps of the sequences that it learns from; None for a policy without memory, which learns from single steps."""
         return None if self.config.memory.kind == "none" else self.config.memory.sequence
@@ -118,10 +125,8 @@ class ActorCritic(nn.Module):
     def evaluate(self, obs: Obs, action: Tensor, memory: State | None = None, fresh: Tensor | None = None) -> Evaluation:
         """Log-probability, entropy and value of stored steps [B, ...]; with memory of sequences [L, B, ...], from the `memory`
         [B, ...] before their first step, zeroed where `fresh` [L, B]. The results are flat: [B] or [L * B]."""
-        if self._explicit is None:
-            self._explicit = [ExplicitPolicy(self)] if ExplicitPolicy.fits(self) else []
-        if self._explicit:
-            return self._explicit[0].evaluate(sensed(obs), action, action_mask(obs))
+        if self.explicit is not None:
+            return self.explicit.evaluate(sensed(obs), action, action_mask(obs))
         with torch.enable_grad():
             return by_autograd(*self._judge(obs, action, memory, fresh))
 
