@@ -1,0 +1,292 @@
+"""The game state: everything that a simulator knows about E arenas with C seats each, as tensors.
+
+All of an arena lies in one record of memory, and every field below is a view over the records of all arenas: `ball.position`
+is [E, 3], `cars.velocity` [E, C, 3]. So copying a state, keeping the one before, moving it to another device or resetting some
+of its arenas is one operation, and simulators write where tasks read.
+
+Units are the game's: uu (1 cm), uu/s, radians/s, seconds. Y points from blue's goal (-) to orange's (+), X
+along the goal lines, Z up. The columns of a rotation are the forward, right and up axes of a body in the world. Team 0 is blue, 1 is orange. Cars are
+numbered by seat, 0 to C - 1, blue's first; -1 means no car.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from math import prod
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from wavedash.rocket.constants import PADS
+
+CONTROLS = ("throttle", "steer", "pitch", "yaw", "roll", "jump", "boost", "handbrake")
+"""The eight controls of a car, in the order of every tensor of controls. The first five in [-1, 1], buttons 0 or 1."""
+RECORD_ALIGNMENT = 16
+
+
+def _of(*shape: int, dtype: torch.dtype = torch.float32) -> Any:
+    return field(metadata={"shape": shape, "dtype": dtype})
+
+
+def _flag(*shape: int) -> Any:
+    return _of(*shape, dtype=torch.bool)
+
+
+def _number(*shape: int) -> Any:
+    return _of(*shape, dtype=torch.int32)
+
+
+@dataclass
+class Ball:
+    """[E, ...]"""
+
+    position: Tensor = _of(3)
+    rotation: Tensor = _of(3, 3)
+    velocity: Tensor = _of(3)
+    angular_velocity: Tensor = _of(3)
+    last_touch: Tensor = _number()
+    """Seat of the car that touched it last in this episode, -1: none yet"""
+
+
+@dataclass
+class Cars:
+    """[E, C, ...]. The fields are those of RocketSim's car state."""
+
+    position: Tensor = _of(3)
+    rotation: Tensor = _of(3, 3)
+    velocity: Tensor = _of(3)
+    angular_velocity: Tensor = _of(3)
+    boost: Tensor = _of()
+    """0 to 100"""
+    boost_time: Tensor = _of()
+    """Since boosting began; 0: not boosting"""
+    supersonic_time: Tensor = _of()
+    handbrake: Tensor = _of()
+    """How far the handbrake has closed, 0 to 1"""
+    air_time: Tensor = _of()
+    """Since the wheels left the ground"""
+    air_time_since_jump: Tensor = _of()
+    """Since the jump ended: a flip or double jump is possible up to 1.25 s"""
+    jump_time: Tensor = _of()
+    flip_time: Tensor = _of()
+    flip_torque: Tensor = _of(3)
+    """The axis of the flip, in the car's frame"""
+    auto_flip_timer: Tensor = _of()
+    auto_flip_torque: Tensor = _of()
+    """Direction in which a car on its roof turns over, -1 or 1"""
+    demo_timer: Tensor = _of()
+    """Until the respawn of a demolished car"""
+    contact_normal: Tensor = _of(3)
+    """Of the arena where the car's body touches it"""
+    contact_cooldown: Tensor = _of()
+    """Until the car can bump the same car again"""
+    ball_hit_offset: Tensor = _of(3)
+    """Last hit: its place relative to the ball"""
+    ball_hit_position: Tensor = _of(3)
+    """Last hit: where the ball was"""
+    ball_hit_impulse: Tensor = _of(3)
+    """Last hit: velocity added on top of the collision"""
+    controls: Tensor = _of(8)
+    """Of the last tick, see CONTROLS"""
+    contact_car: Tensor = _number()
+    """Seat of the car that was touched last, -1: none"""
+    ball_hit_tick: Tensor = _number()
+    """Last hit: tick of the arena's clock; -1: the ball was not hit"""
+    ball_hit_impulse_tick: Tensor = _number()
+    team: Tensor = _number()
+    hitbox: Tensor = _number()
+    """Index into HITBOXES"""
+    wheel_contact: Tensor = _flag(4)
+    """Front left, front right, back left, back right"""
+    present: Tensor = _flag()
+    """False: an empty seat. Its other fields mean nothing."""
+    on_ground: Tensor = _flag()
+    """Three wheels or more touch"""
+    has_jumped: Tensor = _flag()
+    has_double_jumped: Tensor = _flag()
+    has_flipped: Tensor = _flag()
+    is_jumping: Tensor = _flag()
+    is_flipping: Tensor = _flag()
+    is_auto_flipping: Tensor = _flag()
+    is_supersonic: Tensor = _flag()
+    is_demoed: Tensor = _flag()
+    has_contact: Tensor = _flag()
+    """The car's body touches the arena"""
+
+    @property
+    def forward(self) -> Tensor:
+        return self.rotation[..., 0]
+
+    @property
+    def right(self) -> Tensor:
+        return self.rotation[..., 1]
+
+    @property
+    def up(self) -> Tensor:
+        return self.rotation[..., 2]
+
+    @property
+    def alive(self) -> Tensor:
+        """On the field: neither an empty seat nor demolished."""
+        return self.present & ~self.is_demoed
+
+    @property
+    def has_flip(self) -> Tensor:
+        """A flip or double jump is left: in the air, unused, and not too late after a jump."""
+        used = self.has_flipped | self.has_double_jumped
+        return ~self.on_ground & ~used & (self.air_time_since_jump < 1.25)
+
+
+@dataclass
+class Pads:
+    """[E, 34], in the order of PADS."""
+
+    timer: Tensor = _of(len(PADS))
+    """Until the pad is back; 0: there"""
+    locked_car: Tensor = _number(len(PADS))
+    """Seat of the car that took it last and has not left it, -1: none"""
+
+    @property
+    def active(self) -> Tensor:
+        return self.timer <= 0
+
+
+@dataclass
+class Game:
+    """[E, ...]: the arena's clock, score and what happened during the last step."""
+
+    tick: Tensor = _number()
+    """Ticks (1/120 s) since the episode began"""
+    score: Tensor = _number(2)
+    """Goals of blue and orange in this episode"""
+    goal: Tensor = _number()
+    """Team that scored during the last step, -1: none"""
+
+
+@dataclass
+class Events:
+    """[E, C]: what each car did during the last step, and to whom."""
+
+    touches: Tensor = _number()
+    """Contacts with the ball: ticks in which the car hit it"""
+    bumped: Tensor = _number()
+    """Seat of the car that it bumped, -1: none"""
+    demolished: Tensor = _number()
+    """Seat of the car that it demolished, -1: none"""
+    small_pads: Tensor = _number()
+    big_pads: Tensor = _number()
+    goal: Tensor = _flag()
+    """It scored: the last of its team to touch the ball before a goal against the other"""
+    assist: Tensor = _flag()
+    shot: Tensor = _flag()
+    """Its touch put the ball on course for the other goal"""
+    save: Tensor = _flag()
+    """Its touch kept the ball from its own goal"""
+
+
+@dataclass
+class GameState:
+    """The five parts over one block of memory [E, bytes of a record]."""
+
+    ball: Ball
+    cars: Cars
+    pads: Pads
+    game: Game
+    events: Events
+    memory: Tensor
+    """[E, R] uint8: the records"""
+
+    PER_CAR: ClassVar = ("cars", "events")
+    PARTS: ClassVar = {"ball": Ball, "cars": Cars, "pads": Pads, "game": Game, "events": Events}
+
+    @property
+    def arenas(self) -> int:
+        return self.game.tick.shape[0]
+
+    @property
+    def seats(self) -> int:
+        return self.cars.team.shape[1]
+
+    @classmethod
+    def record_bytes(cls, seats: int) -> int:
+        """Bytes of one arena."""
+        end = 0
+        for *_, dtype, shape, offset, stride in cls.layout(seats):
+            end = max(end, offset + (seats - 1) * stride + prod(shape) * dtype.itemsize)
+        return -(-end // RECORD_ALIGNMENT) * RECORD_ALIGNMENT
+
+    @classmethod
+    def layout(cls, seats: int) -> Iterator[tuple[str, str, torch.dtype, tuple[int, ...], int, int]]:
+        """Part, field, type, shape, offset in the record, and distance from car to car (0: not per car)."""
+        offset = 0
+        for part, kind in cls.PARTS.items():
+            wide = [(f.name, f.metadata["dtype"], f.metadata["shape"]) for f in fields(kind)]
+            size = sum(prod(shape) * dtype.itemsize for _, dtype, shape in wide)
+            stride = -(-size // 4) * 4
+            place = offset
+            for name, dtype, shape in wide:  # 4-byte fields are declared before flags, so all are aligned
+                yield part, name, dtype, shape, place, stride if part in cls.PER_CAR else 0
+                place += prod(shape) * dtype.itemsize
+            offset += stride * (seats if part in cls.PER_CAR else 1)
+
+    @classmethod
+    def over(cls, memory: Tensor, seats: int) -> GameState:
+        """Views over records [E, R] that lie somewhere already."""
+        parts: dict[str, dict[str, Tensor]] = {part: {} for part in cls.PARTS}
+        for part, name, dtype, shape, offset, stride in cls.layout(seats):
+            base = memory.view(dtype)
+            size = dtype.itemsize
+            per_car = ((seats,), (stride // size,)) if stride else ((), ())
+            inner = [prod(shape[i + 1 :]) for i in range(len(shape))]
+            parts[part][name] = base.as_strided(
+                (len(memory), *per_car[0], *shape), (base.stride(0), *per_car[1], *inner),
+                base.storage_offset() + offset // size,
+            )
+        return cls(**{part: kind(**parts[part]) for part, kind in cls.PARTS.items()}, memory=memory)
+
+    @classmethod
+    def empty(cls, arenas: int, seats: int, device: torch.device | str = "cpu") -> GameState:
+        """All zero: cars are absent, and nothing has happened."""
+        return cls.over(torch.zeros(arenas, cls.record_bytes(seats), dtype=torch.uint8, device=device), seats)
+
+    def clone(self) -> GameState:
+        return GameState.over(self.memory.clone(), self.seats)
+
+    def to(self, device: torch.device | str) -> GameState:
+        return GameState.over(self.memory.to(device), self.seats)
+
+    def copy_(self, other: GameState, arenas: Tensor | None = None) -> GameState:
+        """Take over another state, all of it or the arenas [E] that are true."""
+        if arenas is None:
+            self.memory.copy_(other.memory)
+        else:
+            torch.where(arenas.unsqueeze(-1), other.memory, self.memory, out=self.memory)
+        return self
+
+    def part(self, arenas: slice) -> GameState:
+        """A range of arenas, as views."""
+        return GameState.over(self.memory[arenas], self.seats)
+
+    def clear_events(self) -> None:
+        """Nothing has happened."""
+        self.game.goal.fill_(-1)
+        for f in fields(self.events):
+            getattr(self.events, f.name).fill_(-1 if f.name in ("bumped", "demolished") else 0)
+
+    def mirrored(self) -> GameState:
+        """The same game seen from the other side: turned by half a turn about the middle, teams exchanged, seats kept."""
+        other = self.clone()
+        half_turn = torch.tensor([-1.0, -1.0, 1.0], device=self.memory.device)
+        for body in (other.ball, other.cars):
+            for name in ("position", "velocity", "angular_velocity"):
+                getattr(body, name).mul_(half_turn)
+            body.rotation.mul_(half_turn.unsqueeze(-1))
+        for name in ("contact_normal", "ball_hit_offset", "ball_hit_position", "ball_hit_impulse"):
+            getattr(other.cars, name).mul_(half_turn)
+        other.cars.team.copy_(1 - self.cars.team)
+        other.pads.timer.copy_(self.pads.timer.flip(-1))  # the order of PADS is symmetric
+        other.pads.locked_car.copy_(self.pads.locked_car.flip(-1))
+        other.game.score.copy_(self.game.score.flip(-1))
+        other.game.goal.copy_(torch.where(self.game.goal < 0, self.game.goal, 1 - self.game.goal))
+        return other
