@@ -72,8 +72,8 @@ class Start(Part):
 
     @abstractmethod
     def write(self, state: GameState, generator: torch.Generator) -> None:
-        """Fill in beginnings for all arenas of `state`, which comes as a kick-off without noise: ball in the middle, cars on their
-        spots with 33 boost, pads there. Only those of arenas that need one are used."""
+        """Fill in beginnings for all arenas of `state`, which comes as a kick-off: ball in the middle, cars on their spots with
+        33 boost, pads there. Only those of arenas that need one are used."""
 
 
 class Ending(Part):

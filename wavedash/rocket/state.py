@@ -4,9 +4,9 @@ All of an arena lies in one record of memory, and every field below is a view ov
 is [E, 3], `cars.velocity` [E, C, 3]. So copying a state, keeping the one before, moving it to another device or resetting some
 of its arenas is one operation, and simulators write where tasks read.
 
-Units are the game's: uu (1 cm), uu/s, radians/s, seconds. Y points from blue's goal (-) to orange's (+), X
-along the goal lines, Z up. The columns of a rotation are the forward, right and up axes of a body in the world. Team 0 is blue, 1 is orange. Cars are
-numbered by seat, 0 to C - 1, blue's first; -1 means no car.
+Units are the game's: uu (1 cm), uu/s, radians/s, seconds. Y points from blue's goal (-) to orange's (+), X along the goal
+lines, Z up. The columns of a rotation are the forward, right and up axes of a body in the world. Team 0 is blue, 1 is orange.
+Cars are numbered by seat, 0 to C - 1, blue's first; -1 means no car.
 """
 from __future__ import annotations
 
