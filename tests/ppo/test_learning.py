@@ -82,6 +82,37 @@ def test_a_preset_reaches_its_published_score(preset, seed, look_every, episodes
     assert learner.steps <= 100_000
 
 
+# --- memory ----------------------------------------------------------------------------------------------------------
+
+PUZZLES = {"cartpole-memory": (10_000, 50_000, 450.0, 100.0), "repeat-previous": (25_000, 150_000, 0.95, 0.0),
+           "t-maze": (25_000, 150_000, 0.95, 0.8)}
+"""Look every so many steps; end after; score to reach; score that a policy without memory stays below."""
+
+
+@pytest.mark.parametrize(("preset", "kind"), [
+    ("cartpole-memory", "gru"), ("cartpole-memory", "lstm"), ("repeat-previous", "gru"), ("repeat-previous", "lstm"), ("t-maze", "gru"),
+])
+def test_a_policy_with_memory_solves_what_cannot_be_seen(preset, kind):
+    look_every, most, goal, _ = PUZZLES[preset]
+    scores: list[float] = []
+
+    def reached(learner: Learner) -> bool:
+        scores.append(score(learner, 50))
+        return scores[-1] >= goal
+
+    learner = train(load_config(preset, [f"policy.memory.kind={kind}", "seed=5"]), look_every, reached)
+    assert scores[-1] >= goal, f"after {learner.steps} steps; every {look_every}: {scores}"
+    assert learner.steps <= 1.05 * most
+
+
+@pytest.mark.parametrize("preset", PUZZLES)
+def test_without_memory_it_stays_unsolved(preset):
+    """The control: same settings, same steps."""
+    _, most, _, hopeless = PUZZLES[preset]
+    learner = train(load_config(preset, ["policy.memory.kind=none", f"total_steps={most}", "seed=5"]))
+    assert score(learner, 50) < hopeless
+
+
 # --- the future of an episode that was cut off -----------------------------------------------------------------------
 
 CUT = ["env.kwargs.max_episode_steps=50", "ppo.gamma=0.98", "total_steps=35_000", "ppo.rollout_steps=64", "ppo.epochs=10",
