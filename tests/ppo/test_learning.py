@@ -90,7 +90,8 @@ PUZZLES = {"cartpole-memory": (10_000, 50_000, 450.0, 100.0), "repeat-previous":
 
 
 @pytest.mark.parametrize(("preset", "kind"), [
-    ("cartpole-memory", "gru"), ("cartpole-memory", "lstm"), ("repeat-previous", "gru"), ("repeat-previous", "lstm"), ("t-maze", "gru"),
+    ("cartpole-memory", "gru"), ("cartpole-memory", "lstm"), ("repeat-previous", "gru"), ("repeat-previous", "lstm"),
+    ("t-maze", "gru"),
 ])
 def test_a_policy_with_memory_solves_what_cannot_be_seen(preset, kind):
     look_every, most, goal, _ = PUZZLES[preset]
