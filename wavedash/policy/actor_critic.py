@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from wavedash.config import PolicyConfig
 from wavedash.envs.obs import Obs, action_mask, sensed, sensed_spaces
+from wavedash.policy import trunk
 from wavedash.policy.compiled import Compiled
 from wavedash.policy.distributions import Distribution
 from wavedash.policy.evaluation import Evaluation, by_autograd
@@ -52,16 +53,16 @@ class ActorCritic(nn.Module):
         self.observation_space, self.action_space, self.config = observation_space, action_space, config
         self.normalizer = ObsNormalizer(observation_space, normalize_obs) if normalize_obs is not None else None
         spaces = sensed_spaces(observation_space)
-        trunk = Trunk(spaces, config.actor_keys, config.hidden, config)
-        self.trunks = {"actor": trunk}
+        mine = Trunk(spaces, config.actor_keys, config.hidden, config)
+        self.trunks = {"actor": mine}
         """`actor`, and `critic` unless both share one"""
-        self.actor = nn.ModuleDict({"trunk": trunk, "head": make_head(trunk.outputs, action_space, config)})
+        self.actor = nn.ModuleDict({"trunk": mine, "head": make_head(mine.outputs, action_space, config)})
         self.critic = nn.ModuleDict()
         if not config.shared:
             hidden = config.hidden if config.critic_hidden is None else config.critic_hidden
-            trunk = self.trunks["critic"] = Trunk(spaces, config.critic_keys, hidden, config)
-            self.critic["trunk"] = trunk
-        self.critic["head"] = linear(trunk.outputs, 1, gain=1.0)
+            mine = self.trunks["critic"] = Trunk(spaces, config.critic_keys, hidden, config)
+            self.critic["trunk"] = mine
+        self.critic["head"] = linear(mine.outputs, 1, gain=1.0)
         self.precision: torch.dtype | None = None
         """Of the networks' arithmetic, when acting and when learning alike; None leaves it at that of the weights."""
         self._judge: Callable[..., tuple[Tensor, Tensor, Tensor]] = self.judge
@@ -93,11 +94,8 @@ class ActorCritic(nn.Module):
         self, obs: Obs, memory: State, generator: torch.Generator | None = None, deterministic: Tensor | bool = False
     ) -> Decision:
         """One step of every row. `deterministic`: for all rows, or per row [N]."""
-        seen, after, features = sensed(obs), dict(memory), {}
         with self._autocast():
-            for name, trunk in self.trunks.items():
-                features[name], state = trunk.step(seen, _part(memory, name))
-                after |= {f"{name}.{part}": x for part, x in state.items()}
+            features, after = trunk.step(self.trunks, sensed(obs), memory)
         distribution, value = self._heads(features, action_mask(obs))
         if deterministic is True:
             action = distribution.mode()
@@ -110,23 +108,22 @@ class ActorCritic(nn.Module):
 
     def value(self, obs: Obs, memory: State) -> Tensor:
         """V(obs) after `memory`, which stays as it is."""
-        name, trunk = list(self.trunks.items())[-1]
+        name = next(reversed(self.trunks))
         with self._autocast():
-            features = {name: trunk.step(sensed(obs), _part(memory, name))[0]}
+            features, _ = trunk.step({name: self.trunks[name]}, sensed(obs), memory)
         return self._value(features)
 
     def forward(self, obs: Obs, memory: State | None = None, fresh: Tensor | None = None) -> tuple[Distribution, Tensor]:
         """The action distribution and the value of stored steps [B, ...] or, with memory, of sequences [L, B, ...]."""
-        seen = sensed(obs)
         with self._autocast():
-            features = {name: trunk.sequence(seen, _part(memory or {}, name), fresh) for name, trunk in self.trunks.items()}
+            features = trunk.sequence(self.trunks, sensed(obs), memory or {}, fresh)
         return self._heads(features, action_mask(obs))
 
     def evaluate(self, obs: Obs, action: Tensor, memory: State | None = None, fresh: Tensor | None = None) -> Evaluation:
         """Log-probability, entropy and value of stored steps [B, ...]; with memory of sequences [L, B, ...], from the `memory`
         [B, ...] before their first step, zeroed where `fresh` [L, B]. The results are flat: [B] or [L * B]."""
         if self.explicit is not None:
-            return self.explicit.evaluate(sensed(obs), action, action_mask(obs))
+            return self.explicit.evaluate(sensed(obs), action, action_mask(obs), memory, fresh)
         with torch.enable_grad():
             return by_autograd(*self._judge(obs, action, memory, fresh))
 
@@ -157,7 +154,3 @@ class ActorCritic(nn.Module):
 
     def _full(self, features: Tensor) -> Tensor:
         return features if self.precision is None else features.float()
-
-
-def _part(memory: State, trunk: str) -> State:
-    return memory and {name.removeprefix(f"{trunk}."): x for name, x in memory.items() if name.startswith(f"{trunk}.")}

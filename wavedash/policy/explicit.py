@@ -1,38 +1,43 @@
-"""Gradients of plain feed-forward policies, written out.
+"""Gradients of plain policies, written out: flat observations, memory or none, hidden layers, the common heads.
 
 On a CPU a policy of two 64-unit networks spends most of an update in autograd's bookkeeping, not in arithmetic. The chain rule
-of an MLP is a dozen lines, so here it is; a test holds it against autograd. Everything else (memory, images, state-dependent
+of an MLP is a dozen lines, so here it is; a test holds it against autograd. Everything else (images, state-dependent
 deviations, accelerators) goes through autograd.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from wavedash.policy.distributions import Categorical, Gaussian
 from wavedash.policy.evaluation import Evaluation, Slopes
 from wavedash.policy.heads import LOG_STD_RANGE, DiscreteHead, GaussianHead
+from wavedash.policy.memory import RECURRENCES, Memory, RecurrentLayer, State, recurrent_weights
 from wavedash.policy.mlp import ACTIVATIONS, MLP
+from wavedash.policy.recurrence import InputSlopes
+from wavedash.policy.trunk import memories_of, parts_of
 
 if TYPE_CHECKING:
     from wavedash.policy.actor_critic import ActorCritic
 
-ACTIVATION_SLOPES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "tanh": torch.ops.aten.tanh_backward.default,
-    "relu": lambda slope, out: torch.ops.aten.threshold_backward.default(slope, out, 0.0),
+ACTIVATION_SLOPES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "tanh": lambda slope, _, out: torch.ops.aten.tanh_backward.default(slope, out),
+    "relu": lambda slope, _, out: torch.ops.aten.threshold_backward.default(slope, out, 0.0),
+    "elu": lambda slope, before, _: torch.ops.aten.elu_backward.default(slope, 1.0, 1.0, 1.0, False, before),
+    "silu": lambda slope, before, _: torch.ops.aten.silu_backward.default(slope, before),
 }
-"""(slope, activation's output) -> slope before the activation"""
+"""(slope, activation's input and output) -> slope before the activation"""
 
 
 class Layer:
     """y = x W^T + b and the way back. Holds the parameters: looking them up in a module costs as much as using them."""
 
-    def __init__(self, module: nn.Linear):
-        self.weight, self.bias = module.weight, module.bias
+    def __init__(self, weight: Tensor, bias: Tensor):
+        self.weight, self.bias = weight, bias
 
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(x, self.weight, self.bias)
@@ -48,30 +53,82 @@ class Layer:
         self.bias.grad.add_(slope.sum(0))
 
 
+class Trail(NamedTuple):
+    """What the way back through hidden layers needs."""
+
+    before: list[Tensor]
+    """Each layer's output before its activation"""
+    after: list[Tensor]
+    """The input, then each layer's output"""
+
+
 class Body:
     """An MLP's hidden layers."""
 
     def __init__(self, module: MLP):
-        self.layers = [Layer(layer) for layer in module.layers]  # type: ignore[arg-type]
+        self.layers = [Layer(*weights) for weights in module.weights]
         self.activation, self.activation_slope = ACTIVATIONS[module.activation], ACTIVATION_SLOPES[module.activation]
 
-    def forward(self, x: Tensor) -> list[Tensor]:
-        """The trail: the input and every layer's output."""
-        trail = [x]
+    def forward(self, x: Tensor) -> Trail:
+        trail = Trail([], [x])
         for layer in self.layers:
-            trail.append(self.activation(layer.forward(trail[-1])))
+            trail.before.append(layer.forward(trail.after[-1]))
+            trail.after.append(self.activation(trail.before[-1]))
         return trail
 
-    def back(self, trail: list[Tensor], slope: Tensor) -> None:
-        for index in range(len(self.layers) - 1, 0, -1):
-            slope = self.activation_slope(slope, trail[index + 1])
-            slope = self.layers[index].back(trail[index], slope)
-        if self.layers:
-            self.layers[0].gradients_only(trail[0], self.activation_slope(slope, trail[1]))
+    def back(self, trail: Trail, slope: Tensor, through: bool) -> Tensor:
+        """Adds to the gradients; returns the slope in the input, if it is to go `through`."""
+        for index in range(len(self.layers) - 1, -1, -1):
+            slope = self.activation_slope(slope, trail.before[index], trail.after[index + 1])
+            if index or through:
+                slope = self.layers[index].back(trail.after[index], slope)
+            else:
+                self.layers[0].gradients_only(trail.after[0], slope)
+        return slope
+
+
+class Memories:
+    """The recurrent layers of all trunks, side by side."""
+
+    def __init__(self, memories: Sequence[Memory]):
+        self.recurrence, self.parts = RECURRENCES[memories[0].kind], memories[0].parts
+        by_memory: list[list[RecurrentLayer]] = [list(memory.layers) for memory in memories]  # type: ignore[arg-type]
+        self.layers = list(zip(*by_memory, strict=True))
+        self.projections = [[Layer(layer.weight_in, layer.bias_in) for layer in layers] for layers in self.layers]
+
+    def forward(
+        self, features: Sequence[Tensor], states: Sequence[State], fresh: Tensor
+    ) -> tuple[Tensor, Callable[[Tensor], None]]:
+        """Features [K, L, B, H] after the last layer of K trunks, and the way back from their slopes."""
+        keep = (~fresh).to(features[0].dtype).unsqueeze(-1)
+        ways: list[tuple[Sequence[Tensor], Callable[[Tensor], InputSlopes]]] = []
+        x: Sequence[Tensor] = features
+        for index, (layers, projections) in enumerate(zip(self.layers, self.projections, strict=True)):
+            inputs = torch.stack([projection.forward(f) for projection, f in zip(projections, x, strict=True)])
+            start = torch.stack([torch.cat([state[part][:, index] for part in self.parts], -1) for state in states])
+            weight, bias = recurrent_weights(layers)
+            out, back = self.recurrence(inputs, keep, start, weight, bias)
+            ways.append((x, back))
+            x = out.unbind(0)
+
+        def pull_back(slope: Tensor) -> None:
+            for index in range(len(ways) - 1, -1, -1):
+                x, back = ways[index]
+                input_slopes, weight_slopes, bias_slopes = back(slope)
+                flat = input_slopes.flatten(1, 2)
+                for k, (layer, projection) in enumerate(zip(self.layers[index], self.projections[index], strict=True)):
+                    assert layer.weight_rec.grad is not None and layer.bias_rec.grad is not None
+                    layer.weight_rec.grad.add_(weight_slopes[k])
+                    layer.bias_rec.grad.add_(bias_slopes[k])
+                    projection.gradients_only(x[k].flatten(0, 1), flat[k])
+                if index:
+                    slope = torch.stack([s @ p.weight for s, p in zip(input_slopes, self.projections[index], strict=True)])
+
+        return out, pull_back
 
 
 class ExplicitPolicy:
-    """Evaluates stored steps of a feed-forward policy without autograd."""
+    """Evaluates stored steps of a policy without autograd."""
 
     @staticmethod
     def fits(policy: ActorCritic) -> bool:
@@ -85,34 +142,41 @@ class ExplicitPolicy:
 
     def __init__(self, policy: ActorCritic):
         self.head = policy.head
-        trunks = policy.trunks
-        self.actor_encoders, self.actor = trunks["actor"].encoders, Body(trunks["actor"].body)
-        self.critic_encoders, self.critic = None, None
-        if "critic" in trunks:
-            self.critic_encoders, self.critic = trunks["critic"].encoders, Body(trunks["critic"].body)
-        self.output = Layer(self.head.logits if isinstance(self.head, DiscreteHead) else self.head.mean)
-        self.value = Layer(policy.critic["head"])  # type: ignore[arg-type]
+        self.encoders = [trunk.encoders for trunk in policy.trunks.values()]
+        self.of_trunks = memories_of(policy.trunks)
+        self.memories = Memories(list(self.of_trunks.values())) if self.of_trunks else None
+        self.bodies = [Body(trunk.body) for trunk in policy.trunks.values()]
+        output = self.head.logits if isinstance(self.head, DiscreteHead) else self.head.mean
+        value = policy.critic["head"]
+        self.output, self.value = Layer(output.weight, output.bias), Layer(value.weight, value.bias)  # type: ignore[arg-type]
 
-    def evaluate(self, sensed: Mapping[str, Tensor], action: Tensor, mask: Tensor | None) -> Evaluation:
+    def evaluate(
+        self, sensed: Mapping[str, Tensor], action: Tensor, mask: Tensor | None, memory: State | None, fresh: Tensor | None
+    ) -> Evaluation:
         """As `ActorCritic.evaluate`; to be called without grad mode."""
-        trail = critic_trail = self.actor.forward(self.actor_encoders(sensed))
-        if self.critic is not None and self.critic_encoders is not None:
-            critic_trail = self.critic.forward(self.critic_encoders(sensed))
-        value = self.value.forward(critic_trail[-1]).squeeze(-1)
-        output = self.output.forward(trail[-1])
+        features = [encoders(sensed) for encoders in self.encoders]
+        if self.memories is not None:
+            assert memory is not None and fresh is not None
+            remembered, into_memory = self.memories.forward(features, parts_of(memory, self.of_trunks), fresh)
+            features = list(remembered.flatten(1, 2))
+            action, mask = action.flatten(0, 1), None if mask is None else mask.flatten(0, 1)
+        trails = [body.forward(x) for body, x in zip(self.bodies, features, strict=True)]
+        actor, critic = trails[0], trails[-1]
+        value = self.value.forward(critic.after[-1]).squeeze(-1)
+        output = self.output.forward(actor.after[-1])
         if isinstance(self.head, DiscreteHead):
             log_prob, entropy, output_slope = _categorical(output, action, mask)
         else:
             log_prob, entropy, output_slope = _gaussian(output, self.head.log_std, action)
 
         def pull_back(slopes: Slopes) -> None:
-            slope = self.output.back(trail[-1], output_slope(slopes))
-            value_slope = self.value.back(critic_trail[-1], slopes.value.unsqueeze(-1))
-            if self.critic is None:
-                self.actor.back(trail, slope + value_slope)
-            else:
-                self.actor.back(trail, slope)
-                self.critic.back(critic_trail, value_slope)
+            of_actor = self.output.back(actor.after[-1], output_slope(slopes))
+            of_critic = self.value.back(critic.after[-1], slopes.value.unsqueeze(-1))
+            ends = [of_actor + of_critic] if actor is critic else [of_actor, of_critic]
+            through = self.memories is not None
+            starts = [body.back(trail, end, through) for body, trail, end in zip(self.bodies, trails, ends, strict=True)]
+            if through:
+                into_memory(torch.stack(starts).view_as(remembered))
 
         return Evaluation(log_prob, entropy, value, pull_back)
 

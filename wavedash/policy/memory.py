@@ -2,21 +2,24 @@
 
 A row's state is [layers, size] per part (`h`; LSTM also `c`), zero where an episode begins. When the policy acts, one step
 is taken (`step`); when it learns, whole sequences are run again from the state stored at their start (`sequence`), with the
-state zeroed wherever an episode began inside the sequence.
+state zeroed wherever an episode began inside the sequence. The memories of actor and critic are of one size and run side by
+side.
 """
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wavedash.policy.recurrence import GRURecurrence, LSTMRecurrence, gru_cell, lstm_cell
+from wavedash.policy.recurrence import ByAutograd, gru, gru_cell, lstm, lstm_cell
 
 State = dict[str, Tensor]
 """[N, layers, size] per part; empty for a policy without memory."""
 GATES = {"gru": 3, "lstm": 4}
+RECURRENCES = {"gru": gru, "lstm": lstm}
 
 
 class RecurrentLayer(nn.Module):
@@ -32,9 +35,13 @@ class RecurrentLayer(nn.Module):
             for gate in weight.detach().chunk(gates):
                 nn.init.orthogonal_(gate)
 
+    def project(self, x: Tensor) -> Tensor:
+        """What x adds to the gates."""
+        return F.linear(x, self.weight_in, self.bias_in)
+
 
 class Memory(nn.Module):
-    """Recurrent layers over features [N, F] or sequences of them [L, B, F]."""
+    """The recurrent layers of one network."""
 
     def __init__(self, kind: Literal["gru", "lstm"], inputs: int, size: int, layers: int):
         super().__init__()
@@ -48,28 +55,41 @@ class Memory(nn.Module):
         shape = rows, len(self.layers), self.size
         return {part: torch.zeros(shape, dtype=weight.dtype, device=weight.device) for part in self.parts}
 
-    def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """One step of every row: features [N, size] and the state after it."""
-        after: dict[str, list[Tensor]] = {part: [] for part in self.parts}
-        layer: Any
-        for index, layer in enumerate(self.layers):
-            inputs, h = F.linear(x, layer.weight_in, layer.bias_in), state["h"][:, index]
-            if self.kind == "gru":
-                x = gru_cell(inputs, h, layer.weight_rec, layer.bias_rec)
-            else:
-                x, c = lstm_cell(inputs, h, state["c"][:, index], layer.weight_rec, layer.bias_rec)
-                after["c"].append(c)
-            after["h"].append(x)
-        return x, {part: torch.stack(values, 1) for part, values in after.items()}
 
-    def sequence(self, x: Tensor, state: State, fresh: Tensor) -> Tensor:
-        """Features [L, B, size] of sequences [L, B, F]. `state` [B, ...] is that before the first step; `fresh` [L, B] is true
-        where an episode begins (at the first step it makes no difference: the stored state is zero there already)."""
-        keep = (~fresh).to(state["h"].dtype).unsqueeze(-1)
-        recurrence = GRURecurrence if self.kind == "gru" else LSTMRecurrence
-        layer: Any
-        for index, layer in enumerate(self.layers):
-            start = torch.cat([state[part][:, index] for part in self.parts], -1)
-            inputs = F.linear(x, layer.weight_in, layer.bias_in)
-            x = recurrence.apply(inputs, keep, start, layer.weight_rec, layer.bias_rec)  # type: ignore[no-untyped-call]
-        return x
+def recurrent_weights(layers: Sequence[RecurrentLayer]) -> tuple[Tensor, Tensor]:
+    """Of the same layer of several networks: [K, gates * size, size] and [K, gates * size]."""
+    weights: list[Tensor] = [layer.weight_rec for layer in layers]
+    biases: list[Tensor] = [layer.bias_rec for layer in layers]
+    return torch.stack(weights), torch.stack(biases)
+
+
+def _by_layer(memories: Sequence[Memory]) -> Iterator[tuple[int, tuple[RecurrentLayer, ...]]]:
+    return enumerate(zip(*(memory.layers for memory in memories), strict=True))
+
+
+def step(memories: Sequence[Memory], features: Sequence[Tensor], states: Sequence[State]) -> tuple[list[Tensor], list[State]]:
+    """One step of every row of several networks: features [N, size] and the states after it."""
+    cell: Any = gru_cell if memories[0].kind == "gru" else lstm_cell
+    after: list[tuple[Tensor, ...]] = []  # by layer: the parts of the state, [K, N, size]
+    x: Sequence[Tensor] = features
+    for index, layers in _by_layer(memories):
+        inputs = torch.stack([layer.project(f) for layer, f in zip(layers, x, strict=True)])
+        before = [torch.stack([state[part][:, index] for state in states]) for part in memories[0].parts]
+        after.append(cell(inputs, *before, *recurrent_weights(layers)))
+        x = after[-1][0].unbind(0)
+    every = [torch.stack(values, 2) for values in zip(*after, strict=True)]  # by part: [K, N, layers, size]
+    return list(x), [dict(zip(memories[0].parts, values, strict=True)) for values in zip(*every, strict=True)]
+
+
+def sequence(memories: Sequence[Memory], features: Sequence[Tensor], states: Sequence[State], fresh: Tensor) -> list[Tensor]:
+    """Features [L, B, size] of sequences [L, B, F], of several networks. `states` [B, ...] are those before the first step;
+    `fresh` [L, B] is true where an episode begins (at the first step it makes no difference: the stored state is zero there
+    already)."""
+    keep = (~fresh).to(states[0]["h"].dtype).unsqueeze(-1)
+    x: Sequence[Tensor] = features
+    for index, layers in _by_layer(memories):
+        inputs = torch.stack([layer.project(f) for layer, f in zip(layers, x, strict=True)])
+        start = torch.stack([torch.cat([state[part][:, index] for part in memories[0].parts], -1) for state in states])
+        weights = recurrent_weights(layers)
+        x = ByAutograd.apply(RECURRENCES[memories[0].kind], keep, start, inputs, *weights).unbind(0)  # type: ignore[no-untyped-call]
+    return list(x)

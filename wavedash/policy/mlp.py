@@ -29,10 +29,10 @@ class MLP(nn.Module):
         layers = [linear(a, b, math.sqrt(2)) for a, b in zip(sizes, hidden, strict=False)]
         self.layers = nn.ModuleList(layers)
         # For the hot path: on a CPU, calling a module and looking up its weights costs as much as a small matrix product.
-        self._weights = [(layer.weight, layer.bias) for layer in layers]
+        self.weights = [(layer.weight, layer.bias) for layer in layers]
 
     def forward(self, x: Tensor) -> Tensor:
         activation = ACTIVATIONS[self.activation]
-        for weight, bias in self._weights:
+        for weight, bias in self.weights:
             x = activation(F.linear(x, weight, bias))
         return x

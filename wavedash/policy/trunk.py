@@ -7,9 +7,12 @@ import gymnasium
 from torch import Tensor, nn
 
 from wavedash.config import PolicyConfig
+from wavedash.policy import memory
 from wavedash.policy.encoders import Encoders, FlatEncoder
 from wavedash.policy.memory import Memory, State
 from wavedash.policy.mlp import MLP
+
+Trunks = Mapping[str, "Trunk"]
 
 
 class Trunk(nn.Module):
@@ -31,24 +34,40 @@ class Trunk(nn.Module):
 
     @property
     def is_plain(self) -> bool:
-        """Nothing but hidden layers on numbers as they are."""
-        flat = all(type(part) is FlatEncoder for part in self.encoders.parts.values())
-        return flat and self.memory is None and type(self.body) is MLP
+        """Numbers as they are, memory or not, hidden layers."""
+        return all(type(part) is FlatEncoder for part in self.encoders.parts.values()) and type(self.body) is MLP
 
     def initial_state(self, rows: int) -> State:
         return {} if self.memory is None else self.memory.initial(rows)
 
-    def step(self, sensed: Mapping[str, Tensor], state: State) -> tuple[Tensor, State]:
-        """Features of one step [N, ...], and the state after it."""
-        x = self.encoders.forward(sensed)
-        if self.memory is not None:
-            x, state = self.memory.step(x, state)
-        return self.body(x), state
 
-    def sequence(self, sensed: Mapping[str, Tensor], state: State, fresh: Tensor | None) -> Tensor:
-        """Features of whole sequences [L, B, ...]; without memory of any batch of steps, and `fresh` is not needed."""
-        x = self.encoders(sensed)
-        if self.memory is not None:
-            assert fresh is not None
-            x = self.memory.sequence(x, state, fresh)
-        return self.body(x)
+def step(trunks: Trunks, sensed: Mapping[str, Tensor], state: State) -> tuple[dict[str, Tensor], State]:
+    """Features of one step [N, ...] of every trunk, and the state after it."""
+    features = {name: trunk.encoders.forward(sensed) for name, trunk in trunks.items()}
+    memories = memories_of(trunks)
+    if memories:
+        remembered, states = memory.step(list(memories.values()), list(features.values()), parts_of(state, memories))
+        features = dict(zip(features, remembered, strict=True))
+        state = {f"{name}.{part}": x for name, s in zip(memories, states, strict=True) for part, x in s.items()}
+    return {name: trunk.body(features[name]) for name, trunk in trunks.items()}, state
+
+
+def sequence(trunks: Trunks, sensed: Mapping[str, Tensor], state: State, fresh: Tensor | None) -> dict[str, Tensor]:
+    """Features of whole sequences [L, B, ...]; without memory of any batch of steps, and `fresh` is not needed."""
+    features = {name: trunk.encoders(sensed) for name, trunk in trunks.items()}
+    memories = memories_of(trunks)
+    if memories:
+        assert fresh is not None
+        remembered = memory.sequence(list(memories.values()), list(features.values()), parts_of(state, memories), fresh)
+        features = dict(zip(features, remembered, strict=True))
+    return {name: trunk.body(features[name]) for name, trunk in trunks.items()}
+
+
+def memories_of(trunks: Trunks) -> dict[str, Memory]:
+    """All trunks have one, or none has."""
+    return {name: trunk.memory for name, trunk in trunks.items() if trunk.memory is not None}
+
+
+def parts_of(state: State, memories: Mapping[str, Memory]) -> list[State]:
+    """The state `actor.h`, `critic.h`, ... as one of `h`, ... for each memory."""
+    return [{part: state[f"{name}.{part}"] for part in memory.parts} for name, memory in memories.items()]
