@@ -1,0 +1,180 @@
+"""Starts from stored game states: frames of replays, or of games that were played here.
+
+A file of frames, `.npz` or `.safetensors`, holds arrays over N frames named as in the state: `ball.position` [N, 3],
+`cars.velocity` [N, C, 3] and so on, in its units. Those in REQUIRED must be there; others may be.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wavedash.errors import UserError
+from wavedash.rocket.constants import BACK_NET_Y, BALL_MAX_SPEED, BOOST_MAX, CAR_MAX_SPEED, CAR_REST_Z, CEILING_Z, SIDE_WALL_X
+from wavedash.rocket.parts import Start
+from wavedash.rocket.state import GameState
+
+REQUIRED = (
+    "ball.position", "ball.velocity", "ball.angular_velocity", "cars.team", "cars.position", "cars.rotation", "cars.velocity",
+    "cars.angular_velocity", "cars.boost",
+)
+FORGOTTEN = ("ball.last_touch", "cars.contact_car", "cars.ball_hit_tick", "cars.ball_hit_impulse_tick", "pads.locked_car")
+"""Who touched what before the frame: no part of a new episode"""
+
+
+def save_frames(path: str | Path, state: GameState) -> None:
+    """Write the arenas of a state as frames to start from. The file's ending chooses the format."""
+    path = Path(path)
+    arrays = {
+        f"{part}.{field.name}": getattr(getattr(state, part), field.name).cpu().contiguous()
+        for part, kind in GameState.PARTS.items() if part != "events" for field in fields(kind)
+    }
+    if path.suffix == ".safetensors":
+        from safetensors.torch import save_file
+        save_file(arrays, path)
+    elif path.suffix == ".npz":
+        np.savez_compressed(path, **{name: array.numpy() for name, array in arrays.items()})
+    else:
+        raise UserError(f"{path}: frames are stored as .npz or .safetensors; choose one of these endings")
+
+
+def load_frames(path: str | Path) -> GameState:
+    """The frames of a file as a state of N arenas, with as many seats as the file has cars. Raises UserError if it is no such
+    file, or if what it describes cannot be in the game."""
+    path = Path(path)
+    arrays = _read(path)
+    missing = [name for name in REQUIRED if name not in arrays]
+    if missing:
+        raise UserError(f"{path} holds no {', '.join(missing)}; frames need {', '.join(REQUIRED)} (save_frames writes them)")
+    count, seats = arrays["cars.position"].shape[:2] if arrays["cars.position"].ndim == 3 else (0, 0)
+    if not count * seats:
+        raise UserError(f"{path}: cars.position must be [frames, cars, 3], is {list(arrays['cars.position'].shape)}")
+    frames = GameState.empty(count, seats)
+    for part, name, dtype, shape, _, per_car in GameState.layout(seats):
+        array = arrays.get(f"{part}.{name}")
+        if array is not None and part != "events":
+            wanted = [count, seats, *shape] if per_car else [count, *shape]
+            if list(array.shape) != wanted or array.dtype.kind not in "biuf":
+                raise UserError(f"{path}: {part}.{name} must be numbers {wanted}, is {array.dtype} {list(array.shape)}")
+            getattr(getattr(frames, part), name).copy_(torch.from_numpy(array).to(dtype))
+    _complete(frames, arrays)
+    _check(frames, path)
+    return frames
+
+
+class ReplayFrames(Start):
+    """Begins in the middle of recorded games: a frame drawn from a file (see `save_frames`) with at least as many cars in each
+    team as play here; more are left out. Half of the time the frame is turned and the teams exchanged."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.frames = load_frames(path)
+
+    def bind(self, state: GameState) -> None:
+        both_ways = [self._seated(frames, state) for frames in (self.frames, self.frames.mirrored())]
+        self.records = torch.cat(both_ways).to(state.memory.device)
+
+    def write(self, state: GameState, generator: torch.Generator) -> None:
+        cars, count = state.cars, len(self.records)
+        hitbox, present = cars.hitbox.clone(), cars.present.clone()
+        drawn = torch.randint(count, (state.arenas,), generator=generator, device=self.records.device)
+        state.memory.copy_(self.records[drawn])
+        cars.hitbox.copy_(hitbox)
+        cars.present.copy_(present)
+
+    def _seated(self, frames: GameState, state: GameState) -> Tensor:
+        """Records [N, R] of the frames with their cars in the seats of `state`: each team's in the order of the file."""
+        teams, played = state.cars.team.cpu(), state.cars.present.cpu().any(0)
+        if bool((teams != teams[0]).any()):
+            raise UserError(f"{self.path}: frames can only be used where a seat has the same team in every arena")
+        source = torch.zeros(frames.arenas, state.seats, dtype=torch.int64)  # [N, C]: which car of the frame sits here
+        for team, color in enumerate(("blue", "orange")):
+            ours = frames.cars.present & (frames.cars.team == team)
+            seats = (played & (teams[0] == team)).nonzero().flatten()
+            fewest = int(ours.sum(-1).min())
+            if fewest < len(seats):
+                raise UserError(f"{self.path} has frames with {fewest} {color} cars, and {len(seats)} play here; "
+                                "use frames of games with enough players")
+            source[:, seats] = ours.int().argsort(dim=-1, descending=True, stable=True)[:, : len(seats)]
+        seated = GameState.empty(frames.arenas, state.seats)
+        for field in fields(frames.cars):
+            values = getattr(frames.cars, field.name)
+            getattr(seated.cars, field.name).copy_(values[torch.arange(frames.arenas).unsqueeze(-1), source])
+        for part in ("ball", "pads"):
+            for field in fields(GameState.PARTS[part]):
+                getattr(getattr(seated, part), field.name).copy_(getattr(getattr(frames, part), field.name))
+        seated.cars.team.copy_(teams[0])
+        seated.clear_events()
+        return seated.memory
+
+
+def _read(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a file; nothing in it can run code."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file of frames; write one with wavedash.rocket.starts.save_frames")
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.numpy import load_file
+            return dict(load_file(path))
+        if path.suffix == ".npz":
+            with np.load(path, allow_pickle=False) as file:
+                return {name: file[name] for name in file.files}
+    except Exception as error:  # both readers raise many kinds
+        raise UserError(f"{path} cannot be read as {path.suffix[1:]}: {error}") from error
+    raise UserError(f"{path}: frames are stored as .npz or .safetensors, not as {path.suffix or 'this'}")
+
+
+def _complete(frames: GameState, given: Mapping[str, Any]) -> None:
+    """What a file may leave out, and what a new episode forgets."""
+    cars = frames.cars
+    if "cars.present" not in given:
+        cars.present.fill_(True)
+    if "cars.on_ground" not in given:
+        cars.on_ground.copy_((cars.position[..., 2] < CAR_REST_Z + 5) & (cars.up[..., 2] > 0.95))
+    if "cars.wheel_contact" not in given:
+        cars.wheel_contact.copy_(cars.on_ground.unsqueeze(-1).expand_as(cars.wheel_contact))
+    if "ball.rotation" not in given:
+        frames.ball.rotation.copy_(torch.eye(3))
+    for name in FORGOTTEN:
+        part, field = name.split(".")
+        getattr(getattr(frames, part), field).fill_(-1)
+    frames.game.tick.zero_()
+    frames.game.score.zero_()
+
+
+def _check(frames: GameState, path: Path) -> None:
+    """Raises UserError for the first frame that cannot be in the game."""
+    ball, cars, here = frames.ball, frames.cars, frames.cars.present
+    ball_speed, car_speed = ball.velocity.norm(dim=-1), cars.velocity.norm(dim=-1)
+    for name, wrong, rule in (
+        ("cars.team", here & (cars.team != 0) & (cars.team != 1), "must be 0 (blue) or 1 (orange)"),
+        ("ball.position", ~_inside(ball.position), "is outside the arena"),
+        ("cars.position", here & ~_inside(cars.position), "is outside the arena"),
+        ("ball.velocity", ~(ball_speed <= BALL_MAX_SPEED * 1.01), f"is faster than {BALL_MAX_SPEED:g} uu/s"),
+        ("cars.velocity", here & ~(car_speed <= CAR_MAX_SPEED * 1.01), f"is faster than {CAR_MAX_SPEED:g} uu/s"),
+        ("ball.angular_velocity", ~ball.angular_velocity.isfinite().all(-1), "is not a number"),
+        ("cars.angular_velocity", here & ~cars.angular_velocity.isfinite().all(-1), "is not a number"),
+        ("ball.rotation", ~_orthonormal(ball.rotation), "is no rotation (columns: forward, right, up)"),
+        ("cars.rotation", here & ~_orthonormal(cars.rotation), "is no rotation (columns: forward, right, up)"),
+        ("cars.boost", here & ~((cars.boost >= 0) & (cars.boost <= BOOST_MAX)), "must be 0 to 100"),
+    ):
+        frame = wrong.reshape(frames.arenas, -1).any(-1)
+        if bool(frame.any()):
+            raise UserError(f"{path}: {name} {rule} in {int(frame.sum())} of {frames.arenas} frames, "
+                            f"the first of them number {int(frame.int().argmax())}")
+
+
+def _inside(position: Tensor) -> Tensor:
+    limit = torch.tensor([SIDE_WALL_X, BACK_NET_Y, CEILING_Z])
+    return (position.abs() <= limit).all(-1) & (position[..., 2] >= 0)
+
+
+def _orthonormal(turned: Tensor) -> Tensor:
+    """With the right hand too: a mirrored frame is no rotation."""
+    product = turned.transpose(-1, -2) @ turned
+    return ((product - torch.eye(3)).abs() < 0.01).all(-1).all(-1) & (torch.linalg.det(turned) > 0)

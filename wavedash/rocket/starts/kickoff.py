@@ -1,0 +1,59 @@
+"""Kick-offs: as in the game, and not quite so."""
+from __future__ import annotations
+
+import torch
+
+from wavedash.rocket.constants import BALL_REST_Z, BOOST_MAX, BOOST_START, CAR_REST_Z, KICKOFF_SPAWNS
+from wavedash.rocket.geometry import rotation, vector
+from wavedash.rocket.parts import Start
+from wavedash.rocket.starts.stage import Stage
+from wavedash.rocket.state import GameState
+
+
+class Kickoff(Start):
+    """The game's kick-off: both teams on the same spots, drawn from the five. Up to five cars a team.
+
+    It writes the whole state but team, hitbox and presence of the cars, and is what every other start begins from."""
+
+    def bind(self, state: GameState) -> None:
+        self.spots = torch.tensor(KICKOFF_SPAWNS, device=state.memory.device)
+
+    def write(self, state: GameState, generator: torch.Generator) -> None:
+        cars, ball = state.cars, state.ball
+        team, hitbox, present = cars.team.clone(), cars.hitbox.clone(), cars.present.clone()
+        state.memory.zero_()
+        cars.team.copy_(team)
+        cars.hitbox.copy_(hitbox)
+        cars.present.copy_(present)
+
+        order = torch.rand(state.arenas, len(self.spots), generator=generator, device=team.device).argsort(-1)
+        blue, orange = present & (team == 0), present & (team == 1)
+        number = torch.where(team == 0, blue.cumsum(-1), orange.cumsum(-1)) - 1  # in its team; both teams use the same order
+        x, y, yaw = self.spots[order.gather(1, number.clamp(0, len(self.spots) - 1))].unbind(-1)
+        side = 1.0 - 2.0 * team
+        cars.position.copy_(vector(side * x, side * y, CAR_REST_Z))
+        cars.rotation.copy_(rotation(yaw) * vector(side, side, 1.0).unsqueeze(-1))
+        cars.boost.fill_(BOOST_START)
+        cars.on_ground.fill_(True)
+        cars.wheel_contact.fill_(True)
+        for none in (cars.contact_car, cars.ball_hit_tick, cars.ball_hit_impulse_tick, ball.last_touch, state.pads.locked_car):
+            none.fill_(-1)
+        ball.position[:, 2].fill_(BALL_REST_Z)
+        ball.rotation.diagonal(dim1=-2, dim2=-1).fill_(1.0)
+        state.clear_events()
+
+
+class FuzzedKickoff(Start):
+    """A kick-off where cars and ball are a little off their spots, cars already roll and have any boost. Stops a bot from
+    learning one fixed opening by heart. `distance` in uu (up to 120: spots are 512 apart), `angle` in radians, `speed` uu/s."""
+
+    def __init__(self, distance: float = 100.0, angle: float = 0.2, speed: float = 300.0) -> None:
+        self.distance, self.angle, self.speed = distance, angle, speed
+
+    def write(self, state: GameState, generator: torch.Generator) -> None:
+        stage, seats, cars = Stage(state, generator), state.seats, state.cars
+        place = cars.position[..., :2] + stage.uniform(-self.distance, self.distance, seats, 2)
+        yaw = torch.atan2(cars.forward[..., 1], cars.forward[..., 0]) + stage.uniform(-self.angle, self.angle, seats)
+        stage.drive(cars.present, place, yaw, stage.uniform(0.0, self.speed, seats))
+        cars.boost.copy_(stage.uniform(0.0, BOOST_MAX, seats))
+        state.ball.position[:, :2].add_(stage.uniform(-self.distance, self.distance, 2))
