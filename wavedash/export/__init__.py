@@ -1,0 +1,108 @@
+"""Export: a trained policy as a file that plays without Wavedash, in ONNX or TorchScript.
+
+Nothing is written before the very bytes have been loaded again and have played as the live policy does, over whole episodes.
+"""
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from wavedash.config_file import load_config
+from wavedash.envs.make import make_env
+from wavedash.envs.spaces import space_to_json
+from wavedash.envs.vec_env import VecEnv
+from wavedash.errors import UserError
+from wavedash.export.actor import Actor
+from wavedash.export.agreement import Agreement, RandomWorld, play_side_by_side
+from wavedash.export.description import describe
+from wavedash.export.formats import FORMATS, check_installed
+from wavedash.player import load_policy
+from wavedash.policy.actor_critic import ActorCritic
+from wavedash.runs.durable import replace_file
+from wavedash.runs.find import resolve_checkpoint
+from wavedash.runs.folder import RunFolder
+
+ROWS = 3
+"""Play side by side in the check. Not as many as are traced, so that a batch size that got stuck is noticed."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """The files of an export; `str()` is what `wavedash export` prints."""
+
+    checkpoint: Path
+    files: list[Path]
+    description: dict[str, Any]
+    world: str
+    agreements: list[Agreement]
+
+    def __str__(self) -> str:
+        lines = [("policy", str(self.checkpoint))]
+        lines += [(side, ", ".join(x["name"] for x in self.description[side])) for side in ("inputs", "outputs")]
+        for file, found in zip(self.files, self.agreements, strict=True):
+            lines.append(("written", f"{file} ({file.stat().st_size:,} bytes)"))
+            lines.append(("checked", f"{found.episodes} episodes, {found.steps:,} steps beside the policy in {self.world}: "
+                                     f"largest difference {found.difference:.1g}"))
+        return "\n".join(f"{name:<10}{value}" for name, value in lines)
+
+
+def export_policy(
+    run: str | Path,
+    format: Literal["onnx", "torchscript", "both"] | None = None,
+    out: str | Path | None = None,
+    episodes: int = 3,
+) -> Exported:
+    """The policy of a run or checkpoint as a file. `out` is its name, which tells the format, or a folder for policy.onnx and
+    policy.pt; by default the folder `export` of the run. `episodes`: to check it with."""
+    checkpoint = resolve_checkpoint(run)
+    home = RunFolder(checkpoint.path.absolute().parent.parent)
+    if out is None and not RunFolder.is_run(home.path):
+        raise UserError(f"{checkpoint.path} is not inside a run folder: say where the export is to go with --out")
+    files = _files(format, home.path / "export" if out is None else Path(out))
+    for name in files:
+        check_installed(name)
+    policy = load_policy(checkpoint.path).policy
+    actor = Actor(policy)
+    description = describe(actor, policy, checkpoint)
+    text = json.dumps(description, indent=1, allow_nan=False)
+    data = {name: FORMATS[name].write(actor, text) for name in files}
+    world, called = _world(home, policy)
+    with closing(world):
+        agreements = [play_side_by_side(policy, actor, FORMATS[name].load(data[name]), world, episodes) for name in files]
+    for name, file in files.items():
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(file, data[name])
+        except OSError as error:
+            raise UserError(f"cannot write {file}: {error.strerror}; choose another place with --out") from error
+    return Exported(checkpoint.path, list(files.values()), description, called, agreements)
+
+
+def _files(format: str | None, out: Path) -> dict[str, Path]:
+    """Where each format goes."""
+    for name, known in FORMATS.items():
+        if out.suffix == known.suffix:
+            if format not in (None, name):
+                raise UserError(f"--out {out} is the name of one {name} file, which does not go with --format {format}; "
+                                "leave --format out, or name a folder")
+            return {name: out}
+    chosen = [name for name in FORMATS if format in (None, "both", name)]
+    return {name: out / f"policy{FORMATS[name].suffix}" for name in chosen}
+
+
+def _world(home: RunFolder, policy: ActorCritic) -> tuple[VecEnv, str]:
+    """The run's own environments and what they are called; random observations where these cannot be had on this machine."""
+    try:
+        config = load_config(str(home.config)).env
+        env = make_env(config.model_copy(update={"count": ROWS, "workers": 0}))
+    except Exception as error:  # whatever a user's factory may raise: the export can do without it
+        reason = (str(error).splitlines() or [repr(error)])[0]
+    else:
+        if space_to_json(env.observation_space) == space_to_json(policy.observation_space):
+            return env, config.id or config.factory or ""
+        env.close()
+        reason = "its observations are no longer those of the policy"
+    return RandomWorld(policy, ROWS), f"random observations (the environment cannot be used here: {reason})"
