@@ -156,7 +156,7 @@ def test_all_problems_are_reported_together_with_their_lines(tmp_path: Path) -> 
     (["seed.x=1"], "override 'seed.x=1': seed: expected a valid integer, got {'x': 1}"),
     (["seed=-1"], "override 'seed=-1': seed: expected greater than or equal to 0, got -1"),
     (["ppo.learning_rate=1e999"], "ppo.learning_rate: expected a finite number, got inf"),
-    (["env.factory=a:b"], "override 'env.factory=a:b': set exactly one of env.id (a Gymnasium id) and env.factory"),
+    (["env.factory=a:b"], "override 'env.factory=a:b': set exactly one of env.id (a Gymnasium id), env.factory"),
     (["verbose"], "override 'verbose': expected key=value, such as ppo.learning_rate=1e-4"),
     (["=3"], "override '=3': expected key=value"),
     (["policy.hidden=[64"], "override 'policy.hidden=[64': not valid YAML"),
@@ -186,3 +186,14 @@ def test_a_source_that_does_not_exist_names_the_nearest_preset(tmp_path: Path) -
     assert "presets are cartpole, cartpole-memory, hopper" in complaint(str(tmp_path / "xyz.yml"))
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
     assert "cannot be read as text" in complaint(str(tmp_path / "binary.yaml"))
+
+
+def test_sections_are_merged_and_values_replaced(tmp_path: Path) -> None:
+    """Options that are mappings themselves (rewards, arguments of an environment) are values: set as a whole, or key by key."""
+    file = tmp_path / "own.yaml"
+    file.write_text("base: rocket-1v1\nenv: {rocket: {rewards: {touch: 3.0}, zero_sum: true}}\n")
+    config = load_config(str(file))
+    assert config.env.rocket is not None and config.env.rocket.rewards == {"touch": 3.0}
+    assert config.env.rocket.zero_sum and config.env.rocket.endings["no_touch"] == {"seconds": 15}, "the rest is the preset's"
+    config = load_config("rocket-1v1", ["env.rocket.rewards={goal: 5}", "env.rocket.rewards.touch=2", "env.count=3"])
+    assert config.env.rocket is not None and config.env.rocket.rewards == {"goal": 5, "touch": 2} and config.env.count == 3

@@ -20,6 +20,47 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
 
 
+Named = str | dict[str, dict[str, Any]]
+"""A part by name (`kickoff`, or `my_module:MyClass`), or with options: `{no_touch: {seconds: 10}}`."""
+
+
+class RocketConfig(Part):
+    """A Rocket League task: who plays, what they see, do and are paid for, how episodes begin and end."""
+
+    simulator: Literal["rocketsim"] = "rocketsim"
+    """The physics. rocketsim: the community's C++ simulator."""
+    blue: Annotated[int, Field(ge=0, le=4)] = 1
+    """Cars of team blue. All cars learn; every one is a row."""
+    orange: Annotated[int, Field(ge=0, le=4)] = 1
+    """Cars of team orange."""
+    hitbox: Literal["octane", "dominus", "plank", "breakout", "hybrid", "merc"] = "octane"
+    """The body of all cars."""
+    observation: Named = "advanced_obs_plus"
+    """What a car sees: advanced_obs_plus, default_obs (RLGym's), or your own."""
+    action: Named = "lookup_table"
+    """How a car is steered: lookup_table (90 choices), multi_discrete, continuous, or your own."""
+    rewards: dict[str, float | dict[str, Any]] = {"goal": 10.0, "touch": 1.0}
+    """What is good, by name with a weight (`goal: 10`) or with options (`boost_pickup: {weight: 0.5, small: 0.2}`)."""
+    reward_mode: Literal["dense", "sparse", "hybrid"] = "dense"
+    """dense pays everything, sparse events only, hybrid events in full and the rest times `dense_scale`."""
+    dense_scale: NonNegative = 0.1
+    """hybrid: what is left of rewards that are not events."""
+    team_spirit: Fraction = 0.0
+    """0 pays each car what it earned, 1 the mean of its team. Raise it as team play begins to matter."""
+    zero_sum: bool = False
+    """Take off what the opponents earned on average: what is good for them is bad for the car."""
+    starts: dict[str, float | dict[str, Any]] = {"kickoff": 1.0}
+    """How episodes begin, by name with a weight, or with options (`random: {weight: 2, ...}`)."""
+    endings: dict[str, dict[str, Any]] = {"goal": {}, "no_touch": {"seconds": 30}, "time_out": {"seconds": 300}}
+    """When episodes end, by name with options (`{}`: none)."""
+
+    @model_validator(mode="after")
+    def _somebody(self) -> RocketConfig:
+        if self.blue + self.orange == 0:
+            raise ValueError("env.rocket needs at least one car: set blue or orange")
+        return self
+
+
 class EnvConfig(Part):
     """Which world, how many copies, where they run."""
 
@@ -27,10 +68,13 @@ class EnvConfig(Part):
     """A Gymnasium id such as `CartPole-v1`."""
     factory: str | None = None
     """Your own environment instead of `id`: an import path `package.module:callable` that returns a `gymnasium.Env`."""
+    rocket: RocketConfig | None = None
+    """Rocket League instead of `id`; `count` is then the number of arenas."""
     kwargs: dict[str, Any] = {}
     """Passed to the environment's constructor or factory."""
     count: Positive = 8
-    """Environments stepped side by side. More: larger rollouts, better use of vectorised inference, staler data per update."""
+    """Environments stepped side by side (by each process, where torchrun starts several). More: larger rollouts, better use of
+    vectorised inference, staler data per update."""
     workers: Annotated[int, Field(ge=0)] = 0
     """Worker processes; 0 steps all environments in the learner's process, which is fastest when a step takes microseconds."""
     groups: Positive = 2
@@ -38,10 +82,18 @@ class EnvConfig(Part):
     worker_timeout: Annotated[float, Field(gt=0)] = 10.0
     """Seconds without a sign of life after which a worker counts as hung and is restarted. Raise it for very slow steps."""
 
+    @property
+    def world(self) -> str:
+        """Its name, for people."""
+        if self.rocket is not None:
+            return f"Rocket League {self.rocket.blue}v{self.rocket.orange}"
+        return self.id or self.factory or ""
+
     @model_validator(mode="after")
     def _one_source(self) -> EnvConfig:
-        if (self.id is None) == (self.factory is None):
-            raise ValueError("set exactly one of env.id (a Gymnasium id) and env.factory (an import path 'module:callable')")
+        if [self.id, self.factory, self.rocket].count(None) != 2:
+            raise ValueError("set exactly one of env.id (a Gymnasium id), env.factory (an import path 'module:callable') and "
+                             "env.rocket (a Rocket League task)")
         if self.workers and self.groups > self.workers:
             raise ValueError(f"env.groups={self.groups} needs at least as many env.workers (got {self.workers})")
         if self.workers > self.count:
@@ -130,7 +182,8 @@ class PPOConfig(Part):
     epochs: Positive = 10
     """Passes over the data per update. More: better sample efficiency until the policy moves too far (watch KL)."""
     minibatch_size: Positive = 64
-    """Samples per gradient step (split evenly: 1,000 samples by 300 make four of 250). Larger: faster, smoother."""
+    """Samples per gradient step (split evenly: 1,000 samples by 300 make four of 250), with several processes from each of
+    them. Larger: faster, smoother."""
     accumulate: Positive = 1
     """Splits each minibatch into this many pieces whose gradients are summed: same result, less memory."""
     buffer_rollouts: Positive = 1
@@ -209,9 +262,9 @@ class RunConfig(Part):
     seed: Annotated[int, Field(ge=0)] = 0
     """Drives every random stream."""
     total_steps: Positive = 1_000_000
-    """Agent steps until the run is finished."""
+    """Agent steps until the run is finished, those of all processes together."""
     device: str = "auto"
-    """auto: the first CUDA device, else the CPU. Or `cpu`, `cuda`, `cuda:1`."""
+    """auto: the first CUDA device (with several processes, one for each), else the CPU. Or `cpu`, `cuda`, `cuda:1`."""
     threads: Annotated[int, Field(ge=0)] = 0
     """CPU threads of the learner; 0 chooses by the size of the networks."""
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"

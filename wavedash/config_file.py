@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from wavedash.config import RunConfig
+from wavedash.config import Part, RunConfig
 from wavedash.errors import UserError
 from wavedash.yaml_text import Key, YamlError, read_yaml, write_yaml
 
@@ -33,9 +33,21 @@ class _Layer:
 
     values: dict[str, Any]
     places: dict[Key, str]
+    named: Key = ()
+    """An override's key: it leads into sections and values alike, and what it names is set as a whole"""
 
     def over(self, below: _Layer) -> _Layer:
-        return _Layer(_merge(below.values, self.values), below.places | self.places)
+        return _Layer(self._merge(below.values, self.values, ()), below.places | self.places)
+
+    def _merge(self, below: dict[str, Any], above: Mapping[str, Any], path: Key) -> dict[str, Any]:
+        """Sections are merged key by key; values are replaced, mappings (`env.kwargs`, `env.rocket.rewards`) too."""
+        merged = dict(below)
+        for name, value in above.items():
+            here, old = (*path, name), merged.get(name)
+            inside = here != self.named if here == self.named[: len(here)] else _is_section(here)
+            mergeable = inside and isinstance(old, dict) and isinstance(value, dict)
+            merged[name] = self._merge(old, value, here) if mergeable else value  # type: ignore[arg-type]
+        return merged
 
 
 def preset_names() -> list[str]:
@@ -137,15 +149,24 @@ def _read_override(override: str) -> _Layer:
         raise ConfigError(f"override '{override}': {error.found[0][1]}") from None
     for name in reversed(key):
         value = {name: value}
-    return _Layer(value, {key[:n]: f"override '{override}'" for n in range(1, len(key) + 1)})
+    return _Layer(value, {key[:n]: f"override '{override}'" for n in range(1, len(key) + 1)}, key)
 
 
-def _merge(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(below)
-    for name, value in above.items():
-        old = merged.get(name)
-        merged[name] = _merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
-    return merged
+def _is_section(path: Key) -> bool:
+    """Whether options of their own are found there."""
+    model: Any = RunConfig
+    for name in path:
+        field = model.model_fields.get(name) if model is not None else None
+        if field is None:
+            return False
+        model = _section(field.annotation)
+    return model is not None
+
+
+def _section(annotation: Any) -> type[Part] | None:
+    """The section that an option is, or may be."""
+    kinds = (annotation, *get_args(annotation))
+    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Part)), None)
 
 
 def _explain(detail: ErrorDetails, places: Mapping[Key, str]) -> str:
@@ -190,8 +211,9 @@ def _initials(name: str) -> str:
 def _option_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
     for name, field in model.model_fields.items():
         yield prefix + name
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from _option_keys(field.annotation, f"{prefix}{name}.")
+        section = _section(field.annotation)
+        if section is not None:
+            yield from _option_keys(section, f"{prefix}{name}.")
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:

@@ -2,13 +2,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import gymnasium
 import torch
+from torch import Tensor
 
 from wavedash.config_file import load_config
 from wavedash.envs.make import make_env
+from wavedash.envs.obs import action_mask
+from wavedash.envs.vec_env import Obs, VecEnv
 from wavedash.player import load_policy
 from wavedash.runs.find import resolve_checkpoint
 from wavedash.seeding import stream_seed
@@ -17,72 +22,178 @@ MOST_ENVIRONMENTS = 32
 
 
 @dataclass(frozen=True)
-class EvaluationResult:
-    """Returns of whole episodes; `str()` is the table that `wavedash eval` prints."""
+class Sample:
+    """Numbers of which the mean is asked."""
 
-    checkpoint: Path
-    returns: list[float]
-    lengths: list[float]
-    success: list[float]
-    deterministic: bool
+    values: list[float]
 
     @property
     def mean(self) -> float:
-        return sum(self.returns) / len(self.returns)
+        return sum(self.values) / len(self.values)
 
     @property
     def std(self) -> float:
-        return math.sqrt(sum((x - self.mean) ** 2 for x in self.returns) / max(1, len(self.returns) - 1))
+        return math.sqrt(sum((x - self.mean) ** 2 for x in self.values) / max(1, len(self.values) - 1))
+
+    @property
+    def error(self) -> float:
+        """Of the mean"""
+        return self.std / math.sqrt(len(self.values))
 
     @property
     def interval(self) -> tuple[float, float]:
         """95 % of the mean, by the normal approximation."""
-        half = 1.96 * self.std / math.sqrt(len(self.returns))
-        return self.mean - half, self.mean + half
+        return self.mean - 1.96 * self.error, self.mean + 1.96 * self.error
+
+    def times(self, other: Sample) -> tuple[float, float, float]:
+        """How many times the mean of `other`, with the interval (by the logarithm: a ratio is not symmetric)."""
+        ratio = self.mean / other.mean
+        spread = math.exp(1.96 * math.hypot(self.error / self.mean, other.error / other.mean))
+        return ratio, ratio / spread, ratio * spread
+
+
+@dataclass(frozen=True)
+class Games:
+    """Whole episodes of one player."""
+
+    returns: list[float] = field(default_factory=list)
+    lengths: list[float] = field(default_factory=list)
+    success: list[float] = field(default_factory=list)
+    figures: dict[str, list[float]] = field(default_factory=dict)
+    """What the world tells about every step, such as touches per minute: means of episodes"""
+
+
+@dataclass(frozen=True)
+class EvaluationResult:
+    """Whole episodes, and perhaps those of random play for comparison; `str()` is the table that `wavedash eval` prints."""
+
+    checkpoint: Path
+    games: Games
+    deterministic: bool
+    random: Games | None = None
+
+    @property
+    def returns(self) -> list[float]:
+        return self.games.returns
+
+    @property
+    def mean(self) -> float:
+        return Sample(self.returns).mean
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return Sample(self.returns).interval
 
     def __str__(self) -> str:
-        low, high = self.interval
+        games, whole = self.games, Sample(self.returns)
         lines = [
             ("policy", str(self.checkpoint)),
             ("episodes", f"{len(self.returns)} ({'deterministic' if self.deterministic else 'stochastic'})"),
-            ("return", f"{self.mean:.2f}  (95 % interval {low:.2f} to {high:.2f}; deviation {self.std:.2f})"),
-            ("length", f"{sum(self.lengths) / len(self.lengths):.1f}"),
+            ("return", f"{_text(whole)[:-1]}; deviation {whole.std:.2f})"),
+            ("length", f"{Sample(games.lengths).mean:.1f}"),
         ]
-        if self.success:
-            lines.append(("success", f"{100 * sum(self.success) / len(self.success):.1f} %"))
-        return "\n".join(f"{name:<10}{value}" for name, value in lines)
+        if games.success:
+            lines.append(("success", f"{100 * Sample(games.success).mean:.1f} %"))
+        lines += [(name, _text(Sample(values))) for name, values in games.figures.items()]
+        if self.random is not None:
+            lines.append(("", ""))
+            lines.append(("random play", f"{len(self.random.returns)} episodes"))
+            lines.append(("return", _text(Sample(self.random.returns))))
+            lines += [(name, self._beside(name, values)) for name, values in self.random.figures.items()]
+        width = max(10, *(len(name) + 2 for name, _ in lines))
+        return "\n".join(f"{name:<{width}}{value}".rstrip() for name, value in lines)
+
+    def _beside(self, name: str, values: list[float]) -> str:
+        """Random play's figure, and how many times it is reached."""
+        theirs, ours = Sample(values), Sample(self.games.figures[name])
+        if theirs.mean <= 0 or ours.mean <= 0 or not name.startswith("per_minute/"):
+            return _text(theirs)
+        ratio, low, high = ours.times(theirs)
+        return f"{_text(theirs)}; the policy: {ratio:.1f} times (95 % interval {low:.1f} to {high:.1f})"
 
 
-@torch.no_grad()
-def evaluate(run: str | Path, episodes: int = 100, deterministic: bool = True, seed: int = 1) -> EvaluationResult:
-    """Play `episodes` whole episodes. Every environment plays the same number, so short episodes are not favoured."""
+def _text(sample: Sample) -> str:
+    low, high = sample.interval
+    digits = 2 if abs(sample.mean) >= 1 or sample.mean == 0 else 4
+    return f"{sample.mean:.{digits}f}  (95 % interval {low:.{digits}f} to {high:.{digits}f})"
+
+
+def evaluate(
+    run: str | Path, episodes: int = 100, deterministic: bool = True, seed: int = 1, random: bool = False
+) -> EvaluationResult:
+    """Play `episodes` whole episodes, of every row of the world. `random`: then as many with random actions."""
     checkpoint = resolve_checkpoint(run)
     config = load_config(str(checkpoint.path.absolute().parent.parent / "config.yaml"), [])
     rounds = -(-episodes // min(episodes, MOST_ENVIRONMENTS))
-    rows = -(-episodes // rounds)
-    env = make_env(config.env.model_copy(update={"count": rows, "workers": 0}))
+    env = make_env(config.env.model_copy(update={"count": -(-episodes // rounds), "workers": 0}))
     try:
         player = load_policy(checkpoint.path)
-        obs = env.reset(stream_seed(seed, "evaluation"))
-        running = torch.zeros(2, rows)
-        played = [0] * rows
-        returns: list[float] = []
-        lengths: list[float] = []
-        success: list[float] = []
-        while min(played) < rounds:
-            step = env.step(player.step(obs, deterministic))
-            obs = step.obs
-            running += torch.stack([step.reward, torch.ones_like(step.reward)]) * step.active
-            done = step.terminated | step.truncated
-            player.reset(done)
-            for row in done.nonzero().flatten().tolist():
-                if played[row] < rounds and len(returns) < episodes:
-                    returns.append(float(running[0, row]))
-                    lengths.append(float(running[1, row]))
-                    if "episode/success" in step.metrics:
-                        success.append(float(step.metrics["episode/success"][row]))
-                played[row] += 1
-            running *= ~done
-        return EvaluationResult(checkpoint.path, returns, lengths, success, deterministic)
+        seed = stream_seed(seed, "evaluation")
+        games = play(env, lambda obs: player.step(obs, deterministic), episodes, rounds, seed, player.reset)
+        baseline = play(env, RandomPlayer(env, seed), episodes, rounds, seed) if random else None
+        return EvaluationResult(checkpoint.path, games, deterministic, baseline)
     finally:
         env.close()
+
+
+class RandomPlayer:
+    """Any action that the space and the mask allow, all equally likely."""
+
+    def __init__(self, env: VecEnv, seed: int):
+        self.space, self.rows = env.action_space, env.num_rows
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def __call__(self, obs: Obs) -> Tensor:
+        space, mask = self.space, action_mask(obs)
+        if isinstance(space, gymnasium.spaces.Box):
+            low, high = (torch.from_numpy(x.clip(-1e6, 1e6)) for x in (space.low, space.high))
+            return low + (high - low) * torch.rand(self.rows, *low.shape, generator=self.generator)
+        if isinstance(space, gymnasium.spaces.Discrete):
+            return self._draw(mask, int(space.n))
+        sizes: list[int] = space.nvec.tolist() if isinstance(space, gymnasium.spaces.MultiDiscrete) else [2] * space.shape[0]  # type: ignore[index]
+        masks = [None] * len(sizes) if mask is None else mask.split(sizes, -1)  # type: ignore[no-untyped-call]
+        return torch.stack([self._draw(part, n) for part, n in zip(masks, sizes, strict=True)], -1)
+
+    def _draw(self, mask: Tensor | None, n: int) -> Tensor:
+        allowed = torch.ones(self.rows, n) if mask is None else mask.float()
+        return torch.multinomial(allowed, 1, generator=self.generator).squeeze(-1)
+
+
+@torch.no_grad()
+def play(env: VecEnv, act: Callable[[Obs], Tensor], episodes: int, rounds: int, seed: int,
+         forget: Callable[[Tensor], None] = lambda rows: None) -> Games:
+    """Every row plays `rounds` episodes, so short ones are not favoured; `episodes` environments' worth of them count."""
+    obs, rows = env.reset(seed), env.num_rows
+    sums: dict[str, Tensor] = {name: torch.zeros(rows) for name in ("return", "length")}
+    played, games = [0] * rows, Games()
+    most = episodes * rows // max(1, -(-episodes // rounds))
+    forget(torch.ones(rows, dtype=torch.bool))
+    while min(played) < rounds:
+        step = env.step(act(obs))
+        obs, active = step.obs, step.active.float()
+        sums["return"] += torch.where(step.active, step.reward, 0.0)
+        sums["length"] += active
+        for name, x in step.metrics.items():
+            if not name.startswith("episode/"):
+                sums.setdefault(name, torch.zeros(rows)).add_(torch.where(step.active, x, 0.0))
+        done = step.terminated | step.truncated
+        forget(done)
+        for row in done.nonzero().flatten().tolist():
+            if played[row] < rounds and len(games.returns) < most and sums["length"][row] > 0:
+                _count(games, row, sums, step.metrics)
+            played[row] += 1
+        for total in sums.values():
+            total.masked_fill_(done, 0.0)
+    return games
+
+
+def _count(games: Games, row: int, sums: dict[str, Tensor], metrics: dict[str, Tensor]) -> None:
+    """The episode that this row has just finished."""
+    length = float(sums["length"][row])
+    games.returns.append(float(sums["return"][row]))
+    games.lengths.append(length)
+    if "episode/success" in metrics:
+        games.success.append(float(metrics["episode/success"][row]))
+    for name, total in sums.items():
+        if name not in ("return", "length"):
+            games.figures.setdefault(name, []).append(float(total[row]) / length)

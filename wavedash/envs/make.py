@@ -12,6 +12,10 @@ from wavedash.envs.vec_env import VecEnv
 
 def make_env(config: EnvConfig, device: torch.device | str = "cpu") -> VecEnv:
     """In this process when `workers` is 0, else in worker processes."""
+    if config.rocket is not None:
+        from wavedash.rocket.env import RocketEnv  # a large part of the package, which other worlds do without
+
+        return RocketEnv.configured(config, device)
     make = EnvFactory(config.id or config.factory or "", config.kwargs, imported=config.factory is not None)
     if config.workers == 0:
         return LocalVecEnv(make, config.count, device)

@@ -36,8 +36,9 @@ class Observation(Part):
         """Numbers per car in an arena of so many seats."""
 
     @abstractmethod
-    def build(self, state: GameState, controls: Tensor) -> Tensor:
-        """[E, C, size]; `controls` [E, C, 8] are those that each car chose last. Called once a step: may remember frames."""
+    def build(self, state: GameState, controls: Tensor, stepped: bool = True) -> Tensor:
+        """[E, C, size]; `controls` [E, C, 8] are those that each car chose last. Called once after a step, and again with
+        `stepped` false where episodes began since: one that remembers frames then leaves those of the others as they are."""
 
 
 class Action(Part):
@@ -60,11 +61,16 @@ class Action(Part):
 
 
 class Reward(Part):
-    """What is good. Positive is good for the car itself; team spirit and zero-sum are applied by what contains it."""
+    """What is good. Positive is good for the car itself; team spirit and zero-sum are applied by what contains it. So is this:
+    an empty seat gets nothing, and a demolished car only what is sparse."""
+
+    sparse: bool = False
+    """True: it pays when something happens (a goal, a touch). False: it pays for how things are, at every step."""
 
     @abstractmethod
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
-        """[E, C]: of the step that led from `previous` to `state`, during which `events` happened."""
+        """[E, C]: of the step that led from `previous` to `state`, during which `events` happened. True and false count as 1
+        and 0."""
 
 
 class Start(Part):

@@ -29,6 +29,11 @@ class Simulator(ABC):
         self.recv()
 
     @property
+    def health(self) -> dict[str, int]:
+        """Counters of trouble since the start."""
+        return {}
+
+    @property
     def ready(self) -> bool:
         """Whether `recv` would return without waiting."""
         return True
@@ -37,6 +42,15 @@ class Simulator(ABC):
     def place(self, arenas: Tensor) -> None:
         """What was written into `state` counts for these arenas [E]: bodies, pads, everything is put there before the next
         tick, whatever was before is forgotten. Team, hitbox and presence of a car cannot be changed."""
+
+    def save(self) -> dict[str, Tensor]:
+        """Everything that the next step depends on. Not while a step is under way."""
+        return {"records": self.state.memory.clone()}
+
+    def load(self, saved: dict[str, Tensor]) -> None:
+        """Go on from `save`, with as many arenas and seats."""
+        self.state.memory.copy_(saved["records"])
+        self.place(torch.ones(self.state.arenas, dtype=torch.bool, device=self.device))
 
     def close(self) -> None:  # noqa: B027 (optional)
         """Release processes and memory. Safe to call twice."""

@@ -1,0 +1,40 @@
+"""Games for the tests of rewards: one in which nothing moves, and random ones."""
+from __future__ import annotations
+
+from dataclasses import fields
+
+import torch
+
+from tests.rocket.random_states import random_state
+from wavedash.rocket.state import GameState
+
+
+def game(blue: int = 1, orange: int = 1, arenas: int = 1) -> GameState:
+    """Cars on their wheels in the middle of the field, nose to +X; nothing moves, nothing happened."""
+    state = GameState.empty(arenas, blue + orange)
+    state.clear_events()
+    state.cars.present.fill_(True)
+    state.cars.team.copy_(torch.arange(blue + orange) >= blue)
+    state.cars.rotation.copy_(torch.eye(3))
+    state.cars.on_ground.fill_(True)
+    return state
+
+
+def scene(arenas: int, blue: int, orange: int, seed: int, like: GameState | None = None) -> GameState:
+    """A random game in which balls often lie where rewards look for them, and empty seats hold rubbish."""
+    state = random_state(arenas, blue, orange, seed)
+    dice = torch.Generator().manual_seed(seed)
+    under = torch.rand(arenas, generator=dice) < 0.7
+    wheels = state.cars.position[:, 0] - state.cars.up[:, 0] * (100 + 120 * torch.rand(arenas, 1, generator=dice))
+    state.ball.position.copy_(torch.where(under.unsqueeze(-1), wheels, state.ball.position))
+    state.ball.position[: arenas // 10, :2] = 0
+    if like is not None:
+        for field in ("team", "hitbox", "present"):
+            getattr(state.cars, field).copy_(getattr(like.cars, field))
+    empty = ~state.cars.present
+    for field in fields(state.cars):
+        values = getattr(state.cars, field.name)
+        if values.is_floating_point():
+            values[empty] = torch.nan
+    state.events.touches[empty] = 1
+    return state

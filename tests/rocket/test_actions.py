@@ -1,0 +1,368 @@
+"""Action parsers: RLGym's table, masks proved on RocketSim, sticky buttons, and the coverage check."""
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium
+import pytest
+import torch
+from rlgym.rocket_league.action_parsers import LookupTableAction
+from torch import Tensor
+
+from tests.rocket.blind import Blind
+from tests.rocket.random_states import random_state
+from wavedash.errors import UserError
+from wavedash.policy.distributions import MultiCategorical
+from wavedash.rocket.actions import Continuous, LookupTable, MultiDiscrete
+from wavedash.rocket.actions.coverage import Coverage
+from wavedash.rocket.actions.parser import Parser
+from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
+from wavedash.rocket.state import CONTROLS, GameState
+
+PARSERS = [LookupTable, MultiDiscrete, Continuous]
+NOT_COMPARED = ("controls", "handbrake")
+"""Of the state after a step: what was pressed, and the handbrake, which in the air only waits for the wheels to touch"""
+
+
+def bound(parser: Parser, state: GameState) -> Parser:
+    parser.bind(state)
+    parser.begin(state, torch.ones(state.arenas, dtype=torch.bool))
+    return parser
+
+
+def some_actions(parser: Parser, state: GameState, seed: int = 0) -> Tensor:
+    parser.space.seed(seed)
+    drawn = torch.stack([torch.as_tensor(parser.space.sample()) for _ in range(state.arenas * state.seats)])
+    return drawn.view(state.arenas, state.seats, *parser.space.shape)
+
+
+# Controls
+
+
+def test_the_table_is_rlgyms_row_by_row():
+    assert torch.equal(torch.tensor(LookupTable().rows()), torch.tensor(LookupTableAction.make_lookup_table()).float())
+
+
+def test_the_table_is_looked_up():
+    state = random_state(45, 1, 1, seed=0)
+    parser = bound(LookupTable(), state)
+    assert torch.equal(parser.parse(torch.arange(90).view(45, 2), state).view(90, 8), torch.tensor(parser.rows()))
+
+
+@pytest.mark.parametrize(("options", "action", "controls"), [
+    ({}, [0, 2, 1, 2, 1, 0, 1], [-1, 1, 0, 1, 1, 1, 0, 1]),
+    ({"shared_yaw": False}, [2, 0, 1, 2, 0, 0, 1, 0], [1, -1, 0, 1, -1, 0, 1, 0]),
+    ({"bins": 5}, [1, 3, 2, 4, 1, 1, 1], [-0.5, 0.5, 0, 0.5, 1, 1, 1, 1]),
+])
+def test_multi_discrete_controls(options, action, controls):
+    state = random_state(1, 1, 0, seed=0)
+    parser = bound(MultiDiscrete(**options), state)
+    assert len(parser.space.nvec) == len(action)
+    assert parser.parse(torch.tensor(action).view(1, 1, -1), state).flatten().tolist() == controls
+
+
+def test_continuous_controls_are_clipped_and_buttons_pressed_above_zero():
+    state = random_state(1, 1, 0, seed=0)
+    action = torch.tensor([[[0.25, -3.0, 1.5, -1.0, 0.0, 0.01, 0.0, -0.5]]])
+    before = action.clone()
+    controls = bound(Continuous(), state).parse(action, state)
+    assert controls.flatten().tolist() == [0.25, -1.0, 1.0, -1.0, 0.0, 1.0, 0.0, 0.0]
+    assert torch.equal(action, before), "what the policy chose is learned from, and stays as it is"
+
+
+@pytest.mark.parametrize("kind", PARSERS)
+def test_all_controls_are_within_their_range(kind):
+    state = random_state(50, 2, 2, seed=1)
+    parser = bound(kind(), state)
+    controls = parser.parse(some_actions(parser, state), state)
+    assert controls.shape == (50, 4, 8) and controls.dtype == torch.float32
+    assert controls.abs().max() <= 1
+    assert ((controls[..., 5:] == 0) | (controls[..., 5:] == 1)).all()
+
+
+def test_buttons_stick_until_the_episode_ends():
+    state = random_state(2, 1, 0, seed=0)
+    parser = bound(MultiDiscrete(sticky=2), state)
+    let_go = [1, 1, 1, 1, 0, 0, 0]
+    jump, boost = [*let_go[:4], 1, 0, 0], [*let_go[:4], 0, 1, 0]
+    pressed = []
+    for chosen in (jump, let_go, boost, let_go, let_go, let_go):
+        if len(pressed) == 2:
+            parser.begin(state, torch.tensor([False, True]))
+        pressed.append(parser.parse(torch.tensor(chosen).expand(2, 1, 7), state)[:, 0, 5:].clone())
+    jumps, boosts, handbrakes = torch.stack(pressed).unbind(-1)
+    assert jumps[:, 0].tolist() == [1, 1, 1, 0, 0, 0]
+    assert jumps[:, 1].tolist() == [1, 1, 0, 0, 0, 0], "the second arena began anew"
+    assert boosts.t().tolist() == [[0, 0, 1, 1, 1, 0]] * 2
+    assert not handbrakes.any()
+
+
+def test_without_sticky_buttons_nothing_is_remembered():
+    state = random_state(4, 1, 1, seed=0)
+    parser = bound(LookupTable(), state)
+    actions = some_actions(parser, state)
+    first = parser.parse(actions, state)
+    parser.parse(some_actions(parser, state, seed=1), state)
+    assert torch.equal(parser.parse(actions, state), first)
+
+
+@pytest.mark.parametrize("options", [{"ticks": 0}, {"delay": 9}, {"delay": -1}, {"sticky": -1}])
+@pytest.mark.parametrize("kind", PARSERS)
+def test_impossible_options_are_refused(kind, options):
+    with pytest.raises(UserError, match="needs ticks of at least 1, delay of 0 to ticks and sticky of at least 0, got"):
+        kind(**options)
+
+
+@pytest.mark.parametrize("kind", [*PARSERS, lambda: LookupTable(sticky=1)])
+def test_nothing_is_read_from_the_device(kind):
+    state = random_state(4, 2, 2, seed=0)
+    parser = kind()
+    actions = some_actions(parser, state)
+    parser.bind(state)
+    with Blind():
+        parser.begin(state, state.cars.present[:, 0])
+        parser.mask(state)
+        parser.parse(actions, state)
+
+
+# Masks
+
+
+@pytest.mark.parametrize("kind", [LookupTable, MultiDiscrete])
+def test_doing_nothing_is_always_offered(kind):
+    state = random_state(300, 3, 3, seed=2, empty=0.3)
+    parser = bound(kind(), state)
+    mask = parser.mask(state)
+    if kind is LookupTable:
+        assert mask[..., parser.rows().index([0.0] * 8)].all()
+        assert mask[~state.cars.present].sum(-1).eq(1).all(), "an empty seat has no choice"
+    else:
+        neutral = torch.tensor([False, True, False] * 4 + [True, False] * 3)
+        assert mask[..., neutral].all()
+        assert torch.equal(mask[~state.cars.present], neutral.expand_as(mask[~state.cars.present]))
+
+
+@pytest.mark.parametrize("kind", [LookupTable, MultiDiscrete])
+def test_masks_are_the_same_for_both_teams(kind):
+    state = random_state(100, 2, 3, seed=3)
+    assert torch.equal(bound(kind(), state).mask(state), bound(kind(), state.mirrored()).mask(state.mirrored()))
+
+
+@pytest.mark.parametrize("kind", [LookupTable, MultiDiscrete])
+def test_masks_can_be_switched_off(kind):
+    state = random_state(2, 1, 1, seed=0)
+    assert bound(kind(masked=False), state).mask(state) is None
+
+
+def test_multi_discrete_masks_lie_as_the_policy_expects():
+    state = random_state(60, 1, 1, seed=4, empty=0)
+    parser = bound(MultiDiscrete(), state)
+    mask = parser.mask(state)
+    sizes = parser.space.nvec.tolist()
+    chosen = MultiCategorical(torch.zeros(60, 2, sum(sizes)), MultiCategorical.layout(sizes), mask).sample()
+    controls = parser.parse(chosen, state)
+    empty = state.cars.boost == 0
+    assert empty.any() and not controls[..., CONTROLS.index("boost")][empty].any()
+    assert controls[..., CONTROLS.index("boost")].any() and controls[..., CONTROLS.index("jump")].any()
+
+
+def played_states(steps: int, seed: int) -> GameState:
+    """From games of RocketSim in which random actions are held for a while: driving, jumping, flipping, falling."""
+    generator = torch.Generator().manual_seed(seed)
+    simulator = RocketSimSimulator(6, 1, 1)
+    parser = bound(LookupTable(), simulator.state)
+    action, records = torch.zeros(6, 2, dtype=torch.long), []
+    for _ in range(steps):
+        draw = torch.randint(90, (6, 2), generator=generator)
+        action = torch.where(torch.rand(6, 2, generator=generator) < 0.5, draw, action)
+        simulator.step(parser.parse(action, simulator.state), parser.ticks, parser.delay)
+        records.append(simulator.state.memory.clone())
+    simulator.close()
+    return GameState.over(torch.cat(records[5:]), 2)
+
+
+def outcomes(simulator: RocketSimSimulator, state: GameState, arena: int, controls: Tensor) -> tuple[Tensor, Tensor]:
+    """What becomes of the first car [n, numbers] under n controls [n, 8], and whether wheels touch then as they did before."""
+    simulator.state.memory.copy_(state.memory[arena].expand_as(simulator.state.memory))
+    simulator.place(torch.ones(len(controls), dtype=torch.bool))
+    cars = simulator.state.cars
+    touched = cars.wheel_contact[:, 0].any(-1)
+    both = torch.stack([controls, state.cars.controls[arena, 1].expand(len(controls), 8)], 1)
+    simulator.step(both, ticks=8, delay=1)
+    fields = [field[:, 0].reshape(len(controls), -1).float() for name, field in vars(cars).items() if name not in NOT_COMPARED]
+    return torch.cat(fields, 1), cars.wheel_contact[:, 0].any(-1) == touched
+
+
+@pytest.fixture(scope="module")
+def games() -> GameState:
+    return played_states(steps=25, seed=0)
+
+
+def test_a_masked_row_does_what_an_offered_one_does(games):
+    simulator, parser = RocketSimSimulator(90, 1, 1), bound(LookupTable(), games)
+    rows, mask = torch.tensor(parser.rows()), parser.mask(games)[:, 0]
+    compared = torch.zeros(90, dtype=torch.long)
+    for arena in range(0, games.arenas, 2):
+        after, still = outcomes(simulator, games, arena, rows)
+        offered = after[mask[arena]]
+        same = (after.unsqueeze(1) == offered).all(-1).any(-1)
+        assert (same | ~still)[~mask[arena]].all(), rows[~mask[arena] & ~same & still]
+        compared += ~mask[arena] & still
+    simulator.close()
+    masked_ever = torch.tensor([any(row[i] for i in (2, 4, 5, 6)) for row in parser.rows()])
+    assert torch.equal(compared > 0, masked_ever), "every row with pitch, roll, jump or boost was masked somewhere"
+
+
+def test_hardly_any_two_offered_rows_do_the_same(games):
+    """So that the masks are not only right but find most of what is the same."""
+    simulator, parser = RocketSimSimulator(90, 1, 1), bound(LookupTable(), games)
+    rows, mask = torch.tensor(parser.rows()), parser.mask(games)[:, 0]
+    offered = different = 0
+    for arena in range(1, games.arenas, 6):
+        after, _ = outcomes(simulator, games, arena, rows)
+        after = torch.cat([after, simulator.state.cars.handbrake[:, :1]], 1)[mask[arena]]
+        offered, different = offered + len(after), different + len(after.unique(dim=0))
+    simulator.close()
+    assert different > 0.9 * offered
+
+
+def test_masked_choices_of_multi_discrete_do_nothing(games):
+    simulator, parser = RocketSimSimulator(64, 1, 1), bound(MultiDiscrete(), games)
+    mask, generator = parser.mask(games)[:, 0], torch.Generator().manual_seed(1)
+    sizes = parser.space.nvec.tolist()
+    checked = 0
+    for arena in range(0, games.arenas, 4):
+        chosen = torch.stack([torch.randint(n, (32,), generator=generator) for n in sizes], 1)
+        allowed = _offered(mask[arena], sizes, chosen)
+        neutral = torch.tensor([n // 2 if n > 2 else 0 for n in sizes])
+        twins = torch.cat([chosen, torch.where(allowed, chosen, neutral)])
+        after, still = outcomes(simulator, games, arena, parser.controls(twins.unsqueeze(1)).squeeze(1))
+        same = (after[:32] == after[32:]).all(-1)
+        assert (same | ~(still[:32] & still[32:])).all()
+        checked += int((~allowed).any(1).sum())
+    simulator.close()
+    assert checked > 100
+
+
+def _offered(mask: Tensor, sizes: list[int], chosen: Tensor) -> Tensor:
+    """Whether each choice [n, K] is offered by a mask over all choices one after the other."""
+    return torch.stack([part[chosen[:, i]] for i, part in enumerate(mask.split(sizes))], 1)
+
+
+def test_a_demolished_car_has_no_choice_until_it_is_back():
+    state = random_state(1, 1, 0, seed=0, empty=0)
+    state.cars.is_demoed.fill_(True)
+    parser = bound(LookupTable(), state)
+    state.cars.demo_timer.fill_(0.1)
+    assert parser.mask(state).sum() == 1
+    state.cars.demo_timer.fill_(0.05)  # back before the action ends
+    assert parser.mask(state).sum() > 1
+
+
+class FewRows(LookupTable):
+    """A table of one's own: nothing, throttle, boost, throttle and pitch, roll."""
+
+    def rows(self):
+        return [[0.0] * 8, [1.0, 0, 0, 0, 0, 0, 0, 0], [1.0, 0, 0, 0, 0, 0, 1.0, 0], [1.0, 0, 1.0, 0, 0, 0, 0, 0],
+                [0, 0, 0, 0, -1.0, 0, 0, 0]]
+
+
+def test_masks_of_ones_own_table_follow_from_its_rows():
+    state = random_state(1, 1, 0, seed=0, empty=0)
+    cars = state.cars
+    cars.is_demoed.fill_(False)
+    cars.demo_timer.fill_(0)
+    parser = bound(FewRows(), state)
+    cars.boost.fill_(50)
+    cars.wheel_contact.fill_(True)
+    cars.is_jumping.fill_(False)
+    cars.is_flipping.fill_(False)
+    assert parser.mask(state).flatten().tolist() == [True, True, True, False, False]
+    cars.wheel_contact.fill_(False)
+    cars.boost.fill_(0)
+    assert parser.mask(state).flatten().tolist() == [True, True, False, True, True]
+
+
+# Coverage
+
+
+class OnlyLeft(Parser):
+    """A parser with a mistake."""
+
+    space = gymnasium.spaces.Discrete(3)
+
+    def controls(self, action: Tensor) -> Tensor:
+        controls = torch.zeros(*action.shape, 8)
+        controls[..., 0] = 1.0
+        controls[..., 1] = -(action > 0).float()
+        controls[..., 6] = 2.0
+        return controls
+
+
+class Flat(Parser):
+    """Forgets that there are eight controls."""
+
+    space = gymnasium.spaces.Discrete(3)
+
+    def controls(self, action: Tensor) -> Tensor:
+        return action.float()
+
+
+def wavedash(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "wavedash", *words], cwd=Path(__file__).parents[2], capture_output=True,
+                          text=True, check=False)
+
+
+def test_the_command_shows_the_table():
+    done = wavedash("rocket", "actions")
+    assert done.returncode == 0
+    shown = {words[0]: words[1:] for line in done.stdout.splitlines() if (words := line.replace("│", " ").split())}
+    assert shown["steer"] == shown["pitch"] == shown["roll"] == ["24", "(27%)", "42", "(47%)", "24", "(27%)"]
+    assert "turning on the ground: 48; turning in the air: 80 (pitch 48, yaw 48, roll 48)" in done.stdout
+    assert "with jump: 18; with boost: 39; with handbrake: 28" in done.stdout
+    assert "distinct: 90; without any control: number 8" in done.stdout
+    assert "warning" not in done.stdout
+
+
+def test_the_command_warns_of_what_is_wrong_with_ones_own_parser():
+    done = wavedash("rocket", "actions", "--parser", "tests.rocket.test_actions:OnlyLeft", "ticks=4")
+    assert done.returncode == 0
+    warned = [line.removeprefix("warning: ") for line in done.stdout.splitlines() if line.startswith("warning: ")]
+    assert warned == [
+        "some controls are outside -1 to 1, or no numbers", "some buttons are neither 0 nor 1", "throttle never goes back",
+        "steer never goes right", "pitch is never used", "yaw is never used", "roll is never used", "jump is never pressed",
+        "boost is never let go", "handbrake is never pressed",
+        "there is no combination without any control, so the car can never just roll or fall",
+        "1 combinations are duplicates of others",
+    ]
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["--parser", "lookup"], "there is no action 'lookup'; did you mean 'lookup_table'?"),
+    (["--parser", "multi_discrete", "bins=4"], "MultiDiscrete needs bins of 3, 5, 7, ... so that one of them is the middle"),
+    (["--parser", "tests.rocket.test_actions:Flat"], "it must be [E, C, 8]"),
+])
+def test_the_command_refuses_with_a_reason(words, message):
+    done = wavedash("rocket", "actions", *words)
+    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("parser", "combinations", "warnings"), [
+    (MultiDiscrete(), 648, []), (MultiDiscrete(shared_yaw=False), 1944, []), (Continuous(), 6561, []),
+    (FewRows(), 5, ["throttle never goes back", "steer is never used", "pitch never goes down", "yaw is never used",
+                    "roll never goes right", "jump is never pressed", "handbrake is never pressed"]),
+])
+def test_coverage(parser, combinations, warnings):
+    coverage = Coverage.of(parser)
+    assert len(coverage.controls) == combinations
+    assert coverage.warnings() == warnings
+
+
+def test_coverage_of_unbalanced_sides():
+    class Leaning(FewRows):
+        def rows(self):
+            return [[0.0] * 8, *([0.0, side] + [0.0] * 6 for side in (-1, -0.5, 1))]
+
+    assert "steer is unbalanced: 2 left, 1 right" in Coverage.of(Leaning()).warnings()

@@ -1,0 +1,89 @@
+"""Evaluation: what is counted, and how sure the figures are."""
+from __future__ import annotations
+
+import math
+
+import gymnasium
+import pytest
+import torch
+
+from tests.toy_worlds import TapeWorld
+from wavedash.envs.vec_env import Obs, Step
+from wavedash.evaluation import RandomPlayer, Sample, play
+
+
+class ToldWorld(TapeWorld):
+    """Tells the reward as a figure too, and success where an episode ends."""
+
+    def step(self, action: torch.Tensor) -> Step:
+        step = super().step(action)
+        return step._replace(metrics={"twice": 2 * step.reward, "episode/success": step.terminated.float()})
+
+
+def test_whole_episodes_are_counted_row_by_row():
+    # Row 0 has episodes of 1 and 2 steps, row 1 one of 3; rewards are the powers of two of the step.
+    reward = torch.tensor([[1.0, 10.0], [2.0, 20.0], [4.0, 40.0]])
+    terminated = torch.tensor([[True, False], [False, False], [False, True]])
+    truncated = torch.tensor([[False, False], [False, False], [True, False]])
+    world = ToldWorld(torch.zeros(3, 2, 1), reward, terminated, truncated)
+    games = play(world, lambda obs: torch.zeros(2, dtype=torch.int64), episodes=2, rounds=1, seed=0)
+    assert games.returns == [1.0, 70.0], "of row 0 only the first: short episodes are not favoured"
+    assert games.lengths == [1.0, 3.0]
+    assert games.success == [1.0, 1.0]
+    assert games.figures == {"twice": [2.0, pytest.approx(140 / 3)]}
+    more = play(world, lambda obs: torch.zeros(2, dtype=torch.int64), episodes=4, rounds=2, seed=0)
+    assert sorted(more.returns) == [1.0, 6.0, 70.0, 70.0] and sorted(more.success) == [0.0, 1.0, 1.0, 1.0]
+
+
+def test_rows_that_sit_out_do_not_count():
+    reward = torch.full((2, 2), float("nan"))
+    reward[:, 0] = 1.0
+    active = torch.tensor([[True, False], [True, False]])
+    world = ToldWorld(torch.zeros(2, 2, 1), reward, torch.tensor([[False, False], [True, True]]), active=active)
+    games = play(world, lambda obs: torch.zeros(2, dtype=torch.int64), episodes=2, rounds=1, seed=0)
+    assert games.returns == [2.0] and games.lengths == [2.0] and games.figures == {"twice": [2.0]}
+
+
+def test_an_interval_holds_the_mean_as_often_as_it_says():
+    torch.manual_seed(0)
+    held = 0
+    for _ in range(400):
+        low, high = Sample((3.0 + 2.0 * torch.randn(50)).tolist()).interval
+        held += low < 3.0 < high
+    assert 0.92 < held / 400 < 0.98
+
+
+def test_an_interval_of_a_ratio_holds_it_as_often_as_it_says():
+    torch.manual_seed(0)
+    held = 0
+    for _ in range(400):
+        ratio, low, high = Sample((12.0 + 4.0 * torch.randn(60)).tolist()).times(Sample((1.0 + torch.randn(60)).tolist()))
+        held += low < 12.0 < high
+        assert math.isclose(ratio * ratio, low * high, rel_tol=1e-9)
+    assert 0.92 < held / 400 < 0.98
+
+
+@pytest.mark.parametrize("space", [
+    gymnasium.spaces.Discrete(3), gymnasium.spaces.MultiDiscrete([2, 3]), gymnasium.spaces.MultiBinary(2),
+    gymnasium.spaces.Box(-2.0, 1.0, (2,)),
+], ids=["discrete", "multi-discrete", "multi-binary", "box"])
+def test_random_play_uses_every_action_and_no_other(space):
+    rows = 2_000
+    world = TapeWorld(torch.zeros(1, rows, 1), torch.zeros(1, rows), action_space=space)
+    action = RandomPlayer(world, seed=0)(torch.zeros(rows, 1))
+    assert all(space.contains(a) for a in action.numpy().astype(space.dtype))
+    if isinstance(space, gymnasium.spaces.Box):
+        assert action.min() < -1.98 and action.max() > 0.98 and abs(float(action.mean()) + 0.5) < 0.05
+    else:
+        for column in action.view(rows, -1).t():
+            share = column.bincount() / rows
+            assert torch.allclose(share, torch.full_like(share, 1 / len(share)), atol=0.05)
+
+
+def test_random_play_keeps_to_the_mask():
+    rows = 500
+    world = TapeWorld(torch.zeros(1, rows, 1), torch.zeros(1, rows), action_space=gymnasium.spaces.MultiDiscrete([3, 2]))
+    mask = torch.tensor([1, 0, 1, 0, 1], dtype=torch.int8).expand(rows, 5)
+    obs: Obs = {"obs": torch.zeros(rows, 1), "action_mask": mask}
+    action = RandomPlayer(world, seed=0)(obs)
+    assert set(action[:, 0].tolist()) == {0, 2} and set(action[:, 1].tolist()) == {1}

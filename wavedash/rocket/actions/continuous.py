@@ -1,0 +1,25 @@
+"""Continuous: eight numbers."""
+from __future__ import annotations
+
+import gymnasium
+import numpy as np
+import torch
+from torch import Tensor
+
+from wavedash.rocket.actions.parser import STICKS, Parser
+from wavedash.rocket.state import CONTROLS
+
+
+class Continuous(Parser):
+    """Eight numbers from -1 to 1 in the order throttle, steer, pitch, yaw, roll, jump, boost, handbrake; what is beyond is
+    clipped. A button is pressed above 0. For fine steering; harder to learn than the lookup table."""
+
+    def __init__(self, ticks: int = 8, delay: int = 1, sticky: int = 0):
+        super().__init__(ticks, delay, sticky)
+        self.space = gymnasium.spaces.Box(-1.0, 1.0, (len(CONTROLS),), np.float32)
+
+    def controls(self, action: Tensor) -> Tensor:
+        controls = action.clamp(-1.0, 1.0)
+        buttons = controls[..., STICKS:]
+        torch.gt(buttons, 0, out=buttons)
+        return controls

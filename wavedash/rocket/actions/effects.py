@@ -1,0 +1,50 @@
+"""Which controls can have an effect now, by the rules of RocketSim's car (Car.cpp).
+
+All are cautious: a control that may do something counts as having an effect. They hold unless what a car touches changes
+before the action ends: a car that is bumped off the ground could have used its roll a few ticks earlier.
+"""
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from wavedash.rocket.actions.parser import JUMP
+from wavedash.rocket.constants import FLIP_SECONDS, FLIP_WINDOW
+from wavedash.rocket.state import Cars
+
+FREE, WHEELS = 0, 1
+FLIP = {(pitch, sideways): 4 + 2 * pitch + sideways for pitch in (-1, 0, 1) for sideways in (0, 1)}
+STALL = FLIP[0, 0]
+BALANCES = 8
+"""Number of values of `balance`"""
+
+
+def gone(cars: Cars, seconds: float) -> Tensor:
+    """Nothing has an effect: no car, or demolished for longer than so many seconds."""
+    return (cars.demo_timer > seconds) >= cars.present
+
+
+def no_boost(cars: Cars) -> Tensor:
+    """Boost has no effect."""
+    return cars.boost <= 0
+
+
+def no_jump(cars: Cars, held: bool) -> Tensor:
+    """Jump has no effect: nothing to jump off, no flip left; or, if `held` counts, the button has not been let go."""
+    flip = torch.gt(cars.air_time_since_jump < FLIP_WINDOW, cars.has_flipped | cars.has_double_jumped)
+    useful = cars.wheel_contact.any(-1) | cars.has_contact | flip
+    if held:
+        useful &= cars.controls[..., JUMP] == 0
+    return ~(useful | cars.is_jumping)
+
+
+def balance(cars: Cars, seconds: float) -> Tensor:
+    """What pitch and roll can do.
+
+    FREE: turn the car. WHEELS: nothing, unless it jumps. FLIP: it flips for so many seconds more, and while it does, pitch and
+    roll do nothing; only pitch against the flip cancels it, and then roll turns. A flip without direction, STALL, is free."""
+    on_wheels = torch.gt(cars.wheel_contact.all(-1), cars.is_jumping)
+    flipping = cars.is_flipping & (cars.flip_time < FLIP_SECONDS - seconds)
+    side, pitch = cars.flip_torque[..., 0], cars.flip_torque[..., 1]
+    flip = torch.add(side != 0, pitch.sign(), alpha=2) + 4
+    return torch.where(flipping, flip, on_wheels).long()

@@ -1,0 +1,335 @@
+"""RocketEnv: a Rocket League task as a world of rows: a simulator, and parts that say what is seen, done and paid.
+
+One step, from top to bottom: actions become controls, the simulator runs its ticks, endings and rewards look at what happened,
+arenas whose episode is over begin another, and every car gets its observation. All of it is batched; on a GPU nothing waits.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from torch import Tensor
+
+from wavedash.config import EnvConfig, Named, RocketConfig
+from wavedash.envs.errors import EnvError
+from wavedash.envs.obs import ACTION_MASK, named_tensors
+from wavedash.envs.vec_env import Obs, Step, VecEnv
+from wavedash.rocket import names
+from wavedash.rocket.constants import TICK_RATE
+from wavedash.rocket.part_state import tensors_of
+from wavedash.rocket.parts import Action, Ending, Observation, Part, Start
+from wavedash.rocket.rewards import Rewards
+from wavedash.rocket.simulator import Simulator
+from wavedash.rocket.starts import Kickoff, Mixture
+from wavedash.rocket.state import GameState
+from wavedash.seeding import stream_seed
+
+
+@dataclass
+class Task:
+    """The parts of a task. Every group of arenas has its own: parts remember."""
+
+    observation: Observation
+    action: Action
+    rewards: Rewards
+    start: Start
+    endings: Sequence[Ending]
+
+    @classmethod
+    def configured(cls, config: RocketConfig) -> Task:
+        """As a YAML file describes it."""
+        rewards = Rewards.named(config.rewards, mode=config.reward_mode, dense_scale=config.dense_scale,
+                                team_spirit=config.team_spirit, zero_sum=config.zero_sum)
+        starts = [_weighted_start(name, value) for name, value in config.starts.items()]
+        return cls(
+            observation=_named("observation", config.observation),
+            action=_named("action", config.action),
+            rewards=rewards,
+            start=starts[0][0] if len(starts) == 1 else Mixture(starts),
+            endings=[names.make("ending", name, options) for name, options in config.endings.items()],
+        )
+
+    @property
+    def parts(self) -> list[Part]:
+        return [self.observation, self.action, self.rewards, self.start, *self.endings]
+
+
+class RocketEnv(VecEnv):
+    """Cars of all arenas are the rows, arena by arena, seat by seat: row = arena * seats + seat."""
+
+    def __init__(self, simulators: Sequence[Simulator], task: Callable[[], Task]):
+        """One group of arenas per simulator, which steps while another is thought about; `task` makes a group's parts."""
+        self._arenas = [Arenas(simulator, task()) for simulator in simulators]
+        first = self._arenas[0]
+        self.device = first.simulator.device
+        self.num_rows = sum(arenas.rows for arenas in self._arenas)
+        self.observation_space, self.action_space = first.observation_space, first.task.action.space
+        ends = np.cumsum([arenas.rows for arenas in self._arenas]).tolist()
+        self._groups = tuple(slice(end - arenas.rows, end) for arenas, end in zip(self._arenas, ends, strict=True))
+        self._stepping: list[int] = []  # groups that are stepping, oldest first
+
+    @classmethod
+    def configured(cls, config: EnvConfig, device: torch.device | str = "cpu") -> RocketEnv:
+        from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
+
+        assert config.rocket is not None
+        rocket = config.rocket
+        Task.configured(rocket)  # a mistake in it is found before processes are started
+        groups = config.groups if config.workers else 1
+        counts, workers = _shares(config.count, groups), _shares(config.workers, groups)
+        simulators: list[Simulator] = []
+        try:
+            for count, share in zip(counts, workers, strict=True):
+                simulators.append(RocketSimSimulator(count, rocket.blue, rocket.orange, hitboxes=rocket.hitbox, workers=share,
+                                                     device=device, timeout=max(60.0, config.worker_timeout)))
+            return cls(simulators, lambda: Task.configured(rocket))
+        except BaseException:
+            for simulator in simulators:
+                simulator.close()
+            raise
+
+    @property
+    def groups(self) -> tuple[slice, ...]:
+        return self._groups
+
+    @property
+    def health(self) -> dict[str, int]:
+        total: dict[str, int] = {}
+        for arenas in self._arenas:
+            for name, count in arenas.simulator.health.items():
+                total[name] = total.get(name, 0) + count
+        return total
+
+    @property
+    def step_seconds(self) -> float:
+        """How much time of the game a step takes."""
+        return self._arenas[0].task.action.ticks / TICK_RATE
+
+    def state_of(self, arena: int) -> GameState:
+        """One arena [1, ...], counted over all groups, as a view: the next step changes it. For viewers."""
+        place = arena
+        for arenas in self._arenas:
+            if 0 <= place < arenas.state.arenas:
+                return arenas.state.part(slice(place, place + 1))
+            place -= arenas.state.arenas
+        raise IndexError(f"there is no arena {arena}: this world has {arena - place}, counted from 0")
+
+    def reset(self, seed: int | None = None) -> Obs:
+        return _join([arenas.reset(None if seed is None else stream_seed(seed, f"arenas {index}"))
+                      for index, arenas in enumerate(self._arenas)])
+
+    def step(self, action: Tensor) -> Step:
+        for index, rows in enumerate(self._groups):
+            self.send(index, action[rows])
+        steps = dict(self.recv() for _ in self._groups)
+        if len(steps) == 1:
+            return steps[0]
+        parts = [steps[index] for index in range(len(steps))]
+        obs = _join([part.obs for part in parts])
+        ended = any(part.final_obs is not part.obs for part in parts)
+        metrics = {name: torch.cat([part.metrics[name] for part in parts]) for name in parts[0].metrics}
+        return Step(
+            obs=obs,
+            reward=torch.cat([part.reward for part in parts]),
+            terminated=torch.cat([part.terminated for part in parts]),
+            truncated=torch.cat([part.truncated for part in parts]),
+            final_obs=_join([part.final_obs for part in parts]) if ended else obs,
+            active=torch.cat([part.active for part in parts]),
+            metrics=metrics,
+        )
+
+    def send(self, group: int, action: Tensor) -> None:
+        if group in self._stepping:
+            raise EnvError(f"group {group} is still stepping: recv() it before the next send()")
+        self._arenas[group].send(action)
+        self._stepping.append(group)
+
+    def recv(self) -> tuple[int, Step]:
+        if not self._stepping:
+            raise EnvError("recv() without send(): no group is stepping")
+        ready = next((group for group in self._stepping if self._arenas[group].simulator.ready), self._stepping[0])
+        self._stepping.remove(ready)
+        return ready, self._arenas[ready].recv()
+
+    def save_state(self) -> dict[str, Tensor]:
+        if self._stepping:
+            raise EnvError("save_state() in the middle of a step: recv() every group first")
+        return {f"{index}.{name}": x for index, arenas in enumerate(self._arenas) for name, x in arenas.save().items()}
+
+    def load_state(self, state: dict[str, Tensor]) -> Obs:
+        groups = [{name.partition(".")[2]: x for name, x in state.items() if name.partition(".")[0] == str(index)}
+                  for index in range(len(self._arenas))]
+        return _join([arenas.load(saved) for arenas, saved in zip(self._arenas, groups, strict=True)])
+
+    def close(self) -> None:
+        for arenas in self._arenas:
+            arenas.simulator.close()
+
+
+class Arenas:
+    """One group: its simulator, its task, and the tensors between them."""
+
+    def __init__(self, simulator: Simulator, task: Task):
+        self.simulator, self.task = simulator, task
+        self.state = simulator.state
+        self.previous, self.fresh = self.state.clone(), self.state.clone()
+        device = self.state.memory.device
+        self.shape = self.state.arenas, self.state.seats
+        self.rows = self.state.arenas * self.state.seats
+        self.controls = torch.zeros(*self.shape, 8, device=device)
+        self.kickoff = Kickoff()
+        self.generator = torch.Generator(device)
+        self.everywhere = torch.ones(self.state.arenas, dtype=torch.bool, device=device)
+        self.used = self.everywhere.clone()
+        for part in (self.kickoff, *task.parts):
+            part.bind(self.state)
+        self.active = self.state.cars.present.flatten().clone()
+        self.masked = task.action.mask(self.state) is not None
+        self.observation_space = self._space()
+        self.minutes_per_step = task.action.ticks / TICK_RATE / 60
+
+    def _space(self) -> gymnasium.Space[Any]:
+        seen = gymnasium.spaces.Box(-np.inf, np.inf, (self.task.observation.size(self.state.seats),), np.float32)
+        if not self.masked:
+            return seen
+        mask = self.task.action.mask(self.state)
+        assert mask is not None
+        return gymnasium.spaces.Dict({"obs": seen, ACTION_MASK: gymnasium.spaces.MultiBinary(mask.shape[-1])})
+
+    def reset(self, seed: int | None) -> Obs:
+        if seed is not None:
+            self.generator.manual_seed(seed)
+            self.used.fill_(True)
+        self._begin(self.everywhere)
+        return self._observe(stepped=False)
+
+    def send(self, action: Tensor) -> None:
+        """Actions of all rows [N, ...] to controls, and on to the simulator."""
+        task = self.task
+        self.controls.copy_(task.action.parse(action.view(*self.shape, *action.shape[1:]), self.state))
+        self.previous.copy_(self.state)
+        self.simulator.send(self.controls, task.action.ticks, task.action.delay)
+
+    def recv(self) -> Step:
+        """What the step led to."""
+        self.simulator.recv()
+        state, previous, events, task = self.state, self.previous, self.state.events, self.task
+        terminated, truncated = self._endings()
+        reward = task.rewards(state, previous, events).flatten()
+        metrics = self._metrics()
+        obs = final_obs = self._observe(stepped=True)
+        ended = terminated | truncated
+        # Looking at the data costs nothing where it is in host memory; on a GPU the rest is done whether needed or not.
+        if ended.is_cuda or bool(ended.any()):
+            final_obs = _copy(obs)
+            self._begin(ended)
+            obs = self._observe(stepped=False)
+        seats = self.state.seats
+        return Step(
+            obs=obs,
+            reward=reward,
+            terminated=terminated.repeat_interleave(seats),
+            truncated=(truncated & ~terminated).repeat_interleave(seats),
+            final_obs=final_obs,
+            active=self.active,
+            metrics=metrics,
+        )
+
+    def save(self) -> dict[str, Tensor]:
+        """Everything that the next step depends on."""
+        simulator = {f"simulator.{name}": x for name, x in self.simulator.save().items()}
+        own = {name: x.clone() for name, x in self._remembered()}
+        return {**simulator, **own, "generator": self.generator.get_state()}
+
+    def load(self, saved: dict[str, Tensor]) -> Obs:
+        """Go on from `save`; returns the current observations."""
+        remembered = dict(self._remembered())
+        differ = [name for name, x in remembered.items() if name not in saved or saved[name].shape != x.shape]
+        if differ:
+            raise EnvError(f"the saved state of the arenas does not fit this task (it differs in {', '.join(differ[:3])}): set "
+                           "env.count, env.groups and the task to what they were, or go on without the arenas' saved state")
+        self.simulator.load({name.removeprefix("simulator."): x for name, x in saved.items() if name.startswith("simulator.")})
+        for name, x in remembered.items():
+            x.copy_(saved[name])
+        self.generator.set_state(saved["generator"])
+        return self._observe(stepped=False)
+
+    def _remembered(self) -> Iterator[tuple[str, Tensor]]:
+        yield "controls", self.controls
+        yield "used", self.used
+        yield "fresh", self.fresh.memory
+        for index, part in enumerate(self.task.parts):
+            yield from tensors_of(part, f"part.{index}")
+
+    def _endings(self) -> tuple[Tensor, Tensor]:
+        """[E] terminated, [E] truncated."""
+        over = {False: ~self.everywhere, True: ~self.everywhere}
+        for ending in self.task.endings:
+            over[ending.truncates] = over[ending.truncates] | ending(self.state, self.previous, self.state.events)
+        return over[False], over[True]
+
+    def _begin(self, arenas: Tensor) -> None:
+        """Episodes in these arenas [E]. `fresh` holds a beginning for every arena, and is written again when one is needed of
+        an arena whose own is used up: many are written at the price of one."""
+        if arenas.is_cuda or bool((self.used & arenas).any()):
+            self.kickoff.write(self.fresh, self.generator)
+            self.task.start.write(self.fresh, self.generator)
+            self.used.zero_()
+        self.used |= arenas
+        self.state.copy_(self.fresh, arenas)
+        self.simulator.place(arenas)
+        self.controls.masked_fill_(arenas.view(-1, 1, 1), 0.0)
+        for part in self.task.parts:
+            part.begin(self.state, arenas)
+
+    def _observe(self, stepped: bool) -> Obs:
+        seen = self.task.observation.build(self.state, self.controls, stepped).flatten(0, 1)
+        if not self.masked:
+            return seen
+        mask = self.task.action.mask(self.state)
+        assert mask is not None
+        return {"obs": seen, ACTION_MASK: mask.flatten(0, 1).to(torch.int8)}
+
+    def _metrics(self) -> dict[str, Tensor]:
+        """By row: what each reward paid, and what happened."""
+        metrics = {f"reward/{name}": share.flatten() for name, share in self.task.rewards.shares().items()}
+        events = self.state.events
+        happened = {"touches": events.touches > 0, "goals": events.goal, "shots": events.shot, "saves": events.save,
+                    "demos": events.demolished >= 0}
+        for name, what in happened.items():
+            metrics[f"per_minute/{name}"] = what.flatten().float() / self.minutes_per_step
+        return metrics
+
+
+def _named(kind: str, value: Named) -> Any:
+    if isinstance(value, str):
+        return names.make(kind, value)
+    if len(value) != 1:
+        raise EnvError(f"env.rocket.{kind} takes one name, or one name with its options; got {', '.join(value) or 'none'}")
+    ((name, options),) = value.items()
+    return names.make(kind, name, options)
+
+
+def _weighted_start(name: str, value: float | Mapping[str, Any]) -> tuple[Start, float]:
+    options = dict(value) if isinstance(value, Mapping) else {"weight": value}
+    weight = float(options.pop("weight", 1.0))
+    return names.make("start", name, options), weight
+
+
+def _shares(total: int, parts: int) -> list[int]:
+    return [total * (i + 1) // parts - total * i // parts for i in range(parts)]
+
+
+def _join(obs: Sequence[Obs]) -> Obs:
+    if len(obs) == 1:
+        return obs[0]
+    joined = {name: torch.cat([named_tensors(part)[name] for part in obs]) for name in named_tensors(obs[0])}
+    return joined["obs"] if isinstance(obs[0], Tensor) else {name.removeprefix("obs."): x for name, x in joined.items()}
+
+
+def _copy(obs: Obs) -> Obs:
+    return {name: x.clone() for name, x in obs.items()} if isinstance(obs, dict) else obs.clone()

@@ -1,0 +1,214 @@
+"""RocketSimArena: one arena: ticks it, and puts it into any state that a record holds."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wavedash.envs.errors import EnvError
+from wavedash.rocket.constants import GOAL_Y, HITBOXES, RESPAWN_SPOTS
+from wavedash.rocket.rocketsim.events import LONG_AGO, ArenaEvents
+from wavedash.rocket.rocketsim.fields import BODY, FLAGS, HIT_VECTORS, SCALARS, VECTORS
+from wavedash.rocket.rocketsim.package import rocketsim
+from wavedash.rocket.rocketsim.record import Array
+
+FIRST_TICK = 1 << 40
+"""Of an arena's clock. It cannot be set back, and a state may know of touches from before the arena was made."""
+
+
+class Seat(NamedTuple):
+    """Who sits where. `hitbox` is an index into HITBOXES."""
+
+    team: int
+    hitbox: int
+    present: bool
+
+
+class RocketSimArena:
+    """Begins as a kick-off. `record` are the fields of the next state of this arena, by part and name."""
+
+    def __init__(self, seats: Sequence[Seat], record: Mapping[str, Mapping[str, Array]]) -> None:
+        self._rs = rs = rocketsim()
+        self._seats, self._record = seats, record
+        self._arena = rs.Arena(rs.GameMode.SOCCAR)
+        _late_arena().clone_into(self._arena)
+        self._arena.step(1)  # Bullet takes a time step of 1/60 s in the first tick of its life: let there be no car in it
+        self._ball, self._pads = self._arena.ball, self._arena.get_boost_pads()
+        self._configs = [rs.CarConfig(hitbox) for hitbox in range(len(HITBOXES))]
+        self._pressed, self._nobody = rs.CarControls(), rs.CarState()
+
+        self.events = ArenaEvents(record["game"], record["events"], {pad: (i, pad.is_big) for i, pad in enumerate(self._pads)})
+        self.events.connect(self._arena)
+        self.tick_offset = self._arena.tick_count
+        """From the clock of the episode to that of the arena"""
+        self.number_offset = 0
+        """From the seat of a car to RocketSim's number of it"""
+        self._cars: dict[int, Any] = {}
+        """By seat"""
+        self._waiting: set[int] = set()
+        """Pads that are not there, or that a car has not left"""
+        record["pads"]["locked_car"].fill(-1)
+        self._sit_down()
+        self._arena.reset_kickoff(0)
+
+    # Ticking
+
+    def step(self, controls: list[list[float]], ticks: int, delay: int) -> bool:
+        """`controls` [C][8]. A goal stops the arena for the rest of the step. False if it never came to the new controls."""
+        events = self.events
+        if events.happened:
+            events.clear()
+        if delay:
+            self._tick(delay)
+        for seat, car in self._cars.items():
+            car.set_controls(self._press(controls[seat]))
+        obeyed = ticks > delay and events.scored_by is None
+        if obeyed:
+            self._tick(ticks - delay)
+        if self._waiting or events.taken:
+            self._write_pads()
+        return obeyed
+
+    def read(self, states: list[Any]) -> None:
+        """Appends RocketSim's states of the ball and of the car in each seat."""
+        states.append(self._ball.get_state())
+        for car in self._by_seat:
+            states.append(car.get_state() if car else self._nobody)  # noqa: PERF401 (slower)
+
+    @property
+    def tick(self) -> int:
+        """Of the episode"""
+        return self._arena.tick_count - self.tick_offset
+
+    def _press(self, controls: list[float]) -> Any:
+        pressed = self._pressed
+        pressed.throttle, pressed.steer, pressed.pitch, pressed.yaw, pressed.roll, jump, boost, handbrake = controls
+        pressed.jump, pressed.boost, pressed.handbrake = jump > 0.5, boost > 0.5, handbrake > 0.5
+        return pressed
+
+    def _tick(self, ticks: int) -> None:
+        if not self.events.demoed:
+            self._arena.step(ticks)
+            return
+        for _ in range(ticks):
+            self._arena.step(1)
+            for seat in self.events.demoed.copy():
+                self._choose_respawn_spot(seat)
+            if self.events.scored_by is not None:
+                return
+
+    def _choose_respawn_spot(self, seat: int) -> None:
+        """RocketSim draws one of the four spots with a generator that cannot be seeded. So that the same game goes the same way
+        every time, the clock chooses instead. They differ in x only."""
+        car = self._cars[seat]
+        state = car.get_state()
+        if not state.is_demoed:
+            self.events.demoed.remove(seat)
+            spot = RESPAWN_SPOTS[(self.tick + seat) % len(RESPAWN_SPOTS)]
+            state.pos = self._rs.Vec(spot.x, state.pos.y, state.pos.z)
+            car.set_state(state)
+
+    def _write_pads(self) -> None:
+        """Into the record; those that may have changed. (A pad that is there is locked by no car: that would take it.)"""
+        fields = self._record["pads"]
+        self._waiting.update(self.events.taken)
+        for index in self._waiting.copy():
+            state = self._pads[index].get_state()
+            fields["timer"][index] = state.cooldown
+            fields["locked_car"][index] = self.events.seat_of.get(state.prev_locked_car_id, -1)
+            if state.is_active:
+                self._waiting.remove(index)
+
+    # Placing
+
+    def load(self) -> None:
+        """Everything as the record says, nothing as it was. What a record cannot hold begins anew: the forces of the wheels,
+        the contacts of the last tick, and RocketSim's memory of shots."""
+        self._check()
+        self._sit_down()
+        self.tick_offset = self._arena.tick_count - int(self._record["game"]["tick"])
+        self._load_ball()
+        for seat, car in self._cars.items():
+            self._load_car(seat, car)
+        self._load_pads()
+        self._arena.step(0)  # RocketSim sees that the ball was set, and forgets shots
+
+    def _check(self) -> None:
+        for part, rows in (("ball", ...), ("cars", list(self._cars))):
+            for name in ("rotation", *BODY):
+                values = self._record[part][name][rows]
+                if not np.isfinite(values).all():
+                    raise EnvError(f"an arena was placed with a {part}.{name} that is not finite: {values.tolist()}")
+
+    def _sit_down(self) -> None:
+        """RocketSim's cars remember forces of their wheels that cannot be set: only new ones have no past."""
+        for car in self._cars.values():
+            self._arena.remove_car(car)
+        everyone = [self._arena.add_car(seat.team, self._configs[seat.hitbox]) for seat in self._seats]
+        self.number_offset = everyone[0].id
+        for seat, car in zip(self._seats, everyone, strict=True):
+            if not seat.present:  # it was there for the sake of the numbers: they follow those of the seats
+                self._arena.remove_car(car)
+        self._by_seat = [car if seat.present else None for seat, car in zip(self._seats, everyone, strict=True)]
+        self._cars = {seat: car for seat, car in enumerate(everyone) if self._seats[seat].present}
+        self.events.seat_of = {car.id: seat for seat, car in self._cars.items()}
+        self.events.demoed.clear()
+        for column, name in enumerate(Seat._fields):
+            self._record["cars"][name][:] = [seat[column] for seat in self._seats]
+
+    def _load_ball(self) -> None:
+        fields, state = self._record["ball"], self._rs.BallState()
+        for ours, theirs in BODY.items():
+            setattr(state, theirs, self._rs.Vec(*fields[ours].tolist()))
+        state.rot_mat = self._rs.RotMat(*fields["rotation"].T.ravel().tolist())
+        state.last_hit_car_id = self._number(fields["last_touch"])
+        self._ball.set_state(state)
+        in_goal = abs(fields["position"][1]) > GOAL_Y
+        self.events.in_goal = self._arena.tick_count - 1 if in_goal else LONG_AGO
+
+    def _load_car(self, seat: int, car: Any) -> None:
+        fields, state = {name: field[seat] for name, field in self._record["cars"].items()}, self._rs.CarState()
+        for ours, theirs in (SCALARS | FLAGS).items():
+            setattr(state, theirs, fields[ours].item())
+        for ours, theirs in VECTORS.items():
+            setattr(state, theirs, self._rs.Vec(*fields[ours].tolist()))
+        state.rot_mat = self._rs.RotMat(*fields["rotation"].T.ravel().tolist())
+        state.wheels_with_contact = fields["wheel_contact"].tolist()
+        state.last_controls = self._press(fields["controls"].tolist())
+        state.car_contact_id = self._number(fields["contact_car"])
+        state.ball_hit_info = self._hit(fields)
+        car.set_state(state)
+        car.set_controls(state.last_controls)
+        if state.is_demoed:
+            self.events.demoed.add(seat)
+
+    def _hit(self, fields: Mapping[str, Array]) -> Any:
+        hit, tick, impulse_tick = self._rs.BallHitInfo(), int(fields["ball_hit_tick"]), int(fields["ball_hit_impulse_tick"])
+        for ours, theirs in HIT_VECTORS.items():
+            setattr(hit, theirs, self._rs.Vec(*fields[ours].tolist()))
+        if tick >= 0:
+            hit.is_valid, hit.tick_count_when_hit = True, tick + self.tick_offset
+            hit.tick_count_when_extra_impulse_applied = (impulse_tick if impulse_tick >= 0 else LONG_AGO) + self.tick_offset
+        return hit
+
+    def _load_pads(self) -> None:
+        fields = self._record["pads"]
+        self._waiting = set(np.flatnonzero((fields["timer"] > 0) | (fields["locked_car"] >= 0)).tolist())
+        for pad, timer, locked_car in zip(self._pads, fields["timer"].tolist(), fields["locked_car"].tolist(), strict=True):
+            pad.set_state(self._rs.BoostPadState(
+                is_active=timer <= 0, cooldown=max(timer, 0.0), prev_locked_car_id=self._number(locked_car)))
+
+    def _number(self, seat: Any) -> int:
+        """RocketSim's, of the car in a seat; 0 for -1."""
+        return int(seat) + self.number_offset if seat >= 0 else 0
+
+
+@cache
+def _late_arena() -> Any:
+    """Its clock shows FIRST_TICK. Only unpickling can set a clock, but one arena can take over that of another."""
+    rs = rocketsim()
+    arena = rs.Arena(rs.GameMode.SOCCAR)
+    arena.__setstate__(arena.__getstate__() | {"tick_count": FIRST_TICK})
+    return arena

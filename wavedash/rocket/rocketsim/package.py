@@ -1,0 +1,38 @@
+"""The RocketSim package, imported and with its walls loaded. It is an optional dependency: only this file imports it."""
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from wavedash.errors import UserError
+
+INSTALL = "pip install 'wavedash[rocket]'"
+
+
+@cache
+def rocketsim() -> Any:
+    """The module. Its first use in a process reads the collision meshes that the package `rlgym-rocket-league` brings."""
+    try:
+        import RocketSim
+    except ImportError as error:
+        raise UserError(f"RocketSim is not installed ({error}). Install it with: {INSTALL}") from error
+    try:
+        RocketSim.init(str(_meshes()))
+    except RuntimeError as error:
+        if "inited" not in str(error):  # RLGym's own engine may have come first, with the same meshes
+            raise
+    return RocketSim
+
+
+def _meshes() -> Path:
+    try:
+        spec = find_spec("rlgym.rocket_league")
+    except ModuleNotFoundError:
+        spec = None
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        meshes = Path(folder, "sim", "collision_meshes")
+        if any(meshes.glob("soccar/*.cmf")):  # RocketSim itself does not mind if there are none: an arena without walls
+            return meshes
+    raise UserError(f"RocketSim needs the collision meshes that come with rlgym-rocket-league. Install it with: {INSTALL}")

@@ -1,0 +1,243 @@
+"""RocketSimSimulator: E arenas of RocketSim behind one batched state, in this process or in worker processes.
+
+State and controls lie in one block of memory that all workers map: they write what tasks read, a step sends a few bytes to each
+worker, and on a CPU nothing is copied at all. As the memory holds everything, a worker that dies loses nothing: a new one
+loads the last state of its arenas and does the step again.
+"""
+from __future__ import annotations
+
+import atexit
+import logging
+import time
+import weakref
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wavedash.envs.child import WorkerFailed
+from wavedash.envs.errors import EnvError
+from wavedash.envs.pipe_selector import PipeSelector
+from wavedash.envs.shared_block import SharedBlock
+from wavedash.rocket.constants import HITBOXES
+from wavedash.rocket.rocketsim.arena import Seat
+from wavedash.rocket.rocketsim.batch import ArenaBatch
+from wavedash.rocket.rocketsim.package import rocketsim
+from wavedash.rocket.rocketsim.record import Field, RecordLayout, SharedArrays
+from wavedash.rocket.rocketsim.worker import Job
+from wavedash.rocket.rocketsim.worker_process import WorkerProcess
+from wavedash.rocket.simulator import Simulator
+from wavedash.rocket.state import GameState
+
+logger = logging.getLogger(__name__)
+
+LOOK_EVERY = 0.5
+"""Seconds between two looks for workers that hang."""
+CLOSE_SECONDS = 2.0
+"""What workers are given to end by themselves before they are killed."""
+
+
+class RocketSimSimulator(Simulator):
+    """`arenas` with `blue` and `orange` seats, in `workers` processes (0: in this one). It begins with kick-offs.
+
+    `hitboxes`: of all cars, or one for each seat. `sizes`: how many of the seats are taken in each arena, (blue, orange); None:
+    all. `timeout`: seconds after which a worker that does not answer is taken for dead.
+
+    - A goal stops its arena for the rest of the step: the state stays that of the moment, until it is placed or stepped on.
+    - The same states and controls give the same games, bit for bit, however many workers there are. Where a car is placed
+      again, a little is lost that RocketSim does not show (forces of the wheels, contacts, the order in which these are
+      solved): after 8 ticks it differs by about 4 uu/s from the game that it was taken from, where it was driving.
+    - A demolished car comes back on one of RocketSim's four spots, which the clock chooses.
+    """
+
+    def __init__(self, arenas: int, blue: int, orange: int, *, hitboxes: str | Sequence[str] = "octane", workers: int = 0,
+                 device: torch.device | str = "cpu", sizes: Sequence[tuple[int, int]] | None = None,
+                 timeout: float = 60.0) -> None:
+        if not 0 <= workers <= arenas or arenas < 1:
+            raise EnvError(f"{arenas} arenas cannot be divided among {workers} workers: every worker needs an arena")
+        rocketsim()  # if it is missing, better said here than by a worker
+        seats = _seats(arenas, blue, orange, hitboxes, sizes)
+        layout = _record_layout(blue + orange)
+        block = SharedBlock(SharedArrays.nbytes(layout, arenas))
+        self._arrays = arrays = SharedArrays.over(block.buffer, layout, arenas)
+        self.device = torch.device(device)
+        self._timeout = timeout
+        self._step = (0, 0, 0)
+        self._stepping = False
+        self._restarts = 0
+        self._workers: list[WorkerProcess] = []
+        self._selector: PipeSelector[WorkerProcess] = PipeSelector()
+        self._finalizer = weakref.finalize(self, _stop_all, self._workers, self._selector)
+        # Not left to weakref: multiprocessing's own exit handler would run first and wait for the workers for ever.
+        self._finalizer.atexit = False
+        atexit.register(self._finalizer)
+        try:
+            for index in range(workers):
+                share = slice(arenas * index // workers, arenas * (index + 1) // workers)
+                worker = WorkerProcess(index, Job(layout, block, seats, share))
+                self._workers.append(worker)  # before it starts: Ctrl-C may come at any time, and then it has to be stopped
+                worker.start()
+                self._selector.add(worker.pipe, worker)
+            self._batch = None if workers else ArenaBatch(layout, seats, arrays)
+            self._settle()
+            host = GameState.over(torch.from_numpy(arrays.records), blue + orange)
+            self._mirror = None if self.device.type == "cpu" else _DeviceMirror(host, arrays, block, self.device)
+        except BaseException:
+            self.close()
+            raise
+        self.state = self._mirror.state if self._mirror else host
+
+    @property
+    def health(self) -> dict[str, int]:
+        return {"worker_restarts": self._restarts}
+
+    def send(self, controls: Tensor, ticks: int, delay: int = 0) -> None:
+        if self._stepping:
+            raise EnvError("the arenas are still stepping: recv() before the next send()")
+        if not 0 <= delay <= ticks:
+            raise EnvError(f"a delay of {delay} ticks is not within a step of {ticks} ticks")
+        self._stepping = True
+        if self._mirror:
+            self._mirror.to_host(controls)
+        else:
+            np.clip(controls.numpy(), -1.0, 1.0, out=self._arrays.controls)
+        self._step = (self._step[0] + 1, ticks, delay)
+        for worker in self._workers:
+            worker.step(*self._step)
+
+    def recv(self) -> None:
+        if not self._stepping:
+            raise EnvError("recv() without send(): the arenas are not stepping")
+        if self._batch:
+            self._batch.step(*self._step)
+        self._settle()
+        self._stepping = False
+        if self._mirror:
+            self._mirror.from_host()
+
+    @property
+    def ready(self) -> bool:
+        self._hear(0.0)
+        return not any(worker.awaited for worker in self._workers)
+
+    def place(self, arenas: Tensor) -> None:
+        if self._stepping:
+            raise EnvError("the arenas are still stepping: recv() before place()")
+        if self._mirror:
+            self._mirror.place(arenas)
+        else:
+            np.logical_or(self._arrays.placed, arenas.numpy(), out=self._arrays.placed)
+
+    def close(self) -> None:
+        atexit.unregister(self._finalizer)
+        self._finalizer()
+        self._batch = None
+
+    def _settle(self) -> None:
+        """Until every worker has answered everything."""
+        while any(worker.awaited for worker in self._workers):
+            self._hear(LOOK_EVERY)
+
+    def _hear(self, seconds: float) -> None:
+        """Whatever the workers have to say within so many seconds."""
+        try:
+            for worker in self._selector.readable(seconds):
+                try:
+                    worker.hear()
+                except WorkerFailed as failure:
+                    self._recover(worker, failure)
+            for worker in self._workers:
+                try:
+                    worker.look(self._timeout)
+                except WorkerFailed as failure:
+                    self._recover(worker, failure)
+        except EnvError:
+            self.close()
+            raise
+
+    def _recover(self, worker: WorkerProcess, failure: WorkerFailed) -> None:
+        self._selector.remove(worker.pipe)
+        worker.stop()
+        if worker.gives_up():
+            raise EnvError(f"{failure}\nA worker that cannot start, or fails 3 times within a minute, ends the run")
+        logger.warning("%s\nThe worker is started again; its arenas go on from their last state", failure)
+        self._restarts += 1
+        self._arrays.placed[worker.arenas] = True
+        worker.restart()
+        self._selector.add(worker.pipe, worker)
+        if self._stepping:
+            worker.step(*self._step)
+
+
+class _DeviceMirror:
+    """The state on a GPU: one copy each way per step, between it and page-locked memory of the host."""
+
+    def __init__(self, host: GameState, arrays: SharedArrays, block: SharedBlock, device: torch.device) -> None:
+        self._lock = _PageLock(torch.frombuffer(block.buffer, dtype=torch.uint8))
+        self._host = host
+        self._host_controls, self._host_placed = torch.from_numpy(arrays.controls), torch.from_numpy(arrays.placed)
+        self.state = host.to(device)
+        self._placed = torch.zeros(host.arenas, dtype=torch.bool, device=device)
+        self._placing = False
+        self._arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
+
+    def place(self, arenas: Tensor) -> None:
+        self._placed.logical_or_(arenas)
+        self._placing = True
+
+    def to_host(self, controls: Tensor) -> None:
+        """Waits until it is there, and so also for the copy of the step before, which is ahead of it in the stream."""
+        self._host_controls.copy_(controls.clamp(-1.0, 1.0), non_blocking=True)
+        if self._placing:
+            self._host.memory.copy_(self.state.memory, non_blocking=True)
+            self._host_placed.copy_(self._placed, non_blocking=True)
+            self._placed.zero_()
+            self._placing = False
+        self._arrived.record()
+        self._arrived.synchronize()
+
+    def from_host(self) -> None:
+        self.state.memory.copy_(self._host.memory, non_blocking=True)
+
+
+class _PageLock:
+    """Keeps memory that others allocated where the GPU reaches it by itself."""
+
+    def __init__(self, memory: Tensor) -> None:
+        self._memory, self._runtime = memory, torch.cuda.cudart()  # type: ignore[no-untyped-call]
+        torch.cuda.check_error(self._runtime.cudaHostRegister(memory.data_ptr(), memory.nbytes, 0))
+
+    def __del__(self) -> None:
+        self._runtime.cudaHostUnregister(self._memory.data_ptr())
+
+
+def _record_layout(seats: int) -> RecordLayout:
+    fields = (Field(part, name, str(dtype).removeprefix("torch."), shape, offset, stride)
+              for part, name, dtype, shape, offset, stride in GameState.layout(seats))
+    return RecordLayout(tuple(fields), seats, GameState.record_bytes(seats))
+
+
+def _seats(arenas: int, blue: int, orange: int, hitboxes: str | Sequence[str],
+           sizes: Sequence[tuple[int, int]] | None) -> tuple[tuple[Seat, ...], ...]:
+    """Who sits where, in every arena."""
+    names = [hitboxes] * (blue + orange) if isinstance(hitboxes, str) else list(hitboxes)
+    known = [hitbox.name for hitbox in HITBOXES]
+    if len(names) != blue + orange or not set(names) <= set(known):
+        raise EnvError(f"the hitboxes {', '.join(names)} do not fit {blue + orange} seats: give one name for all cars, or one "
+                       f"for each seat. The names are {', '.join(known)}")
+    sizes = [(blue, orange)] * arenas if sizes is None else sizes
+    if len(sizes) != arenas or any(not (0 <= b <= blue and 0 <= o <= orange) for b, o in sizes):
+        raise EnvError(f"sizes must be {arenas} pairs of numbers of cars, at most ({blue}, {orange}), not {list(sizes)}")
+    return tuple(
+        tuple(Seat(int(i >= blue), known.index(name), i < b or blue <= i < blue + o) for i, name in enumerate(names))
+        for b, o in sizes)
+
+
+def _stop_all(workers: Sequence[WorkerProcess], selector: PipeSelector[WorkerProcess]) -> None:
+    selector.close()
+    for worker in workers:
+        worker.pipe.close()
+    deadline = time.monotonic() + CLOSE_SECONDS
+    for worker in workers:
+        worker.stop(grace=max(0.0, deadline - time.monotonic()))
