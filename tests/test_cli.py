@@ -26,12 +26,14 @@ def run(*arguments: str, python: tuple[str, ...] = ()) -> subprocess.CompletedPr
 def test_help_lists_every_command() -> None:
     done = run("--help")
     assert done.returncode == 0
-    assert all(f"\n  {command} " in done.stdout for command in ("train", "resume", "eval", "config", "doctor", "bench"))
+    commands = ("train", "resume", "eval", "export", "config", "doctor", "bench", "diagnose")
+    assert all(f"\n  {command} " in done.stdout for command in commands)
     assert run("--version").stdout == f"wavedash {wavedash.__version__}\n"
 
 
 @pytest.mark.parametrize("command", [
     "--help", "train --help", "config show cartpole", "config check cartpole", "config check nope", "train nope",
+    "diagnose enf",
 ])
 def test_commands_that_only_answer_do_not_load_torch(command: str) -> None:
     done = run(*command.split(), python=("-X", "importtime"))
@@ -59,7 +61,9 @@ def test_config_check_says_that_all_is_well() -> None:
     ("train cartpole env.id=NoSuchWorld-v1", "error: "),
     ("resume no/such/run", "error: "),
     ("eval no/such/run", "error: "),
+    ("export no/such/run", "error: "),
     ("bench nonsense", "error: no benchmark is named 'nonsense'"),
+    ("diagnose enf", "error: 'enf' is neither a stage nor a preset or a file; did you mean 'env'? Stages are: env, inference,"),
 ])
 def test_a_mistake_of_the_users_ends_with_a_message_and_no_traceback(
     command: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -8,13 +8,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from wavedash.rocket.names import shipped
+
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-def test_the_page_about_ones_own_environment_can_be_followed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("page", "trainings"), [("own-environment", 2), ("export", 1), ("diagnose", 0)])
+def test_a_page_can_be_followed(page: str, trainings: int, tmp_path: Path) -> None:
     """Its files are written, its commands and its Python are run; only the training is cut short."""
-    page = (DOCS / "own-environment.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```(\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"}
     trained = 0
     for language, text in blocks:
@@ -29,7 +34,7 @@ def test_the_page_about_ones_own_environment_can_be_followed(tmp_path: Path) -> 
                 command += [] if "--smoke" in command else ["total_steps=2000"]
             result = subprocess.run([sys.executable, *command], cwd=tmp_path, env=environment, capture_output=True, text=True)
             assert result.returncode == 0, f"{command}:\n{result.stdout}{result.stderr}"
-    assert trained == 2
+    assert trained == trainings
 
 
 def test_the_page_about_boundaries_names_files_that_exist() -> None:
@@ -40,3 +45,29 @@ def test_the_page_about_boundaries_names_files_that_exist() -> None:
     for name in named:
         found = [*root.glob(f"wavedash/{name}"), *root.glob(name), *root.glob(f"tests/**/{name}")]
         assert found, f"docs/details.md names {name}, which does not exist"
+
+
+def test_the_page_about_the_first_reward_can_be_followed(tmp_path: Path) -> None:
+    """Its file is written, its Python prints what it says, its YAML names what exists."""
+    page = (DOCS / "first-reward.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert [language for language, _ in blocks] == ["python", "python", "text", "yaml"]
+    (_, module), (_, code), (_, printed), (_, task) = blocks
+    (tmp_path / "my_rewards.py").write_text(module, encoding="utf-8")
+    (tmp_path / "task.yaml").write_text(task, encoding="utf-8")
+    code += ("from pathlib import Path\nfrom wavedash.yaml_text import read_yaml\n"
+             "values, _ = read_yaml(Path('task.yaml').read_text(encoding='utf-8'))\n"
+             "named = Rewards.named(values['rewards'])\n"
+             "assert named.rewards[2].full_speed == 2200, named.rewards\n")
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True,
+                            env={**os.environ, "PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"})
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == printed
+
+
+def test_the_page_about_the_first_reward_lists_all_that_ship() -> None:
+    page = (DOCS / "first-reward.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^- `(wavedash/rocket/rewards/\w+\.py)`: ((?:`\w+`,?\s+)+)", page, re.MULTILINE)
+    by_file = {name: file for file, found in listed for name in re.findall(r"`(\w+)`", found)}
+    classes = shipped("reward")
+    assert by_file == {name: c.__module__.replace(".", "/") + ".py" for name, c in classes.items()}

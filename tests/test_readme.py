@@ -74,14 +74,17 @@ def test_every_training_command_trains_and_can_be_evaluated_and_resumed(folder: 
     (evaluation,) = (words[1:] for words in commands("wavedash") if words[1] == "eval")
     done = run(folder, "-m", "wavedash", *evaluation)
     assert done.returncode == 0 and re.search(r"^return +\d", done.stdout, re.MULTILINE), done.stderr
+    (export,) = (words[1:] for words in commands("wavedash") if words[1] == "export")
+    done = run(folder, "-m", "wavedash", *export)
+    assert done.returncode == 0 and re.search(r"policy\.onnx.*\nchecked .*CartPole-v1", done.stdout), done.stderr
     assert ["wavedash", "resume"] in commands("wavedash")
     done = run(folder, "-m", "wavedash", "resume", "runs/cartpole", "total_steps=1_500")
     assert done.returncode == 0 and "resuming" in done.stdout, done.stderr
 
 
 def test_every_other_command_answers(folder: Path) -> None:
-    others = [words[1:] for words in commands("wavedash") if words[1] not in ("train", "eval", "resume")]
-    assert {words[0] for words in others} == {"config", "doctor", "bench"}
+    others = [words[1:] for words in commands("wavedash") if words[1] not in ("train", "eval", "export", "resume")]
+    assert {words[0] for words in others} == {"config", "doctor", "bench", "diagnose"}
     for words in others:
         done = run(folder, "-m", "wavedash", *words)
         assert done.returncode == 0, done.stderr

@@ -7,6 +7,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import traceback
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -24,6 +25,8 @@ app = typer.Typer(
 )
 config_app = typer.Typer(help="Looks at a configuration without running it.", no_args_is_help=True)
 app.add_typer(config_app, name="config")
+rocket_app = typer.Typer(help="Looks at a Rocket League task and at those who play it.", no_args_is_help=True)
+app.add_typer(rocket_app, name="rocket")
 
 Source = Annotated[str, typer.Argument(metavar="PRESET|FILE", help="A preset such as cartpole, or a YAML file.")]
 Overrides = Annotated[
@@ -96,11 +99,36 @@ def evaluate(
     deterministic: Annotated[
         bool, typer.Option("--deterministic/--stochastic", help="Take the likeliest action, or sample as in training.")
     ] = True,
+    random: Annotated[bool, typer.Option("--random", help="Play random actions as well, for comparison.")] = False,
 ) -> None:
     """Measure a trained policy over fresh episodes."""
     from wavedash.evaluation import evaluate
 
-    typer.echo(str(evaluate(run, episodes=episodes, deterministic=deterministic)))
+    typer.echo(str(evaluate(run, episodes=episodes, deterministic=deterministic, random=random)))
+
+
+class ExportFormat(StrEnum):
+    """The choices of `wavedash export --format`."""
+
+    ONNX = "onnx"
+    TORCHSCRIPT = "torchscript"
+    BOTH = "both"
+
+
+@app.command(no_args_is_help=True)
+def export(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder or a checkpoint.")],
+    format: Annotated[Optional[ExportFormat], typer.Option(help="By default what --out names, else both.")] = None,  # noqa: UP045
+    out: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="FILE|FOLDER", help="A name.onnx or name.pt, or a folder. [default: export/ in the run]"),
+    ] = None,
+    episodes: Annotated[int, typer.Option(min=1, help="Played step by step beside the policy before anything is written.")] = 3,
+) -> None:
+    """Write a trained policy as a file that plays without Wavedash."""
+    from wavedash.export import export_policy
+
+    typer.echo(str(export_policy(run, format.value if format else None, out, episodes)))
 
 
 @config_app.command(no_args_is_help=True)
@@ -117,7 +145,48 @@ def check(source: Source, overrides: Overrides = None) -> None:
     from wavedash.config_file import load_config
 
     config = load_config(source, overrides or [])
-    typer.echo(f"{source}: valid; trains {config.env.id or config.env.factory} for {config.total_steps:,} steps")
+    typer.echo(f"{source}: valid; trains {config.env.world} for {config.total_steps:,} steps")
+
+
+@rocket_app.command()
+def actions(
+    options: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Argument(metavar="KEY=VALUE", help="Options of the parser, such as bins=5."),
+    ] = None,
+    parser: Annotated[
+        str, typer.Option(help="lookup_table, multi_discrete, continuous, or your own as module:Class.")
+    ] = "lookup_table",
+) -> None:
+    """Print which controls an action parser covers, and warn of what a bot would miss."""
+    from wavedash.rocket.actions.coverage import show_coverage
+
+    show_coverage(parser, options or [])
+
+
+class ViewerName(StrEnum):
+    """The choices of `wavedash rocket show --viewer`."""
+
+    ROCKETSIMVIS = "rocketsimvis"
+    RLVISER = "rlviser"
+
+
+@rocket_app.command("show", no_args_is_help=True)
+def show_games(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder or a checkpoint.")],
+    viewer: Annotated[ViewerName, typer.Option(help="The window, see docs/watch.md.")] = ViewerName.ROCKETSIMVIS,
+    speed: Annotated[float, typer.Option(min=0, help="1: as fast as the game, 2: twice that, 0: as fast as possible.")] = 1.0,
+    episodes: Annotated[
+        Optional[int], typer.Option(min=1, help="Then stop. [default: at Ctrl-C]", show_default=False)  # noqa: UP045
+    ] = None,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic/--stochastic", help="Take the likeliest action, or sample as in training.")
+    ] = True,
+) -> None:
+    """Watch a trained policy play its task."""
+    from wavedash.rocket.bridges.show import show_run
+
+    show_run(run, viewer.value, speed, episodes, deterministic)
 
 
 @app.command()
@@ -130,6 +199,45 @@ def doctor() -> None:
         typer.echo(f"{finding.subject:<12} {finding.detail}")
         if finding.advice:
             typer.echo(f"{'':>19}-> {finding.advice}")
+
+
+@app.command()
+def diagnose(
+    words: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Argument(metavar="STAGE PRESET|FILE KEY=VALUE", show_default=False,
+                       help="STAGE is env, inference, update, gpu or all (default: all of cartpole)."),
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=2, help="Measurements of each stage. More: smaller differences can be told.")] = 5,
+    save: Annotated[bool, typer.Option("--save", help="Keep this measurement as the baseline.")] = False,
+    baseline: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(metavar="FILE", help="Compare with this one. [default: this configuration's, in runs/.diagnose]"),
+    ] = None,
+    try_advice: Annotated[bool, typer.Option("--try", help="Also measure iterations with each advised setting.")] = False,
+) -> None:
+    """Time each stage of a training iteration alone, name the bottleneck and the setting to change."""
+    from wavedash.config_file import load_config
+
+    stage, source, changes = _stage_and_source(words or [])
+    load_config(source, changes)  # before torch is loaded: a typing mistake is answered at once
+    from wavedash.diagnosis.command import diagnose
+
+    diagnose(stage, source, changes, baseline=baseline, save=save, rounds=rounds, try_advice=try_advice)
+
+
+def _stage_and_source(words: list[str]) -> tuple[str, str, list[str]]:
+    from wavedash.config_file import preset_names
+    from wavedash.diagnosis import STAGES
+
+    known = [*STAGES, *preset_names()]
+    if words and "=" not in words[0] and words[0] not in known and not Path(words[0]).is_file():
+        near = difflib.get_close_matches(words[0], known, n=1)
+        hint = f"did you mean '{near[0]}'? " if near else ""
+        raise UserError(f"'{words[0]}' is neither a stage nor a preset or a file; {hint}Stages are: {', '.join(STAGES)}")
+    stage = words.pop(0) if words and words[0] in STAGES else "all"
+    source = words.pop(0) if words and "=" not in words[0] else "cartpole"
+    return stage, source, words
 
 
 def _benchmarks() -> list[str]:

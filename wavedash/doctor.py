@@ -15,6 +15,7 @@ from typing import Literal
 EXTRAS = {
     "mujoco": ("mujoco", "the MuJoCo presets"),
     "wandb": ("wandb", "report.wandb=true"),
+    "export": ("onnxscript", "wavedash export to ONNX"),
     "bench": ("stable_baselines3", "comparing with other libraries"),
 }
 """Extra of the package: the module it brings, and what that is for."""
@@ -49,10 +50,13 @@ def _python() -> Finding:
     return Finding("warn", "python", detail, "install Python 3.11, 3.12 or 3.13")
 
 
+def allowed_cores() -> int:
+    """A container may be allowed fewer cores than the machine has; only Linux tells."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _cores() -> Finding:
-    # A container may be allowed fewer cores than the machine has; only Linux tells.
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return Finding("ok", "cores", f"{allowed}")
+    return Finding("ok", "cores", f"{allowed_cores()}")
 
 
 def _disk(folder: Path) -> Finding:

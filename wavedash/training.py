@@ -1,10 +1,15 @@
-"""A run from configuration to the end: what `wavedash train` and `wavedash resume` do."""
+"""A run from configuration to the end: what `wavedash train` and `wavedash resume` do.
+
+Started by torchrun, every process goes through here. The first has the run folder: it alone reads it, giving the others their
+part, writes into it, and reports.
+"""
 from __future__ import annotations
 
 import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -16,6 +21,8 @@ from wavedash.envs.vec_env import VecEnv
 from wavedash.errors import UserError
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.learner import Learner
+from wavedash.ppo.rank_state import Groups, seen_by
+from wavedash.ppo.ranks import ALONE, Ranks, joined_ranks
 from wavedash.runs.checkpoint import Checkpoint
 from wavedash.runs.compatible import check_compatible
 from wavedash.runs.crash import SkippedUpdates
@@ -34,7 +41,9 @@ SMALL_MATRIX = 2**26
 def train(source: str, *overrides: str) -> int:
     """Train a preset or YAML file in a new run folder; returns the exit code (0: finished, 130: interrupted)."""
     config = load_config(source, overrides)
-    with assembled(config) as learner:
+    with joined_ranks() as ranks, assembled(config, ranks) as learner:
+        if ranks.rank > 0:
+            return _follow(learner)
         run = RunFolder.create(config.name)
         with run.locked():
             return _learn(learner, run)
@@ -42,22 +51,45 @@ def train(source: str, *overrides: str) -> int:
 
 def resume(path: str | None = None, *overrides: str) -> int:
     """Go on with a run (the newest unfinished one if none is named) exactly where it stopped."""
-    run, checkpoint = find_run(path)
-    config = load_config(str(run.config), overrides)
-    with run.locked(), assembled(config) as learner:
-        restore(learner, checkpoint)
-        if learner.steps >= learner.total_steps and run.finished():
-            raise UserError(f"{run.path} is finished ({learner.steps:,} steps). To go on, raise the goal: "
-                            f"wavedash resume {run.path} total_steps={2 * learner.total_steps}")
-        return _learn(learner, run)
+    with joined_ranks() as ranks:
+        if ranks.rank > 0:
+            return _go_on(ranks, None, None)
+        run, checkpoint = find_run(path)
+        config = load_config(str(run.config), overrides)
+        with run.locked():
+            return _go_on(ranks, _parts_of(run, checkpoint, config, ranks.size), run)
+
+
+Part = tuple[RunConfig, Groups, dict[str, Any]]
+"""What a rank goes on from: configuration, tensors, plain values"""
+
+
+def _parts_of(run: RunFolder, checkpoint: Checkpoint, config: RunConfig, size: int) -> list[Part]:
+    tensors, state = checkpoint.load()
+    if state["steps"] >= config.total_steps and run.finished():
+        raise UserError(f"{run.path} is finished ({state['steps']:,} steps). To go on, raise the goal: "
+                        f"wavedash resume {run.path} total_steps={2 * config.total_steps}")
+    if not checkpoint.metadata.get("exact", True):
+        log.warning("%s was saved in the middle of an iteration: the run goes on, but not bit for bit", checkpoint.path)
+    return [(config, seen_by(rank, size, tensors, state.get("ranks", 1)), state) for rank in range(size)]
+
+
+def _go_on(ranks: Ranks, parts: list[Part] | None, run: RunFolder | None) -> int:
+    config, tensors, state = ranks.scatter(parts)
+    with assembled(config, ranks) as learner:
+        check_compatible(state["fingerprint"], learner.fingerprint())
+        learner.load_state(tensors, state)
+        return _follow(learner) if run is None else _learn(learner, run)
 
 
 @contextmanager
-def assembled(config: RunConfig) -> Iterator[Learner]:
+def assembled(config: RunConfig, ranks: Ranks = ALONE) -> Iterator[Learner]:
     """World, policy and learner as configured; the world is closed at the end."""
-    env = make_env(config.env, prepare_torch(config))
+    device = prepare_torch(config, ranks)
+    ranks.use(device)
+    env = make_env(config.env, device)
     try:
-        yield Learner(env, make_policy(env, config), config)
+        yield Learner(env, make_policy(env, config), config, ranks=ranks)
     finally:
         env.close()
 
@@ -67,30 +99,44 @@ def _learn(learner: Learner, run: RunFolder) -> int:
     learner.listeners += [*report.listeners(config, run.path), SkippedUpdates(run.crash), Saver(run, config.checkpoint)]
     # Only now: a start that failed has left the folder of the run as it was.
     run.record_start(config)
-    log.info("%s %s on %s", "resuming" if learner.steps else "training", run.path, learner.env.device)
+    ranks = learner.ranks
+    beside = "" if ranks.size == 1 else f", in {ranks.size} processes"
+    log.info("%s %s on %s%s", "resuming" if learner.steps else "training", run.path, learner.env.device, beside)
     with Interrupts(learner) as interrupts:
         learner.learn()
     if config.report.console != "off":
         steps = f"{learner.steps:,}"
-        print(f"stopped at step {steps}; go on with: wavedash resume {run.path}" if interrupts.exit_code else
+        again = "wavedash" if ranks.size == 1 else f"torchrun --nproc-per-node {ranks.local_size} -m wavedash"
+        print(f"stopped at step {steps}; go on with: {again} resume {run.path}" if learner.stop_reason else
               f"finished after {steps} steps; see how it plays: wavedash eval {run.path}")
     return interrupts.exit_code
 
 
-def prepare_torch(config: RunConfig) -> torch.device:
+def _follow(learner: Learner) -> int:
+    """Learn along with the first rank, which reports for all."""
+    with Interrupts(learner) as interrupts:
+        learner.learn()
+    return interrupts.exit_code
+
+
+def prepare_torch(config: RunConfig, ranks: Ranks = ALONE) -> torch.device:
     """The device, and torch's settings for it."""
     name = config.device
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and ranks.size > 1:
+        name = f"cuda:{ranks.local_rank}"
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
+        if device.type == "cuda":
+            torch.cuda.set_device(device)  # recordings and NCCL go by the current one
     except (RuntimeError, AssertionError) as error:
         raise UserError(f"device={name} cannot be used: {str(error).splitlines()[0]}. `wavedash doctor` shows what there is; "
                         "device=cpu always works") from error
     widest = max([*config.policy.hidden, *(config.policy.critic_hidden or []), 1])
     large = config.ppo.minibatch_size * widest * widest >= SMALL_MATRIX
-    torch.set_num_threads(config.threads or ((os.cpu_count() or 1) if large else 1))
+    torch.set_num_threads(config.threads or (max(1, (os.cpu_count() or 1) // ranks.local_size) if large else 1))
     torch.use_deterministic_algorithms(config.deterministic)
     return device
 
@@ -100,11 +146,3 @@ def make_policy(env: VecEnv, config: RunConfig) -> ActorCritic:
         torch.manual_seed(stream_seed(config.seed, "weights"))
         normalize_obs = config.ppo.obs_clip if config.ppo.normalize_obs else None
         return ActorCritic(env.observation_space, env.action_space, config.policy, normalize_obs)
-
-
-def restore(learner: Learner, checkpoint: Checkpoint) -> None:
-    tensors, state = checkpoint.load()
-    check_compatible(state["fingerprint"], learner.fingerprint())
-    if not checkpoint.metadata.get("exact", True):
-        log.warning("%s was saved in the middle of an iteration: the run goes on, but not bit for bit", checkpoint.path)
-    learner.load_state(tensors, state)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from tests.ppo.combinations import MEMORIES, PRECISIONS, Combination, learner_of
 from tests.ppo.learners import ACTIONS, learner_over, run_config
 from tests.toy_worlds import TapeWorld
 from wavedash.envs.vec_env import Step
@@ -86,6 +87,15 @@ def test_an_iteration_reads_the_device_once(kind, ppo):
         with watched_reads() as counts:
             run.iterate()
         assert dict(counts) == {"tolist": 1}
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_with_memory_pictures_masks_and_in_low_precision_too(memory, precision):
+    run = learner_of(Combination(memory, "multi-discrete", True, True, precision), ppo=EVERYTHING)
+    with watched_reads() as counts:
+        run.iterate()
+    assert dict(counts) == {"tolist": 1}
 
 
 class NosyWorld(TapeWorld):

@@ -7,7 +7,6 @@ is the same loop. Every group draws its actions from a random stream of its own,
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from time import perf_counter
 
 import torch
 from torch import Tensor
@@ -16,7 +15,9 @@ from wavedash.envs.obs import Obs, map_obs
 from wavedash.envs.vec_env import Step, VecEnv
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.policy.memory import State
+from wavedash.ppo.ranks import ALONE, Ranks
 from wavedash.ppo.rollout import Rollout
+from wavedash.ppo.stopwatch import stopwatch_for
 from wavedash.seeding import stream_seed
 
 
@@ -50,20 +51,22 @@ class Group:
 class Collector:
     """Fills rollouts. Holds what lives on between them: current observations, memory, random streams."""
 
-    def __init__(self, env: VecEnv, policy: ActorCritic, steps: int, seed: int):
-        self.env, self.policy, self.steps, self.seed = env, policy, steps, seed
+    def __init__(self, env: VecEnv, policy: ActorCritic, steps: int, seed: int, ranks: Ranks = ALONE):
+        """`ranks`: each with equally many groups, whose random streams are numbered through all of them."""
+        self.env, self.policy, self.steps, self.seed, self.ranks = env, policy, steps, seed, ranks
         self.groups: list[Group] = []
-        self.seconds = {"env": 0.0, "inference": 0.0}
+        self.stopwatch = stopwatch_for(env.device)
         self.metric_sums: dict[str, Tensor] = {}
         self.success: Tensor | None = None
 
     def start(self, obs: Obs) -> None:
         """Begin with these observations (raw, of all rows), fresh memory and fresh random streams."""
         if self.policy.normalizer is not None and not self.policy.normalizer.started:
-            self.policy.normalizer.centre_on(obs)
+            self.policy.normalizer.centre_on(map_obs(lambda x: self.ranks.joined_rows(x) if x.is_floating_point() else x, obs))
         self.groups = []
+        first_stream = self.ranks.rank * len(self.env.groups)
         for index, rows in enumerate(self.env.groups):
-            generator = torch.Generator(self.env.device).manual_seed(stream_seed(self.seed, "actions", index))
+            generator = torch.Generator(self.env.device).manual_seed(stream_seed(self.seed, "actions", first_stream + index))
             memory = self.policy.initial_memory(rows.stop - rows.start)
             group = Group(rows, generator, memory, map_obs(lambda x, rows=rows: x[rows].clone(), obs))
             if self.env.capturable:
@@ -81,9 +84,8 @@ class Collector:
             self._act(index, group, out)
         unfinished = len(self.groups)
         while unfinished:
-            began = perf_counter()
             index, step = self.env.recv()
-            self.seconds["env"] += perf_counter() - began
+            self.stopwatch.lap("env")
             group = self.groups[index]
             self._record(group, step, out)
             group.t += 1
@@ -93,11 +95,12 @@ class Collector:
                 unfinished -= 1
         for group in self.groups:
             group.settle()
-        out.reward.masked_fill_(~out.active, 0.0)  # what an empty seat is paid (NaN, perhaps) counts nowhere
-        return torch.cat([self.policy.value(self.policy.normalize(group.obs), group.memory) for group in self.groups])
+        out.blank_inactive()
+        last_value = [self.policy.value(self.policy.normalize(group.obs), group.memory) for group in self.groups]
+        self.stopwatch.lap("inference")
+        return torch.cat(last_value)
 
     def _act(self, index: int, group: Group, rollout: Rollout) -> None:
-        began = perf_counter()
         length = self.policy.sequence_length
         if length is not None and group.t % length == 0:
             for name, x in group.memory.items():
@@ -113,13 +116,12 @@ class Collector:
         out.log_prob.copy_(decision.log_prob)
         out.value.copy_(decision.value)
         group.memory = decision.memory
-        sent = perf_counter()
-        self.env.send(index, self.policy.head.env_action(decision.action))
-        self.seconds["inference"] += sent - began
-        self.seconds["env"] += perf_counter() - sent
+        action = self.policy.head.env_action(decision.action)
+        self.stopwatch.lap("inference")
+        self.env.send(index, action)
+        self.stopwatch.lap("env")
 
     def _record(self, group: Group, step: Step, rollout: Rollout) -> None:
-        began = perf_counter()
         out = group.out[group.t]
         out.reward.copy_(step.reward)
         out.terminated.copy_(step.terminated)
@@ -132,12 +134,11 @@ class Collector:
             final_obs = self.policy.normalize(step.final_obs)
             out.final_value.copy_(self.policy.value(final_obs, group.memory))
         if group.memory:
-            kept = step.active & ~(step.terminated | step.truncated)
-            group.memory = {name: x * kept.view(-1, *(1,) * (x.dim() - 1)) for name, x in group.memory.items()}
+            over = (~step.active | step.terminated | step.truncated).view(-1, 1, 1)
+            group.memory = {name: x.masked_fill(over, 0.0) for name, x in group.memory.items()}
         group.obs = step.obs
         if step.metrics:
             self._count_metrics(group, step, rollout)
-        self.seconds["inference"] += perf_counter() - began
 
     def _count_metrics(self, group: Group, step: Step, rollout: Rollout) -> None:
         ended = step.active & (step.terminated | step.truncated)

@@ -27,12 +27,12 @@ def gae(
 ) -> Tensor:
     """Advantages [T, N]; all arguments [T, N]. `done` is after the action: terminated or truncated."""
     advantage = torch.empty_like(reward)
-    # TD error: r_t + gamma * V(s_{t+1}) - V(s_t)
-    delta = reward + gamma * next_value - value
+    # TD error: r_t + gamma * V(s_{t+1}) - V(s_t). Filled in, not multiplied by zero: V of an empty seat may be NaN.
+    delta = (reward + gamma * next_value - value).masked_fill_(~active, 0.0)
     # The chain A_t = delta_t + gamma * lambda * A_{t+1} holds within an episode and between transitions only.
     linked = torch.zeros_like(reward)
-    linked[:-1] = gamma * gae_lambda * (~done[:-1] & active[1:])
+    linked[:-1] = gamma * gae_lambda * (~done[:-1] & active[:-1] & active[1:])
     following = torch.zeros_like(reward[0])
     for t in reversed(range(len(reward))):
         following = torch.addcmul(delta[t], linked[t], following, out=advantage[t])
-    return advantage.masked_fill_(~active, 0.0)
+    return advantage

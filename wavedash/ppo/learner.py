@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from wavedash.config import RunConfig
-from wavedash.envs.obs import named_tensors
+from wavedash.envs.obs import Obs, named_tensors
 from wavedash.envs.spaces import space_to_json
 from wavedash.envs.vec_env import EnvError, VecEnv
 from wavedash.errors import UserError
@@ -25,6 +25,9 @@ from wavedash.ppo.episodes import Episode, EpisodeWindow, latest_rows, running_s
 from wavedash.ppo.gae import gae, next_values
 from wavedash.ppo.graphs import Replayed
 from wavedash.ppo.listener import IterationReport, Listener
+from wavedash.ppo.rank_state import Groups, own_part, with_parts
+from wavedash.ppo.ranks import ALONE, Ranks
+from wavedash.ppo.reading import Reading, joined
 from wavedash.ppo.rollout import Rollout, RolloutBuffer
 from wavedash.ppo.schedule import Schedule
 from wavedash.ppo.update import FIGURES, Updater
@@ -43,15 +46,18 @@ class DivergedError(UserError):
 class Learner:
     """Trains `policy` in `env`. `learn()` runs to the end; `state()` and `load_state()` stop and resume exactly."""
 
-    def __init__(self, env: VecEnv, policy: ActorCritic, config: RunConfig, listeners: Sequence[Listener] = ()):
+    def __init__(
+        self, env: VecEnv, policy: ActorCritic, config: RunConfig, listeners: Sequence[Listener] = (), ranks: Ranks = ALONE
+    ):
+        """`ranks`: the processes that train this policy together, each with an `env` of its own."""
         ppo = config.ppo
-        self.env, self.config, self.listeners = env, config, list(listeners)
+        self.env, self.config, self.listeners, self.ranks = env, config, list(listeners), ranks
         self.policy = policy.to(env.device)
-        self.collector = Collector(env, self.policy, ppo.rollout_steps, config.seed)
+        self.collector = Collector(env, self.policy, ppo.rollout_steps, config.seed, ranks)
         self.policy.precision = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(config.precision)
         if config.compile:
             self.policy.compile_networks()
-        self.updater = Updater(self.policy, ppo, config.seed, config.graphs)
+        self.updater = Updater(self.policy, ppo, config.seed, config.graphs, ranks)
         self.schedule = Schedule(ppo.schedule)
         self.buffer = RolloutBuffer(
             ppo.buffer_rollouts, ppo.rollout_steps, env.num_rows, env.observation_space,
@@ -64,7 +70,6 @@ class Learner:
         self.recent = EpisodeWindow(config.checkpoint.best_window)
         self.iteration = self.steps = self.episodes = self.dead_updates = 0
         self.before_update: dict[str, Tensor] = {}
-        self.gae_seconds = 0.0
         self._replays: dict[int, Replayed[tuple[Tensor, Tensor]]] = {}
         self.stop_reason: str | None = None
 
@@ -89,12 +94,14 @@ class Learner:
             for listener in self.listeners:
                 listener.on_start(self)
             self.start()
-            while self.steps < self.total_steps and self.stop_reason is None:
+            while self.steps < self.total_steps and not self._stopped():
                 report = self.iterate()
                 for listener in self.listeners:
                     listener.on_iteration(self, report)
+                self.ranks.stand_by(self._own_part)
         except BaseException as raised:
             error = raised
+            self.ranks = ALONE  # the others are somewhere else: what is saved now is saved without them
             raise
         finally:
             for listener in self.listeners:
@@ -103,36 +110,43 @@ class Learner:
                 except Exception as failure:
                     log.error("%s failed while the run was ending: %s", type(listener).__name__, failure)
                     failures.append(failure)
+        self.ranks.stand_by(self._own_part)
         if failures:
             raise failures[0]
+
+    def _stopped(self) -> bool:
+        """Whether any rank was told to stop: then all do, after the same iteration."""
+        if self.ranks.any(self.stop_reason is not None):
+            self.stop("another process of the run was stopped")
+        return self.stop_reason is not None
 
     def start(self) -> None:
         """First observations, unless they were restored; normalisers are calibrated before anything is learned."""
         if not self.collector.groups:
-            self.collector.start(self.env.reset(stream_seed(self.config.seed, "environments")))
+            self.collector.start(self._fresh_worlds())
+        self._begin_alike()
         if self.steps == 0 and self.normalizers:
             self._calibrate()
 
     def iterate(self) -> IterationReport:
         """One iteration of PPO."""
         began = perf_counter()
-        self.collector.seconds = dict.fromkeys(self.collector.seconds, 0.0)
         self.updater.optimizer.set_rate_multiplier(self.schedule.multiplier)
 
         rollout = self.buffer.next_slot()
+        self.collector.stopwatch.start()
         ended, sums = self._gather(rollout)
-        gathered = perf_counter()
         before = {"parameters": self.updater.optimizer.parameters, **self.updater.state_dict()}
         self.before_update = {name: x.clone() for name, x in before.items()}
         table = self.updater.update(self.buffer)
         self._commit_normalizers()
+        self.collector.stopwatch.lap("update")
         self.iteration += 1
         figures = self._read_figures(rollout, table, ended, sums)
-        updated = perf_counter()
 
         progress = self.steps / self.total_steps
         self.schedule.advance(progress, figures.get("policy/kl"))
-        seconds = {**self.collector.seconds, "gae": self.gae_seconds, "update": updated - gathered}
+        seconds = self.collector.stopwatch.read()
         seconds["other"] = max(0.0, perf_counter() - began - sum(seconds.values()))
         return IterationReport(self.iteration, self.steps, self.total_steps, self.episodes, figures, seconds)
 
@@ -141,21 +155,44 @@ class Learner:
         slot = self.buffer.newest
 
         def gather() -> tuple[Tensor, Tensor]:
-            last_value = self.collector.collect(rollout)
-            collected = perf_counter()
-            episodes = self._follow_episodes(rollout)
-            self._estimate_advantages(rollout, last_value)
-            self.gae_seconds = perf_counter() - collected
+            episodes = self.complete(rollout, self.collector.collect(rollout))
+            self.collector.stopwatch.lap("gae")
             return episodes
 
-        if not (self.config.graphs and self.env.capturable and rollout.reward.is_cuda):
+        if not self.replays_collection:
             return gather()
         if slot not in self._replays:
             generators = [group.generator for group in self.collector.groups]
             self._replays[slot] = Replayed(gather, "collection", generators)
-        return self._replays[slot]()
+        episodes = self._replays[slot]()
+        if self._replays[slot].graph is not None:
+            self.collector.stopwatch.lap("collect")  # the parts of a recording cannot be told apart
+        return episodes
+
+    @property
+    def replays_collection(self) -> bool:
+        """Whether rollouts are gathered by replaying a recording."""
+        return self.config.graphs and self.env.capturable and self.env.device.type == "cuda"
+
+    def _fresh_worlds(self) -> Obs:
+        number = self.iteration * self.ranks.size + self.ranks.rank  # no two ranks play the same episodes
+        return self.env.reset(stream_seed(self.config.seed, "environments", number))
+
+    def _begin_alike(self) -> None:
+        """What all ranks share is the first rank's: weights and statistics."""
+        if len(set(self.ranks.all_gather((self.config.model_dump_json(), self.env.num_rows)))) > 1:
+            raise UserError("the processes of this run have different configurations or environments: start all with the same")
+        for module in (self.policy, *self.normalizers):
+            for tensor in module.state_dict().values():
+                self.ranks.first_(tensor)
 
     # --- the parts of an iteration -----------------------------------------------------------------------------------
+
+    def complete(self, rollout: Rollout, last_value: Tensor) -> tuple[Tensor, Tensor]:
+        """What is left to do for a rollout that was just collected: follow its episodes, estimate its advantages."""
+        episodes = self._follow_episodes(rollout)
+        self._estimate_advantages(rollout, last_value)
+        return episodes
 
     def _follow_episodes(self, rollout: Rollout) -> tuple[Tensor, Tensor]:
         """Where episodes ended [T, N], and their running return, length and discounted return [T, N, 3]."""
@@ -185,6 +222,9 @@ class Learner:
 
     def _commit_normalizers(self) -> None:
         for normalizer in self.normalizers:
+            for part in normalizer.modules():
+                if isinstance(part, RunningMoments):
+                    self.ranks.sum_(part.sums)
             normalizer.commit()
 
     def _calibrate(self) -> None:
@@ -193,29 +233,33 @@ class Learner:
         self.collector.collect(rollout)
         ended, _ = self._follow_episodes(rollout)
         self._commit_normalizers()
-        steps, episodes = torch.stack([rollout.active.sum(), ended.sum()]).tolist()
+        steps, episodes = self.ranks.sum_(torch.stack([rollout.active.sum(), ended.sum()])).tolist()
         self.steps += steps
         self.episodes += episodes
         self.buffer.clear()
 
     def _read_figures(self, rollout: Rollout, table: Tensor, ended: Tensor, sums: Tensor) -> dict[str, float]:
-        """Everything that is to be known about this iteration, in one copy from the device."""
+        """Everything that is to be known about this iteration, in one copy from the device: sums over this rank's rows, to
+        which those of the other ranks are added, and what is the same on all."""
         active = rollout.active.float()
-        steps, episodes = active.sum(), ended.sum()
         applied = table[:, FIGURES.index("applied")]
         means = torch.where(applied.unsqueeze(-1) > 0, table, 0).sum(0) / applied.sum().clamp(min=1.0)
-        error_var, return_var = (_variance(x, active) for x in (rollout.returns - rollout.value, rollout.returns))
+        error_var, return_var = (_variance(x, active, self.ranks) for x in (rollout.returns - rollout.value, rollout.returns))
         rows, real = latest_rows(ended)
         maximum = self.policy.head.max_entropy
         latest = sums[..., :2].reshape(-1, 2)[rows]
         success = self.collector.success
         told = torch.full_like(latest[:, 0], torch.nan) if success is None else success.reshape(-1)[rows]
-        scalars = {
-            "steps": steps,
-            "episodes": episodes,
-            "rollout/reward": (rollout.reward * active).sum() / steps.clamp(min=1.0),
-            "return_sum": (sums[..., 0] * ended).sum(),
-            "length_sum": (sums[..., 1] * ended).sum(),
+        own = {
+            "steps": active.sum(),
+            "episodes": ended.sum(),
+            "rollout/reward": (rollout.reward * active).sum(),
+            "rollout/return": (sums[..., 0] * ended).sum(),
+            "rollout/length": (sums[..., 1] * ended).sum(),
+        }
+        for name, metric in self.collector.metric_sums.items():
+            own[f"env/{name}"], own[f"count/{name}"] = metric.unbind()
+        same = {
             "applied": applied.sum(),
             "skipped": (~table[:, FIGURES.index("grad_norm")].isfinite()).sum(),
             "loss/policy": means[0],
@@ -230,34 +274,38 @@ class Learner:
             ),
             "loss/explained_variance": 1.0 - error_var / return_var.clamp(min=1e-12),
         }
-        for name, (total, count) in ((n, s.unbind()) for n, s in self.collector.metric_sums.items()):
-            scalars[f"env/{name}"] = total / count  # NaN where nothing was counted: left out below
+        scalars = {**own, **same}
         host = torch.cat([torch.stack([x.float() for x in scalars.values()]), latest.reshape(-1), told, real.float()]).tolist()
 
-        figures = dict(zip(scalars, host, strict=False))
+        numbers = dict(zip(scalars, host, strict=False))
         n = len(real)
         rest = host[len(scalars) :]
         rows_of = zip(rest[: 2 * n : 2], rest[1 : 2 * n : 2], rest[2 * n : 3 * n], rest[3 * n :], strict=True)
-        self.recent.extend(Episode(ret, length, success) for ret, length, success, is_real in rows_of if is_real)
-        return self._name_figures(figures)
+        finished = [Episode(ret, length, success) for ret, length, success, is_real in rows_of if is_real]
+        reading = Reading({name: numbers.pop(name) for name in own}, finished, self.env.health)
+        return self._name_figures(numbers, joined(self.ranks.all_gather(reading)))
 
-    def _name_figures(self, figures: dict[str, float]) -> dict[str, float]:
-        steps, episodes, applied, skipped = (int(figures.pop(name)) for name in ("steps", "episodes", "applied", "skipped"))
-        return_sum, length_sum = figures.pop("return_sum"), figures.pop("length_sum")
+    def _name_figures(self, figures: dict[str, float], reading: Reading) -> dict[str, float]:
+        """`figures` that are the same on all ranks, `reading` of all ranks together."""
+        applied, skipped = (int(figures.pop(name)) for name in ("applied", "skipped"))
+        sums = dict(reading.sums)
+        steps, episodes = (int(sums.pop(name)) for name in ("steps", "episodes"))
         self.steps += steps
         self.episodes += episodes
+        self.recent.extend(reading.episodes)
         if not applied:  # the losses of an update that never happened say nothing
             figures = {name: x for name, x in figures.items() if not name.startswith(("loss/", "policy/"))}
-        figures = {name: x for name, x in figures.items() if not (name.startswith("env/") and x != x)}
         if self.updater.scale is not None and applied:  # fp16: now and then the loss scale is tried too high, by design
             figures["optim/scale_overflows"], skipped = float(skipped), 0
         figures |= {"rollout/steps": float(steps), "rollout/episodes": float(episodes), "optim/skipped": float(skipped)}
         figures |= {"optim/gradient_steps": float(applied), "optim/clip_range": self.config.ppo.clip_range}
         figures["optim/learning_rate"] = self.config.ppo.learning_rate * self.schedule.multiplier
-        if episodes:
-            figures |= {"rollout/return": return_sum / episodes, "rollout/length": length_sum / episodes}
+        counts: dict[str, float] = {"rollout/reward": max(steps, 1), "rollout/return": episodes, "rollout/length": episodes}
+        counts |= {f"env/{name[6:]}": count for name, count in sums.items() if name.startswith("count/")}
+        figures |= {name: sums[name] / count for name, count in counts.items() if count}
+        figures = {name: x for name, x in figures.items() if not (name.startswith("env/") and x != x)}
         figures |= self.recent.figures()
-        for counters in (self.env.health, *(listener.health for listener in self.listeners)):
+        for counters in (reading.health, *(listener.health for listener in self.listeners)):
             figures |= {f"health/{name}": float(x) for name, x in counters.items()}
         self._watch_for_divergence(applied, skipped)
         return figures
@@ -287,8 +335,20 @@ class Learner:
             "normalize_obs": None if self.policy.normalizer is None else self.policy.normalizer.clip,
         }
 
-    def state(self) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
-        """Tensors by file name, and plain values: everything needed to go on exactly from the end of this iteration."""
+    def state(self) -> tuple[Groups, dict[str, Any]]:
+        """Tensors by file name, and plain values: everything needed to go on exactly from the end of this iteration. Of several
+        ranks the first may ask for it, in a listener."""
+        plain = {
+            "iteration": self.iteration, "steps": self.steps, "episodes": self.episodes, "dead_updates": self.dead_updates,
+            "schedule": self.schedule.multiplier, "recent": [list(e) for e in self.recent.episodes],
+            "buffer": [self.buffer.filled, self.buffer.newest], "ranks": self.ranks.size, "fingerprint": self.fingerprint(),
+        }
+        return with_parts(self._tensors(), self.ranks.ask()), plain
+
+    def _own_part(self) -> Groups:
+        return own_part(self._tensors())
+
+    def _tensors(self) -> Groups:
         learner = {"running": self.running, **self.collector.state_dict()}
         if self.return_moments is not None:
             learner |= {f"return_moments.{name}": x for name, x in self.return_moments.state_dict().items()}
@@ -302,22 +362,18 @@ class Learner:
             "env": self.env.save_state(),
             "buffer": self.buffer.state_dict(),
         }
-        plain = {
-            "iteration": self.iteration, "steps": self.steps, "episodes": self.episodes, "dead_updates": self.dead_updates,
-            "schedule": self.schedule.multiplier, "recent": [list(e) for e in self.recent.episodes],
-            "buffer": [self.buffer.filled, self.buffer.newest], "fingerprint": self.fingerprint(),
-        }
-        return {name: group for name, group in tensors.items() if group}, plain
+        return {name: group for name, group in tensors.items() if group}
 
-    def load_state(self, tensors: dict[str, dict[str, Tensor]], plain: dict[str, Any]) -> None:
-        """Go on from `state()`. Where the world cannot be restored its episodes start afresh, with a warning."""
+    def load_state(self, tensors: Groups, plain: dict[str, Any]) -> None:
+        """Go on from `state()`; of several ranks, from what `seen_by` this one. Where the world cannot be restored its episodes
+        start afresh, with a warning."""
         self.policy.load_state_dict(tensors["policy"])
         self.updater.load_state_dict(tensors["optimizer"])
         self.iteration, self.steps, self.episodes = plain["iteration"], plain["steps"], plain["episodes"]
         self.dead_updates, self.schedule.multiplier = plain["dead_updates"], plain["schedule"]
         self.recent.episodes.clear()
         self.recent.extend(Episode(*e) for e in plain["recent"])
-        learner = tensors["learner"]
+        learner = tensors.get("learner", {})
         if self.return_moments is not None and "return_moments.count" in learner:
             self.return_moments.load_state_dict(
                 {name: learner[f"return_moments.{name}"] for name in self.return_moments.state_dict()}
@@ -325,17 +381,20 @@ class Learner:
         if "buffer" in tensors and self.buffer.fits(tensors["buffer"]):
             self.buffer.load_state_dict(tensors["buffer"])
             self.buffer.filled, self.buffer.newest = plain["buffer"]
-        self._resume_episodes(tensors.get("env", {}), learner)
+        saved_by, missing = plain.get("ranks", 1), "the checkpoint holds no state of the environments"
+        if saved_by != self.ranks.size:
+            missing = f"the checkpoint holds the environments of {saved_by} process(es), this run has {self.ranks.size}"
+        self._resume_episodes(tensors.get("env", {}), learner, missing)
 
-    def _resume_episodes(self, env_state: dict[str, Tensor], learner: dict[str, Tensor]) -> None:
+    def _resume_episodes(self, env_state: dict[str, Tensor], learner: dict[str, Tensor], missing: str) -> None:
+        self._replays.clear()  # recordings of collection play on what is replaced now
         try:
             if not env_state:
-                raise EnvError("the checkpoint holds no state of the environments")
+                raise EnvError(missing)
             obs = self.env.load_state(env_state)
         except EnvError as error:
             log.warning("%s: unfinished episodes are dropped and the run goes on from fresh ones", error)
-            obs = self.env.reset(stream_seed(self.config.seed, "environments", self.iteration))
-            self.collector.start(obs)
+            self.collector.start(self._fresh_worlds())
             return
         self.collector.start(obs)
         self.collector.load_state_dict(learner)
@@ -351,7 +410,6 @@ class Learner:
                     return
 
 
-def _variance(x: Tensor, weight: Tensor) -> Tensor:
-    total = weight.sum().clamp(min=1.0)
-    mean = (x * weight).sum() / total
-    return ((x - mean).square() * weight).sum() / total
+def _variance(x: Tensor, weight: Tensor, ranks: Ranks) -> Tensor:
+    x = x.masked_fill(weight == 0, 0.0)  # an empty seat may be worth NaN
+    return ranks.mean((x - ranks.mean(x, weight)).square(), weight)

@@ -29,7 +29,8 @@ class IterationReport:
     """Named `group/name`: `rollout/*` this rollout, `recent/*` the last N episodes, `loss/*`, `policy/*`, `optim/*`, `env/*`
     the world's own metrics, `health/*`. A figure with nothing to measure (no episode ended) is absent, not zero."""
     seconds: Mapping[str, float]
-    """Where the time went: `env`, `inference`, `gae`, `update`, `other`; sums to the whole iteration."""
+    """Where the time went: `env`, `inference`, `gae`, `update`, `other`; sums to the whole iteration. The first three are one,
+    `collect`, where they are replayed from one CUDA graph."""
 
     @property
     def steps_per_second(self) -> float:

@@ -32,15 +32,18 @@ class FlatAdamW:
         eps: float = 1e-5,
         weight_decay: float = 0.0,
         max_grad_norm: float | None = None,
+        extra: int = 0,
     ):
-        """`groups`: name -> (parameters, learning rate). Frozen parameters are left alone."""
+        """`groups`: name -> (parameters, learning rate). Frozen parameters are left alone. `extra`: numbers that are stored
+        right behind the gradient, so that both can be shared between processes in one call."""
         self.betas, self.eps, self.weight_decay, self.max_grad_norm = betas, eps, weight_decay, max_grad_norm
         self.scale: Tensor | None = None
         """By how much gradients come raised (fp16 loss scaling)"""
         members = {name: [p for p in parameters if p.requires_grad] for name, (parameters, _) in groups.items()}
         every = [p for group in members.values() for p in group]
         self.parameters = torch.cat([F.pad(p.detach().reshape(-1), (0, _room(p) - p.numel())) for p in every])
-        self.gradient = torch.zeros_like(self.parameters)
+        self.message = F.pad(torch.zeros_like(self.parameters), (0, extra))
+        self.gradient, self.extra = self.message.tensor_split([len(self.parameters)])
         self.exp_avg = torch.zeros_like(self.parameters)
         self.exp_avg_sq = torch.zeros_like(self.parameters)
         offset = 0
@@ -65,7 +68,7 @@ class FlatAdamW:
             rate.fill_(self.base_rates[name] * multiplier)
 
     def zero_grad(self) -> None:
-        self.gradient.zero_()
+        self.message.zero_()
 
     @torch.no_grad()
     def step(self, skip: Tensor | None = None) -> tuple[Tensor, Tensor]:

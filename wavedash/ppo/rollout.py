@@ -68,6 +68,15 @@ class Rollout:
         fresh[1:] = self.done[:-1] | ~self.active[:-1]
         return fresh
 
+    def blank_inactive(self) -> None:
+        """Steps that are no transition may hold anything, NaN too, and a weight of 0 would not stop that: it is wiped. Their
+        value stays. It is what the step before them led to."""
+        idle = ~self.active
+        zeros = [(x, 0.0) for x in (*named_tensors(self.obs).values(), self.reward)]
+        for x, blank in [*zeros, (self.action, 0.5)]:  # an action of 0.5 is possible under every distribution
+            if x.is_floating_point():  # whole numbers (pictures, choices, masks) are always possible
+                x.masked_fill_(idle.view(*idle.shape, *(1,) * (x.dim() - idle.dim())), blank)
+
     def tensors(self) -> dict[str, Tensor]:
         named: dict[str, Tensor] = {}
         for field in fields(self):

@@ -5,7 +5,7 @@ optimiser's own kernel; figures are written to a table on the device and read by
 """
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from wavedash.ppo.graphs import Replayed
 from wavedash.ppo.loss import LossTerms, ppo_loss
 from wavedash.ppo.loss_scale import LossScale
 from wavedash.ppo.optimizer import FlatAdamW
+from wavedash.ppo.ranks import ALONE, Ranks
 from wavedash.ppo.rollout import RolloutBuffer
 from wavedash.seeding import stream_seed
 
@@ -61,8 +62,8 @@ class Experience:
     Its tensors stay where they are for as long as the buffer holds as many rollouts; `refresh` brings them up to date.
     """
 
-    def __init__(self, buffer: RolloutBuffer, normalize_advantage: bool):
-        self.buffer, self.filled, self.normalize_advantage = buffer, buffer.filled, normalize_advantage
+    def __init__(self, buffer: RolloutBuffer, normalize_advantage: bool, ranks: Ranks):
+        self.buffer, self.filled, self.normalize_advantage, self.ranks = buffer, buffer.filled, normalize_advantage, ranks
         self.samples, self.rows, self.length = buffer.samples, buffer.rows, buffer.sequence_length
         numbers = torch.empty(*self.samples.value.shape, 5, device=self.samples.value.device)
         fresh = None if self.length is None else torch.empty_like(self.samples.active)
@@ -73,8 +74,9 @@ class Experience:
     def refresh(self) -> None:
         samples = self.samples
         weight = samples.active.float()
-        advantage = normalized(samples.advantage, weight) if self.normalize_advantage else samples.advantage
+        advantage = normalized(samples.advantage, weight, self.ranks) if self.normalize_advantage else samples.advantage
         torch.stack([samples.log_prob, samples.value, advantage, samples.returns, weight], -1, out=self.all.numbers)
+        self.all.numbers.masked_fill_(~samples.active.unsqueeze(-1), 0.0)  # an empty seat may be worth NaN
         if self.all.fresh is not None:
             self.all.fresh.copy_(self.buffer.fresh())
 
@@ -95,9 +97,12 @@ class Experience:
 class Updater:
     """Turns rollouts into better weights."""
 
-    def __init__(self, policy: ActorCritic, config: PPOConfig, seed: int, graphs: bool = False):
-        """`graphs`: on CUDA, record the step of a minibatch once and replay it."""
-        self.policy, self.config, self.graphs = policy, config, graphs
+    def __init__(self, policy: ActorCritic, config: PPOConfig, seed: int, graphs: bool = False, ranks: Ranks = ALONE):
+        """`graphs`: on CUDA, record the step of a minibatch once and replay it. `ranks`: each step is that of the
+        minibatches of all ranks together."""
+        self.policy, self.config, self.ranks = policy, config, ranks
+        # What ranks say to each other is not recorded; here they would speak in the middle of a step.
+        self.graphs = graphs and (ranks.size == 1 or config.normalize_advantage != "minibatch")
         critic_rate = config.critic_learning_rate or config.learning_rate
         groups: dict[str, tuple[Iterable[nn.Parameter], float]] = {"policy": (policy.parameters(), config.learning_rate)}
         if critic_rate != config.learning_rate:
@@ -105,15 +110,18 @@ class Updater:
                 "actor": (policy.actor.parameters(), config.learning_rate),
                 "critic": (policy.critic.parameters(), critic_rate),
             }
-        self.optimizer = FlatAdamW(groups, config.adam_betas, config.adam_eps, config.weight_decay, config.max_grad_norm)
+        self.optimizer = FlatAdamW(groups, config.adam_betas, config.adam_eps, config.weight_decay, config.max_grad_norm,
+                                   extra=len(LossTerms._fields) + 1)
+        self.means, self.count = self.optimizer.extra[:-1], self.optimizer.extra[-1]
+        """Of the current minibatch: its LossTerms, averaged over valid samples, and how many those are"""
         device = self.optimizer.parameters.device
         self.scale = LossScale(device) if policy.precision == torch.float16 else None
         self.optimizer.scale = None if self.scale is None else self.scale.value
-        self.generator = torch.Generator(device).manual_seed(stream_seed(seed, "minibatches"))
+        self.generator = torch.Generator(device).manual_seed(stream_seed(seed, "minibatches", ranks.rank))
         self.stopped = torch.zeros((), dtype=torch.bool, device=device)
         """The early stop has come: the rest of this update changes nothing."""
         self.experience: Experience | None = None
-        self._replays: dict[int, tuple[Tensor, Replayed[Tensor]]] = {}
+        self._replays: dict[int, tuple[Tensor, Callable[[], Tensor]]] = {}
 
     def update(self, buffer: RolloutBuffer) -> Tensor:
         """All epochs over the buffer; returns a table [gradient steps, FIGURES] on the device."""
@@ -137,7 +145,7 @@ class Updater:
 
     def _experience_of(self, buffer: RolloutBuffer) -> Experience:
         if self.experience is None or self.experience.buffer is not buffer or self.experience.filled != buffer.filled:
-            self.experience = Experience(buffer, self.config.normalize_advantage == "batch")
+            self.experience = Experience(buffer, self.config.normalize_advantage == "batch", self.ranks)
             self._replays.clear()
         return self.experience
 
@@ -149,33 +157,54 @@ class Updater:
             return self._gradient_step(experience.take(index))
         if len(index) not in self._replays:
             fixed = torch.empty_like(index)  # where a replay looks for the numbers of its samples
-            step = Replayed(lambda: self._gradient_step(experience.take(fixed)), "the update of a minibatch")
-            self._replays[len(index)] = fixed, step
+            self._replays[len(index)] = fixed, self._recorded_step(lambda: experience.take(fixed))
         fixed, step = self._replays[len(index)]
         fixed.copy_(index)
         return step().clone()
 
+    def _recorded_step(self, take: Callable[[], Batch]) -> Callable[[], Tensor]:
+        if self.ranks.size == 1:
+            return Replayed(lambda: self._gradient_step(take()), "the update of a minibatch")
+        gradient = Replayed(lambda: self._compute_gradient(take()), "the gradient of a minibatch")
+        step = Replayed(self._apply_gradient, "the step of the optimiser")
+
+        def both() -> Tensor:
+            gradient()
+            self.ranks.mean_(self.optimizer.message)
+            return step()
+
+        return both
+
     def _gradient_step(self, batch: Batch) -> Tensor:
         """One minibatch: loss, gradient, step. Returns its FIGURES."""
+        self._compute_gradient(batch)
+        self.ranks.mean_(self.optimizer.message)
+        return self._apply_gradient()
+
+    def _compute_gradient(self, batch: Batch) -> None:
+        """Gradient, means and count of this rank's minibatch."""
         config, numbers = self.config, batch.numbers
         weight = numbers[..., 4]
         if config.normalize_advantage == "minibatch":
-            numbers[..., 2] = normalized(numbers[..., 2], weight)
-        weight /= weight.sum().clamp_(min=1.0)  # means over valid samples only
+            numbers[..., 2] = normalized(numbers[..., 2], weight, self.ranks)
         self.optimizer.zero_grad()
-        means = numbers.new_zeros(len(LossTerms._fields))
+        self.count.copy_(weight.sum())
+        weight /= self.count.clamp(min=1.0)  # means over valid samples only
         for piece in batch.pieces(config.accumulate):
             log_prob, value, advantage, returns, weight = piece.numbers.flatten(0, -2).unbind(-1)
             new = self.policy.evaluate(piece.obs, piece.action, piece.memory, piece.fresh)
             terms, slopes = ppo_loss(new, log_prob, value, advantage, returns, weight, config)
             new.pull_back(slopes if self.scale is None else self.scale.raise_(slopes))
-            means += weight @ torch.stack(terms, -1)
-        if config.target_kl is not None:
-            self.stopped |= means[LossTerms._fields.index("kl")] > config.target_kl
-        norm, applied = self.optimizer.step(skip=self.stopped if config.target_kl is not None else None)
+            self.means += weight @ torch.stack(terms, -1)
+
+    def _apply_gradient(self) -> Tensor:
+        target_kl = self.config.target_kl
+        if target_kl is not None:
+            self.stopped |= self.means[LossTerms._fields.index("kl")] > target_kl
+        norm, applied = self.optimizer.step(skip=self.stopped if target_kl is not None else None)
         if self.scale is not None:
             self.scale.adapt(norm)
-        return torch.cat([means, norm.view(1), applied.view(1)])
+        return torch.cat([self.means, norm.view(1), applied.view(1)])
 
     def state_dict(self) -> dict[str, Tensor]:
         scale = {} if self.scale is None else self.scale.state_dict()
@@ -183,13 +212,13 @@ class Updater:
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         self.optimizer.load_state_dict(state)
-        self.generator.set_state(state["minibatches"])
+        if "minibatches" in state:
+            self.generator.set_state(state["minibatches"])
         if self.scale is not None:
             self.scale.load_state_dict(state)
 
 
-def normalized(advantage: Tensor, weight: Tensor) -> Tensor:
+def normalized(advantage: Tensor, weight: Tensor, ranks: Ranks = ALONE) -> Tensor:
     """Mean 0 and deviation 1 over the samples that count."""
-    weight = weight / weight.sum().clamp(min=1.0)
-    centred = advantage - (weight * advantage).sum()
-    return centred / ((weight * centred.square()).sum().sqrt() + 1e-8)
+    centred = advantage - ranks.mean(advantage, weight)
+    return centred / (ranks.mean(centred.square(), weight).sqrt() + 1e-8)

@@ -15,7 +15,9 @@ from rich.text import Text
 from wavedash.ppo.listener import IterationReport
 
 BAR_WIDTH = 26  # the whole then fits into 80 columns
-PART_COLOURS = {"env": "green", "inference": "cyan", "gae": "yellow", "update": "magenta", "other": "bright_black"}
+PART_COLOURS = {
+    "collect": "green", "env": "green", "inference": "cyan", "gae": "yellow", "update": "magenta", "other": "bright_black",
+}
 
 
 @dataclass(frozen=True)

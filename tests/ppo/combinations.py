@@ -1,0 +1,152 @@
+"""Every combination of memory, action kind, masks, observations and precision, in one small learner; what is proved of each."""
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor
+
+from tests.ppo.learners import run_config
+from tests.toy_worlds import ScrambledWorld
+from wavedash.policy.evaluation import Slopes
+from wavedash.ppo.learner import Learner
+from wavedash.runs.store import CheckpointStore
+from wavedash.training import make_policy
+
+BOUNDED = spaces.Box(np.array([-2.0, 0.0], np.float32), np.array([2.0, 5.0], np.float32))
+ACTIONS: dict[str, tuple[gymnasium.Space[Any], dict[str, Any]]] = {
+    "discrete": (spaces.Discrete(5), {}),
+    "multi-discrete": (spaces.MultiDiscrete([3, 2, 4]), {}),
+    "gaussian": (BOUNDED, {}),
+    "gaussian-state": (BOUNDED, {"std": "state"}),
+    "tanh": (BOUNDED, {"distribution": "tanh"}),
+    "beta": (BOUNDED, {"distribution": "beta"}),
+}
+MEMORIES: dict[str, dict[str, Any]] = {
+    "none": {"kind": "none"},
+    "gru": {"kind": "gru", "size": 6, "sequence": 4},
+    "lstm": {"kind": "lstm", "size": 6, "sequence": 4, "layers": 2},
+}
+SENSES = {  # a picture and a vector for both, the truth for the critic alone
+    "actor_keys": ["camera", "joints"], "encoders": {"camera": {"channels": [4], "features": 6}, "joints": {"hidden": [5]}},
+}
+PRECISIONS = ("fp32", "bf16", "fp16")
+ROWS, STEPS = 4, 8
+
+
+class Combination(NamedTuple):
+    memory: str
+    action: str
+    masked: bool
+    senses: bool
+    precision: str
+
+    def __str__(self) -> str:
+        mask, obs = "masked" if self.masked else "free", "dict" if self.senses else "box"
+        return f"{self.memory}-{self.action}-{mask}-{obs}-{self.precision}"
+
+
+def combinations(precisions=PRECISIONS, memories=tuple(MEMORIES)) -> list[Combination]:
+    """All that exist: masks are for discrete choices."""
+    kinds = [(action, masked) for action in ACTIONS for masked in (False, True) if not masked or action.endswith("discrete")]
+    return [Combination(memory, *kind, senses, precision)
+            for memory, kind, senses, precision in itertools.product(memories, kinds, (False, True), precisions)]
+
+
+def learner_of(combo: Combination, started: bool = True, device: str = "cpu", policy: dict[str, Any] | None = None,
+               ppo: dict[str, Any] | None = None, **run: Any) -> Learner:
+    """Weights as after some training: the last layer of a fresh policy is so small that it hides mistakes."""
+    space, options = ACTIONS[combo.action]
+    world = ScrambledWorld(space, ROWS, combo.masked, combo.senses, device)
+    options = {"hidden": [8], "memory": MEMORIES[combo.memory], **options, **(SENSES if combo.senses else {}), **(policy or {})}
+    settings = {"rollout_steps": STEPS, "epochs": 2, "minibatch_size": 20, "learning_rate": 0.01,
+                "normalize_obs": combo.senses}
+    config = run_config({**settings, **(ppo or {})}, options, precision=combo.precision, seed=3, **run)
+    made = make_policy(world, config)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for p in made.parameters():
+            if p.requires_grad:
+                p += 0.4 * torch.randn(p.shape, generator=generator)
+    learner = Learner(world, made, config)
+    if started:
+        learner.start()
+    return learner
+
+
+class Furthest(NamedTuple):
+    """How far the newest experience is from what the policy says of it now, at most."""
+
+    ratio: float
+    value: float
+
+
+def furthest(learner: Learner) -> Furthest:
+    """Through the update's own way of drawing samples or sequences; rows that sit out do not count."""
+    experience = learner.updater._experience_of(learner.buffer)
+    experience.refresh()
+    batch = experience.take(torch.arange(experience.size, device=learner.env.device))
+    with torch.no_grad():
+        new = learner.policy.evaluate(batch.obs, batch.action, batch.memory, batch.fresh)
+    log_prob, value, _, _, weight = batch.numbers.flatten(0, -2).unbind(-1)
+    counted = weight > 0
+    return Furthest(*(float(x.abs()[counted].max()) for x in ((new.log_prob - log_prob).exp() - 1, new.value - value)))
+
+
+class Watched:
+    """A learner whose every update is measured: before it, with the weights that collected, and after it."""
+
+    def __init__(self, learner: Learner):
+        self.learner, self._update = learner, learner.updater.update
+        self.before: list[Furthest] = []
+        self.after: list[Furthest] = []
+        self.ended = self.sat_out = False
+        learner.updater.update = self._measured
+
+    def _measured(self, *args: Any) -> Any:
+        rollout = self.learner.rollout
+        self.ended |= bool(rollout.done.any())
+        self.sat_out |= not bool(rollout.active.all())
+        self.before.append(furthest(self.learner))
+        table = self._update(*args)
+        self.after.append(furthest(self.learner))
+        return table
+
+
+@torch.no_grad()
+def judged_and_gradient(learner: Learner, compiled: bool) -> tuple[Tensor, Tensor]:
+    """What is said of the newest experience, [3, B], and the gradient of something that depends on all of it."""
+    policy, batch = learner.policy, learner.updater._experience_of(learner.buffer).all
+    judge, policy._judge = policy._judge, policy._judge if compiled else policy.judge
+    try:
+        learner.updater.optimizer.zero_grad()
+        new = policy.evaluate(batch.obs, batch.action, batch.memory, batch.fresh)
+        new.pull_back(Slopes(torch.cos(new.log_prob), new.entropy, new.value))
+        return torch.stack(new[:3]), learner.updater.optimizer.gradient.clone()
+    finally:
+        policy._judge = judge
+
+
+def saved_and_loaded(learner: Learner, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The learner's state from disk, through the store of real runs."""
+    store = CheckpointStore(folder)
+    store.save(learner.steps, *learner.state(), {})
+    checkpoint = store.newest()
+    assert checkpoint is not None
+    return checkpoint.load()
+
+
+def differences(a: Learner, b: Learner) -> set[str]:
+    """Names of everything in which two learners differ by one bit."""
+    (a_tensors, a_plain), (b_tensors, b_plain) = a.state(), b.state()
+    flat = [{f"{group}/{name}": x for group, part in tensors.items() for name, x in part.items()}
+            for tensors in (a_tensors, b_tensors)]
+    assert flat[0].keys() == flat[1].keys()
+    unequal = {name for name, x in flat[0].items() if not torch.equal(x, flat[1][name])}
+    return unequal | (set() if json.dumps(a_plain) == json.dumps(b_plain) else {"plain"})

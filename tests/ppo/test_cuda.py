@@ -1,0 +1,208 @@
+"""On a GPU: nothing waits inside an iteration, recordings change nothing, the ratio is one, a stopped run goes on exactly."""
+from __future__ import annotations
+
+from functools import partial
+
+import gymnasium
+import pytest
+import torch
+from torch import Tensor
+
+from tests.ppo.combinations import (
+    Combination,
+    Watched,
+    combinations,
+    differences,
+    judged_and_gradient,
+    learner_of,
+    saved_and_loaded,
+)
+from tests.ppo.learners import learner_over, run_config
+from wavedash.bench.synthetic import SyntheticWorld
+from wavedash.envs.local import LocalVecEnv
+from wavedash.envs.pool import WorkerPool
+from wavedash.ppo.graphs import WARM_UP
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+CLOSE = {"fp32": 1e-4, "fp16": 0.03, "bf16": 0.15}
+"""Of ratios and values. Acting and learning have different batch sizes, for which the libraries choose different kernels, which
+add up in another order. In low precision a sum that lies near the middle between two numbers is then rounded the other way:
+one step of the format, 1/2048 in fp16 and 1/256 in bf16, in some of the features, which the heads' weights and the deviations
+of the actions multiply."""
+RECORDED = WARM_UP + 1
+"""Iterations after which everything that can be is replayed from a recording."""
+
+
+@pytest.fixture(autouse=True)
+def exact_convolutions():
+    """TF32 and algorithms that add up in a random order are cuDNN's habits, not ours."""
+    before = torch.backends.cudnn.allow_tf32, torch.backends.cudnn.deterministic
+    torch.backends.cudnn.allow_tf32, torch.backends.cudnn.deterministic = False, True
+    yield
+    torch.backends.cudnn.allow_tf32, torch.backends.cudnn.deterministic = before
+
+
+# --- nothing waits ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def waiting_forbidden(monkeypatch):
+    """Call it, and whatever makes the host wait for the device raises, but for `tolist`, which is counted."""
+    reads: list[int] = []
+    tolist = Tensor.tolist
+
+    def counted(self: Tensor):
+        reads.append(self.numel())
+        torch.cuda.set_sync_debug_mode("default")
+        try:
+            return tolist(self)
+        finally:
+            torch.cuda.set_sync_debug_mode("error")
+
+    def forbid() -> list[int]:
+        monkeypatch.setattr(Tensor, "tolist", counted)
+        torch.cuda.set_sync_debug_mode("error")
+        return reads
+
+    yield forbid
+    torch.cuda.set_sync_debug_mode("default")
+
+
+PPO = {"rollout_steps": 16, "minibatch_size": 256, "epochs": 2, "normalize_obs": True, "normalize_reward": True,
+       "target_kl": 0.05, "schedule": {"kind": "kl"}}
+
+
+@pytest.mark.parametrize("graphs", [False, True])
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("memory", ["none", "gru", "lstm"])
+def test_an_iteration_reads_the_device_once_and_never_waits_for_it(memory, precision, graphs, waiting_forbidden):
+    policy = {"hidden": [64, 64], "memory": {"kind": memory, "sequence": 8}}
+    learner = learner_over(SyntheticWorld(128, "cuda"), run_config(PPO, policy, graphs=graphs, precision=precision))
+    for _ in range(RECORDED):
+        learner.iterate()
+    reads = waiting_forbidden()
+    for _ in range(3):
+        figures = learner.iterate().figures
+    assert len(reads) == 3 and figures["optim/skipped"] == 0 and figures["optim/update_size"] > 0
+    assert all(replay.graph is not None for replay in learner._replays.values()) and bool(learner._replays) == graphs
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("memory", ["none", "gru"])
+def test_with_worlds_on_the_host_only_actions_are_waited_for(memory, workers, waiting_forbidden, request):
+    """By an event of their own: a wait for the device would be an error here."""
+    make = partial(gymnasium.make, "CartPole-v1")
+    env = WorkerPool(make, 8, workers, groups=2, device="cuda") if workers else LocalVecEnv(make, 8, device="cuda")
+    request.addfinalizer(env.close)
+    learner = learner_over(env, run_config(PPO, {"memory": {"kind": memory, "sequence": 8}}))
+    for _ in range(RECORDED):
+        learner.iterate()
+    reads = waiting_forbidden()
+    for _ in range(3):
+        figures = learner.iterate().figures
+    assert len(reads) == 3 and figures["optim/skipped"] == 0 and figures["rollout/episodes"] > 0
+
+
+def test_a_wait_would_be_seen(waiting_forbidden):
+    """The control."""
+    x = torch.ones(3, device="cuda")
+    waiting_forbidden()
+    with pytest.raises(RuntimeError):
+        x.sum().item()
+
+
+# --- the same numbers ------------------------------------------------------------------------------------------------
+
+KINDS = [Combination(memory, action, masked, senses, precision) for memory in ("none", "gru", "lstm")
+         for action, masked, senses, precision in (("discrete", True, True, "fp32"), ("multi-discrete", True, False, "bf16"),
+                                                   ("discrete", False, False, "fp16"))]
+
+
+@pytest.mark.parametrize("combo", KINDS, ids=str)
+def test_replaying_recordings_gives_what_running_each_operation_gives(combo):
+    runs = [learner_of(combo, device="cuda", graphs=graphs) for graphs in (False, True)]
+    plain, recorded = ([run.iterate().figures for _ in range(2 * RECORDED)] for run in runs)
+    assert runs[1]._replays and all(replay.graph is not None for replay in runs[1]._replays.values())
+    assert all(step.graph is not None for _, step in runs[1].updater._replays.values())
+    print(f"{combo}: differs in {sorted(differences(*runs)) or 'nothing'}")
+    for a, b in zip(plain, recorded, strict=True):
+        assert a == pytest.approx(b, rel=1e-3, abs=1e-4)
+    torch.testing.assert_close(runs[0].updater.optimizer.parameters, runs[1].updater.optimizer.parameters, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("combo", combinations(), ids=str)
+def test_the_ratio_is_one_before_every_update(combo):
+    run = Watched(learner_of(combo, device="cuda"))
+    for _ in range(RECORDED + 1):
+        run.learner.iterate()
+    worst = max(x.ratio for x in run.before), max(x.value for x in run.before)
+    print(f"{combo}: ratio {worst[0]:.2g}, value {worst[1]:.2g}, after an update {min(x.ratio for x in run.after):.2g}")
+    assert max(worst) < CLOSE[combo.precision]
+    if combo.precision == "fp32":
+        assert min(x.ratio for x in run.after) > 10 * CLOSE["fp32"]
+
+
+@pytest.mark.parametrize("combo", [*KINDS, Combination("none", "tanh", False, True, "bf16"),
+                                   Combination("gru", "beta", False, False, "fp16")], ids=str)
+def test_a_run_resumed_from_disk_is_the_run_that_never_stopped(combo, tmp_path):
+    """One goes on replaying what it recorded, the other begins without recordings."""
+    first = learner_of(combo, device="cuda")
+    for _ in range(RECORDED + 1):
+        first.iterate()
+    second = learner_of(combo, started=False, device="cuda")
+    second.load_state(*saved_and_loaded(first, tmp_path))
+    second.start()
+    for _ in range(RECORDED + 1):
+        assert first.iterate().figures == second.iterate().figures
+    assert differences(first, second) == set()
+
+
+def test_loading_into_a_learner_that_has_recorded_forgets_the_recording(tmp_path):
+    combo = Combination("gru", "discrete", False, False, "fp32")
+    first, second = (learner_of(combo, device="cuda") for _ in range(2))
+    for _ in range(RECORDED + 1):
+        first.iterate()
+        second.iterate()
+    state = saved_and_loaded(first, tmp_path)
+    second.iterate()
+    second.load_state(*state)
+    assert first.iterate().figures == second.iterate().figures
+    assert differences(first, second) == set()
+
+
+# --- compilation -----------------------------------------------------------------------------------------------------
+
+COMPILED = [Combination("none", *kind) for kind in (
+    ("discrete", True, True, "bf16"), ("multi-discrete", True, False, "fp32"), ("gaussian", False, False, "bf16"),
+    ("gaussian-state", False, True, "fp32"), ("tanh", False, False, "fp16"), ("beta", False, True, "bf16"))]
+
+
+@pytest.mark.parametrize("combo", COMPILED, ids=str)
+def test_a_compiled_policy_says_the_same_and_sees_new_weights(combo, tmp_path):
+    torch._dynamo.reset()  # it compiles one function for at most eight kinds of policies
+    run = Watched(learner_of(combo, device="cuda", ppo={"minibatch_size": 10**6}, compile=True))
+    learner = run.learner
+    for _ in range(RECORDED + 1):
+        learner.iterate()
+    assert learner.policy._judge.compiled is not None
+    worst = max(x.ratio for x in run.before), max(x.value for x in run.before)
+    print(f"{combo}: compiled, ratio {worst[0]:.2g}, value {worst[1]:.2g}")
+    assert max(worst) < CLOSE[combo.precision]
+
+    old = {name: x.clone() for name, x in learner.policy.state_dict().items()}
+    before = judged_and_gradient(learner, compiled=True)
+    learner.updater.optimizer.step()
+    after = judged_and_gradient(learner, compiled=True)
+    close = {"fp32": 1e-4, "fp16": 1e-2, "bf16": 5e-2}[combo.precision]
+    for said, expected in zip(after, judged_and_gradient(learner, compiled=False), strict=True):
+        torch.testing.assert_close(said, expected, rtol=close, atol=close * float(expected.abs().max()))
+    assert (before[0] - after[0]).abs().max() > 1e-3
+    learner.policy.load_state_dict(old)
+    assert torch.equal(judged_and_gradient(learner, compiled=True)[0], before[0])
+
+    second = learner_of(combo, started=False, device="cuda", ppo={"minibatch_size": 10**6}, compile=True)
+    second.load_state(*saved_and_loaded(learner, tmp_path))
+    for _ in range(2):
+        assert learner.iterate().figures == second.iterate().figures
+    assert differences(learner, second) == set()

@@ -1,0 +1,164 @@
+"""Two processes with half of the rows each are one process with all of them: gradients, statistics, decisions, figures."""
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.ppo.two_ranks import CASES, HALVES, MISTAKES, RANKS, RESUMED, ROWS, SEED, make_learner, outcome
+from wavedash.ppo.episodes import Episode
+from wavedash.ppo.learner import Learner
+from wavedash.ppo.reading import Reading, joined
+from wavedash.seeding import stream_seed
+
+ROOT = Path(__file__).parents[2]
+Result = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
+    """Everything that two real processes came to, in the order of their ranks."""
+    folder = tmp_path_factory.mktemp("ranks")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    started = []
+    for rank in range(RANKS):
+        names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": RANKS, "LOCAL_WORLD_SIZE": RANKS, "MASTER_PORT": port}
+        environment = {**os.environ, **{name: str(x) for name, x in names.items()}, "MASTER_ADDR": "127.0.0.1"}
+        command = [sys.executable, "-m", "tests.ppo.two_ranks", str(folder / f"{rank}.pt")]
+        started.append(subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True))
+    try:
+        errors = [process.communicate(timeout=240)[1] for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    assert [process.returncode for process in started] == [0] * RANKS, "\n".join(errors)
+    return [torch.load(folder / f"{rank}.pt") for rank in range(RANKS)]
+
+
+def alone(case: str) -> Result:
+    """The same rows in one process, which takes the samples of each minibatch that the ranks take."""
+    learner = make_learner(case)
+    with mock.patch.object(torch, "randperm", joined_order(learner)) if "minibatch_size" in CASES[case][1] else nullcontext():
+        return outcome(learner)
+
+
+def joined_order(learner: Learner) -> Any:
+    """`randperm` that gives the samples (or sequences) of the ranks' minibatches, minibatch by minibatch."""
+    own_rows = ROWS // RANKS
+    streams = [torch.Generator().manual_seed(stream_seed(SEED, "minibatches", rank)) for rank in range(RANKS)]
+    shuffle = torch.randperm
+
+    def randperm(size: int, **_: Any) -> Tensor:
+        pieces = -(-size // max(1, learner.config.ppo.minibatch_size // (learner.policy.sequence_length or 1)))
+        orders = [shuffle(size // RANKS, generator=stream) for stream in streams]
+        in_all = [i // own_rows * ROWS + HALVES[rank].start + i % own_rows for rank, i in enumerate(orders)]
+        order = torch.cat([part for each in zip(*(x.tensor_split(pieces) for x in in_all), strict=True) for part in each])
+        assert order.sort().values.equal(torch.arange(size))
+        return order
+
+    return randperm
+
+
+def distance(one: Any, other: Any) -> float:
+    """The largest difference between numbers, relative to those above 1."""
+    a, b = (torch.as_tensor(x, dtype=torch.float64).nan_to_num(-1.0) for x in (one, other))
+    assert a.shape == b.shape
+    return float(((a - b).abs() / b.abs().clamp(min=1.0)).max()) if a.numel() else 0.0
+
+
+def distances(one: Result, other: Result) -> dict[str, float]:
+    assert one["tensors"].keys() == other["tensors"].keys()
+    found = {name: distance(x, other["tensors"][name]) for name, x in one["tensors"].items()}
+    for name in ("counters", "recent"):
+        found[name] = distance(one[name], other[name])
+    for index, (a, b) in enumerate(zip(one["figures"], other["figures"], strict=True)):
+        assert a.keys() == b.keys()
+        found |= {f"{name} of iteration {index}": distance(a[name], b[name]) for name in a}
+    return found
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_two_ranks_are_one_with_the_joined_rows(case, ranks):
+    expected = alone(case)
+    for result in ranks:
+        found = distances(result[case], expected)
+        assert max(found.values()) < 1e-5, {name: x for name, x in found.items() if x >= 1e-5}
+    assert max(distances(ranks[0][case], ranks[1][case]).values()) == 0.0
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_each_mistake_of_ranks_would_be_seen(mistake, ranks):
+    """The control: the comparison above does not pass by itself."""
+    expected = alone(MISTAKES[mistake][0])
+    weights = [name for name in expected["tensors"] if name.startswith(("actor.", "critic."))]
+    for result in ranks:
+        found = distances(result[mistake], expected)
+        assert max(found[name] for name in weights) > 1e-4
+
+
+def test_ranks_begin_with_the_weights_of_the_first(ranks):
+    expected = alone("discrete")
+    assert max(distances(result["unlike weights"], expected)["actor.head.logits.bias"] for result in ranks) < 1e-5
+
+
+def test_ranks_that_were_given_different_configurations_are_told(ranks):
+    for result in ranks:
+        assert "different configurations" in result["unlike configurations"]
+
+
+def test_the_cases_reach_what_they_are_about():
+    stopped = alone("early stop")["figures"]
+    assert any(0 < iteration["optim/gradient_steps"] < 3 for iteration in stopped)
+    normalised = alone("gaussian, normalised, kl schedule")
+    assert len({iteration["optim/learning_rate"] for iteration in normalised["figures"]}) > 1
+    assert normalised["tensors"]["normalizer.parts.obs.var"].min() > 10.0, "4 within each half, the rest between them"
+    learner = make_learner("discrete")
+    learner.iterate()
+    active = [int(learner.rollout.active[:, half].sum()) for half in HALVES]
+    assert active[0] > 2 * active[1] > 0
+    assert "env/episode/success" in stopped[-1] and stopped[-1]["health/dropped_episodes"] == ROWS // 2
+
+
+@pytest.mark.parametrize("case", RESUMED)
+def test_ranks_stop_together_and_resume_exactly(case, ranks):
+    """The first rank keeps the state of both, the second alone is told to stop."""
+    first, second = (result[f"resumed: {case}"] for result in ranks)
+    assert first["iterations"] == second["iterations"] == 6
+    assert second["reason"] == "enough" and "another process" in first["reason"]
+    assert first["resumed_figures"] == first["figures"][3:]
+    (tensors, plain), (resumed, resumed_plain) = first["kept"][-1], first["resumed"][-1]
+    assert str(plain) == str(resumed_plain) and plain["ranks"] == 2
+    assert tensors.keys() == resumed.keys() >= {"rank1-env", "rank1-learner", "rank1-optimizer"}
+    for group, part in tensors.items():
+        for name, x in part.items():
+            assert torch.equal(x, resumed[group][name]), (group, name)
+    assert not torch.equal(tensors["rank1-learner"]["actions.0"], tensors["learner"]["actions.0"])
+    assert not torch.equal(tensors["rank1-optimizer"]["minibatches"], tensors["optimizer"]["minibatches"])
+
+
+def test_a_rank_that_fails_ends_all_and_the_first_keeps_its_work(ranks):
+    first, second = (result["failed"] for result in ranks)
+    assert second["error"] == "EnvError: the bridge is out"
+    assert first["error"].startswith("RanksError: another process of this run has ended")
+    assert first["iteration"] == 2
+    ((tensors, plain),) = first["kept"]
+    assert plain["iteration"] == 2 and plain["ranks"] == 1 and "policy" in tensors and "rank1-env" not in tensors
+
+
+def test_episodes_of_ranks_take_turns():
+    """However many end on one rank: the window of recent episodes is of all."""
+    many, few = [Episode(x, 1.0, 0.0) for x in range(5)], [Episode(10 + x, 1.0, 0.0) for x in range(2)]
+    both = joined([Reading({"steps": 3.0}, many, {"lost": 1}), Reading({"steps": 4.0, "env/speed": 2.0}, few, {})])
+    assert [episode.ret for episode in both.episodes] == [0, 1, 2, 10, 3, 11, 4]
+    assert both.sums == {"steps": 7.0, "env/speed": 2.0} and both.health == {"lost": 1}

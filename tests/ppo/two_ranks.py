@@ -1,0 +1,294 @@
+"""What the tests of several ranks share: a world that can be split by rows, the cases, and the program that each rank runs.
+
+    RANK=0 WORLD_SIZE=2 ... python -m tests.ppo.two_ranks RESULT
+"""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import gymnasium
+import torch
+from torch import Tensor
+
+from tests.ppo.learners import ACTIONS, learner_over, run_config
+from wavedash.envs.vec_env import EnvError, Step, VecEnv
+from wavedash.errors import UserError
+from wavedash.ppo.learner import Learner
+from wavedash.ppo.listener import IterationReport, Listener
+from wavedash.ppo.rank_state import seen_by
+from wavedash.ppo.ranks import ALONE, Ranks, RanksError, SeveralRanks, joined_ranks
+
+ROWS, RANKS = 8, 2
+HALVES = (slice(0, ROWS // RANKS), slice(ROWS // RANKS, ROWS))
+ITERATIONS, SEED = 4, 5
+
+
+class Parade(VecEnv):
+    """Some rows of a world of eight. What happens to a row does not depend on which others are seen, nor on any action.
+
+    The halves are far apart in observations and rewards, and most rows of the second sit out most steps; only that half tells
+    whether an episode was a success.
+    """
+
+    observation_space = gymnasium.spaces.Box(-1e3, 1e3, (3,))
+
+    def __init__(self, kind: str, rows: slice):
+        self.rows, self.num_rows, self.action_space = rows, rows.stop - rows.start, ACTIONS[kind]
+        self.second = (torch.arange(ROWS) >= ROWS // 2)[rows]
+        self.generator = torch.Generator()
+
+    @property
+    def health(self) -> dict[str, int]:
+        return {"dropped_episodes": int(self.second.sum())}
+
+    def _draw(self, draw: Callable[..., Tensor], *shape: int) -> Tensor:
+        return draw(ROWS, *shape, generator=self.generator)[self.rows]
+
+    def reset(self, seed: int | None = None) -> Tensor:
+        self.generator.manual_seed(SEED)
+        return self._look()
+
+    def _look(self) -> Tensor:
+        self.obs = 50.0 + 2.0 * self._draw(torch.randn, 3) + 8.0 * self.second.unsqueeze(-1)
+        return self.obs
+
+    def step(self, action: Tensor) -> Step:
+        pull = action.float().reshape(self.num_rows, -1)[:, 0]
+        reward = (pull - 1.0) * (self.obs[:, 0] - 54.0) + 10.0 * self.second
+        ended, cut = self._draw(torch.rand) < 0.2, self._draw(torch.rand) < 0.5
+        active = self._draw(torch.rand) < torch.where(self.second, 0.3, 0.95)
+        metrics = {"speed": self.obs[:, 1], **({"episode/success": (reward > 10).float()} if self.second.all() else {})}
+        obs = self._look()
+        return Step(obs, reward, ended & ~cut, ended & cut, obs.clone(), active, metrics)
+
+    def save_state(self) -> dict[str, Tensor]:
+        return {"generator": self.generator.get_state(), "obs": self.obs}
+
+    def load_state(self, state: dict[str, Tensor]) -> Tensor:
+        self.generator.set_state(state["generator"])
+        self.obs = state["obs"].clone()
+        return self.obs
+
+
+class Joined(VecEnv):
+    """Both halves in one process, as two groups: a rank's random streams are numbered as if it were the next group."""
+
+    def __init__(self, kind: str):
+        self.halves = [Parade(kind, rows) for rows in HALVES]
+        self.num_rows, self.groups_sent = ROWS, []
+        self.observation_space, self.action_space = Parade.observation_space, ACTIONS[kind]
+
+    groups = HALVES
+
+    @property
+    def health(self) -> dict[str, int]:
+        return {"dropped_episodes": sum(half.health["dropped_episodes"] for half in self.halves)}
+
+    def reset(self, seed: int | None = None) -> Tensor:
+        return torch.cat([half.reset(seed) for half in self.halves])
+
+    def step(self, action: Tensor) -> Step:
+        raise NotImplementedError
+
+    def send(self, group: int, action: Tensor) -> None:
+        self.groups_sent.append((group, action))
+
+    def recv(self) -> tuple[int, Step]:
+        group, action = self.groups_sent.pop(0)
+        return group, self.halves[group].step(action)
+
+
+# name: (kind of action, ppo, policy)
+CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "discrete": ("discrete", {}, {}),
+    "gaussian, normalised, kl schedule": (
+        "gaussian",
+        {"normalize_obs": True, "normalize_reward": True, "schedule": {"kind": "kl", "target_kl": 1e-3}}, {},
+    ),
+    "gru": ("discrete", {"normalize_obs": True}, {"memory": {"kind": "gru", "size": 8, "sequence": 4}}),
+    "early stop": ("discrete", {"target_kl": 5e-4, "normalize_obs": True}, {}),
+    "minibatches": ("discrete", {"minibatch_size": 8, "buffer_rollouts": 2, "normalize_obs": True, "accumulate": 2}, {}),
+    "minibatches, each normalised": ("discrete", {"minibatch_size": 8, "normalize_advantage": "minibatch"}, {}),
+    "minibatches of sequences": (
+        "gaussian", {"minibatch_size": 8, "normalize_reward": True}, {"memory": {"kind": "gru", "size": 8, "sequence": 4}},
+    ),
+}
+
+
+def make_learner(case: str, ranks: Ranks = ALONE, **kwargs: Any) -> Learner:
+    """Over the rows of this rank; over all rows if it is alone, where a minibatch is as large as those of both together."""
+    kind, ppo, policy = CASES[case]
+    own = ppo.get("minibatch_size", 10**6)
+    settings = {"rollout_steps": 8, "epochs": 3, "learning_rate": 3e-3, **ppo, "minibatch_size": own * RANKS // ranks.size}
+    config = run_config(settings, policy, seed=SEED)
+    world = Joined(kind) if ranks.size == 1 else Parade(kind, HALVES[ranks.rank])
+    if ranks.size > 1:  # the same everywhere, so that configurations are equal
+        config = config.model_copy(update={"ppo": config.ppo.model_copy(update={"minibatch_size": own})})
+    return learner_over(world, config, ranks=ranks, **kwargs)
+
+
+def outcome(learner: Learner) -> dict[str, Any]:
+    """Some iterations, and everything that they leave behind which ranks share."""
+    figures = [dict(learner.iterate().figures) for _ in range(ITERATIONS)]
+    tensors = {**learner.policy.state_dict(), **learner.updater.optimizer.state_dict()}
+    if learner.return_moments is not None:
+        tensors |= {f"return_moments.{name}": x for name, x in learner.return_moments.state_dict().items()}
+    return {"tensors": {name: x.clone() for name, x in tensors.items()}, "figures": figures,
+            "counters": [learner.steps, learner.episodes, learner.schedule.multiplier],
+            "recent": sorted(list(episode) for episode in learner.recent.episodes)}
+
+
+# --- what ranks could do wrong ------------------------------------------------------------------------------------------
+
+
+def _own_gradient(self: Ranks, means: Tensor) -> None:
+    pass
+
+
+def _equal_ranks(self: Ranks, means: Tensor) -> None:
+    self.sum_(means[:-1].div_(self.size))
+
+
+def _own_kl(self: Ranks, means: Tensor) -> None:
+    own = means[-6:].clone()
+    SHARED_MEAN_(self, means)
+    means[-6:] = own
+
+
+def _own_moments(self: Ranks, tensor: Tensor) -> Tensor:
+    return tensor if tensor.dtype == torch.float64 else SHARED_SUM_(self, tensor)
+
+
+def _mean_of_variances(self: Ranks, tensor: Tensor) -> Tensor:
+    """Adds up how far values are from the mean of their own rank: the between-rank term is lost."""
+    if tensor.dtype == torch.float64:
+        tensor[2] -= tensor[1].square() / tensor[0].clamp(min=1.0)
+    SHARED_SUM_(self, tensor)
+    if tensor.dtype == torch.float64:
+        tensor[2] += tensor[1].square() / tensor[0].clamp(min=1.0)
+    return tensor
+
+
+SHARED_MEAN_, SHARED_SUM_ = SeveralRanks.mean_, SeveralRanks.sum_
+# name: (case, method of SeveralRanks, what it does instead)
+MISTAKES: dict[str, tuple[str, str, Any]] = {
+    "every rank steps by its own gradient": ("discrete", "mean_", _own_gradient),
+    "ranks count equally, however many samples they have": ("discrete", "mean_", _equal_ranks),
+    "every rank stops by its own KL": ("early stop", "mean_", _own_kl),
+    "statistics are of the own rows": ("gaussian, normalised, kl schedule", "sum_", _own_moments),
+    "statistics are averaged without the between-rank term": ("gaussian, normalised, kl schedule", "sum_", _mean_of_variances),
+    "advantages are normalised over the own rows": ("discrete", "mean", ALONE.mean),
+}
+
+
+def unlike_weights(ranks: Ranks) -> dict[str, Any]:
+    """The second rank was given another policy."""
+    learner = make_learner("discrete", ranks, started=False)
+    with torch.no_grad():
+        learner.updater.optimizer.parameters += 0.5 * ranks.rank
+    learner.start()
+    return outcome(learner)
+
+
+def unlike_configurations(ranks: Ranks) -> str:
+    learner = make_learner("discrete", ranks, started=False)
+    learner.config = learner.config.model_copy(update={"total_steps": 100 + ranks.rank})
+    try:
+        learner.start()
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+# --- stopping, resuming, failing ----------------------------------------------------------------------------------------
+
+
+class StopAt(Listener):
+    def __init__(self, iteration: int):
+        self.iteration = iteration
+
+    def on_iteration(self, learner: Learner, report: IterationReport) -> None:
+        if report.iteration == self.iteration:
+            learner.stop("enough")
+
+
+class Keeper(Listener):
+    """Keeps the states after some iterations, and at the end."""
+
+    def __init__(self, *iterations: int):
+        self.iterations, self.kept, self.figures, self.error = iterations, [], [], None
+
+    def on_iteration(self, learner: Learner, report: IterationReport) -> None:
+        self.figures.append(dict(report.figures))
+        if report.iteration in self.iterations:
+            self._keep(learner)
+
+    def on_stop(self, learner: Learner, error: BaseException | None) -> None:
+        self.error = error
+        self._keep(learner)
+
+    def _keep(self, learner: Learner) -> None:
+        tensors, plain = learner.state()
+        self.kept.append(({g: {n: x.clone() for n, x in part.items()} for g, part in tensors.items()}, plain))
+
+
+RESUMED = ["gaussian, normalised, kl schedule", "minibatches", "minibatches of sequences"]
+
+
+def stop_and_resume(case: str, ranks: Ranks) -> dict[str, Any]:
+    """Stopped by the second rank alone after 6 iterations; then once more, from the state after 3."""
+    first = ranks.rank == 0
+    keeper = Keeper(3)
+    make_learner(case, ranks, started=False, listeners=[keeper] if first else [StopAt(6)]).learn()
+    parts = None
+    if first:
+        tensors, plain = keeper.kept[0]
+        parts = [(seen_by(rank, ranks.size, tensors, plain["ranks"]), plain) for rank in range(ranks.size)]
+    again = Keeper()
+    second = make_learner(case, ranks, started=False, listeners=[again] if first else [StopAt(6)])
+    second.load_state(*ranks.scatter(parts))
+    second.learn()
+    return {"kept": keeper.kept, "figures": keeper.figures, "resumed": again.kept, "resumed_figures": again.figures,
+            "iterations": second.iteration, "reason": second.stop_reason}
+
+
+class Breaking(Listener):
+    """The world of this rank breaks."""
+
+    def on_iteration(self, learner: Learner, report: IterationReport) -> None:
+        if report.iteration == 2:
+            learner.env.step = mock.Mock(side_effect=EnvError("the bridge is out"))
+
+
+def fail(ranks: Ranks) -> dict[str, Any]:
+    keeper = Keeper()
+    learner = make_learner("discrete", ranks, started=False, listeners=[keeper] if ranks.rank == 0 else [Breaking()])
+    try:
+        learner.learn()
+    except (RanksError, EnvError) as error:
+        return {"error": f"{type(error).__name__}: {error}", "kept": keeper.kept, "iteration": learner.iteration}
+    return {}
+
+
+def main(path: str) -> None:
+    torch.set_num_threads(1)
+    results: dict[str, Any] = {}
+    with joined_ranks() as ranks:
+        for case in CASES:
+            results[case] = outcome(make_learner(case, ranks))
+        for mistake, (case, method, wrong) in MISTAKES.items():
+            with mock.patch.object(SeveralRanks, method, wrong):
+                results[mistake] = outcome(make_learner(case, ranks))
+        results["unlike weights"] = unlike_weights(ranks)
+        results["unlike configurations"] = unlike_configurations(ranks)
+        for case in RESUMED:
+            results[f"resumed: {case}"] = stop_and_resume(case, ranks)
+        results["failed"] = fail(ranks)
+    torch.save(results, path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,87 @@
+"""torchrun with two processes: one run folder; resumed by two it is the run that never stopped, resumed by one it goes on."""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from wavedash.runs.find import resolve_checkpoint
+
+ROOT = Path(__file__).parents[1]
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+SMALL = ["total_steps=3000", "checkpoint.every=500", "checkpoint.keep=100", "report.tensorboard=false",
+         "ppo.normalize_obs=true", "ppo.normalize_reward=true", "ppo.buffer_rollouts=2"]
+
+
+def run(folder: Path, *words: str) -> str:
+    """What was printed."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    result = subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=200)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout + result.stderr
+
+
+def metrics(run_folder: Path) -> list[dict[str, float]]:
+    lines = [json.loads(line) for line in (run_folder / "metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in line.items() if "second" not in k and "time" not in k} for line in lines]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run by two processes that was never stopped."""
+    folder = tmp_path_factory.mktemp("whole")
+    run(folder, *TORCHRUN, "-m", "wavedash", "train", "cartpole", *SMALL)
+    (made,) = folder.glob("runs/*/*")
+    return made
+
+
+def stopped_early(whole: Path, folder: Path) -> Path:
+    """As the run was when it had made half of its steps."""
+    copy = Path(shutil.copytree(whole, folder / "runs/cartpole" / whole.name))
+    for store in ("final", "best"):
+        shutil.rmtree(copy / store)
+    for checkpoint in (copy / "checkpoints").iterdir():
+        if int(checkpoint.name.removeprefix("step-")) > 1600:
+            shutil.rmtree(checkpoint)
+    return copy
+
+
+def test_a_run_by_two_processes_is_one_run(whole):
+    lines = metrics(whole)
+    assert [line["run/iteration"] for line in lines] == list(range(1, len(lines) + 1)), "each iteration is written once"
+    # An iteration is 8 environments x 32 steps of each rank; the first rollout only measured.
+    assert [line["steps"] for line in lines] == [512 * (n + 1) for n in range(1, len(lines) + 1)]
+    assert len((whole / "command.txt").read_text().splitlines()) == 1
+    assert lines[-1]["recent/return"] > 20
+
+
+def test_resumed_by_two_processes_it_is_the_run_that_never_stopped(whole, tmp_path):
+    copy = stopped_early(whole, tmp_path)
+    said = run(tmp_path, *TORCHRUN, "-m", "wavedash", "resume")
+    assert said.count("resuming") == 1 and "in 2 processes" in said
+    assert metrics(copy) == metrics(whole)
+    (expected, _), (got, _) = (resolve_checkpoint(folder / "final").load() for folder in (whole, copy))
+    assert expected.keys() == got.keys() >= {"rank1-env", "rank1-learner", "rank1-buffer"}
+    assert not torch.equal(expected["env"]["seed"], expected["rank1-env"]["seed"]), "no two play the same episodes"
+    for group, tensors in expected.items():
+        for name, x in tensors.items():
+            assert torch.equal(x, got[group][name]), (group, name)
+
+
+def test_resumed_by_one_process_it_goes_on_from_what_was_learned(whole, tmp_path):
+    copy = stopped_early(whole, tmp_path)
+    (before, _) = resolve_checkpoint(copy / "checkpoints").load()
+    said = run(tmp_path, "-m", "wavedash", "resume", str(copy))
+    assert said.count("holds the environments of 2 process(es), this run has 1") == 1
+    after, state = resolve_checkpoint(copy / "final").load()
+    assert state["ranks"] == 1 and not any(group.startswith("rank") for group in after)
+    assert after["optimizer"]["step.policy"] > before["optimizer"]["step.policy"] > 0
+    count = "normalizer.parts.obs.count"
+    assert after["policy"][count] == before["policy"][count] + state["steps"] - 1536
+    assert metrics(copy)[:2] == metrics(whole)[:2], "the figures of both before it was stopped"

@@ -1,0 +1,177 @@
+"""What the device is, what it could do, and how busy training keeps it."""
+from __future__ import annotations
+
+import gc
+import platform
+import statistics
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter, process_time
+
+import torch
+from torch import Tensor
+
+from wavedash.doctor import allowed_cores
+
+PROBE_SECONDS = 0.05
+"""Of one measurement of one probe."""
+LOOK_EVERY = 0.2
+SETTLE_SECONDS = 1.0
+"""A reading of the GPU's utilisation looks back as far as this: readings that would see the time before are left out."""
+
+
+@dataclass(frozen=True)
+class Busy:
+    """How busy the machine was while iterations ran."""
+
+    gpu: float | None
+    """Share of the time in which the GPU computed anything; None: there is none, or nothing tells"""
+    cores: float
+    """CPU cores kept busy by the learner's process (not by workers)"""
+
+
+def wait_for(device: torch.device) -> None:
+    """Until everything that was launched is done; on the CPU it is."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def device_name(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    try:  # elsewhere than on Linux platform.processor() knows
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def describe(device: torch.device, busy: Busy) -> dict[str, str]:
+    """Name, memory, cores, how busy they are: for people."""
+    facts = {"device": device_name(device)}
+    if device.type == "cuda":
+        free, total = torch.cuda.mem_get_info(device)
+        facts["memory of the GPU"] = f"{_gib(total - free)} of {_gib(total)} GiB in use, by all programs"
+        facts["peak of this training"] = f"{_gib(torch.cuda.max_memory_allocated(device))} GiB"
+        known = busy.gpu is not None
+        facts["GPU busy in iterations"] = f"{busy.gpu:.0%}" if known else "not known: neither pynvml nor nvidia-smi tells"
+    facts["CPU cores"] = f"{allowed_cores()}; {torch.get_num_threads()} thread(s) of the learner"
+    facts["cores busy in iterations"] = f"{busy.cores:.2f}, by the learner's process"
+    return facts
+
+
+def probe(device: torch.device, rounds: int) -> dict[str, list[float]]:
+    """What the device offers: billions of operations per second in large matrix products, GB/s of copies to it."""
+    tests: dict[str, Callable[[], float]] = {}
+    if device.type == "cuda":
+        tests["matmul fp32, GFLOP/s"] = lambda: _matmul(device, torch.float32, 4096)
+        tests["matmul tf32, GFLOP/s"] = lambda: _matmul(device, torch.float32, 4096, "high")
+        tests["matmul bf16, GFLOP/s"] = lambda: _matmul(device, torch.bfloat16, 8192)
+        tests["copy to the GPU, GB/s"] = lambda: _copy(device, pinned=False)
+        tests["copy to the GPU, pinned, GB/s"] = lambda: _copy(device, pinned=True)
+    else:
+        tests["matmul fp32, GFLOP/s"] = lambda: _matmul(device, torch.float32, 512)
+    return {name: [test() for _ in range(rounds)] for name, test in tests.items()}
+
+
+def arithmetic_speed(probed: dict[str, list[float]], precision: str) -> float:
+    """Operations per second of large matrix products in this precision (fp16 runs as fast as bf16)."""
+    kind = "fp32" if precision == "fp32" or "matmul bf16, GFLOP/s" not in probed else "bf16"
+    return 1e9 * statistics.median(probed[f"matmul {kind}, GFLOP/s"])
+
+
+def watch(work: Callable[[], object], device: torch.device, seconds: float) -> Busy:
+    """Repeats `work` for so long (on a GPU, after its gauge has settled) and looks at the machine meanwhile."""
+    cuda = device.type == "cuda"
+    if cuda:
+        gc.collect()  # what was measured before is not part of the peak
+        torch.cuda.reset_peak_memory_stats(device)
+    _repeat(work, SETTLE_SECONDS if cuda else 0.0)
+    readings: list[float | None] = []
+    with _reading(lambda: readings.append(gpu_busy(device)) if cuda else None):
+        began, used = perf_counter(), process_time()
+        _repeat(work, seconds)
+        cores = (process_time() - used) / (perf_counter() - began)
+    known = [reading for reading in readings if reading is not None]
+    return Busy(statistics.mean(known) if known else None, cores)
+
+
+def gpu_busy(device: torch.device) -> float | None:
+    """Share of the last moments in which the GPU computed, from NVML if its Python package is there, else from nvidia-smi."""
+    try:
+        return torch.cuda.utilization(device) / 100
+    except Exception:  # not installed, no permission, a driver that does not match: nvidia-smi may still know
+        pass
+    identity = f"GPU-{torch.cuda.get_device_properties(device).uuid}"  # its numbers are not ours: CUDA_VISIBLE_DEVICES
+    question = ["nvidia-smi", f"--id={identity}", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
+    try:
+        return float(subprocess.run(question, capture_output=True, timeout=10, check=True, text=True).stdout) / 100
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return None
+
+
+@contextmanager
+def _reading(read: Callable[[], object]) -> Iterator[None]:
+    """Calls `read` from a thread, again and again."""
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.wait(LOOK_EVERY):
+            read()
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _repeat(work: Callable[[], object], seconds: float) -> None:
+    began = perf_counter()
+    while perf_counter() - began < seconds:
+        work()
+
+
+def _matmul(device: torch.device, dtype: torch.dtype, size: int, precision: str = "highest") -> float:
+    generator = torch.Generator(device).manual_seed(0)
+    a, b = (torch.randn(size, size, generator=generator, device=device).to(dtype) for _ in range(2))
+    out = torch.empty_like(a)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        return 2 * size**3 / _seconds(lambda: torch.mm(a, b, out=out), device) / 1e9
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def _copy(device: torch.device, pinned: bool) -> float:
+    host = torch.zeros(2**26, dtype=torch.uint8, pin_memory=pinned)
+    there = torch.empty_like(host, device=device)
+
+    def copy() -> Tensor:
+        return there.copy_(host, non_blocking=True)
+
+    return host.numel() / _seconds(copy, device) / 1e9
+
+
+def _seconds(work: Callable[[], object], device: torch.device) -> float:
+    """Per call, of as many calls as fill the time of a probe."""
+    work()
+    wait_for(device)
+    calls, began = 0, perf_counter()
+    while perf_counter() - began < PROBE_SECONDS:
+        for _ in range(4):
+            work()
+        wait_for(device)
+        calls += 4
+    return (perf_counter() - began) / calls
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.1f}"
