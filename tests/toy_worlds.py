@@ -124,3 +124,75 @@ class IdentityWorld(VecEnv):
             return self.obs
         self.allowed = state["allowed"].clone()
         return {"obs": self.obs, "action_mask": self.allowed}
+
+
+class ScrambledWorld(VecEnv):
+    """Everything follows from one whole number per row, scrambled by whole-number arithmetic: no random generator, so it is the
+    same on every device, can be recorded in a CUDA graph, and goes on exactly from its saved state. The action decides the
+    reward and what comes next. Episodes end at random, rows sit out now and then.
+
+    `senses`: a dictionary with a picture and a vector for everyone and a key `truth` that is meant for the critic.
+    """
+
+    capturable = True
+
+    def __init__(self, action_space: gymnasium.Space, rows: int, masked: bool = False, senses: bool = False, device="cpu"):
+        self.num_rows, self.action_space, self.device = rows, action_space, torch.device(device)
+        sizes = IdentityWorld._sizes(action_space)
+        parts = {"obs": gymnasium.spaces.Box(-1.0, 1.0, (4,))}
+        if senses:
+            parts = {
+                "camera": gymnasium.spaces.Box(0, 255, (8, 8, 1), np.uint8),
+                "joints": gymnasium.spaces.Box(-1.0, 1.0, (3,)),
+                "truth": gymnasium.spaces.Box(-1.0, 1.0, (2,)),
+            }
+        if masked:
+            parts["action_mask"] = gymnasium.spaces.MultiBinary(sum(sizes))
+        self.parts = parts
+        self.observation_space = gymnasium.spaces.Dict(parts) if senses or masked else parts["obs"]
+        self.widths = [int(np.prod(part.shape)) for part in parts.values()]
+        self.first_choices = torch.tensor([i == 0 for n in sizes for i in range(n)], device=self.device)
+        self.salts = 7919 * torch.arange(2 * sum(self.widths) + 4, device=self.device)
+        self.number = torch.zeros(rows, dtype=torch.int64, device=self.device)
+
+    def reset(self, seed: int | None = None) -> Obs:
+        rows = torch.arange(self.num_rows, device=self.device)
+        self.number.copy_(self._scrambled(rows + 1000 * ((seed or 0) % 1000)))
+        return self._story()[0]
+
+    def step(self, action: Tensor) -> Step:
+        action = (action * 1000).long() if action.is_floating_point() else action
+        self.number.copy_(self._scrambled(self.number + action.reshape(self.num_rows, -1).sum(-1)))
+        obs, final_obs, (reward, ends, cut, away) = self._story()
+        ended = ends < 0.2
+        return Step(obs, 2 * reward - 1, ended & (cut < 0.5), ended & (cut >= 0.5), final_obs, away > 0.2, {})
+
+    def save_state(self) -> dict[str, Tensor]:
+        return {"number": self.number}
+
+    def load_state(self, state: dict[str, Tensor]) -> Obs:
+        self.number.copy_(state["number"])
+        return self._story()[0]
+
+    @staticmethod
+    def _scrambled(x: Tensor) -> Tensor:
+        for factor in (0x2C1B3C6D, 0x297A2D39, 0x1B56C4E9):
+            x = ((x ^ (x >> 15)) * factor) & 0x7FFFFFFF
+        return x ^ (x >> 13)
+
+    def _story(self) -> tuple[Obs, Obs, tuple[Tensor, ...]]:
+        """An observation, a last observation, and four numbers in [0, 1) per row."""
+        draws = self._scrambled(self.number.unsqueeze(-1) + self.salts).float() / 2.0**31
+        obs, final_obs, rest = draws.split([sum(self.widths), sum(self.widths), 4], -1)
+        return self._obs(obs), self._obs(final_obs), rest.unbind(-1)
+
+    def _obs(self, draws: Tensor) -> Obs:
+        obs: dict[str, Tensor] = {}
+        for (key, part), values in zip(self.parts.items(), draws.split(self.widths, -1), strict=True):
+            if key == "camera":
+                obs[key] = (255 * values).to(torch.uint8).view(-1, *part.shape)
+            elif key == "action_mask":  # of every choice at least the first is allowed
+                obs[key] = ((values < 0.6) | self.first_choices).to(torch.int8)
+            else:
+                obs[key] = 2 * values - 1
+        return obs["obs"] if len(obs) == 1 else obs

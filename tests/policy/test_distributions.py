@@ -143,7 +143,7 @@ def test_a_gaussian_samples_with_its_mean_and_deviation():
 def test_a_squashed_normal_has_the_density_and_entropy_of_what_comes_out_of_tanh(log_std):
     torch.manual_seed(0)
     mean, std = 1.5 * torch.randn(50, 3), torch.full((50, 3), log_std)
-    ours = TanhGaussian(mean, std)
+    ours = TanhGaussian(mean, std, TanhGaussian.quadrature())
     action = ours.sample(generator())  # before tanh
     normal = torch.distributions.Normal(mean.double(), std.double().exp())
     theirs = torch.distributions.TransformedDistribution(normal, torch.distributions.TanhTransform(cache_size=1))

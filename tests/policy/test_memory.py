@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from wavedash.policy.memory import Memory, State
+from wavedash.policy.memory import Memory, State, sequence, step
 
 FEATURES, SIZE, LENGTH, BATCH = 5, 7, 11, 6
 NAMES = {"weight_ih": "weight_in", "weight_hh": "weight_rec", "bias_ih": "bias_in", "bias_hh": "bias_rec"}
@@ -24,6 +24,10 @@ def memory_and_twin(kind: str, layers: int) -> tuple[Memory, nn.Module]:
             nn.init.normal_(parameter, std=0.5)
             getattr(twin, f"{theirs}_l{index}").data.copy_(parameter.data)
     return ours, twin
+
+
+def run(memory: Memory, x: Tensor, state: State, fresh: Tensor) -> Tensor:
+    return sequence([memory], [x], [state], fresh)[0]
 
 
 def example(memory: Memory, resets: float) -> tuple[Tensor, State, Tensor]:
@@ -55,7 +59,7 @@ def episode_by_episode(twin: nn.Module, x: Tensor, state: State, fresh: Tensor) 
 def test_sequences_and_their_gradients_are_those_of_torch_episode_by_episode(kind, layers, resets):
     ours, twin = memory_and_twin(kind, layers)
     x, state, fresh = example(ours, resets)
-    mine, reference = ours.sequence(x, state, fresh), episode_by_episode(twin, x, state, fresh)
+    mine, reference = run(ours, x, state, fresh), episode_by_episode(twin, x, state, fresh)
     torch.testing.assert_close(mine, reference, rtol=0, atol=1e-12)
     slope = torch.randn_like(mine)
     parameters = [getattr(layer, name) for layer in ours.layers for name in NAMES.values()]
@@ -71,7 +75,7 @@ def test_a_forgotten_reset_would_be_seen(kind):
     ours, twin = memory_and_twin(kind, 1)
     x, state, fresh = example(ours, 0.3)
     late = torch.roll(fresh, 1, 0)
-    assert (ours.sequence(x, state, late) - episode_by_episode(twin, x, state, fresh)).abs().max() > 1e-3
+    assert (run(ours, x, state, late) - episode_by_episode(twin, x, state, fresh)).abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("layers", [1, 2])
@@ -82,9 +86,9 @@ def test_acting_step_by_step_is_the_sequence(kind, layers):
     carried, steps = state, []
     for t in range(LENGTH):
         carried = {part: values * (~fresh[t]).view(-1, 1, 1) for part, values in carried.items()}
-        out, carried = ours.step(x[t], carried)
+        (out,), (carried,) = step([ours], [x[t]], [carried])
         steps.append(out)
-    torch.testing.assert_close(torch.stack(steps), ours.sequence(x, state, fresh), rtol=0, atol=1e-12)
+    torch.testing.assert_close(torch.stack(steps), run(ours, x, state, fresh), rtol=0, atol=1e-12)
 
 
 def test_what_happened_before_a_reset_changes_nothing_after_it():
@@ -94,7 +98,30 @@ def test_what_happened_before_a_reset_changes_nothing_after_it():
     fresh[5] = True
     other = x.detach().clone()
     other[:5] = 1e3 * torch.randn_like(other[:5])
-    clean, garbage = ours.sequence(x, state, fresh), ours.sequence(other, state, fresh)
+    clean, garbage = run(ours, x, state, fresh), run(ours, other, state, fresh)
     assert torch.equal(clean[5:], garbage[5:]) and not torch.equal(clean[:5], garbage[:5])
     (slope,) = torch.autograd.grad(clean[5:].sum(), [x])
     assert (slope[:5] == 0).all() and (slope[5:] != 0).any()
+
+
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_networks_side_by_side_do_not_see_each_other(kind):
+    """Actor and critic in one recurrence: values, gradients and steps are those of each alone."""
+    pair = [memory_and_twin(kind, layers)[0] for layers in (2, 2)]
+    nn.init.normal_(pair[1].layers[0].weight_rec)
+    x, state, fresh = example(pair[0], 0.3)
+    inputs, states = [x, 2 * x.detach()], [state, {part: -values for part, values in state.items()}]
+    together = sequence(pair, inputs, states, fresh)
+    alone = [run(*each, fresh) for each in zip(pair, inputs, states, strict=True)]
+    for a, b in zip(together, alone, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+    for index, memory in enumerate(pair):
+        got = torch.autograd.grad(sum(out.square().sum() for out in together), list(memory.parameters()), retain_graph=True)
+        for a, b in zip(got, torch.autograd.grad(alone[index].square().sum(), list(memory.parameters())), strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-11)
+    features, after = step(pair, [y[0] for y in inputs], states)
+    for index, memory in enumerate(pair):
+        (own,), (own_after,) = step([memory], [inputs[index][0]], [states[index]])
+        torch.testing.assert_close(features[index], own, rtol=0, atol=1e-12)
+        for part, values in own_after.items():
+            torch.testing.assert_close(after[index][part], values, rtol=0, atol=1e-12)

@@ -4,6 +4,8 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +16,7 @@ from wavedash.envs.arrays import Arrays
 from wavedash.envs.errors import EnvError
 from wavedash.envs.host import Array
 from wavedash.envs.row_spec import RowSpec
+from wavedash.envs.staging import Staging
 from wavedash.envs.vec_env import Obs, Step, VecEnv
 
 logger = logging.getLogger(__name__)
@@ -47,6 +50,10 @@ class HostVecEnv(VecEnv):
     @abstractmethod
     def _replay(self, actions: list[Array]) -> None:
         """Begin the episodes and take these actions in them."""
+
+    @abstractmethod
+    def notes(self) -> list[Any]:
+        """What each world has noted since it was last asked, if it has a method `notes`. Not while a step is under way."""
 
     @property
     def groups(self) -> tuple[slice, ...]:
@@ -102,47 +109,51 @@ class RowTensors:
     """The tensors of a range of rows: on the CPU views of the arrays, made once; elsewhere copies of them."""
 
     def __init__(self, spec: RowSpec, arrays: Arrays, device: torch.device) -> None:
-        self._plain = spec.is_plain
+        self._plain, self._keys = spec.is_plain, list(arrays.obs)
         self._device = device
-        self._copied = device.type != "cpu"
         self._reports_success = arrays.reports_success
         self._success_reported = False
         self._ready: dict[bool, Step] = {}  # by whether an episode ended: the views never change
-        self.action = torch.from_numpy(arrays.action)
-        self._obs = self._view(arrays.obs)
-        self._final_obs = self._view(arrays.final_obs)
-        self._reward = torch.from_numpy(arrays.reward)
-        self._terminated = torch.from_numpy(arrays.terminated)
-        self._truncated = torch.from_numpy(arrays.truncated)
-        self._active = torch.from_numpy(arrays.active)
-        self._success = torch.from_numpy(arrays.success)
+        self._action = torch.from_numpy(arrays.action)
+        always = [*arrays.obs.values(), arrays.reward, arrays.terminated, arrays.truncated, arrays.active, arrays.success]
+        self._fields = {False: always, True: [*always, *arrays.final_obs.values()]}
+        """By whether an episode ended"""
+        self._views = [torch.from_numpy(field) for field in self._fields[True]]
+
+    @cached_property
+    def _staging(self) -> Staging | None:
+        return None if self._device.type == "cpu" else Staging(self._device, self._action.numpy(), self._fields[True])
+
+    def write_action(self, action: Tensor) -> None:
+        """Into the arrays, for the worlds to read."""
+        self._action.copy_(action if self._staging is None else torch.from_numpy(self._staging.receive(action)))
 
     def obs(self) -> Obs:
-        return self._on_device(self._obs)
+        return self._obs([view.to(self._device) for view in self._views[: len(self._keys)]])
 
     def step(self, ended: bool) -> Step:
         if self._reports_success[0] and not self._success_reported:
             self._success_reported = True
             self._ready.clear()
-        if self._copied or ended not in self._ready:
-            self._ready[ended] = self._build(ended)
+        if self._staging is not None:
+            return self._build(self._staging.send(self._fields[ended]), ended)
+        if ended not in self._ready:
+            self._ready[ended] = self._build(self._views, ended)
         return self._ready[ended]
 
-    def _build(self, ended: bool) -> Step:
-        obs = self.obs()
+    def _build(self, tensors: Sequence[Tensor], ended: bool) -> Step:
+        obs = self._obs(tensors)
+        reward, terminated, truncated, active, success, *final_obs = tensors[len(self._keys) :]
         return Step(
             obs=obs,
-            reward=self._reward.to(self._device),
-            terminated=self._terminated.to(self._device),
-            truncated=self._truncated.to(self._device),
-            final_obs=self._on_device(self._final_obs) if ended else obs,
-            active=self._active.to(self._device),
-            metrics={"episode/success": self._success.to(self._device)} if self._success_reported else {},
+            reward=reward,
+            terminated=terminated,
+            truncated=truncated,
+            final_obs=self._obs(final_obs) if ended else obs,
+            active=active,
+            metrics={"episode/success": success} if self._success_reported else {},
         )
 
-    def _view(self, arrays: dict[str, Array]) -> Obs:
-        tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
-        return tensors[""] if self._plain else tensors
-
-    def _on_device(self, obs: Obs) -> Obs:
-        return {key: part.to(self._device) for key, part in obs.items()} if isinstance(obs, dict) else obs.to(self._device)
+    def _obs(self, tensors: Sequence[Tensor]) -> Obs:
+        """From its parts, the first of these tensors."""
+        return tensors[0] if self._plain else dict(zip(self._keys, tensors, strict=False))

@@ -25,9 +25,12 @@ class LocalVecEnv(HostVecEnv):
         self._batch = HostBatch(worlds, spec, self._arrays)
 
     def step(self, action: Tensor) -> Step:
-        self._rows.action.copy_(action)
+        self._rows.write_action(action)
         self._logs[0].record()
         return self._rows.step(self._batch.step())
+
+    def notes(self) -> list[Any]:
+        return self._batch.notes()
 
     def close(self) -> None:
         self._batch.close()

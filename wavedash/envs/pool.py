@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from wavedash.envs.arrays import Arrays
+from wavedash.envs.child import WorkerFailed
 from wavedash.envs.errors import EnvError
 from wavedash.envs.host import Array
 from wavedash.envs.host_vec_env import HostVecEnv, RowTensors
@@ -24,8 +25,8 @@ from wavedash.envs.pipe_selector import PipeSelector
 from wavedash.envs.row_spec import RowSpec
 from wavedash.envs.shared_block import SharedBlock
 from wavedash.envs.vec_env import Obs, Step
-from wavedash.envs.worker import REPLAY, RESET, STEP, Job
-from wavedash.envs.worker_process import WorkerFailed, WorkerProcess
+from wavedash.envs.worker import NOTES, REPLAY, RESET, STEP, Job
+from wavedash.envs.worker_process import WorkerProcess
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +91,7 @@ class WorkerPool(HostVecEnv):
     def send(self, group: int, action: Tensor) -> None:
         if group in self._pending:
             raise EnvError(f"group {group} is still stepping: recv() it before the next send()")
-        self._group_rows[group].action.copy_(action)
+        self._group_rows[group].write_action(action)
         self._logs[group].record()
         self._pending[group] = None
         for worker in self._workers[self._members[group]]:
@@ -117,6 +118,13 @@ class WorkerPool(HostVecEnv):
         if self._pending:
             raise EnvError("save_state() in the middle of a step: recv() every group first")
         return super().save_state()
+
+    def notes(self) -> list[Any]:
+        for worker in self._workers:
+            worker.notes = []
+            worker.tell(NOTES)
+        self._settle()
+        return [note for worker in self._workers for note in worker.notes]
 
     def close(self) -> None:
         atexit.unregister(self._finalizer)

@@ -33,7 +33,8 @@ class Step(NamedTuple):
     ended, so that the collector can tell without looking at the data."""
     active: Tensor
     """[N] bool: this transition is trained on. False for an empty seat, a frozen opponent, the reset row of next-step
-    autoreset, and a row whose episode was dropped. An inactive row's memory and running return start afresh."""
+    autoreset, and a row whose episode was dropped. What an inactive row sees and is paid may be anything, NaN too; its memory
+    and running return start afresh."""
     metrics: dict[str, Tensor]
     """Figures of the world, [N] or scalar, on the device. Names that start with `episode/` count where an episode ended."""
 

@@ -8,10 +8,12 @@ import torch
 from gymnasium.vector import AutoresetMode, VectorEnv
 from torch import Tensor
 
+from wavedash.envs.arrays import Arrays
 from wavedash.envs.errors import EnvError
 from wavedash.envs.finite import all_finite, first_not_finite
 from wavedash.envs.host import Array
 from wavedash.envs.row_spec import RowSpec, checked_action_space, stored_observation_space
+from wavedash.envs.staging import Staging
 from wavedash.envs.vec_env import Obs, Step, VecEnv
 
 Parts = dict[str, Array]
@@ -33,15 +35,17 @@ class GymnasiumVectorEnv(VecEnv):
         self.observation_space = self._spec.observation_space
         self.action_space = self._spec.action_space
         self.device = torch.device(device)
+        self._staging = None if self.device.type == "cpu" else self._make_staging()
         self._to_reset = np.zeros(env.num_envs, np.bool_)  # next-step mode: rows whose next step is a reset
 
     def reset(self, seed: int | None = None) -> Obs:
         self._to_reset[:] = False
         obs, _ = self._env.reset(seed=seed)
-        return self._tensors(self._parts(obs))
+        return self._as_obs([torch.as_tensor(part, device=self.device) for part in self._parts(obs).values()])
 
     def step(self, action: Tensor) -> Step:
-        env_action = action.cpu().numpy().astype(self.action_space.dtype, copy=False) + self._spec.action_start
+        host_action = action.numpy() if self._staging is None else self._staging.receive(action)
+        env_action = host_action.astype(self.action_space.dtype, copy=False) + self._spec.action_start
         raw_obs, raw_reward, terminated, truncated, info = self._env.step(env_action)
         obs, reward = self._parts(raw_obs), np.asarray(raw_reward, np.float32)
         if not all_finite(reward):
@@ -58,19 +62,17 @@ class GymnasiumVectorEnv(VecEnv):
                 obs = self._parts(self._env.reset(options={"reset_mask": ended})[0])
         if self._mode is AutoresetMode.NEXT_STEP:
             self._to_reset = ended
-        obs_tensors = self._tensors(obs)
-        return Step(
-            obs=obs_tensors,
-            reward=self._tensor(reward),
-            terminated=self._tensor(terminated),
-            truncated=self._tensor(truncated),
-            final_obs=self._tensors(final_obs) if ended.any() else obs_tensors,
-            active=self._tensor(active),
-            metrics={},
-        )
+        fields = [*obs.values(), reward, terminated, truncated, active, *(final_obs.values() if ended.any() else ())]
+        tensors = [torch.as_tensor(field) for field in fields] if self._staging is None else self._staging.send(fields)
+        return self._as_step(tensors)
 
     def close(self) -> None:
         self._env.close()
+
+    def _make_staging(self) -> Staging:
+        like = Arrays.allocate(self._spec, self.num_rows)
+        fields = [*like.obs.values(), like.reward, like.terminated, like.truncated, like.active, *like.final_obs.values()]
+        return Staging(self.device, like.action, fields)
 
     def _parts(self, obs: Any) -> Parts:
         """The batched observation by key, in the stored types, checked."""
@@ -90,8 +92,12 @@ class GymnasiumVectorEnv(VecEnv):
                 array[row] = final[row] if self._spec.is_plain else final[row][key]
         return result
 
-    def _tensors(self, parts: Parts) -> Obs:
-        return self._tensor(parts[""]) if self._spec.is_plain else {key: self._tensor(array) for key, array in parts.items()}
+    def _as_step(self, tensors: list[Tensor]) -> Step:
+        """From all fields, the last observation among them only if an episode ended."""
+        count = len(self._spec.observations)
+        obs = self._as_obs(tensors[:count])
+        reward, terminated, truncated, active, *final_obs = tensors[count:]
+        return Step(obs, reward, terminated, truncated, self._as_obs(final_obs) if final_obs else obs, active, {})
 
-    def _tensor(self, array: Array) -> Tensor:
-        return torch.as_tensor(array, device=self.device)
+    def _as_obs(self, tensors: list[Tensor]) -> Obs:
+        return tensors[0] if self._spec.is_plain else dict(zip(self._spec.observations, tensors, strict=True))

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import torch
 
@@ -18,7 +18,10 @@ class Compiled(Generic[P, R]):
 
     def __init__(self, function: Callable[P, R], name: str):
         self.function, self.name = function, name
-        self.compiled: Callable[P, R] | None = torch.compile(function, dynamic=False)
+        # In low precision, fused operations would skip the rounding in between: the ratio of what was collected without
+        # compilation to what is computed here would be off by 2 percent (bf16) instead of 1e-6.
+        rounded: dict[str, Any] = {"emulate_precision_casts": True}
+        self.compiled: Callable[P, R] | None = torch.compile(function, dynamic=False, options=rounded)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.compiled is not None:

@@ -5,7 +5,6 @@ Log-probabilities and entropies of several action dimensions are sums over the d
 from __future__ import annotations
 
 import math
-from functools import cache
 
 import numpy as np
 import torch
@@ -106,8 +105,14 @@ class TanhGaussian:
     """Normals squashed to (-1, 1) by tanh. Actions: float32 [..., D], stored before squashing, so that nothing is lost near the
     bounds; densities are those of the squashed action."""
 
-    def __init__(self, mean: Tensor, log_std: Tensor):
-        self.normal = Gaussian(mean, log_std)
+    def __init__(self, mean: Tensor, log_std: Tensor, quadrature: Tensor):
+        self.normal, self._quadrature = Gaussian(mean, log_std), quadrature
+
+    @staticmethod
+    def quadrature() -> Tensor:
+        """Nodes and weights of E[f(z)], z standard normal (Gauss-Hermite), [2, nodes]."""
+        nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)
+        return torch.from_numpy(np.stack([nodes, weights / weights.sum()])).float()
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         return self.normal.sample(generator)
@@ -120,8 +125,8 @@ class TanhGaussian:
         return self.normal.log_prob(action) - _log_tanh_slope(action).sum(-1)
 
     def entropy(self) -> Tensor:
-        """H(normal) + E[log slope of tanh], the expectation by Gauss-Hermite quadrature: smooth, and the same every time."""
-        nodes, weights = _hermite(self.normal.mean.device)
+        """H(normal) + E[log slope of tanh], the expectation by quadrature: smooth, and the same every time."""
+        nodes, weights = self._quadrature.unbind(0)
         points = self.normal.mean.unsqueeze(-1) + self.normal.log_std.exp().unsqueeze(-1) * nodes
         return self.normal.entropy() + (_log_tanh_slope(points) @ weights).sum(-1)
 
@@ -129,14 +134,6 @@ class TanhGaussian:
 def _log_tanh_slope(x: Tensor) -> Tensor:
     """log(1 - tanh(x)^2), without the cancellation at large |x|."""
     return 2.0 * (math.log(2.0) - x - F.softplus(-2.0 * x))
-
-
-@cache
-def _hermite(device: torch.device) -> tuple[Tensor, Tensor]:
-    """Nodes and weights of E[f(z)], z standard normal."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)
-    weights = weights / weights.sum()
-    return tuple(torch.tensor(x, dtype=torch.float32, device=device) for x in (nodes, weights))  # type: ignore[return-value]
 
 
 class Beta:

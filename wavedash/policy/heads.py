@@ -121,8 +121,14 @@ class GaussianHead(ContinuousHead):
 class TanhGaussianHead(GaussianHead):
     """A normal squashed into the bounds by tanh. The sample is stored as it was before squashing."""
 
+    quadrature: Tensor
+
+    def __init__(self, features: int, space: gymnasium.spaces.Box, std: StdKind, initial_std: float):
+        super().__init__(features, space, std, initial_std)
+        self.register_buffer("quadrature", TanhGaussian.quadrature(), persistent=False)
+
     def distribution(self, mean: Tensor, log_std: Tensor) -> Distribution:
-        return TanhGaussian(mean, log_std)
+        return TanhGaussian(mean, log_std, self.quadrature)
 
     @property
     def max_entropy(self) -> float | None:
@@ -130,6 +136,21 @@ class TanhGaussianHead(GaussianHead):
 
     def unit(self, action: Tensor) -> Tensor:
         return action.tanh()
+
+
+class ConfinedGaussianHead(ContinuousHead):
+    """A normal whose mean stays in [-1, 1] and whose deviation stays in a range; both are outputs of the network (rlgym-ppo's
+    continuous policy). The unclipped sample is stored and trained on."""
+
+    def __init__(self, features: int, space: gymnasium.spaces.Box, std_range: tuple[float, float]):
+        super().__init__(space)
+        self.outputs = linear(features, 2 * self.size, POLICY_GAIN)
+        self.std_range = std_range
+
+    def forward(self, features: Tensor, mask: Tensor | None = None) -> Distribution:
+        mean, position = self.outputs(features).float().tanh().chunk(2, -1)
+        least, greatest = self.std_range
+        return Gaussian(mean, (least + (greatest - least) * (position + 1.0) / 2.0).log())
 
 
 class BetaHead(ContinuousHead):
@@ -160,7 +181,7 @@ def _float32_bounds(space: gymnasium.spaces.Box) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(low), torch.from_numpy(high)
 
 
-Head = DiscreteHead | MultiDiscreteHead | GaussianHead | TanhGaussianHead | BetaHead
+Head = DiscreteHead | MultiDiscreteHead | GaussianHead | TanhGaussianHead | ConfinedGaussianHead | BetaHead
 
 
 def make_head(features: int, space: gymnasium.Space[Any], config: PolicyConfig) -> Head:
@@ -183,6 +204,8 @@ def make_head(features: int, space: gymnasium.Space[Any], config: PolicyConfig) 
 def _continuous_head(features: int, space: gymnasium.spaces.Box, config: PolicyConfig) -> Head:
     if config.distribution == "beta":
         head: Head = BetaHead(features, space)
+    elif config.distribution == "confined":
+        head = ConfinedGaussianHead(features, space, config.std_range)
     else:
         kind = TanhGaussianHead if config.distribution == "tanh" else GaussianHead
         head = kind(features, space, config.std, config.initial_std)

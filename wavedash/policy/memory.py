@@ -77,7 +77,7 @@ def step(memories: Sequence[Memory], features: Sequence[Tensor], states: Sequenc
         before = [torch.stack([state[part][:, index] for state in states]) for part in memories[0].parts]
         after.append(cell(inputs, *before, *recurrent_weights(layers)))
         x = after[-1][0].unbind(0)
-    every = [torch.stack(values, 2) for values in zip(*after, strict=True)]  # by part: [K, N, layers, size]
+    every = [torch.stack(values, 2).unbind(0) for values in zip(*after, strict=True)]  # by part, by network: [N, layers, size]
     return list(x), [dict(zip(memories[0].parts, values, strict=True)) for values in zip(*every, strict=True)]
 
 

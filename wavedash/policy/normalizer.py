@@ -46,7 +46,9 @@ class RunningMoments(nn.Module):
     def gather(self, standardized: Tensor, weight: Tensor) -> None:
         """Add a batch [N, *shape] with weights [N] (1: counts, 0: does not)."""
         flat = standardized.flatten(1) if standardized.dim() > 1 else standardized.unsqueeze(-1)
-        self.sums += torch.stack([weight.sum().expand(flat.shape[1]), weight @ flat, weight @ flat.square()]).view_as(self.sums)
+        powers = torch.stack([torch.ones_like(flat), flat, flat.square()])  # [3, N, numbers]
+        powers.masked_fill_((weight == 0).unsqueeze(-1), 0.0)  # an empty seat may hold NaN, which no factor of 0 stops
+        self.sums += powers.sum(1).view_as(self.sums)
 
     def centre_on(self, x: Tensor) -> None:
         """Before anything is known: shift by the middle of a first batch, so that far-off values keep their digits.
