@@ -8,7 +8,7 @@ from typing import NamedTuple
 from wavedash.config import RunConfig
 
 ROUND_TRIP = 0.4e-3
-"""Seconds that a step costs when it goes to worker processes and back, measured with two of them on two slow cores."""
+"""Seconds that a step costs when it goes to worker processes and back: an estimate for two slow cores."""
 OVERHEAD_BOUND = 0.3
 """Below this share of the device's speed in large matrix products, calls cost more than their arithmetic."""
 TOO_SMALL_FOR_A_GPU = 0.01

@@ -42,7 +42,7 @@ def wait_for(device: torch.device) -> None:
 
 def device_name(device: torch.device) -> str:
     if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
+        return torch.cuda.get_device_name(number(device))
     try:  # elsewhere than on Linux platform.processor() knows
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
@@ -54,9 +54,9 @@ def describe(device: torch.device, busy: Busy) -> dict[str, str]:
     """Name, memory, cores, how busy they are: for people."""
     facts = {"device": device_name(device)}
     if device.type == "cuda":
-        free, total = torch.cuda.mem_get_info(device)
+        free, total = torch.cuda.mem_get_info(number(device))
         facts["memory of the GPU"] = f"{_gib(total - free)} of {_gib(total)} GiB in use, by all programs"
-        facts["peak of this training"] = f"{_gib(torch.cuda.max_memory_allocated(device))} GiB"
+        facts["peak of this training"] = f"{_gib(torch.cuda.max_memory_allocated(number(device)))} GiB"
         known = busy.gpu is not None
         facts["GPU busy in iterations"] = f"{busy.gpu:.0%}" if known else "not known: neither pynvml nor nvidia-smi tells"
     facts["CPU cores"] = f"{allowed_cores()}; {torch.get_num_threads()} thread(s) of the learner"
@@ -84,12 +84,17 @@ def arithmetic_speed(probed: dict[str, list[float]], precision: str) -> float:
     return 1e9 * statistics.median(probed[f"matmul {kind}, GFLOP/s"])
 
 
+def number(device: torch.device) -> int:
+    """Of a GPU; `cuda` alone means the current one, but not every function of torch's knows that."""
+    return torch.cuda.current_device() if device.index is None else device.index
+
+
 def watch(work: Callable[[], object], device: torch.device, seconds: float) -> Busy:
     """Repeats `work` for so long (on a GPU, after its gauge has settled) and looks at the machine meanwhile."""
     cuda = device.type == "cuda"
     if cuda:
         gc.collect()  # what was measured before is not part of the peak
-        torch.cuda.reset_peak_memory_stats(device)
+        torch.cuda.reset_peak_memory_stats(number(device))
     _repeat(work, SETTLE_SECONDS if cuda else 0.0)
     readings: list[float | None] = []
     with _reading(lambda: readings.append(gpu_busy(device)) if cuda else None):
@@ -103,10 +108,10 @@ def watch(work: Callable[[], object], device: torch.device, seconds: float) -> B
 def gpu_busy(device: torch.device) -> float | None:
     """Share of the last moments in which the GPU computed, from NVML if its Python package is there, else from nvidia-smi."""
     try:
-        return torch.cuda.utilization(device) / 100
+        return torch.cuda.utilization(number(device)) / 100
     except Exception:  # not installed, no permission, a driver that does not match: nvidia-smi may still know
         pass
-    identity = f"GPU-{torch.cuda.get_device_properties(device).uuid}"  # its numbers are not ours: CUDA_VISIBLE_DEVICES
+    identity = f"GPU-{torch.cuda.get_device_properties(number(device)).uuid}"  # its numbers are not ours: CUDA_VISIBLE_DEVICES
     question = ["nvidia-smi", f"--id={identity}", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
     try:
         return float(subprocess.run(question, capture_output=True, timeout=10, check=True, text=True).stdout) / 100
