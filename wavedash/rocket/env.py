@@ -110,7 +110,8 @@ class RocketEnv(VecEnv):
         return self._arenas[0].task.action.ticks / TICK_RATE
 
     def state_of(self, arena: int) -> GameState:
-        """One arena [1, ...], counted over all groups, as a view: the next step changes it. For viewers."""
+        """One arena [1, ...], counted over all groups, for viewers. It is a view that changes with the steps of its group: look
+        at it between them, not during one."""
         place = arena
         for arenas in self._arenas:
             if 0 <= place < arenas.state.arenas:

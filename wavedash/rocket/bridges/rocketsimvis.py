@@ -47,20 +47,20 @@ class RocketSimVis(Viewer):
 
 
 def packet(state: GameState, arena: int) -> dict[str, Any]:
-    """What RocketSimVis reads. Empty seats are left out."""
+    """What RocketSimVis reads. Left out are empty seats, and how the ball is turned: RocketSim does not compute that, but the
+    viewer does, from the spin."""
     one = on_host(state, arena)
     return {
         "gamemode": "soccar",
-        "ball_phys": _body(one.ball, (0,)),
+        "ball_phys": _motion(one.ball, (0,)),
         "cars": [_car(one.cars, seat) for seat, present in enumerate(one.cars.present[0].tolist()) if present],
         "boost_pad_locations": PAD_LOCATIONS,
         "boost_pad_states": one.pads.active[0].tolist(),
     }
 
 
-def _body(body: Ball | Cars, index: tuple[int, ...]) -> dict[str, list[float]]:
-    forward, _, up = body.rotation[index].T.tolist()
-    return {"pos": body.position[index].tolist(), "forward": forward, "up": up, "vel": body.velocity[index].tolist(),
+def _motion(body: Ball | Cars, index: tuple[int, ...]) -> dict[str, list[float]]:
+    return {"pos": body.position[index].tolist(), "vel": body.velocity[index].tolist(),
             "ang_vel": body.angular_velocity[index].tolist()}
 
 
@@ -69,7 +69,7 @@ def _car(cars: Cars, seat: int) -> dict[str, Any]:
     controls = dict(zip(CONTROLS, cars.controls[index].tolist(), strict=True))
     return {
         "team_num": int(cars.team[index]),
-        "phys": _body(cars, index),
+        "phys": _motion(cars, index) | {"forward": cars.forward[index].tolist(), "up": cars.up[index].tolist()},
         "controls": controls | {name: controls[name] > 0.5 for name in BUTTONS},
         "boost_amount": float(cars.boost[index]),
         "on_ground": bool(cars.on_ground[index]),
