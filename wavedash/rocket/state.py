@@ -98,7 +98,7 @@ class Cars:
     hitbox: Tensor = _number()
     """Index into HITBOXES"""
     wheel_contact: Tensor = _flag(4)
-    """Front left, front right, back left, back right"""
+    """Front right, front left, back right, back left"""
     present: Tensor = _flag()
     """False: an empty seat. Its other fields mean nothing."""
     on_ground: Tensor = _flag()

@@ -12,10 +12,12 @@ from wavedash.rocket.actions.parser import JUMP
 from wavedash.rocket.constants import FLIP_SECONDS, FLIP_WINDOW
 from wavedash.rocket.state import Cars
 
-FREE, WHEELS = 0, 1
+PITCH_LOCK = 0.95
+"""Seconds from the beginning of a flip in which pitch does not turn the car"""
+FREE, WHEELS, NO_PITCH = 0, 1, 8
 FLIP = {(pitch, sideways): 4 + 2 * pitch + sideways for pitch in (-1, 0, 1) for sideways in (0, 1)}
 STALL = FLIP[0, 0]
-BALANCES = 8
+BALANCES = 9
 """Number of values of `balance`"""
 
 
@@ -42,9 +44,11 @@ def balance(cars: Cars, seconds: float) -> Tensor:
     """What pitch and roll can do.
 
     FREE: turn the car. WHEELS: nothing, unless it jumps. FLIP: it flips for so many seconds more, and while it does, pitch and
-    roll do nothing; only pitch against the flip cancels it, and then roll turns. A flip without direction, STALL, is free."""
+    roll do nothing; only pitch against the flip cancels it, and then roll turns. A flip without direction, STALL, is free.
+    NO_PITCH: the flip is over, but pitch stays locked for so many seconds more."""
     on_wheels = torch.gt(cars.wheel_contact.all(-1), cars.is_jumping)
     flipping = cars.is_flipping & (cars.flip_time < FLIP_SECONDS - seconds)
+    locked = cars.has_flipped & (cars.flip_time >= FLIP_SECONDS) & (cars.flip_time < PITCH_LOCK - seconds)
     side, pitch = cars.flip_torque[..., 0], cars.flip_torque[..., 1]
     flip = torch.add(side != 0, pitch.sign(), alpha=2) + 4
-    return torch.where(flipping, flip, on_wheels).long()
+    return torch.where(flipping, flip, torch.where(locked, NO_PITCH, on_wheels)).long()

@@ -82,9 +82,10 @@ def _effect(row: Row, no_jump: bool, no_boost: bool, balance: int) -> tuple[floa
         left[JUMP] = 0
         if balance != effects.WHEELS:
             left[HANDBRAKE] = 0  # in the air it does nothing before the wheels touch, and other rows have it
-    cancels = [balance == effects.FLIP[sign, side] and row[PITCH] * sign > 0 for sign in (-1, 1) for side in (0, 1)]
-    if not (balance in (effects.FREE, effects.STALL) or left[JUMP] or any(cancels)):
-        left[PITCH] = left[ROLL] = 0
+    cancels = any(balance == effects.FLIP[sign, side] and row[PITCH] * sign > 0 for sign in (-1, 1) for side in (0, 1))
+    if not (balance in (effects.FREE, effects.STALL) or left[JUMP] or cancels):
+        left[PITCH] = 0
+        left[ROLL] = row[ROLL] if balance == effects.NO_PITCH else 0
     return tuple(left)
 
 

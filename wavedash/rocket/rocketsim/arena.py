@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -49,7 +50,6 @@ class RocketSimArena:
         """By seat"""
         self._waiting: set[int] = set()
         """Pads that are not there, or that a car has not left"""
-        record["pads"]["locked_car"].fill(-1)
         self._sit_down()
         self._arena.reset_kickoff(0)
 
@@ -169,7 +169,8 @@ class RocketSimArena:
         self.events.in_goal = self._arena.tick_count - 1 if in_goal else LONG_AGO
 
     def _load_car(self, seat: int, car: Any) -> None:
-        fields, state = {name: field[seat] for name, field in self._record["cars"].items()}, self._rs.CarState()
+        fields = {name: field[seat] for name, field in self._record["cars"].items()}
+        state = copy(_boosting_state()) if fields["boost_time"] > 0 else self._rs.CarState()
         for ours, theirs in (SCALARS | FLAGS).items():
             setattr(state, theirs, fields[ours].item())
         for ours, theirs in VECTORS.items():
@@ -203,6 +204,17 @@ class RocketSimArena:
     def _number(self, seat: Any) -> int:
         """RocketSim's, of the car in a seat; 0 for -1."""
         return int(seat) + self.number_offset if seat >= 0 else 0
+
+
+@cache
+def _boosting_state() -> Any:
+    """Of a car that boosts. RocketSim knows that by a flag that has no name in Python, but comes along with a copy."""
+    rs = rocketsim()
+    arena = rs.Arena(rs.GameMode.THE_VOID)
+    car = arena.add_car(0)
+    car.set_controls(rs.CarControls(boost=True))
+    arena.step(1)
+    return car.get_state()
 
 
 @cache

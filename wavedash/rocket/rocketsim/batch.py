@@ -13,16 +13,17 @@ from wavedash.rocket.rocketsim.state_reader import StateReader
 
 
 class ArenaBatch:
-    """One after the other, because RocketSim's own threads (`Arena.multi_step`) were not faster even with idle cores, and ask
-    for Python's lock in every callback. More cores are used by more processes."""
+    """One after the other: RocketSim's own threads (`Arena.multi_step`) take Python's lock for every callback, count references
+    without it, and on two busy cores took longer. More cores are used by more processes."""
 
     def __init__(self, layout: RecordLayout, seats: Sequence[Sequence[Seat]], arrays: SharedArrays) -> None:
         self._arrays = arrays
         self._fields = fields = layout.views(arrays.next_records)
-        for name, field in fields["events"].items():
-            field.fill(NOTHING.get(name, 0))
         self._events = layout.bytes_of(arrays.next_records, "events")
-        self._no_events = self._events[0].copy()
+        blank = np.zeros((1, layout.size), np.uint8)
+        for name, field in layout.views(blank)["events"].items():
+            field.fill(NOTHING.get(name, 0))
+        self._no_events = layout.bytes_of(blank, "events")
         self._arenas = [
             RocketSimArena(who, {part: {name: field[i, ...] for name, field in fields[part].items()} for part in fields})
             for i, who in enumerate(seats)
@@ -30,7 +31,10 @@ class ArenaBatch:
         self._reader = StateReader(layout, arrays.next_records)
         for i, arena in enumerate(self._arenas):
             self._reader.set_offsets(i, arena.number_offset, arena.tick_offset)
-        if not arrays.placed.any() and not arrays.done.any():  # else it goes on where another process died
+        self._goes_on = bool(arrays.placed.any() or arrays.done.any())
+        """Another process died; its arenas are in the records, and not yet here"""
+        if not self._goes_on:
+            fields["pads"]["locked_car"].fill(-1)
             self._tick(0, 0)
             arrays.records[:] = arrays.next_records
 
@@ -45,11 +49,12 @@ class ArenaBatch:
         arrays.records[:] = arrays.next_records
 
     def _load_placed(self) -> None:
-        for i in np.flatnonzero(self._arrays.placed).tolist():
+        for i in range(len(self._arenas)) if self._goes_on else np.flatnonzero(self._arrays.placed).tolist():
             self._arrays.next_records[i] = self._arrays.records[i]
             self._arenas[i].load()
             self._reader.set_offsets(i, self._arenas[i].number_offset, self._arenas[i].tick_offset)
         self._arrays.placed.fill(False)
+        self._goes_on = False
 
     def _tick(self, ticks: int, delay: int) -> None:
         """And write what RocketSim knows then into the next records."""

@@ -14,6 +14,8 @@ from wavedash.envs.errors import EnvError
 from wavedash.rocket.rocketsim.worker import FAILED, STEP, Job, work
 
 MAX_FAILURES, WITHIN_SECONDS = 3, 60.0
+START_SECONDS, SECONDS_PER_ARENA = 120.0, 2.0
+"""What a new process may take; an arena takes about 0.05 s"""
 
 
 class WorkerProcess:
@@ -33,6 +35,7 @@ class WorkerProcess:
         self.pipe, self._child_end = context.Pipe()
         self._process: BaseProcess = context.Process(target=work, args=(job, self._child_end), name=self.name)
         self.awaited = 1
+        self._ready = False
         self._asked = time.monotonic()
 
     def start(self) -> None:
@@ -60,10 +63,12 @@ class WorkerProcess:
             raise EnvError(f"{self.name} failed: {answer[len(FAILED):].decode()}")
         self.awaited -= 1
         self._asked = time.monotonic()
-        self._was_ready = True
+        self._ready = self._was_ready = True
 
     def look(self, timeout: float) -> None:
         """Raises WorkerFailed when it has been silent for too long."""
+        if not self._ready:
+            timeout = START_SECONDS + SECONDS_PER_ARENA * (self.arenas.stop - self.arenas.start)
         if self.awaited and time.monotonic() - self._asked > timeout:
             raise WorkerFailed(f"{self.name} hung: no answer for {timeout:.0f} s")
 

@@ -1,0 +1,45 @@
+"""EpisodeLog: how the games that are being played came to be where they are.
+
+RocketSim does not show all that it knows (contacts, forces of the wheels), so a game cannot be saved by its state alone. But a
+game is what follows from its beginning and the controls since, and those are kept here: played again, they lead to the same
+bits.
+"""
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wavedash.rocket.rocketsim.record import Array, SharedArrays
+
+
+class EpisodeLog:
+    """Of E arenas. A game begins when its arena is placed."""
+
+    def __init__(self, arrays: SharedArrays) -> None:
+        self._beginnings = arrays.records.copy()  # [E, R]: what each arena was placed with
+        self._age = np.zeros(len(arrays.records), np.int64)  # [E]: steps since then
+        self._steps: deque[tuple[Array, int, int]] = deque()
+        """Controls [E, C, 8], ticks and delay of the last steps, as many as the oldest game has"""
+
+    def record(self, arrays: SharedArrays, ticks: int, delay: int) -> None:
+        """A step begins, before which the arenas that are `placed` begin anew."""
+        placed = arrays.placed
+        if placed.any():
+            self._beginnings[placed] = arrays.records[placed]
+            self._age[placed] = 0
+            for _ in range(len(self._steps) - int(self._age.max())):
+                self._steps.popleft()
+        self._age += 1
+        self._steps.append((arrays.controls.copy(), ticks, delay))
+
+    def save(self) -> dict[str, Tensor]:
+        controls = [controls for controls, _, _ in self._steps]
+        return {
+            "beginnings": torch.from_numpy(self._beginnings.copy()),
+            "age": torch.from_numpy(self._age.copy()),
+            "controls": torch.from_numpy(np.stack(controls)) if controls else torch.empty(0),
+            "timing": torch.tensor([[ticks, delay] for _, ticks, delay in self._steps]).view(-1, 2),
+        }
