@@ -1,9 +1,9 @@
-# make train   trains the default preset (PRESET=hopper chooses another)
+# make train   trains a Rocket League bot, 1v1 (PRESET=hopper chooses another recipe)
 # make test    runs every test, the linter and the type checker
 # make bench   runs every benchmark (BENCH=name runs one)
 # Needs Python 3.11 to 3.13 and make. Everything goes into .venv; a second call installs nothing.
 PYTHON ?= python3
-PRESET ?= cartpole
+PRESET ?= rocket-1v1
 BENCH ?= $(shell $(VENV)/bin/wavedash bench)
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
@@ -13,7 +13,7 @@ TORCH := torch==2.13.0
 .PHONY: train test bench clean
 .DELETE_ON_ERROR:
 
-train: $(VENV)/.installed-mujoco
+train: $(VENV)/.installed-rocket,mujoco
 	$(VENV)/bin/wavedash train $(PRESET)
 
 test: $(VENV)/.installed-dev
@@ -27,7 +27,7 @@ bench: $(VENV)/.installed-bench
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-# One stamp for each set of extras of pyproject.toml. mujoco is what the shipped presets need.
+# One stamp for each set of extras of pyproject.toml. rocket and mujoco are what the shipped presets need.
 $(VENV)/.installed-%: pyproject.toml $(VENV)/.torch
 	$(PIP) --editable ".[$*]"
 	touch $@

@@ -103,7 +103,8 @@ def test_a_terminal_end_wins_over_a_cut():
 
 def test_frames_of_other_arenas_stay_when_one_begins():
     stacked = "env.rocket.observation={advanced_obs_plus: {team_size: 1, frames: 2}}"
-    env, plain = env_of(stacked, ends_after(3)), env_of(ends_after(3), "env.rocket.observation={advanced_obs_plus: {team_size: 1}}")
+    env = env_of(stacked, ends_after(3))
+    plain = env_of(ends_after(3), "env.rocket.observation={advanced_obs_plus: {team_size: 1}}")
     last = plain.reset(0)["obs"].clone()
     seen = env.reset(0)["obs"]
     size = last.shape[-1]
@@ -125,7 +126,7 @@ def test_a_part_of_ones_own_is_named_by_its_import_path():
     step = env.step(torch.zeros(env.num_rows, dtype=torch.int64))
     height = env._arenas[0].state.cars.position[..., 2].flatten()
     torch.testing.assert_close(step.reward, 2 * height / 1000)
-    assert list(step.metrics)[0] == "reward/height"
+    assert next(iter(step.metrics)) == "reward/height"
     env.close()
 
 
