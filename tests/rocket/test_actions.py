@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import gymnasium
@@ -16,7 +17,7 @@ from tests.rocket.random_states import random_state
 from wavedash.errors import UserError
 from wavedash.policy.distributions import MultiCategorical
 from wavedash.rocket.actions import Continuous, LookupTable, MultiDiscrete
-from wavedash.rocket.actions.coverage import Coverage
+from wavedash.rocket.actions.coverage import Coverage, show_coverage
 from wavedash.rocket.actions.parser import Parser
 from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
 from wavedash.rocket.state import CONTROLS, GameState
@@ -172,6 +173,8 @@ def played_states(steps: int, seed: int) -> GameState:
     """From games of RocketSim in which random actions are held for a while: driving, jumping, flipping, falling."""
     generator = torch.Generator().manual_seed(seed)
     simulator = RocketSimSimulator(6, 1, 1)
+    simulator.state.cars.boost[:2] = 0
+    simulator.place(torch.ones(6, dtype=torch.bool))
     parser = bound(LookupTable(), simulator.state)
     action, records = torch.zeros(6, 2, dtype=torch.long), []
     for _ in range(steps):
@@ -183,106 +186,141 @@ def played_states(steps: int, seed: int) -> GameState:
     return GameState.over(torch.cat(records[5:]), 2)
 
 
-def outcomes(simulator: RocketSimSimulator, state: GameState, arena: int, controls: Tensor) -> tuple[Tensor, Tensor]:
-    """What becomes of the first car [n, numbers] under n controls [n, 8], and whether wheels touch then as they did before."""
-    simulator.state.memory.copy_(state.memory[arena].expand_as(simulator.state.memory))
-    simulator.place(torch.ones(len(controls), dtype=torch.bool))
-    cars = simulator.state.cars
-    touched = cars.wheel_contact[:, 0].any(-1)
-    both = torch.stack([controls, state.cars.controls[arena, 1].expand(len(controls), 8)], 1)
-    simulator.step(both, ticks=8, delay=1)
-    fields = [field[:, 0].reshape(len(controls), -1).float() for name, field in vars(cars).items() if name not in NOT_COMPARED]
-    return torch.cat(fields, 1), cars.wheel_contact[:, 0].any(-1) == touched
+class Laboratory:
+    """Plays the same moment in many ways."""
+
+    def __init__(self, games: GameState):
+        self.games, self.simulator = games, RocketSimSimulator(30, 1, 1)
+
+    def outcomes(self, moment: int, controls: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What becomes of the first car [n, numbers] under controls [n, 8], its handbrake, whether wheels touch as before."""
+        parts = [self._outcomes(self.games.memory[moment], some) for some in controls.split(30)]
+        after, handbrake, touches = (torch.cat(part) for part in zip(*parts, strict=True))
+        return after, handbrake, touches == self.games.cars.wheel_contact[moment, 0].any()
+
+    def _outcomes(self, record: Tensor, controls: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        simulator = self.simulator
+        cars = simulator.state.cars
+        simulator.state.memory.copy_(record.expand_as(simulator.state.memory))
+        simulator.place(torch.ones(30, dtype=torch.bool))
+        simulator.step(torch.stack([controls, cars.controls[:, 1]], 1), ticks=8, delay=1)
+        fields = [field[:, 0].reshape(30, -1).float() for name, field in vars(cars).items() if name not in NOT_COMPARED]
+        return torch.cat(fields, 1), cars.handbrake[:, :1].clone(), cars.wheel_contact[:, 0].any(-1)
 
 
 @pytest.fixture(scope="module")
-def games() -> GameState:
-    return played_states(steps=25, seed=0)
+def laboratory() -> Iterator[Laboratory]:
+    laboratory = Laboratory(played_states(steps=35, seed=0))
+    yield laboratory
+    laboratory.simulator.close()
 
 
-def test_a_masked_row_does_what_an_offered_one_does(games):
-    simulator, parser = RocketSimSimulator(90, 1, 1), bound(LookupTable(), games)
+def test_a_masked_row_does_what_an_offered_one_does_and_offered_ones_differ(laboratory):
+    games = laboratory.games
+    parser = bound(LookupTable(), games)
     rows, mask = torch.tensor(parser.rows()), parser.mask(games)[:, 0]
     compared = torch.zeros(90, dtype=torch.long)
-    for arena in range(0, games.arenas, 2):
-        after, still = outcomes(simulator, games, arena, rows)
-        offered = after[mask[arena]]
-        same = (after.unsqueeze(1) == offered).all(-1).any(-1)
-        assert (same | ~still)[~mask[arena]].all(), rows[~mask[arena] & ~same & still]
-        compared += ~mask[arena] & still
-    simulator.close()
-    masked_ever = torch.tensor([any(row[i] for i in (2, 4, 5, 6)) for row in parser.rows()])
-    assert torch.equal(compared > 0, masked_ever), "every row with pitch, roll, jump or boost was masked somewhere"
-
-
-def test_hardly_any_two_offered_rows_do_the_same(games):
-    """So that the masks are not only right but find most of what is the same."""
-    simulator, parser = RocketSimSimulator(90, 1, 1), bound(LookupTable(), games)
-    rows, mask = torch.tensor(parser.rows()), parser.mask(games)[:, 0]
     offered = different = 0
-    for arena in range(1, games.arenas, 6):
-        after, _ = outcomes(simulator, games, arena, rows)
-        after = torch.cat([after, simulator.state.cars.handbrake[:, :1]], 1)[mask[arena]]
-        offered, different = offered + len(after), different + len(after.unique(dim=0))
-    simulator.close()
-    assert different > 0.9 * offered
+    for moment in range(0, games.arenas, 3):
+        after, handbrake, still = laboratory.outcomes(moment, rows)
+        same = (after.unsqueeze(1) == after[mask[moment]]).all(-1).any(-1)
+        assert (same | ~still)[~mask[moment]].all(), rows[~mask[moment] & ~same & still]
+        compared += ~mask[moment] & still
+
+        wheels = int(games.cars.wheel_contact[moment, 0].sum())
+        if wheels in (0, 4) and not games.cars.is_flipping[moment, 0]:  # else some could land, and are kept for that
+            offered += int(mask[moment].sum())
+            different += len(torch.cat([after, handbrake], 1)[mask[moment]].unique(dim=0))
+    with_twin = rows[:, [2, 4, 5]].any(1) | ((rows[:, 6] == 1) & (rows[:, 0] == 1))
+    assert torch.equal(compared > 0, with_twin), "all rows with pitch, roll, jump or boost were masked at some moment"
+    assert different > 0.97 * offered > 1000, "the masks find nearly all that is the same"
 
 
-def test_masked_choices_of_multi_discrete_do_nothing(games):
-    simulator, parser = RocketSimSimulator(64, 1, 1), bound(MultiDiscrete(), games)
-    mask, generator = parser.mask(games)[:, 0], torch.Generator().manual_seed(1)
-    sizes = parser.space.nvec.tolist()
-    checked = 0
-    for arena in range(0, games.arenas, 4):
-        chosen = torch.stack([torch.randint(n, (32,), generator=generator) for n in sizes], 1)
-        allowed = _offered(mask[arena], sizes, chosen)
-        neutral = torch.tensor([n // 2 if n > 2 else 0 for n in sizes])
-        twins = torch.cat([chosen, torch.where(allowed, chosen, neutral)])
-        after, still = outcomes(simulator, games, arena, parser.controls(twins.unsqueeze(1)).squeeze(1))
-        same = (after[:32] == after[32:]).all(-1)
-        assert (same | ~(still[:32] & still[32:])).all()
-        checked += int((~allowed).any(1).sum())
-    simulator.close()
+def test_masked_choices_of_multi_discrete_do_nothing(laboratory):
+    games = laboratory.games
+    parser = bound(MultiDiscrete(), games)
+    sizes, masks = parser.space.nvec.tolist(), parser.mask(games)[:, 0]
+    neutral = torch.tensor([n // 2 if n > 2 else 0 for n in sizes])
+    generator, checked = torch.Generator().manual_seed(1), 0
+    for moment in range(1, games.arenas, 6):
+        chosen = torch.stack([torch.randint(n, (45,), generator=generator) for n in sizes], 1)
+        offered = torch.stack([mask[chosen[:, i]] for i, mask in enumerate(masks[moment].split(sizes))], 1)
+        twins = torch.stack([chosen, torch.where(offered, chosen, neutral)])
+        after, _, still = laboratory.outcomes(moment, parser.controls(twins).flatten(0, 1))
+        same = (after[:45] == after[45:]).all(-1)
+        assert (same | ~still[:45] | ~still[45:]).all()
+        checked += int((~offered).any(1).sum())
     assert checked > 100
 
 
-def _offered(mask: Tensor, sizes: list[int], chosen: Tensor) -> Tensor:
-    """Whether each choice [n, K] is offered by a mask over all choices one after the other."""
-    return torch.stack([part[chosen[:, i]] for i, part in enumerate(mask.split(sizes))], 1)
+def one_car(**fields: float | list[float]) -> GameState:
+    """In the air, with boost and a flip, no button pressed; and as `fields` say."""
+    state = GameState.empty(1, 1)
+    for name, value in {"present": True, "boost": 50, **fields}.items():
+        getattr(state.cars, name)[0, 0] = torch.tensor(value)
+    return state
 
 
-def test_a_demolished_car_has_no_choice_until_it_is_back():
-    state = random_state(1, 1, 0, seed=0, empty=0)
-    state.cars.is_demoed.fill_(True)
+WHEELS = {"wheel_contact": True, "on_ground": True}
+HELD = {"controls": [0.0, 0, 0, 0, 0, 1, 0, 0]}
+RISING = {**HELD, "is_jumping": True, "has_jumped": True}
+FLIP = {"has_flipped": True, "is_flipping": True, "flip_time": 0.3, "flip_torque": [0.0, 1.0, 0.0], "has_jumped": True}
+SIDE_FLIP = {**FLIP, "flip_torque": [1.0, 0.0, 0.0]}
+FLIPPED = {**FLIP, "is_flipping": False}
+STALL = {**FLIP, "flip_torque": [0.0, 0.0, 0.0]}
+GROUND = lambda c: not (c["pitch"] or c["roll"] or c["jump"])  # noqa: E731
+
+
+@pytest.mark.parametrize(("situation", "offered"), [
+    pytest.param({}, lambda c: True, id="in the air with a flip: everything"),
+    pytest.param(HELD, lambda c: not c["jump"], id="with the jump button still held: no jump"),
+    pytest.param(RISING, lambda c: True, id="while rising, to go on holding"),
+    pytest.param({"air_time_since_jump": 1.3, "has_jumped": True}, lambda c: not c["jump"], id="too late for a flip"),
+    pytest.param({"has_double_jumped": True}, lambda c: not c["jump"], id="after a double jump"),
+    pytest.param({"has_flipped": True, "flip_time": 2.0, "has_contact": True}, lambda c: True, id="on the roof"),
+    pytest.param(WHEELS, lambda c: c["jump"] or GROUND(c), id="on wheels: pitch and roll only with a jump"),
+    pytest.param({**WHEELS, **HELD}, GROUND, id="on wheels with jump held"),
+    pytest.param({**WHEELS, **RISING}, lambda c: True, id="about to leave the ground"),
+    pytest.param({"wheel_contact": [True, True, True, False], "on_ground": True}, lambda c: True, id="on three wheels"),
+    pytest.param({"boost": 0}, lambda c: not (c["boost"] and GROUND(c)), id="boost that would be throttle"),
+    pytest.param(FLIP, lambda c: not c["jump"] and (GROUND(c) or c["pitch"] == 1), id="in a front flip: pull back to cancel"),
+    pytest.param(SIDE_FLIP, GROUND, id="in a side flip: nothing cancels it"),
+    pytest.param(STALL, lambda c: not c["jump"], id="in a stall"),
+    pytest.param({**FLIP, "flip_time": 0.6}, lambda c: not c["jump"], id="in a flip that ends before the action does"),
+    pytest.param({**FLIPPED, "flip_time": 0.7}, lambda c: not (c["jump"] or c["pitch"]), id="pitch is locked"),
+    pytest.param({**FLIPPED, "flip_time": 0.9}, lambda c: not c["jump"], id="pitch is free again soon"),
+    pytest.param({"is_demoed": True, "demo_timer": 0.1}, lambda c: not any(c.values()), id="demolished"),
+    pytest.param({"is_demoed": True, "demo_timer": 0.05}, lambda c: True, id="back before the action ends"),
+    pytest.param({"present": False}, lambda c: not any(c.values()), id="an empty seat"),
+])
+def test_rows_that_are_offered(situation, offered):
+    state = one_car(**situation)
     parser = bound(LookupTable(), state)
-    state.cars.demo_timer.fill_(0.1)
-    assert parser.mask(state).sum() == 1
-    state.cars.demo_timer.fill_(0.05)  # back before the action ends
-    assert parser.mask(state).sum() > 1
+    expected = [bool(offered(dict(zip(CONTROLS, row, strict=True)))) for row in parser.rows()]
+    assert parser.mask(state).flatten().tolist() == expected
+
+
+def test_a_button_that_may_have_been_let_go_since_is_no_reason_to_mask():
+    state = one_car(**HELD)
+    assert bound(LookupTable(ticks=1, delay=1), state).mask(state).all(), "the last choice is not in force yet"
 
 
 class FewRows(LookupTable):
-    """A table of one's own: nothing, throttle, boost, throttle and pitch, roll."""
+    """A table of one's own: nothing, throttle, boost, throttle and pitch, roll, jump and handbrake."""
 
     def rows(self):
         return [[0.0] * 8, [1.0, 0, 0, 0, 0, 0, 0, 0], [1.0, 0, 0, 0, 0, 0, 1.0, 0], [1.0, 0, 1.0, 0, 0, 0, 0, 0],
-                [0, 0, 0, 0, -1.0, 0, 0, 0]]
+                [0, 0, 0, 0, -1.0, 0, 0, 0], [0, 0, 0, 0, 0, 1.0, 0, 1.0]]
 
 
-def test_masks_of_ones_own_table_follow_from_its_rows():
-    state = random_state(1, 1, 0, seed=0, empty=0)
-    cars = state.cars
-    cars.is_demoed.fill_(False)
-    cars.demo_timer.fill_(0)
-    parser = bound(FewRows(), state)
-    cars.boost.fill_(50)
-    cars.wheel_contact.fill_(True)
-    cars.is_jumping.fill_(False)
-    cars.is_flipping.fill_(False)
-    assert parser.mask(state).flatten().tolist() == [True, True, True, False, False]
-    cars.wheel_contact.fill_(False)
-    cars.boost.fill_(0)
-    assert parser.mask(state).flatten().tolist() == [True, True, False, True, True]
+@pytest.mark.parametrize(("situation", "offered"), [
+    ({}, [True, True, True, True, True, True]), (WHEELS, [True, True, True, False, False, True]),
+    ({"boost": 0, "has_double_jumped": True}, [True, True, False, True, True, False]),
+    ({**WHEELS, **HELD}, [True, True, True, False, False, True]),  # as there is no other row with the handbrake
+])
+def test_masks_of_ones_own_table_follow_from_its_rows(situation, offered):
+    state = one_car(**situation)
+    assert bound(FewRows(), state).mask(state).flatten().tolist() == offered
 
 
 # Coverage
@@ -339,20 +377,22 @@ def test_the_command_warns_of_what_is_wrong_with_ones_own_parser():
     ]
 
 
-@pytest.mark.parametrize(("words", "message"), [
-    (["--parser", "lookup"], "there is no action 'lookup'; did you mean 'lookup_table'?"),
-    (["--parser", "multi_discrete", "bins=4"], "MultiDiscrete needs bins of 3, 5, 7, ... so that one of them is the middle"),
-    (["--parser", "tests.rocket.test_actions:Flat"], "it must be [E, C, 8]"),
+@pytest.mark.parametrize(("parser", "options", "message"), [
+    ("lookup", [], "there is no action 'lookup'; did you mean 'lookup_table'?"),
+    ("multi_discrete", ["bins=4"], "MultiDiscrete needs bins of 3, 5, 7, ... so that one of them is the middle, got 4"),
+    ("multi_discrete", ["bin=5"], "action 'multi_discrete' has no option 'bin'; did you mean 'bins'?"),
+    ("tests.rocket.test_actions:Flat", [], "for 3 arenas with one car; it must be [E, C, 8]"),
 ])
-def test_the_command_refuses_with_a_reason(words, message):
-    done = wavedash("rocket", "actions", *words)
-    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
+def test_what_cannot_be_shown_is_refused_with_the_reason(parser, options, message):
+    with pytest.raises(UserError) as refused:
+        show_coverage(parser, options)
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize(("parser", "combinations", "warnings"), [
     (MultiDiscrete(), 648, []), (MultiDiscrete(shared_yaw=False), 1944, []), (Continuous(), 6561, []),
-    (FewRows(), 5, ["throttle never goes back", "steer is never used", "pitch never goes down", "yaw is never used",
-                    "roll never goes right", "jump is never pressed", "handbrake is never pressed"]),
+    (FewRows(), 6, ["throttle never goes back", "steer is never used", "pitch never goes down", "yaw is never used",
+                    "roll never goes right"]),
 ])
 def test_coverage(parser, combinations, warnings):
     coverage = Coverage.of(parser)

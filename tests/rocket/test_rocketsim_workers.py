@@ -1,0 +1,170 @@
+"""RocketSim arenas in worker processes: the same games as in this process, also when workers die."""
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from math import pi
+
+import psutil
+import pytest
+import torch
+
+from tests.rocket.test_rocketsim import assert_same, chase, everywhere, idle, make, scene  # noqa: F401 (make is a fixture)
+from wavedash.envs.errors import EnvError
+from wavedash.rocket.constants import CAR_REST_Z, PADS
+from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="signals are how POSIX does it")
+
+
+def pids(sim):
+    return [worker._process.pid for worker in sim._workers]
+
+
+def shared_memory():
+    return set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+
+
+def test_a_game_does_not_depend_on_the_number_of_workers(make):  # noqa: F811
+    """Bit for bit, with cars that meet, are demolished and come back, goals, pads, and arenas that are placed on the way."""
+    sizes = [(2, 2), (2, 1), (2, 2), (1, 1), (2, 2)]
+    alone, together = make(5, 2, 2, sizes=sizes), make(5, 2, 2, sizes=sizes, workers=2)
+    assert_same(alone.state, together.state)
+    crowd = {seat: {"position": (150.0 * seat, -700.0 * side, CAR_REST_Z), "velocity": (0.0, 2250.0 * side, 0.0),
+                    "yaw": side * pi / 2, "boost": 100.0, "is_supersonic": True} for seat, side in enumerate((1, 1, -1, -1))}
+    demolished = came_back = touches = 0
+    for sim in (alone, together):
+        scene(sim, {"position": (0.0, 0.0, 300.0), "velocity": (300.0, 100.0, 0.0)}, crowd)
+    for step in range(110):
+        controls, was_demoed = chase(alone, step), alone.state.cars.is_demoed.clone()
+        if step % 20 == 19:
+            for sim in (alone, together):
+                sim.state.ball.position[step % 5] = sim.state.cars.position[step % 5, 0] + torch.tensor([0.0, 300.0, 100.0])
+                sim.place(torch.arange(5) == step % 5)
+        for sim in (alone, together):
+            sim.step(controls, ticks=8, delay=step % 3)
+        assert_same(alone.state, together.state)
+        demolished += int((alone.state.events.demolished >= 0).sum())
+        came_back += int((was_demoed & ~alone.state.cars.is_demoed).sum())
+        touches += int(alone.state.events.touches.sum())
+    assert demolished and came_back and touches
+
+
+def test_send_does_not_wait(make):  # noqa: F811
+    sim = make(2, 1, 1, workers=1)
+    sim.send(idle(sim), ticks=20_000)
+    assert not sim.ready
+    while not sim.ready:
+        time.sleep(0.01)
+    sim.recv()
+    assert sim.state.game.tick.tolist() == [20_000] * 2
+
+
+@posix
+@pytest.mark.parametrize("moment", ["idle", "stepping"])
+def test_the_arenas_of_a_killed_worker_go_on(make, moment, caplog):  # noqa: F811
+    """No step is lost or done twice, and what was placed stays placed. Cars in the air: nothing is lost of these."""
+    sim, healthy = make(4, 1, 1, workers=2), make(4, 1, 1)
+    flying = {seat: {"position": (1000.0 * seat, 0.0, 1500.0), "velocity": (0.0, 100.0, 800.0), "on_ground": False,
+                     "wheel_contact": False, "boost": 100.0} for seat in range(2)}
+    for each in (sim, healthy):
+        scene(each, {"position": (0.0, 3000.0, 500.0), "velocity": (0.0, 0.0, 900.0)}, flying, tick=50)
+        each.step(chase(each, 0), ticks=8)
+        each.state.ball.velocity[3] = torch.tensor([700.0, 0.0, 900.0])
+        each.place(torch.arange(4) == 3)
+    victim, controls = pids(sim)[1], chase(sim, 1)
+    if moment == "idle":
+        os.kill(victim, signal.SIGKILL)
+        sim.send(controls, ticks=8)
+    else:
+        os.kill(victim, signal.SIGSTOP)  # so that the step is surely under way when it is killed
+        sim.send(controls, ticks=8)
+        os.kill(victim, signal.SIGKILL)
+    sim.recv()
+    healthy.step(controls, ticks=8)
+    for step in range(2, 6):
+        assert sim.state.game.tick.tolist() == [50 + 8 * step] * 4
+        for body in ("ball", "cars"):
+            for name in ("position", "velocity", "rotation"):
+                torch.testing.assert_close(getattr(getattr(sim.state, body), name), getattr(getattr(healthy.state, body), name),
+                                           rtol=1e-5, atol=1e-2)
+        sim.step(chase(healthy, step), ticks=8)
+        healthy.step(chase(healthy, step), ticks=8)
+    assert sim.health == {"worker_restarts": 1}
+    assert not psutil.pid_exists(victim)
+    assert "RocketSim worker 1 (arenas 2 to 3) was killed by SIGKILL" in caplog.text
+
+
+@posix
+def test_a_worker_that_dies_after_its_step_does_not_do_it_again(make):  # noqa: F811
+    """The step is in memory when the answer is not: what a new worker finds is complete."""
+    sim, healthy = make(2, 1, 1, workers=1), make(2, 1, 1)
+    on_a_pad = {"position": (PADS[0].x, PADS[0].y, CAR_REST_Z), "boost": 0.0, "ball_hit_tick": 3, "ball_hit_impulse_tick": 3}
+    for each in (sim, healthy):
+        scene(each, {"position": (0.0, 5150.0, 300.0), "velocity": (0.0, 3000.0, 0.0)}, {0: on_a_pad}, tick=100)
+    worker = sim._workers[0]
+    sim.send(idle(sim), ticks=8)
+    while not worker.pipe.poll(0):  # it has answered, but was not heard
+        time.sleep(0.01)
+    sim._arrays.records[:] = 77  # as if it had died while it copied them
+    worker.hear = lambda: hear_of_its_death(worker)
+    sim.recv()
+    healthy.step(idle(healthy), ticks=8)
+    assert_same(sim.state, healthy.state)
+    assert sim.state.game.goal.tolist() == [0, 0]
+    assert sim.state.events.goal.tolist() == [[True, False]] * 2
+    assert sim.state.events.small_pads.tolist() == [[1, 0]] * 2
+    assert sim.state.pads.locked_car[:, 0].tolist() == [0, 0]
+    assert sim.state.game.score.tolist() == [[1, 0]] * 2
+    sim.step(idle(sim), ticks=8)
+    healthy.step(idle(healthy), ticks=8)
+    assert sim.health == {"worker_restarts": 1}
+    torch.testing.assert_close(sim.state.ball.position, healthy.state.ball.position, rtol=1e-5, atol=1e-2)
+    assert sim.state.game.score.tolist() == [[1, 0]] * 2
+
+
+def hear_of_its_death(worker):
+    del worker.hear
+    worker._process.kill()
+    worker._process.join()
+    worker.pipe.recv_bytes()
+    worker.hear()
+
+
+@posix
+def test_a_stopped_worker_is_taken_for_dead(make, caplog):  # noqa: F811
+    sim = make(2, 1, 1, workers=2, timeout=1.0)
+    os.kill(pids(sim)[0], signal.SIGSTOP)
+    sim.step(idle(sim), ticks=8)
+    assert sim.state.game.tick.tolist() == [8, 8]
+    assert sim.health == {"worker_restarts": 1}
+    assert "worker 0 (arenas 0 to 0) hung: no answer for 1 s" in caplog.text
+
+
+@posix
+def test_a_worker_that_dies_again_and_again_ends_the_run_and_leaves_nothing(make):  # noqa: F811
+    before, children = shared_memory(), {child.pid for child in psutil.Process().children()}
+    sim = make(2, 1, 1, workers=2)
+    for _ in range(2):
+        os.kill(pids(sim)[1], signal.SIGKILL)
+        sim.step(idle(sim), ticks=8)
+    os.kill(pids(sim)[1], signal.SIGKILL)
+    with pytest.raises(EnvError, match=r"(?s)worker 1 .*was killed by SIGKILL.*3 times within a minute"):
+        sim.step(idle(sim), ticks=8)
+    left = [child for child in psutil.Process().children() if child.pid not in children]
+    assert [child.cmdline() for child in left if "resource_tracker" not in " ".join(child.cmdline())] == []
+    assert shared_memory() == before
+
+
+@posix
+def test_closing_ends_the_workers():
+    sim = RocketSimSimulator(2, 1, 1, workers=2)
+    workers = [psutil.Process(pid) for pid in pids(sim)]
+    assert all("torch" not in str(worker.memory_maps()) for worker in workers), "a worker has no use for torch"
+    sim.place(everywhere(sim))
+    sim.step(idle(sim), ticks=8)
+    sim.close()
+    sim.close()
+    assert not any(worker.is_running() for worker in workers)
