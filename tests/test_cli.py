@@ -115,3 +115,14 @@ def test_every_public_name_can_be_had() -> None:
     assert set(wavedash.__all__) <= set(dir(wavedash))
     with pytest.raises(AttributeError, match="nonsense"):
         wavedash.nonsense  # noqa: B018
+
+
+def test_the_installed_command_finds_modules_where_it_is_started(tmp_path: Path) -> None:
+    """As `python -m wavedash` does: an environment or a reward of one's own lies in the folder where one works."""
+    command = Path(sys.executable).with_name("wavedash")
+    if not command.exists():
+        pytest.skip("the package is not installed here")
+    (tmp_path / "mine_alone.py").write_text("raise ImportError('it was found')\n")
+    done = subprocess.run([command, "train", "cartpole", "--smoke", "env.id=null", "env.factory=mine_alone:make"], cwd=tmp_path,
+                          capture_output=True, text=True, check=False)
+    assert "it was found" in done.stdout + done.stderr

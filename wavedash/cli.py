@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
+import sys
 import traceback
 from enum import StrEnum
 from pathlib import Path
@@ -37,6 +39,8 @@ Overrides = Annotated[
 
 def main() -> None:
     """Run the command line; a mistake of the user's ends as a message, not as a traceback."""
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # import paths of one's own are looked up where one stands, as `python -m` does
     try:
         app()
     except UserError as error:
