@@ -128,7 +128,7 @@ def prepare_torch(config: RunConfig, ranks: Ranks = ALONE) -> torch.device:
         name = f"cuda:{ranks.local_rank}"
     try:
         device = torch.device(name)
-        torch.empty(0, device=device)
+        device = torch.empty(0, device=device).device  # `cuda` is now one with a number
         if device.type == "cuda":
             torch.cuda.set_device(device)  # recordings and NCCL go by the current one
     except (RuntimeError, AssertionError) as error:
