@@ -22,6 +22,7 @@ from wavedash.bench.synthetic import SyntheticWorld
 from wavedash.envs.local import LocalVecEnv
 from wavedash.envs.pool import WorkerPool
 from wavedash.ppo.graphs import WARM_UP
+from wavedash.training import prepare_torch
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -206,3 +207,9 @@ def test_a_compiled_policy_says_the_same_and_sees_new_weights(combo, tmp_path):
     for _ in range(2):
         assert learner.iterate().figures == second.iterate().figures
     assert differences(learner, second) == set()
+
+
+@pytest.mark.parametrize("name", ["auto", "cuda", "cuda:0"])
+def test_the_device_of_a_run_has_a_number(name):
+    """Recordings, NCCL and most of torch's functions about a GPU want one."""
+    assert prepare_torch(run_config(device=name)) == torch.device("cuda", 0)
