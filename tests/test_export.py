@@ -53,6 +53,7 @@ CASES = {
     "gaussian": (VECTOR, spaces.Box(-np.inf, np.inf, (3,)), {"std": "state"}, 1.0),
     "tanh": (VECTOR, FORCES, {"distribution": "tanh", "activation": "silu"}, 1.0),
     "beta": (VECTOR, FORCES, {"distribution": "beta", "activation": "elu"}, None),
+    "confined": (VECTOR, FORCES, {"distribution": "confined", "std_range": (0.3, 0.6)}, 1.0),
     "gru": (VECTOR, spaces.MultiBinary(3), {"memory": {"kind": "gru", "size": 8, "layers": 2}}, 5.0),
     "lstm": (VECTOR, FORCES, {"memory": {"kind": "lstm", "size": 8}, "shared": True}, None),
     "senses": (SENSES, spaces.Discrete(4), {

@@ -67,7 +67,8 @@ class EnvConfig(Part):
     id: str | None = None
     """A Gymnasium id such as `CartPole-v1`."""
     factory: str | None = None
-    """Your own environment instead of `id`: an import path `package.module:callable` that returns a `gymnasium.Env`."""
+    """Your own environment instead of `id`: an import path `package.module:callable` that returns a `gymnasium.Env` or an
+    `rlgym.api.RLGym`."""
     rocket: RocketConfig | None = None
     """Rocket League instead of `id`; `count` is then the number of arenas."""
     kwargs: dict[str, Any] = {}
@@ -145,12 +146,15 @@ class PolicyConfig(Part):
     """One trunk for actor and critic (of size `hidden`). Saves compute; the two losses then pull on the same features."""
     activation: Literal["tanh", "relu", "elu", "silu"] = "tanh"
     """Between hidden layers. tanh is the safest for small control tasks, relu or silu for wide networks."""
-    distribution: Literal["gaussian", "tanh", "beta"] = "gaussian"
-    """Continuous actions: a normal that is clipped, a normal squashed by tanh, or a Beta (the last two need bounds)."""
+    distribution: Literal["gaussian", "tanh", "beta", "confined"] = "gaussian"
+    """Continuous actions: a normal that is clipped, a normal squashed by tanh, a Beta, or a normal that is clipped and whose
+    mean and deviation are confined to the action range and to `std_range` (all but the first need bounds)."""
     std: Literal["fixed", "learned", "state"] = "learned"
     """Continuous actions: standard deviation fixed, one learned value per dimension, or an output of the network."""
     initial_std: Annotated[float, Field(gt=0)] = 1.0
-    """Standard deviation at the start, in units where the action range is [-1, 1]. Higher explores more. Not for beta."""
+    """Standard deviation at the start, in units where the action range is [-1, 1]. Higher explores more. For gaussian, tanh."""
+    std_range: tuple[Annotated[float, Field(gt=0)], Annotated[float, Field(gt=0)]] = (0.1, 1.0)
+    """confined: the least and the greatest standard deviation, outputs of the network. Higher explores more."""
 
     @model_validator(mode="after")
     def _one_view(self) -> PolicyConfig:

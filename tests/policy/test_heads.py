@@ -79,6 +79,20 @@ def test_the_first_policy_is_nearly_uniform_and_heads_know_their_largest_entropy
             assert float(distribution.entropy().min()) > 0.999 * largest[kind]
 
 
+def test_a_confined_normal_stays_within_its_ranges():
+    policy = ActorCritic(spaces.Box(-1, 1, (FEATURES,)), spaces.Box(-1, 1, (2,)), PolicyConfig(distribution="confined",
+                                                                                               std_range=(0.2, 0.6)))
+    with torch.no_grad():
+        first, _ = policy(OBS)
+        for p in policy.parameters():
+            p.normal_(0.0, 3.0)
+        wild, _ = policy(OBS)
+    torch.testing.assert_close(first.log_std.exp(), torch.full((6, 2), 0.4), rtol=0.05, atol=0.0)
+    assert wild.mean.abs().max() <= 1 and wild.mean.abs().max() > 0.99
+    std = wild.log_std.exp()
+    assert std.min() >= 0.2 - 1e-6 and std.max() <= 0.6 + 1e-6 and std.max() - std.min() > 0.39
+
+
 @pytest.mark.parametrize("std", ["fixed", "learned", "state"])
 def test_the_deviation_starts_as_configured_and_moves_only_if_learned(std):
     policy = ActorCritic(spaces.Box(-1, 1, (FEATURES,)), spaces.Box(-1, 1, (2,)), PolicyConfig(std=std, initial_std=0.5))

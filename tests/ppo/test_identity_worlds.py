@@ -36,7 +36,7 @@ def score(world: IdentityWorld, policy: ActorCritic) -> float:
     return float(torch.stack(rewards).mean())
 
 
-@pytest.mark.parametrize("distribution", ["tanh", "beta"])
+@pytest.mark.parametrize("distribution", ["tanh", "beta", "confined"])
 def test_bounded_distributions_learn_it_too(distribution):
     space = WORLDS["box with odd bounds"][0]
     policy = {"distribution": distribution, "initial_std": 0.5}

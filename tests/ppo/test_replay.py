@@ -30,7 +30,7 @@ def without_updates(learner: Learner) -> Learner:
     return learner
 
 
-@pytest.mark.parametrize("distribution", ["tanh", "beta"])
+@pytest.mark.parametrize("distribution", ["tanh", "beta", "confined"])
 def test_the_ratio_is_one_for_every_continuous_distribution(distribution):
     learner = without_updates(identity_learner("gaussian", {"rollout_steps": T}, policy={"distribution": distribution}))
     learner.iterate()

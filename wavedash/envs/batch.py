@@ -78,17 +78,16 @@ class HostBatch:
                 except Exception as error:
                     raise self._broken(i, "step", error) from error
                 self._live(i)
-                if terminated or truncated:
-                    self._arrays.episode[i] += 1
-                    self._begin(i)
+                if (np.any(terminated) or np.any(truncated)) and self._end(i, terminated, truncated):
                     break
         self._check_observations("step")
 
     def step(self) -> bool:
-        """Take `arrays.action`; tells whether an episode ended."""
+        """Take `arrays.action`; tells whether an episode ended, of a world or of one of its rows."""
         arrays = self._arrays
         reward_out, terminated_out, truncated_out = arrays.reward, arrays.terminated, arrays.truncated
         write_obs, plain_rewards, heartbeat, beats = self._write_obs, self._plain_rewards, arrays.heartbeat, self._beats
+        alone = not self._reward_shape
         arrays.active[:] = self._seats
         # A new array, because an environment may keep the action that it was given.
         actions = self._by_world(arrays.action) + self._start
@@ -105,7 +104,7 @@ class HostBatch:
             reward_out[row] = reward
             terminated_out[row] = terminated
             truncated_out[row] = truncated
-            if terminated or truncated:
+            if (terminated or truncated) if alone else (np.any(terminated) or np.any(truncated)):
                 ended.append((i, info))
             beats += 1
             heartbeat[i] = beats
@@ -117,10 +116,13 @@ class HostBatch:
                 arrays.final_obs[key][:] = array
             for i, info in ended:
                 self._note_success(i, info)
-                arrays.episode[i] += 1
-                self._begin(i)
+                self._end(i, terminated_out[self._rows[i]], truncated_out[self._rows[i]])
             self._check_observations("reset")
         return bool(ended)
+
+    def notes(self) -> list[Any]:
+        """What each world has noted since it was last asked; None of a world that takes no notes."""
+        return [world.notes() if hasattr(world, "notes") else None for world in self._worlds]
 
     def close(self) -> None:
         """Safe to call twice."""
@@ -139,6 +141,16 @@ class HostBatch:
             raise self._broken(i, "reset", error) from error
         self._seats[self._rows[i]] = self._worlds[i].active
         self._live(i)
+
+    def _end(self, i: int, terminated: Any, truncated: Any) -> bool:
+        """Of rows of world i. When none is left that takes part, the next episode begins; tells whether it did."""
+        rows = self._rows[i]
+        self._seats[rows] &= ~np.logical_or(terminated, truncated)
+        over = not self._seats[rows].any()
+        if over:
+            self._arrays.episode[i] += 1
+            self._begin(i)
+        return over
 
     def _seed(self, i: int) -> int:
         return episode_seed(int(self._arrays.seed[0]), self._first + i, int(self._arrays.episode[i]))

@@ -16,12 +16,13 @@ from wavedash.envs.errors import EnvError
 
 Array = NDArray[Any]
 HostObs = Array | Mapping[str, Array]
-HostStep = tuple[HostObs, SupportsFloat | Array, bool, bool, Mapping[str, Any]]
+HostStep = tuple[HostObs, SupportsFloat | Array, bool | Array, bool | Array, Mapping[str, Any]]
 
 
 @runtime_checkable
 class HostEnv(Protocol):
-    """A world of `num_rows` agents that share their episodes: they start together and end together.
+    """A world of `num_rows` agents that begin their episodes together. A row may end before the others; it then sits out, and
+    the next episode begins when no row is left.
 
     With one row, observations, rewards and actions are those of the agent; with more they have a leading axis [num_rows].
     """
@@ -38,7 +39,8 @@ class HostEnv(Protocol):
         """Start an episode that depends on nothing but the seed."""
 
     def step(self, action: Any) -> HostStep:
-        """obs, reward, terminated, truncated, info."""
+        """obs, reward, terminated, truncated, info. With several rows the flags are for all, or [num_rows] for each; a row that
+        sits out has none."""
 
     def close(self) -> None: ...
 
@@ -78,23 +80,23 @@ class OneHotObservation(gymnasium.ObservationWrapper[Any, Any, Any]):
         self._discrete: dict[str, spaces.Discrete]
         if isinstance(inner, spaces.Dict):
             self._discrete = {key: space for key, space in inner.items() if isinstance(space, spaces.Discrete)}
-            self.observation_space = spaces.Dict({**inner.spaces, **{k: _one_hot_box(s) for k, s in self._discrete.items()}})
+            self.observation_space = spaces.Dict({**inner.spaces, **{k: one_hot_box(s) for k, s in self._discrete.items()}})
         else:
             assert isinstance(inner, spaces.Discrete)
             self._discrete = {"": inner}
-            self.observation_space = _one_hot_box(inner)
+            self.observation_space = one_hot_box(inner)
 
     def observation(self, observation: Any) -> Any:
         if isinstance(self.observation_space, spaces.Dict):
-            return {**observation, **{key: _one_hot(observation[key], space) for key, space in self._discrete.items()}}
-        return _one_hot(observation, self._discrete[""])
+            return {**observation, **{key: one_hot(observation[key], space) for key, space in self._discrete.items()}}
+        return one_hot(observation, self._discrete[""])
 
 
-def _one_hot_box(space: spaces.Discrete) -> spaces.Box:
+def one_hot_box(space: spaces.Discrete) -> spaces.Box:
     return spaces.Box(0.0, 1.0, (int(space.n),), np.float32)
 
 
-def _one_hot(value: int, space: spaces.Discrete) -> Array:
+def one_hot(value: int, space: spaces.Discrete) -> Array:
     if not space.contains(value):
         raise EnvError(f"observation {_summary(value)} is outside {space}: correct the observation space or the observation")
     vector = np.zeros(int(space.n), np.float32)
@@ -108,9 +110,20 @@ def _summary(value: Any) -> str:
 
 
 def as_world(env: Any) -> HostEnv:
-    """What a user's factory returned, as a world."""
+    """What a user's factory returned, as a world. One that knows how to become a world has a method of this name."""
     if isinstance(env, gymnasium.Env):
         return GymnasiumWorld(env)
     if isinstance(env, HostEnv):
         return env
-    raise EnvError(f"the environment factory returned {_summary(env)}: it must return a gymnasium.Env")
+    if hasattr(env, "as_world"):
+        return env.as_world()
+    if is_rlgym(env):
+        from wavedash.envs.rlgym import RLGymWorld
+
+        return RLGymWorld(env)
+    raise EnvError(f"the environment factory returned {_summary(env)}: it must return a gymnasium.Env or an rlgym.api.RLGym")
+
+
+def is_rlgym(env: Any) -> bool:
+    """Known by its methods: rlgym need not be installed to ask."""
+    return all(hasattr(type(env), name) for name in ("agents", "observation_spaces", "action_spaces", "set_state", "step"))

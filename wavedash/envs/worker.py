@@ -1,12 +1,8 @@
 """The program of a worker process: steps its part of the environments when told to. Must not import torch."""
 from __future__ import annotations
 
-import ctypes
-import faulthandler
-import signal
-import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -14,16 +10,15 @@ from typing import Any
 
 from wavedash.envs.arrays import Arrays
 from wavedash.envs.batch import HostBatch
+from wavedash.envs.child import arrange_signals, commands
 from wavedash.envs.host import as_world
 from wavedash.envs.row_spec import RowSpec
 from wavedash.envs.shared_block import SharedBlock
 
 # Commands, one byte each. REPLAY is followed by the actions.
-RESET, STEP, REPLAY = b"r", b"s", b"p"
-# Replies. FAILED is followed, in the same message, by the traceback.
-READY, DONE, DONE_ENDED, FAILED = b"R", b"d", b"e", b"!"
-
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
+RESET, STEP, REPLAY, NOTES = b"r", b"s", b"p", b"n"
+# Replies. FAILED is followed, in the same message, by the traceback; NOTED by the notes.
+READY, DONE, DONE_ENDED, NOTED, FAILED = b"R", b"d", b"e", b"N", b"!"
 
 
 @dataclass(frozen=True)
@@ -45,11 +40,11 @@ class Job:
 
 def work(job: Job, parent: Connection) -> None:
     """Runs until the parent closes the pipe or is gone."""
-    _arrange_signals(job)
+    arrange_signals(job.stack, job.die_with_parent)
     try:
         batch = _build(job)
         parent.send_bytes(READY)
-        for command in _commands(parent):
+        for command in commands(parent):
             if command == STEP:
                 parent.send_bytes(DONE_ENDED if batch.step() else DONE)
             elif command == RESET:
@@ -58,6 +53,10 @@ def work(job: Job, parent: Connection) -> None:
             elif command == REPLAY:
                 batch.replay(parent.recv())
                 parent.send_bytes(DONE)
+            elif command == NOTES:
+                notes = batch.notes()
+                parent.send_bytes(NOTED)
+                parent.send(notes)
         batch.close()
     except Exception:
         with suppress(OSError):  # the parent is gone
@@ -71,18 +70,3 @@ def _build(job: Job) -> HostBatch:
         worlds.append(as_world(job.make()))
         arrays.heartbeat[i] += 1
     return HostBatch(worlds, job.spec, arrays, first=job.worlds.start)
-
-
-def _commands(parent: Connection) -> Iterator[bytes]:
-    with suppress(EOFError, OSError):
-        while True:
-            yield parent.recv_bytes()
-
-
-def _arrange_signals(job: Job) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the parent decides what it means
-    if job.stack is not None and hasattr(faulthandler, "register"):
-        faulthandler.register(signal.SIGUSR1, job.stack.fileno())
-    if sys.platform == "linux" and job.die_with_parent:
-        # A worker that waits for its next command sees the pipe close; one that is stuck in a step needs this.
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

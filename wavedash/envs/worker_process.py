@@ -4,31 +4,22 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
-from multiprocessing import resource_tracker
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
-from types import ModuleType
 from typing import Any
 
 from wavedash.envs.arrays import Arrays
+from wavedash.envs.child import WorkerFailed, how_it_ended, surroundings_of_a_worker
 from wavedash.envs.shared_block import SharedBlock
-from wavedash.envs.worker import DONE_ENDED, FAILED, READY, RESET, Job, work
+from wavedash.envs.worker import DONE_ENDED, FAILED, NOTED, READY, RESET, Job, work
 
 MAX_FAILURES, WITHIN_SECONDS = 3, 60.0
 STACK_BYTES = 1 << 16
-# Workers share the cores among themselves: one that starts a thread per core slows down all others.
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
-
-
-class WorkerFailed(Exception):  # noqa: N818 (an event that the pool handles)
-    """A worker died, hung or met an exception; the text tells which."""
 
 
 class WorkerProcess:
@@ -46,6 +37,8 @@ class WorkerProcess:
         """An episode of this worker ended in the last step."""
         self.fresh = False
         """Restarted since the last step: all its episodes are new."""
+        self.notes: list[Any] = []
+        """The answer to NOTES."""
         self._prepare()
 
     def _prepare(self) -> None:
@@ -61,7 +54,7 @@ class WorkerProcess:
         self._process: BaseProcess = context.Process(target=work, args=(job, self._child_end), name=self._name)
 
     def start(self) -> None:
-        with self._child_end, _surroundings_of_a_worker(self._needs_main):
+        with self._child_end, surroundings_of_a_worker(self._needs_main):
             self._process.start()
 
     def restart(self) -> None:
@@ -84,8 +77,10 @@ class WorkerProcess:
         """Takes one answer; raises WorkerFailed if that was its last."""
         try:
             answer = self.pipe.recv_bytes()
+            if answer == NOTED:
+                self.notes = self.pipe.recv()
         except (EOFError, OSError):
-            raise WorkerFailed(f"{self._name} {self._exit()}") from None
+            raise WorkerFailed(f"{self._name} {how_it_ended(self._process)}") from None
         if answer.startswith(FAILED):
             raise WorkerFailed(f"{self._name} failed:\n{answer[len(FAILED):].decode()}")
         self.awaited -= 1
@@ -132,14 +127,6 @@ class WorkerProcess:
             self._process.kill()
             self._process.join()
 
-    def _exit(self) -> str:
-        self._process.join(1.0)
-        code = self._process.exitcode
-        if code is not None and code < 0:
-            return f"was killed by {signal.Signals(-code).name} (SIGKILL is often the system's answer to too little memory)"
-        return (f"ended by itself with exit code {code}. If your script starts training at its top level, put that under "
-                "`if __name__ == '__main__':`, because every worker imports the script; else see what it printed above")
-
     def _stack_dump(self) -> str:
         if not hasattr(signal, "SIGUSR1"):
             return "(no stack dump on this system)"
@@ -149,31 +136,3 @@ class WorkerProcess:
             if dump := bytes(self._stack.buffer).rstrip(b"\0"):
                 return dump.decode(errors="replace")
         return "(it does not answer: the process itself is stopped)"
-
-
-@contextmanager
-def _surroundings_of_a_worker(needs_main: bool) -> Iterator[None]:
-    """What a new process finds before its first line of Python runs: thread limits, no answer to Ctrl-C, and no main script.
-
-    multiprocessing lets every child import the script that was started. Where the factory is not defined in it, that would
-    only cost time and memory (it imports torch), and endless recursion if it lacks an `if __name__ == "__main__":`.
-    """
-    main = sys.modules["__main__"]
-    if not needs_main:
-        sys.modules["__main__"] = ModuleType("__main__")
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(ONE_THREAD)
-    if hasattr(signal, "pthread_sigmask"):
-        resource_tracker.ensure_running()  # it would clear the mask when it is started later
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
-        if hasattr(signal, "pthread_sigmask"):
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

@@ -10,13 +10,22 @@ from wavedash import __version__
 from wavedash.envs.spaces import space_to_json
 from wavedash.export.actor import Actor
 from wavedash.policy.actor_critic import ActorCritic
-from wavedash.policy.heads import BetaHead, ContinuousHead, DiscreteHead, GaussianHead, MultiDiscreteHead, TanhGaussianHead
+from wavedash.policy.heads import (
+    BetaHead,
+    ConfinedGaussianHead,
+    ContinuousHead,
+    DiscreteHead,
+    GaussianHead,
+    MultiDiscreteHead,
+    TanhGaussianHead,
+)
 from wavedash.runs.checkpoint import Checkpoint
 
 SAMPLING = {
     DiscreteHead: "an index drawn with the probabilities exp(log_probs), plus the start of the space",
     MultiDiscreteHead: "per choice k an index drawn with the probabilities exp(log_probs[:, k]), plus the start of the space",
     GaussianHead: "centre + half_range * x, clipped to the bounds of the space; x drawn from Normal(mean, std)",
+    ConfinedGaussianHead: "centre + half_range * x, clipped to the bounds of the space; x drawn from Normal(mean, std)",
     TanhGaussianHead: "centre + half_range * tanh(x); x drawn from Normal(mean, std)",
     BetaHead: "centre + half_range * (2 * x - 1); x drawn from Beta(alpha, beta)",
 }

@@ -103,9 +103,9 @@ class Updater:
         self.policy, self.config, self.ranks = policy, config, ranks
         # What ranks say to each other is not recorded; here they would speak in the middle of a step.
         self.graphs = graphs and (ranks.size == 1 or config.normalize_advantage != "minibatch")
-        critic_rate = config.critic_learning_rate or config.learning_rate
+        critic_rate = config.critic_learning_rate
         groups: dict[str, tuple[Iterable[nn.Parameter], float]] = {"policy": (policy.parameters(), config.learning_rate)}
-        if critic_rate != config.learning_rate:
+        if critic_rate is not None:
             groups = {
                 "actor": (policy.actor.parameters(), config.learning_rate),
                 "critic": (policy.critic.parameters(), critic_rate),

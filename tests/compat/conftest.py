@@ -1,0 +1,2 @@
+"""Fixtures of the compatibility tests."""
+from tests.envs.conftest import pool as pool

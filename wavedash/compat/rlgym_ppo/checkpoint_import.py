@@ -1,0 +1,180 @@
+"""Going on from a checkpoint that rlgym-ppo saved: networks, optimisers, statistics and counters."""
+from __future__ import annotations
+
+import json
+import logging
+import math
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from wavedash.compat.rlgym_ppo.read_checkpoint import FILES
+from wavedash.policy.actor_critic import ActorCritic
+from wavedash.policy.heads import ConfinedGaussianHead
+from wavedash.policy.normalizer import RunningMoments
+from wavedash.ppo.learner import Learner
+from wavedash.ppo.optimizer import FlatAdamW
+from wavedash.runs.checkpoint import CheckpointError
+
+log = logging.getLogger(__name__)
+
+BOOK = "BOOK_KEEPING_VARS.json"
+LARGEST_BOOK = 64 * 2**20
+READING_SECONDS = 300.0
+
+Layers = list[nn.Linear]
+Tensors = Mapping[str, Tensor]
+
+
+class Statistics(NamedTuple):
+    """Of so many returns, or observations."""
+
+    mean: float
+    variance: float
+    number: int
+
+
+class Book(NamedTuple):
+    """What rlgym-ppo writes down beside its networks."""
+
+    steps: int
+    iterations: int
+    average_reward: float | None
+    returns: Statistics
+    observations: Statistics | None
+    written: Mapping[str, Any]
+
+
+def read_in_a_process(folder: Path) -> dict[str, Tensor]:
+    """The tensors of all files of a checkpoint, see `read_checkpoint.py`."""
+    with tempfile.TemporaryDirectory() as place:
+        output = Path(place) / "tensors.safetensors"
+        command = [sys.executable, "-m", "wavedash.compat.rlgym_ppo.read_checkpoint", str(folder), str(output)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=READING_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise CheckpointError(f"{folder} was not read within {READING_SECONDS:.0f} s; use another checkpoint") from None
+        if done.returncode:
+            reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+            raise CheckpointError(f"{folder} cannot be imported: {reason}. Only tensors are read from its files ("
+                                  f"{', '.join(FILES.values())}); whatever else is in them is refused")
+        return load_file(output)
+
+
+def import_checkpoint(folder: Path, learner: Learner, read: Callable[[Path], Tensors] = read_in_a_process) -> Book:
+    """Into a learner whose networks have the same layers. CheckpointError: the learner is as it was."""
+    book, tensors = _read_book(folder), read(folder)
+    networks = {name: _layers(learner.policy, side) for name, side in (("policy", "actor"), ("value", "critic"))}
+    for name, argument in (("policy", "policy_layer_sizes"), ("value", "critic_layer_sizes")):
+        _check_layers(folder, name, tensors, networks[name], argument)
+    for name, group in (("policy", "actor"), ("value", "critic")):
+        _fill_network(name, tensors, networks[name])
+        _fill_optimizer(f"{name}_optimizer", tensors, networks[name], learner.updater.optimizer, group)
+    learner.steps, learner.iteration = book.steps, book.iterations
+    if learner.return_moments is not None:
+        _fill_moments(learner.return_moments, book.returns)
+    if learner.policy.normalizer is not None:
+        if book.observations is None:
+            log.warning("%s was trained without standardize_obs: pass standardize_obs=False, or its policy sees what it does "
+                        "not know", folder)
+        else:
+            for moments in learner.policy.normalizer.parts.values():
+                _fill_moments(moments, book.observations)  # type: ignore[arg-type]
+    return book
+
+
+def _read_book(folder: Path) -> Book:
+    try:
+        with open(folder / BOOK, "rb") as file:
+            written = json.loads(file.read(LARGEST_BOOK))
+        average = written["policy_average_reward"]
+        seen = written.get("obs_running_stats")
+        return Book(
+            steps=int(written["cumulative_timesteps"]),
+            iterations=int(written["epoch"]),
+            average_reward=float(average) if average is not None and math.isfinite(average) else None,
+            returns=_statistics(written["reward_running_stats"]),
+            observations=None if seen is None else _statistics(seen),
+            written=written,
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+        raise CheckpointError(f"{folder / BOOK} is not what rlgym-ppo writes ({type(error).__name__}: {error}); use another "
+                              "checkpoint") from error
+
+
+def _statistics(written: Mapping[str, Any]) -> Statistics:
+    """The first entry: rlgym-ppo scales by it all returns, but also all numbers of an observation."""
+    mean, squares, count = float(written["mean"][0]), float(written["var"][0]), int(written["count"])
+    if count < 2:
+        return Statistics(0.0, 1.0, count)
+    variance = squares / (count - 1)  # what it saves as `var` is the sum of squares
+    if not (math.isfinite(mean) and math.isfinite(variance) and variance >= 0.0):
+        raise ValueError(f"mean {mean} and variance {variance} are no statistics")
+    return Statistics(mean, variance or 1.0, count)
+
+
+def _layers(policy: ActorCritic, side: str) -> Layers:
+    """From the observation to the output."""
+    hidden: Any = policy.trunks[side].body.layers
+    head = policy.head
+    last: Any = policy.critic["head"]
+    if side == "actor":
+        last = head.outputs if isinstance(head, ConfinedGaussianHead) else head.logits
+    return [*hidden, last]
+
+
+def _names(name: str, layers: Layers) -> list[str]:
+    """rlgym-ppo's networks are a Sequential of Linear and ReLU by turns."""
+    return [f"{name}.model.{2 * index}" for index in range(len(layers))]
+
+
+def _check_layers(folder: Path, name: str, tensors: Tensors, layers: Layers, argument: str) -> None:
+    there = {key: tuple(x.shape) for key, x in tensors.items() if key.startswith(f"{name}.")}
+    here = {f"{key}.{part}": tuple(x.shape) for key, layer in zip(_names(name, layers), layers, strict=True)
+            for part, x in layer.named_parameters()}
+    if there == here:
+        return
+    weights = [shape for key, shape in there.items() if key.endswith(".weight") and len(shape) == 2]
+    if not weights:
+        raise CheckpointError(f"{folder} does not hold a {name} network of rlgym-ppo; use another checkpoint")
+    hidden, outputs = tuple(shape[0] for shape in weights[:-1]), weights[-1][0]
+    raise CheckpointError(
+        f"{folder} does not fit: its {name} network takes {weights[0][1]} numbers, has hidden layers {hidden} and {outputs} "
+        f"outputs; here it takes {layers[0].in_features}, has {tuple(layer.out_features for layer in layers[:-1])} and "
+        f"{layers[-1].out_features}. Pass {argument}={hidden} and the environment that it was trained in, or "
+        "checkpoint_load_folder=None to start afresh")
+
+
+@torch.no_grad()
+def _fill_network(name: str, tensors: Tensors, layers: Layers) -> None:
+    for key, layer in zip(_names(name, layers), layers, strict=True):
+        layer.weight.copy_(tensors[f"{key}.weight"])
+        layer.bias.copy_(tensors[f"{key}.bias"])
+
+
+def _fill_optimizer(name: str, tensors: Tensors, layers: Layers, optimizer: FlatAdamW, group: str) -> None:
+    """Adam's moments, parameter by parameter; nothing where it was not saved, or had made no step."""
+    parameters = [p for layer in layers for p in (layer.weight, layer.bias)]
+    for index, p in enumerate(parameters):
+        place = slice(p.storage_offset(), p.storage_offset() + p.numel())
+        for part, target in (("exp_avg", optimizer.exp_avg), ("exp_avg_sq", optimizer.exp_avg_sq)):
+            moment = tensors.get(f"{name}.state.{index}.{part}")
+            if moment is not None and moment.shape == p.shape:
+                target[place].view_as(p).copy_(moment)
+    if (step := tensors.get(f"{name}.state.0.step")) is not None:
+        optimizer.steps[group].copy_(step)
+
+
+def _fill_moments(moments: RunningMoments, statistics: Statistics) -> None:
+    moments.mean.fill_(statistics.mean)
+    moments.var.fill_(statistics.variance)
+    moments.count.fill_(statistics.number)
+    moments.shift.fill_(statistics.mean)
+    moments.scale.fill_(statistics.variance ** -0.5)

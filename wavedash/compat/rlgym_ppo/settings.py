@@ -1,0 +1,97 @@
+"""From the arguments of rlgym-ppo's Learner to a configuration of ours that means the same."""
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from inspect import Parameter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from pydantic import ValidationError
+
+from wavedash.config import RunConfig
+from wavedash.envs.row_spec import RowSpec
+from wavedash.errors import UserError
+
+log = logging.getLogger(__name__)
+
+DEFAULT_FOLDER = "data/checkpoints/rlgym-ppo-run"
+
+NOT_NEEDED = {
+    "min_inference_size": "actions of one half of the environments are inferred while the other half steps",
+    "shm_buffer_size": "shared memory is as large as the spaces ask for",
+    "instance_launch_delay": "processes start one after the other without stepping on each other",
+    "max_returns_per_stats_increment": "all returns count for the statistics, at no cost",
+    "steps_per_obs_stats_increment": "all observations count for the statistics, at no cost",
+    "render_delay": "nothing is rendered during training",
+}
+"""Arguments that are accepted and change nothing, and why"""
+
+
+def check(arguments: Mapping[str, Any], signature: Mapping[str, Parameter]) -> None:
+    """Refuses what cannot be done, and says what is ignored."""
+    if not callable(arguments["env_create_function"]):
+        raise UserError("env_create_function must be a function that returns an environment")
+    if arguments["render"]:
+        raise UserError("render=True is refused: all environments would wait for one window. Watch a saved policy instead, as "
+                        "docs/rlgym.md shows under 'Watch it'")
+    if arguments["n_proc"] < 1:
+        raise UserError(f"n_proc={arguments['n_proc']}: at least one process has to play")
+    batch, minibatch = arguments["ppo_batch_size"], arguments["ppo_minibatch_size"]
+    if minibatch is not None and batch % minibatch:
+        raise UserError(f"ppo_batch_size={batch} must be a multiple of ppo_minibatch_size={minibatch}: a batch is worked off "
+                        "in minibatches of equal size")
+    ignored = [f"{name} ({why})" for name, why in NOT_NEEDED.items() if arguments[name] != signature[name].default]
+    if ignored:
+        log.warning("not needed here and ignored: %s", "; ".join(ignored))
+
+
+def run_config(arguments: Mapping[str, Any], spec: RowSpec) -> RunConfig:
+    """`spec`: of the environment that the arguments build."""
+    given = arguments
+    rows = given["n_proc"] * spec.rows_per_world
+    action_size = int(np.prod(spec.action_space.shape or ())) if isinstance(spec.action_space, spaces.Box) else 1
+    values = {
+        "name": Path(given["checkpoints_save_folder"] or DEFAULT_FOLDER).name,
+        "seed": given["random_seed"],
+        "total_steps": given["timestep_limit"],
+        "device": "cuda" if given["device"] == "gpu" else given["device"],
+        "env": {
+            "factory": factory_name(given["env_create_function"]),
+            "count": given["n_proc"], "workers": given["n_proc"], "groups": min(2, given["n_proc"]), "worker_timeout": 60.0,
+        },
+        "policy": {
+            "hidden": list(given["policy_layer_sizes"]), "critic_hidden": list(given["critic_layer_sizes"]),
+            "activation": "relu", "distribution": "confined", "std_range": tuple(given["continuous_var_range"]),
+        },
+        "ppo": {
+            "rollout_steps": math.ceil(given["ts_per_iteration"] / rows),
+            "buffer_rollouts": max(1, given["exp_buffer_size"] // given["ts_per_iteration"]),
+            "epochs": given["ppo_epochs"],
+            "minibatch_size": given["ppo_batch_size"],
+            "accumulate": given["ppo_batch_size"] // (given["ppo_minibatch_size"] or given["ppo_batch_size"]),
+            "learning_rate": given["policy_lr"], "critic_learning_rate": given["critic_lr"], "adam_eps": 1e-8,
+            "gamma": given["gae_gamma"], "gae_lambda": given["gae_lambda"],
+            "clip_range": given["ppo_clip_range"],
+            # There the entropy of a continuous action is the mean over its dimensions, here it is their sum.
+            "entropy_coef": given["ppo_ent_coef"] / action_size,
+            "value_coef": 1.0, "normalize_advantage": "off", "max_grad_norm": 0.5,
+            "normalize_obs": given["standardize_obs"], "obs_clip": 5.0,
+            "normalize_reward": given["standardize_returns"], "reward_clip": 10.0,
+        },
+        "checkpoint": {"every": given["save_every_ts"], "keep": given["n_checkpoints_to_keep"]},
+        "report": {"console": "off"},
+    }
+    try:
+        return RunConfig.model_validate(values)
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}, got {e['input']!r}" for e in error.errors())
+        raise UserError(f"an argument of Learner cannot be used. In the terms of our configuration: {wrong}") from None
+
+
+def factory_name(build: Any) -> str:
+    """As an import path. `wavedash eval` can only follow it where the function is at the top level of a module."""
+    return f"{getattr(build, '__module__', None)}:{getattr(build, '__qualname__', type(build).__name__)}"

@@ -1,0 +1,79 @@
+"""What `rlgym_ppo.util` offers to scripts: the wrapper for RLGym v2, and the base of loggers that look into the game.
+
+Imported by worker processes, so it must not import torch.
+"""
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wavedash.compat.rlgym_ppo.gym_world import GymWorld
+from wavedash.envs.host import Array, HostEnv
+from wavedash.envs.rlgym import RLGymWorld
+
+
+class RLGymV2GymWrapper:
+    """An RLGym v2 environment with the interface of a gym for several agents: `[agents, ...]` in and out.
+
+    The Learner looks through it at the environment itself, where every agent ends on its own. For whoever steps it by hand an
+    episode is over when all agents have ended: `truncated` if all were cut off, else `done`.
+    """
+
+    def __init__(self, rlgym_env: Any) -> None:
+        self.rlgym_env = rlgym_env
+        self._world = RLGymWorld(rlgym_env)
+        self.observation_space, self.action_space = self._world.observation_space, self._world.action_space
+        self.agent_map: dict[int, Hashable] = {}
+        self._ends: dict[Hashable, bool] = {}  # agents that have ended, and whether they were cut off
+
+    def as_world(self) -> HostEnv:
+        """As it is, unless a subclass has changed what it does."""
+        return self._world if type(self) is RLGymV2GymWrapper else GymWorld(self)
+
+    def reset(self) -> Array:
+        obs = self.rlgym_env.reset()
+        self.agent_map = dict(enumerate(obs))
+        self._ends = {}
+        return np.asarray(list(obs.values()), np.float32)
+
+    def step(self, actions: Array) -> tuple[Array, list[float], bool, bool, dict[str, Any]]:
+        rows = np.asarray(actions).astype(self.action_space.dtype).reshape(len(self.agent_map), *self._world.action_shape)
+        obs, reward, terminated, truncated = self.rlgym_env.step({self.agent_map[i]: row for i, row in enumerate(rows)})
+        for agent in obs:
+            if terminated[agent] or truncated[agent]:
+                self._ends.setdefault(agent, not terminated[agent])
+        over, cut_off = len(self._ends) == len(self.agent_map), all(self._ends.values())
+        rewards = [float(reward[agent]) for agent in obs]
+        info = {"state": self.rlgym_env.state}
+        return np.asarray(list(obs.values()), np.float32), rewards, over and not cut_off, over and cut_off, info
+
+    def render(self) -> None:
+        self.rlgym_env.render()
+
+    def seed(self, seed: int) -> None:
+        """RLGym has no seed of its own."""
+
+    def close(self) -> None:
+        self.rlgym_env.close()
+
+
+class MetricsLogger:
+    """Looks at every state of the game where it is played, and reports once an iteration. Override the two methods with an
+    underscore; the logger is sent to the worker processes, so it must be possible to pickle it."""
+
+    def collect_metrics(self, game_state: Any) -> list[Array]:
+        return [np.ravel(metric).astype(np.float32) for metric in self._collect_metrics(game_state)]
+
+    def report_metrics(self, collected_metrics: Sequence[list[Array]], wandb_run: Any, cumulative_timesteps: int) -> None:
+        self._report_metrics(collected_metrics, wandb_run, cumulative_timesteps)
+
+    def _collect_metrics(self, game_state: Any) -> list[Any]:
+        """In a worker, after every step: numbers and arrays of any shape."""
+        raise NotImplementedError
+
+    def _report_metrics(self, collected_metrics: Sequence[list[Array]], wandb_run: Any, cumulative_timesteps: int) -> None:
+        """In the learner's process. `collected_metrics`: what was collected, one entry per step, every metric as a flat float32
+        array. Hand figures on with `wandb_run.log({...})`."""
+        raise NotImplementedError

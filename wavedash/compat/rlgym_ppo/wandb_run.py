@@ -1,0 +1,68 @@
+"""The run at Weights & Biases known to scripts as `wandb_run`. The client has a process of its own, see `report/wandb.py`."""
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wavedash.compat.rlgym_ppo.report import numbers_of
+from wavedash.ppo.listener import IterationReport
+from wavedash.report.wandb import Wandb
+
+if TYPE_CHECKING:
+    from wavedash.config import RunConfig
+    from wavedash.ppo.learner import Learner
+
+log = logging.getLogger(__name__)
+
+IDENTITY = "wandb.json"
+"""In the folder of a run: which run it is at Weights & Biases, for whoever goes on from one of its checkpoints."""
+NAMES = ("id", "entity", "project", "group", "name")
+
+
+class WandbRun(Wandb):
+    """Sends what is given to `log`, numbers only: pictures and tables need a `wandb_run` of your own."""
+
+    def __init__(self, config: RunConfig, folder: Path, identity: Mapping[str, str]) -> None:
+        super().__init__(config, folder)
+        self._settings |= identity
+        self._learner: Learner | None = None
+        self._warned = False
+
+    @property
+    def id(self) -> str:
+        return str(self._settings["id"])
+
+    def log(self, data: Mapping[str, Any]) -> None:
+        numbers = numbers_of(data)
+        if len(numbers) < len(data) and not self._warned:
+            self._warned = True
+            log.warning("only numbers are sent to Weights & Biases, not %s: pass a run of your own, wandb_run=wandb.init(...)",
+                        ", ".join(name for name in data if name not in numbers))
+        self.outbox.put(json.dumps({"steps": self._learner.steps if self._learner else 0, **numbers}))
+
+    def finish(self) -> None:
+        """Comes with the end of the training."""
+
+    def on_start(self, learner: Learner) -> None:
+        identity = {name: self._settings[name] for name in NAMES if name in self._settings}
+        (self._folder / IDENTITY).write_text(json.dumps(identity), encoding="utf-8")
+        self._learner = learner
+        super().on_start(learner)
+
+    def on_iteration(self, learner: Learner, report: IterationReport) -> None:
+        """The Reporter has logged what there is."""
+
+
+def saved_identity(checkpoint: Path, book: Mapping[str, Any]) -> dict[str, str] | None:
+    """Of the run that a checkpoint belongs to: ours, or rlgym-ppo's with its book-keeping."""
+    if "wandb_run_id" in book:
+        theirs = {"id": "wandb_run_id", "entity": "wandb_entity", "project": "wandb_project", "group": "wandb_group"}
+        return {name: str(book[key]) for name, key in theirs.items() if book.get(key)}
+    try:
+        found = json.loads((checkpoint.absolute().parent.parent / IDENTITY).read_text(encoding="utf-8"))
+        return {name: str(found[name]) for name in NAMES if name in found}
+    except (OSError, ValueError, TypeError):
+        return None

@@ -1,0 +1,82 @@
+"""What worker processes have in common: what they find when they start, how they listen, what is said when they end.
+
+Imports nothing heavy, because every worker imports it.
+"""
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from types import ModuleType
+
+from wavedash.envs.shared_block import SharedBlock
+
+# Workers share the cores among themselves: one that starts a thread per core slows down all others.
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+class WorkerFailed(Exception):  # noqa: N818 (an event that the parent handles)
+    """A worker died, hung or met an exception; the text tells which."""
+
+
+@contextmanager
+def surroundings_of_a_worker(needs_main: bool) -> Iterator[None]:
+    """What a new process finds before its first line of Python runs: thread limits, no answer to Ctrl-C, and no main script.
+
+    multiprocessing lets every child import the script that was started. Where the factory is not defined in it, that would
+    only cost time and memory (it imports torch), and endless recursion if it lacks an `if __name__ == "__main__":`.
+    """
+    main = sys.modules["__main__"]
+    if not needs_main:
+        sys.modules["__main__"] = ModuleType("__main__")
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
+    if hasattr(signal, "pthread_sigmask"):
+        resource_tracker.ensure_running()  # it would clear the mask when it is started later
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def arrange_signals(stack: SharedBlock | None, die_with_parent: bool) -> None:
+    """In the worker: no answer to Ctrl-C, a stack dump on SIGUSR1, no life after the parent's."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the parent decides what it means
+    if stack is not None and hasattr(faulthandler, "register"):
+        faulthandler.register(signal.SIGUSR1, stack.fileno())
+    if sys.platform == "linux" and die_with_parent:
+        # A worker that waits for its next command sees the pipe close; one that is stuck in a step needs this.
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def commands(parent: Connection) -> Iterator[bytes]:
+    """In the worker: what the parent says, until it closes the pipe or is gone."""
+    with suppress(EOFError, OSError):
+        while True:
+            yield parent.recv_bytes()
+
+
+def how_it_ended(process: BaseProcess) -> str:
+    """In the parent, after the pipe broke."""
+    process.join(1.0)
+    code = process.exitcode
+    if code is not None and code < 0:
+        return f"was killed by {signal.Signals(-code).name} (SIGKILL is often the system's answer to too little memory)"
+    return (f"ended by itself with exit code {code}. If your script starts training at its top level, put that under "
+            "`if __name__ == '__main__':`, because every worker imports the script; else see what it printed above")
