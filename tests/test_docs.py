@@ -51,18 +51,21 @@ def test_the_page_about_the_first_reward_can_be_followed(tmp_path: Path) -> None
     """Its file is written, its Python prints what it says, its YAML names what exists."""
     page = (DOCS / "first-reward.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```(\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    assert [language for language, _ in blocks] == ["python", "python", "text", "yaml"]
-    (_, module), (_, code), (_, printed), (_, task) = blocks
+    assert [language for language, _ in blocks] == ["python", "python", "text", "yaml", "bash"]
+    (_, module), (_, code), (_, printed), (_, task), (_, command) = blocks
     (tmp_path / "my_rewards.py").write_text(module, encoding="utf-8")
-    (tmp_path / "task.yaml").write_text(task, encoding="utf-8")
-    code += ("from pathlib import Path\nfrom wavedash.yaml_text import read_yaml\n"
-             "values, _ = read_yaml(Path('task.yaml').read_text(encoding='utf-8'))\n"
-             "named = Rewards.named(values['rewards'])\n"
-             "assert named.rewards[2].full_speed == 2200, named.rewards\n")
-    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True,
-                            env={**os.environ, "PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"})
+    (tmp_path / "my-bot.yaml").write_text(task, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{DOCS.parent}", "OMP_NUM_THREADS": "1"}
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=environment)
     assert result.returncode == 0, result.stderr
     assert result.stdout == printed
+    assert command == "wavedash train my-bot.yaml\n"
+    smaller = ["--smoke", "env.count=4", "env.workers=0", "policy.hidden=[16]"]
+    result = subprocess.run([sys.executable, "-m", *command.split(), *smaller], cwd=tmp_path, capture_output=True, text=True,
+                            env=environment)
+    assert result.returncode == 0, result.stderr
+    metrics = next(tmp_path.glob("runs/my-bot*/*/metrics.jsonl")).read_text(encoding="utf-8")
+    assert "reward/fast_touch" in metrics, "what each reward paid is logged by its name"
 
 
 def test_the_page_about_the_first_reward_lists_all_that_ship() -> None:
