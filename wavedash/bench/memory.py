@@ -4,7 +4,7 @@
 
 Every contestant trains in a process of its own with one torch thread; they take turns. All get the settings of the preset
 `cartpole-memory`: environments, rollouts, minibatches, epochs, rates, LSTM and hidden layers of the same size. What differs
-cannot be set: sb3-contrib and rsl-rl learn from sequences as long as the rollout, ours are of 16 steps; rsl-rl knows normal
+cannot be set: sb3-contrib and rsl-rl learn from sequences as long as the rollout, ours are of 32 steps; rsl-rl knows normal
 distributions only, so the sign of its action is what CartPole gets. "zoo" is sb3-contrib with the settings that its authors
 tuned for this task. The peers come with `pip install sb3-contrib` and `pip install --no-deps rsl-rl-lib tensordict`.
 """
@@ -149,7 +149,7 @@ def train_sb3_contrib(zoo: bool, seed: int, steps: int) -> None:
         environments, length, rest = 16, 64, {"gae_lambda": 0.9}
         networks = {"lstm_hidden_size": 32, "enable_critic_lstm": True, "net_arch": {"pi": [64], "vf": [64]},
                     "activation_fn": nn.SiLU}
-    env = VecNormalize(make_vec_env(masked_cartpole, environments, seed=seed), norm_reward=False)
+    env = VecNormalize(make_vec_env(masked_cartpole, environments, seed=seed), gamma=0.98)
     model = RecurrentPPO(
         "MlpLstmPolicy", env, learning_rate=lambda left: 2e-3 * max(left, 1e-3), n_steps=length, batch_size=256, n_epochs=10,
         gamma=0.98, ent_coef=0.0, max_grad_norm=0.5, policy_kwargs=networks, seed=seed, device="cpu", **rest,
