@@ -4,6 +4,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections import Counter
 from dataclasses import fields
 from math import pi
 
@@ -15,7 +16,7 @@ from rlgym.rocket_league.sim import RocketSimEngine
 from tests.rocket.rlgym_games import BODY_FIELDS, CAR_FIELDS, to_rlgym
 from wavedash.envs.errors import EnvError
 from wavedash.errors import UserError
-from wavedash.rocket.constants import BALL_REST_Z, CAR_REST_Z, GOAL_Y, HITBOXES, PADS, RESPAWN_SPOTS
+from wavedash.rocket.constants import BALL_REST_Z, CAR_REST_Z, GOAL_Y, HITBOXES, KICKOFF_SPAWNS, PADS, RESPAWN_SPOTS
 from wavedash.rocket.geometry import rotation
 from wavedash.rocket.rocketsim import package
 from wavedash.rocket.rocketsim.simulator import RocketSimSimulator, _record_layout
@@ -240,22 +241,23 @@ def test_reading_memory_is_the_same_as_reading_attributes(make):
 
 @pytest.mark.parametrize("delay", [0, 1])
 def test_a_game_is_the_same_as_in_rlgyms_engine(make, delay):
-    """On every field that RLGym has, bit for bit, over 150 steps in which four cars chase the ball."""
-    sim = make(1, 2, 2, hitboxes=["octane", "dominus", "plank", "merc"])
+    """On every field that RLGym has, bit for bit, over 200 steps in which two cars chase the ball. (With more, RLGym's own
+    games differ from run to run where one drives over another.)"""
+    sim = make(1, 1, 1, hitboxes=["dominus", "merc"])
     engine = RocketSimEngine(rlbot_delay=bool(delay))
     engine._arena.step(1)  # the first tick of an arena's life is a special one, and ours has had it without cars
     scene(sim, {"position": (0.0, 0.0, 400.0), "velocity": (0.0, 0.0, 0.1)}, {
-        seat: {"position": (200.0 * seat - 300.0, 900.0 * (1 - 2 * (seat < 2)), CAR_REST_Z), "boost": 100.0,
-               "yaw": (pi if seat < 2 else -pi) / 2} for seat in range(4)})
+        seat: {"position": (200.0 * seat, -900.0 * side, CAR_REST_Z), "boost": 100.0, "yaw": side * pi / 2}
+        for seat, side in enumerate((1, -1))})
     game = to_rlgym(sim.state, 0)
     game.config = engine.create_base_state().config
     game.config.boost_consumption = (100 / 3) / 33.3  # RLGym takes 33.3 a second for the game's 100 / 3
     engine.set_state(game, {})
     touched = 0
-    for step in range(150):
+    for step in range(200):
         controls = chase(sim, step)
         sim.step(controls, ticks=8, delay=delay)
-        actions = {seat: np.repeat(controls[0, seat].numpy()[None], 8, axis=0) for seat in range(4)}
+        actions = {seat: np.repeat(controls[0, seat].numpy()[None], 8, axis=0) for seat in range(2)}
         expected = engine.step(actions, {})
         assert not sim.state.cars.is_demoed.any(), "RLGym's cars come back anywhere"
         ours = to_rlgym(sim.state, 0)
@@ -263,7 +265,7 @@ def test_a_game_is_the_same_as_in_rlgyms_engine(make, delay):
         np.testing.assert_array_equal(ours.boost_pad_timers, expected.boost_pad_timers)
         for name in BODY_FIELDS:
             np.testing.assert_array_equal(getattr(ours.ball, name), getattr(expected.ball, name), err_msg=name)
-        for seat in range(4):
+        for seat in range(2):
             car, other = ours.cars[seat], expected.cars[seat]
             for name in BODY_FIELDS:
                 np.testing.assert_array_equal(getattr(car.physics, name), getattr(other.physics, name), err_msg=name)
@@ -456,6 +458,21 @@ def test_a_demolished_car_comes_back_on_a_spot_that_the_clock_chooses(make):
 # Seats
 
 
+def test_it_begins_with_a_kick_off_in_the_order_of_seats(make):
+    state = make(2, 2, 1).state
+    spots = torch.tensor([(spot.x, spot.y, CAR_REST_Z) for spot in KICKOFF_SPAWNS[:2]])
+    expected = torch.cat([spots, spots[:1] * torch.tensor([-1.0, -1.0, 1.0])])
+    torch.testing.assert_close(state.cars.position, expected.expand(2, 3, 3))
+    yaws = torch.tensor([KICKOFF_SPAWNS[0].yaw, KICKOFF_SPAWNS[1].yaw, KICKOFF_SPAWNS[0].yaw + pi])
+    torch.testing.assert_close(state.cars.rotation, rotation(yaws).expand(2, 3, 3, 3), atol=1e-6, rtol=0)
+    assert state.cars.boost.tolist() == [[pytest.approx(100 / 3)] * 3] * 2
+    assert state.ball.position.tolist() == [[0.0, 0.0, pytest.approx(BALL_REST_Z)]] * 2
+    assert state.pads.active.all() and not state.cars.velocity.any() and not state.game.tick.any()
+    for number in (state.ball.last_touch, state.cars.contact_car, state.cars.ball_hit_tick, state.cars.ball_hit_impulse_tick,
+                   state.pads.locked_car, state.game.goal, state.events.bumped, state.events.demolished):
+        assert (number == -1).all()
+
+
 def test_uneven_teams_and_empty_seats(make):
     """Cars are where they are said to be; a seat that is empty is not touched, bumped or counted."""
     sizes = [(3, 2), (1, 0), (0, 2), (0, 0), (2, 1)]
@@ -505,17 +522,29 @@ def test_only_marked_arenas_are_placed(make):
 
 
 def test_what_was_before_does_not_matter(make):
-    """A state placed in an arena with a past goes on as in a new one, bit for bit."""
-    old, new = make(12, 2, 2, sizes=[(2, 2), (2, 1), (1, 1)] * 4), make(12, 2, 2, sizes=[(2, 2), (2, 1), (1, 1)] * 4)
+    """A state placed in an arena with a past goes on as in a new one, bit for bit, also up the walls of the corners."""
+    sizes = [(2, 2), (2, 1), (1, 1)] * 4
+    old, new = make(12, 2, 2, sizes=sizes), make(12, 2, 2, sizes=sizes)
     for seed in range(40):
         old.step(chase(old, seed), ticks=8)
-    new.state.copy_(old.state)
     for sim in (old, new):
-        sim.place(everywhere(sim))
-    for seed in range(25):
+        scene(sim, {"position": (0.0, 0.0, 900.0), "velocity": (700.0, 500.0, 0.0)}, {})
+    for seed in range(30):
         for sim in (old, new):
             sim.step(random_controls(sim, seed), ticks=8)
         assert_same(old.state, new.state)
+
+
+def test_the_order_of_cars_is_not_left_to_their_addresses(make):
+    """Six cars that fall on top of each other. RocketSim by itself has many outcomes; an exception in a hundred remains."""
+    sim, outcomes = make(24, 3, 3), Counter()
+    scene(sim, {"position": (0.0, 2000.0, 300.0)}, {
+        seat: {"position": (40.0 * seat, 0.0, 20.0 + 45.0 * seat), "velocity": (500.0, 100.0 * seat, 0.0)}
+        for seat in range(6)})
+    for seed in range(6):
+        sim.step(random_controls(sim, seed)[:1].expand(24, -1, -1), ticks=8)
+    outcomes.update(record.numpy().tobytes() for record in sim.state.memory)
+    assert outcomes.most_common(1)[0][1] >= 20
 
 
 def test_a_saved_state_goes_on_nearly_as_the_game_it_was_taken_from(make):

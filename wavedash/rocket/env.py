@@ -301,8 +301,8 @@ class Arenas:
         events = self.state.events
         happened = {"touches": events.touches > 0, "goals": events.goal, "shots": events.shot, "saves": events.save,
                     "demos": events.demolished >= 0}
-        for name, what in happened.items():
-            metrics[f"per_minute/{name}"] = what.flatten().float() / self.minutes_per_step
+        rates = torch.stack(list(happened.values())).flatten(1) / self.minutes_per_step
+        metrics |= {f"per_minute/{name}": rate for name, rate in zip(happened, rates.unbind(0), strict=True)}
         return metrics
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cache
+from math import pi
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from wavedash.envs.errors import EnvError
-from wavedash.rocket.constants import GOAL_Y, HITBOXES, RESPAWN_SPOTS
+from wavedash.rocket.constants import CAR_REST_Z, GOAL_Y, HITBOXES, KICKOFF_SPAWNS, RESPAWN_SPOTS
 from wavedash.rocket.rocketsim.events import LONG_AGO, ArenaEvents
 from wavedash.rocket.rocketsim.fields import BODY, FLAGS, HIT_VECTORS, SCALARS, VECTORS
 from wavedash.rocket.rocketsim.package import rocketsim
@@ -17,6 +18,9 @@ from wavedash.rocket.rocketsim.record import Array
 
 FIRST_TICK = 1 << 40
 """Of an arena's clock. It cannot be set back, and a state may know of touches from before the arena was made."""
+
+CROWD = 300
+"""RocketSim's limit is 512 bodies"""
 
 
 class Seat(NamedTuple):
@@ -39,6 +43,8 @@ class RocketSimArena:
         self._ball, self._pads = self._arena.ball, self._arena.get_boost_pads()
         self._configs = [rs.CarConfig(hitbox) for hitbox in range(len(HITBOXES))]
         self._pressed, self._nobody = rs.CarControls(), rs.CarState()
+        self._rules = self._arena.get_mutator_config(), self._arena.get_mutator_config()
+        self._rules[0].ball_radius -= 1.0
 
         self.events = ArenaEvents(record["game"], record["events"], {pad: (i, pad.is_big) for i, pad in enumerate(self._pads)})
         self.events.connect(self._arena)
@@ -46,12 +52,14 @@ class RocketSimArena:
         """From the clock of the episode to that of the arena"""
         self.number_offset = 0
         """From the seat of a car to RocketSim's number of it"""
+        self._everyone: list[Any] = []
         self._cars: dict[int, Any] = {}
         """By seat"""
         self._waiting: set[int] = set()
         """Pads that are not there, or that a car has not left"""
+        self._make_room()
         self._sit_down()
-        self._arena.reset_kickoff(0)
+        self._line_up()
 
     # Ticking
 
@@ -142,21 +150,53 @@ class RocketSimArena:
                 if not np.isfinite(values).all():
                     raise EnvError(f"an arena was placed with a {part}.{name} that is not finite: {values.tolist()}")
 
-    def _sit_down(self) -> None:
-        """RocketSim's cars remember forces of their wheels that cannot be set: only new ones have no past."""
-        for car in self._cars.values():
+    def _make_room(self) -> None:
+        """RocketSim goes through its cars in the order of a hash set of their addresses, and where one drives over another the
+        order makes a difference. Once there were many, the set stays so large that cars seldom share a bucket; then the order
+        is that in which they came, whatever their addresses."""
+        for car in reversed([self._arena.add_car(0) for _ in range(CROWD)]):
             self._arena.remove_car(car)
-        everyone = [self._arena.add_car(seat.team, self._configs[seat.hitbox]) for seat in self._seats]
-        self.number_offset = everyone[0].id
-        for seat, car in zip(self._seats, everyone, strict=True):
-            if not seat.present:  # it was there for the sake of the numbers: they follow those of the seats
+
+    def _line_up(self) -> None:
+        """For a kick-off, each team in the order of its seats. (RocketSim's own takes cars in the order of their addresses.)"""
+        spots, taken = (*KICKOFF_SPAWNS, *RESPAWN_SPOTS), [0, 0]
+        for seat, car in self._cars.items():
+            team, state = self._seats[seat].team, self._rs.CarState()
+            spot, side = spots[taken[team] % len(spots)], 1 - 2 * team
+            taken[team] += 1
+            state.pos = self._rs.Vec(side * spot.x, side * spot.y, CAR_REST_Z)
+            state.rot_mat = self._rs.Angle(spot.yaw + pi * team, 0.0, 0.0).as_rot_mat()
+            car.set_state(state)
+
+    def _sit_down(self) -> None:
+        """RocketSim's cars remember forces of their wheels that cannot be set, and the ball its contacts: only new ones have no
+        past.
+
+        All leave in the reverse order, because Bullet gives out the places in its lists anew as a stack does: so the new ones
+        get the places of a new arena, and their contacts are solved in the same order as there. Cars come to empty seats only
+        to leave again: so RocketSim's numbers follow those of the seats.
+        """
+        empty = [seat for seat, who in enumerate(self._seats) if not who.present]
+        if self._everyone:
+            for seat in empty:
+                self._everyone[seat] = self._new_car(seat)
+            for car in reversed(self._everyone):
                 self._arena.remove_car(car)
-        self._by_seat = [car if seat.present else None for seat, car in zip(self._seats, everyone, strict=True)]
-        self._cars = {seat: car for seat, car in enumerate(everyone) if self._seats[seat].present}
+            for rules in self._rules:  # a ball of another size is a new one
+                self._arena.set_mutator_config(rules)
+        self._everyone = [self._new_car(seat) for seat in range(len(self._seats))]
+        self.number_offset = self._everyone[0].id
+        for seat in reversed(empty):
+            self._arena.remove_car(self._everyone[seat])
+        self._cars = {seat: car for seat, car in enumerate(self._everyone) if self._seats[seat].present}
+        self._by_seat = [self._cars.get(seat) for seat in range(len(self._seats))]
         self.events.seat_of = {car.id: seat for seat, car in self._cars.items()}
         self.events.demoed.clear()
         for column, name in enumerate(Seat._fields):
             self._record["cars"][name][:] = [seat[column] for seat in self._seats]
+
+    def _new_car(self, seat: int) -> Any:
+        return self._arena.add_car(self._seats[seat].team, self._configs[self._seats[seat].hitbox])
 
     def _load_ball(self) -> None:
         fields, state = self._record["ball"], self._rs.BallState()

@@ -49,6 +49,8 @@ class ArenaBatch:
         arrays.records[:] = arrays.next_records
 
     def _load_placed(self) -> None:
+        if not self._goes_on and not self._arrays.placed.any():
+            return
         for i in range(len(self._arenas)) if self._goes_on else np.flatnonzero(self._arrays.placed).tolist():
             self._arrays.next_records[i] = self._arrays.records[i]
             self._arenas[i].load()

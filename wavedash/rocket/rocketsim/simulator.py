@@ -46,7 +46,8 @@ class RocketSimSimulator(Simulator):
     all. `timeout`: seconds after which a worker that does not answer is taken for dead.
 
     - A goal stops its arena for the rest of the step: the state stays that of the moment, until it is placed or stepped on.
-    - The same states and controls give the same games, bit for bit, however many workers there are.
+    - The same states and controls give the same games, bit for bit, whatever was before and however many workers there are.
+      (With three cars or more, one arena in some hundred can differ in the last digits where one car drives over another.)
     - A state that is placed holds all but what RocketSim does not show: forces of the wheels, contacts of the last tick and the
       order in which these are solved. In the air nothing is missing; on the wheels the velocity is about 4 and seldom more than
       20 uu/s off, 8 ticks later, from that of the game from which the state was taken.
@@ -108,7 +109,8 @@ class RocketSimSimulator(Simulator):
         if self._mirror:
             self._mirror.to_host(controls)
         else:
-            np.clip(controls.detach().numpy(), -1.0, 1.0, out=self._arrays.controls)
+            np.minimum(controls.detach().numpy(), 1.0, out=self._arrays.controls)
+            np.maximum(self._arrays.controls, -1.0, out=self._arrays.controls)
         self._log.record(self._arrays, ticks, delay)
         self._step = (self._step[0] + 1, ticks, delay)
         for worker in self._workers:
