@@ -265,13 +265,13 @@ def test_utilisation_comes_from_nvidia_smi_where_nvml_has_no_python_package(
 ) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(uuid="1234"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert device.gpu_busy(torch.device("cuda")) is None
+    assert device.gpu_busy(torch.device("cuda", 0)) is None
     tool = tmp_path / "nvidia-smi"
     tool.write_text('#!/bin/sh\n[ "$1" = "--id=GPU-1234" ] && echo 37\n')
     tool.chmod(0o755)
-    assert device.gpu_busy(torch.device("cuda")) == pytest.approx(0.37)
+    assert device.gpu_busy(torch.device("cuda", 0)) == pytest.approx(0.37)
     tool.write_text("#!/bin/sh\necho '[N/A]'\n")
-    assert device.gpu_busy(torch.device("cuda")) is None
+    assert device.gpu_busy(torch.device("cuda", 0)) is None
 
 
 # --- what is advised -------------------------------------------------------------------------------------------------

@@ -80,6 +80,7 @@ def test_the_first_policy_is_nearly_uniform_and_heads_know_their_largest_entropy
 
 
 def test_a_confined_normal_stays_within_its_ranges():
+    torch.manual_seed(0)
     policy = ActorCritic(spaces.Box(-1, 1, (FEATURES,)), spaces.Box(-1, 1, (2,)), PolicyConfig(distribution="confined",
                                                                                                std_range=(0.2, 0.6)))
     with torch.no_grad():
