@@ -56,7 +56,7 @@ class Collector:
         self.env, self.policy, self.steps, self.seed, self.ranks = env, policy, steps, seed, ranks
         self.groups: list[Group] = []
         self.stopwatch = stopwatch_for(env.device)
-        self.metric_sums: dict[str, Tensor] = {}
+        self._metric_sums: dict[tuple[str, ...], Tensor] = {}  # [2, K] of the K metrics with these names
         self.success: Tensor | None = None
 
     def start(self, obs: Obs) -> None:
@@ -76,7 +76,7 @@ class Collector:
     @torch.no_grad()
     def collect(self, out: Rollout) -> Tensor:
         """T steps of every row into `out`; returns V of the observations after the last step, [N]."""
-        self.metric_sums = {}
+        self._metric_sums = {}
         self.success = None
         out.final_value.zero_()
         for index, group in enumerate(self.groups):
@@ -141,16 +141,26 @@ class Collector:
             self._count_metrics(group, step, rollout)
 
     def _count_metrics(self, group: Group, step: Step, rollout: Rollout) -> None:
-        ended = step.active & (step.terminated | step.truncated)
-        for name, x in step.metrics.items():
-            counted = ended if name.startswith("episode/") else step.active
-            x = x.expand(counted.shape) if x.dim() == 0 else x
-            sums = torch.stack([torch.where(counted, x, 0).sum(dtype=torch.float32), counted.sum(dtype=torch.float32)])
-            self.metric_sums[name] = self.metric_sums.get(name, torch.zeros_like(sums)) + sums
-            if name == "episode/success":
-                if self.success is None:
-                    self.success = torch.full_like(rollout.reward, torch.nan)
-                self.success[group.t, group.rows] = x
+        """All of them at once: a world may have dozens, and on a CPU small operations cost by their number."""
+        names, active = tuple(step.metrics), step.active
+        ended = active & (step.terminated | step.truncated)
+        values = torch.stack([x.expand(active.shape) if x.dim() == 0 else x for x in step.metrics.values()])  # [K, N]
+        counted = torch.stack([ended if name.startswith("episode/") else active for name in names])
+        sums = torch.stack([torch.where(counted, values, 0), counted]).sum(-1, dtype=torch.float32)  # [2, K]
+        self._metric_sums[names] = self._metric_sums[names] + sums if names in self._metric_sums else sums
+        if "episode/success" in step.metrics:
+            if self.success is None:
+                self.success = torch.full_like(rollout.reward, torch.nan)
+            self.success[group.t, group.rows] = step.metrics["episode/success"]
+
+    @property
+    def metric_sums(self) -> dict[str, Tensor]:
+        """The sum of every metric of the last rollout, and over how many steps of rows: [2]."""
+        total: dict[str, Tensor] = {}
+        for names, sums in self._metric_sums.items():
+            for name, x in zip(names, sums.unbind(-1), strict=True):
+                total[name] = total[name] + x if name in total else x
+        return total
 
     def state_dict(self) -> dict[str, Tensor]:
         state: dict[str, Tensor] = {}

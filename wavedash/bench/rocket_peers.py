@@ -1,0 +1,208 @@
+"""What the peers of `wavedash bench rocket` run: RLGym's own environment, and two trainers on top of it.
+
+    python rocket_peers.py CONTESTANT SIZES        (SIZES: the fields of `Sizes`, as JSON)
+
+Imports nothing of Wavedash: a peer may live in another Python environment. Every contestant says how many agent steps it has
+done by now, again and again, and ends by itself.
+"""
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+MARK = "agent steps:"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The same for all trainers, but for the number of arenas and processes: those that suit each of them."""
+
+    arenas: int
+    processes: int
+    """Of environments; the peers have one arena in each"""
+    steps: int
+    """Agent steps of an iteration"""
+    epochs: int
+    minibatch: int
+    hidden: list[int]
+    """Layers of the actor, and of the critic"""
+    threads: int
+    """Of the learner"""
+    marks: int
+    """How often a contestant says how far it is: once after every iteration"""
+    tick_skip: int = 8
+    no_touch: float = 30.0
+    time_out: float = 300.0
+    goal: float = 10.0
+    touch: float = 0.1
+
+
+def say(steps: int) -> None:
+    print(MARK, steps, flush=True)
+
+
+def step_on(step: Callable[[], int], marks: int) -> None:
+    """`step` does some agent steps and says how many. A mark about every second."""
+    done = 0
+    for _ in range(marks):
+        began = perf_counter()
+        while perf_counter() - began < 1.0:
+            done += step()
+        say(done)
+
+
+def rlgym_env(sizes: Sizes) -> Any:
+    """1v1 from kick-offs, seen with `DefaultObs`, steered by the lookup table, paid for goals and touches."""
+    from rlgym.api import RLGym
+    from rlgym.rocket_league.action_parsers import LookupTableAction, RepeatAction
+    from rlgym.rocket_league.done_conditions import AnyCondition, GoalCondition, NoTouchTimeoutCondition, TimeoutCondition
+    from rlgym.rocket_league.obs_builders import DefaultObs
+    from rlgym.rocket_league.reward_functions import CombinedReward, GoalReward, TouchReward
+    from rlgym.rocket_league.sim import RocketSimEngine
+    from rlgym.rocket_league.state_mutators import FixedTeamSizeMutator, KickoffMutator, MutatorSequence
+
+    return RLGym(
+        state_mutator=MutatorSequence(FixedTeamSizeMutator(1, 1), KickoffMutator()),
+        obs_builder=DefaultObs(zero_padding=None),
+        action_parser=RepeatAction(LookupTableAction(), sizes.tick_skip),
+        reward_fn=CombinedReward((GoalReward(), sizes.goal), (TouchReward(), sizes.touch)),
+        transition_engine=RocketSimEngine(),
+        termination_cond=GoalCondition(),
+        truncation_cond=AnyCondition(NoTouchTimeoutCondition(sizes.no_touch), TimeoutCondition(sizes.time_out)),
+    )
+
+
+def step_rlgym(sizes: Sizes) -> None:
+    import numpy as np
+
+    env, dice = rlgym_env(sizes), np.random.default_rng(0)
+    env.reset()
+
+    def step() -> int:
+        _, _, terminated, truncated = env.step({agent: dice.integers(90, size=1) for agent in env.agents})
+        if any(terminated.values()) or any(truncated.values()):
+            env.reset()
+        return len(terminated)
+
+    step_on(step, sizes.marks)
+
+
+def train_rlgym_learn(sizes: Sizes) -> None:
+    import numpy as np
+    import torch
+    from rlgym_learn import (
+        BaseConfigModel,
+        LearningCoordinator,
+        LearningCoordinatorConfigModel,
+        ProcessConfigModel,
+        SerdeTypesModel,
+    )
+    from rlgym_learn.pyany_serde import NumpySerdeConfig, PyAnySerdeType
+    from rlgym_learn_algos.ppo import (
+        BasicCritic,
+        DiscreteFF,
+        ExperienceBufferConfigModel,
+        GAETrajectoryProcessor,
+        GAETrajectoryProcessorConfigModel,
+        NumpyExperienceBuffer,
+        PPOAgentController,
+        PPOAgentControllerConfigModel,
+        PPOLearnerConfigModel,
+        SeparateActorCritic,
+    )
+
+    class Marked(PPOAgentController):  # type: ignore[misc, unused-ignore]
+        def _learn(self) -> None:
+            super()._learn()
+            say(self.cumulative_timesteps)
+
+    def networks(obs_space: Any, action_space: Any, dtype: Any, device: Any, name: Any) -> Any:
+        layers = tuple(sizes.hidden)
+        return SeparateActorCritic(DiscreteFF(obs_space[1], action_space[1], layers, dtype, device),
+                                   BasicCritic(obs_space[1], layers, dtype, device))
+
+    def optimizers(both: Any, options: Any, name: Any) -> list[Any]:
+        return [torch.optim.Adam(both.actor.parameters(), **options["actor"]),
+                torch.optim.Adam(both.critic.parameters(), **options["critic"])]
+
+    torch.set_num_threads(sizes.threads)
+    space = PyAnySerdeType.TUPLE((PyAnySerdeType.STRING(), PyAnySerdeType.INT()))
+    config = LearningCoordinatorConfigModel(
+        base_config=BaseConfigModel(
+            serde_types=SerdeTypesModel(
+                agent_id_serde_type=PyAnySerdeType.STRING(), reward_serde_type=PyAnySerdeType.FLOAT(),
+                obs_serde_type=PyAnySerdeType.NUMPY(np.float64, NumpySerdeConfig.STATIC((92,), allocation_pool_min_size=50)),
+                action_serde_type=PyAnySerdeType.NUMPY(np.int64, NumpySerdeConfig.STATIC((1,))),
+                obs_space_serde_type=space, action_space_serde_type=space,
+            ),
+            timestep_limit=sizes.marks * (sizes.steps + 2 * sizes.processes),
+        ),
+        process_config=ProcessConfigModel(n_proc=sizes.processes),
+        agent_controller_config=PPOAgentControllerConfigModel(
+            timesteps_per_iteration=sizes.steps, save_every_ts=10**12,
+            learner_config=PPOLearnerConfigModel(n_epochs=sizes.epochs, batch_size=sizes.minibatch, device="cpu"),
+            experience_buffer_config=ExperienceBufferConfigModel(
+                max_size=sizes.steps,
+                trajectory_processor_config=GAETrajectoryProcessorConfigModel(standardize_rewards=False, reward_clip=None),
+            ),
+        ),
+    )
+    coordinator = LearningCoordinator(
+        env_create_function=EnvFactory(sizes), config=config,
+        agent_controller=Marked(networks, optimizers, NumpyExperienceBuffer(GAETrajectoryProcessor())),
+    )
+    coordinator.start()
+
+
+def train_rlgym_ppo(sizes: Sizes) -> None:
+    import torch
+    from rlgym_ppo import Learner, learner
+
+    class NoKeyboard:
+        """Theirs asks a terminal."""
+
+        def kbhit(self) -> bool:
+            return False
+
+    class Marked(Learner):  # type: ignore[misc, unused-ignore]
+        def add_new_experience(self, experience: Any) -> None:
+            if self.epoch:  # the update before is over
+                say(self.agent.cumulative_timesteps - len(experience[0]))
+            super().add_new_experience(experience)
+
+    torch.set_num_threads(sizes.threads)
+    learner.KBHit = NoKeyboard
+    Marked(
+        EnvFactory(sizes, wrapped=True), n_proc=sizes.processes, min_inference_size=max(1, round(0.9 * sizes.processes)),
+        timestep_limit=sizes.marks * sizes.steps, exp_buffer_size=sizes.steps, ts_per_iteration=sizes.steps,
+        policy_layer_sizes=sizes.hidden, critic_layer_sizes=sizes.hidden, ppo_epochs=sizes.epochs,
+        ppo_batch_size=sizes.minibatch, standardize_returns=False, standardize_obs=False, save_every_ts=10**12,
+        checkpoint_load_folder=None, device="cpu",
+    ).learn()
+
+
+@dataclass(frozen=True)
+class EnvFactory:
+    """What a process of a peer calls for its environment."""
+
+    sizes: Sizes
+    wrapped: bool = False
+    """As rlgym-ppo wants it"""
+
+    def __call__(self) -> Any:
+        env = rlgym_env(self.sizes)
+        if not self.wrapped:
+            return env
+        from rlgym_ppo.util import RLGymV2GymWrapper
+
+        return RLGymV2GymWrapper(env)
+
+
+CONTESTANTS = {contestant.__name__: contestant for contestant in (step_rlgym, train_rlgym_learn, train_rlgym_ppo)}
+
+if __name__ == "__main__":
+    CONTESTANTS[sys.argv[1]](Sizes(**json.loads(sys.argv[2])))
