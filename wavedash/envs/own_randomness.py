@@ -22,8 +22,8 @@ class OwnRandomness:
         random.seed(seed)
 
     def __enter__(self) -> None:
-        self._before = np.random.get_bit_generator()  # type: ignore[attr-defined]
-        np.random.set_bit_generator(self._own)  # type: ignore[attr-defined]
+        self._before = np.random.get_bit_generator()  # type: ignore[attr-defined, unused-ignore]
+        np.random.set_bit_generator(self._own)  # type: ignore[attr-defined, unused-ignore]
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        np.random.set_bit_generator(self._before)  # type: ignore[attr-defined]
+        np.random.set_bit_generator(self._before)  # type: ignore[attr-defined, unused-ignore]

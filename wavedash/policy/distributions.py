@@ -111,7 +111,7 @@ class TanhGaussian:
     @staticmethod
     def quadrature() -> Tensor:
         """Nodes and weights of E[f(z)], z standard normal (Gauss-Hermite), [2, nodes]."""
-        nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)
+        nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)  # type: ignore[no-untyped-call, unused-ignore]
         return torch.from_numpy(np.stack([nodes, weights / weights.sum()])).float()
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:

@@ -74,7 +74,8 @@ class SharedArrays:
     @classmethod
     def over(cls, buffer: Any, layout: RecordLayout, arenas: int) -> SharedArrays:
         """Over a buffer of `nbytes`; the same in every process."""
-        arrays, end = [], 0
+        arrays: list[Array] = []
+        end = 0
         for shape, dtype in cls._shapes(layout, arenas):
             arrays.append(np.ndarray(shape, dtype, buffer, end))
             end += _aligned(arrays[-1].nbytes)
