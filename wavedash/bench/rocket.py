@@ -21,6 +21,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import count
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
@@ -162,14 +163,15 @@ def step_rocketsim(sizes: Sizes) -> None:
             for row in LookupTable().rows()]
     for arena in arenas:
         arena.reset_kickoff()
-    clock = iter(range(10**12))
+    clock = count()
 
     def step() -> int:
-        for arena, (blue, orange) in zip(arenas, cars, strict=True):
+        now = next(clock)
+        for number, (arena, (blue, orange)) in enumerate(zip(arenas, cars, strict=True)):
             blue.set_controls(random.choice(rows))
             orange.set_controls(random.choice(rows))
             arena.step(sizes.tick_skip)
-            if next(clock) % (EPISODE * len(arenas) + 1) == 0:
+            if (now + number) % EPISODE == 0:
                 arena.reset_kickoff()
         return 2 * len(arenas)
 
