@@ -6,7 +6,6 @@ part, writes into it, and reports.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -23,6 +22,7 @@ from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.rank_state import Groups, seen_by
 from wavedash.ppo.ranks import ALONE, Ranks, joined_ranks
+from wavedash.ppo.threads import threads_for
 from wavedash.runs.checkpoint import Checkpoint
 from wavedash.runs.compatible import check_compatible
 from wavedash.runs.crash import SkippedUpdates
@@ -33,9 +33,6 @@ from wavedash.runs.saver import Saver
 from wavedash.seeding import stream_seed
 
 log = logging.getLogger(__name__)
-
-SMALL_MATRIX = 2**26
-"""Multiplications of one layer below which a second CPU thread costs more than it brings."""
 
 
 def train(source: str, *overrides: str) -> int:
@@ -134,9 +131,7 @@ def prepare_torch(config: RunConfig, ranks: Ranks = ALONE) -> torch.device:
     except (RuntimeError, AssertionError) as error:
         raise UserError(f"device={name} cannot be used: {str(error).splitlines()[0]}. `wavedash doctor` shows what there is; "
                         "device=cpu always works") from error
-    widest = max([*config.policy.hidden, *(config.policy.critic_hidden or []), 1])
-    large = config.ppo.minibatch_size * widest * widest >= SMALL_MATRIX
-    torch.set_num_threads(config.threads or (max(1, (os.cpu_count() or 1) // ranks.local_size) if large else 1))
+    torch.set_num_threads(threads_for(config.ppo.minibatch_size, config, ranks))
     torch.use_deterministic_algorithms(config.deterministic)
     return device
 

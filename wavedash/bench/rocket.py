@@ -21,8 +21,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
-from itertools import count
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from time import perf_counter
 from typing import Any

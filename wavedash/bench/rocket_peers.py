@@ -8,6 +8,7 @@ done by now, again and again, and ends by itself.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ class Sizes:
     hidden: list[int]
     """Layers of the actor, and of the critic"""
     threads: int
-    """Of the learner"""
+    """Of torch while learning. While collecting it has one, as environments need the cores"""
     marks: int
     """How often a contestant says how far it is: once after every iteration"""
     tick_skip: int = 8
@@ -113,12 +114,21 @@ def train_rlgym_learn(sizes: Sizes) -> None:
         PPOAgentControllerConfigModel,
         PPOLearnerConfigModel,
         SeparateActorCritic,
+        experience_buffer,
     )
 
     class Marked(PPOAgentController):  # type: ignore[misc, unused-ignore]
         def _learn(self) -> None:
+            torch.set_num_threads(sizes.threads)
             super()._learn()
+            torch.set_num_threads(1)
             say(self.cumulative_timesteps)
+
+    class Unpinned(experience_buffer.TensorCircularBuffer):  # type: ignore[misc, unused-ignore]
+        """Theirs wants page-locked memory, which a machine without an accelerator does not have."""
+
+        def __init__(self, capacity: int, device: Any, pin_memory: bool, forced_dtype: Any) -> None:
+            super().__init__(capacity, device, False, forced_dtype)
 
     def networks(obs_space: Any, action_space: Any, dtype: Any, device: Any, name: Any) -> Any:
         layers = tuple(sizes.hidden)
@@ -129,13 +139,15 @@ def train_rlgym_learn(sizes: Sizes) -> None:
         return [torch.optim.Adam(both.actor.parameters(), **options["actor"]),
                 torch.optim.Adam(both.critic.parameters(), **options["critic"])]
 
-    torch.set_num_threads(sizes.threads)
+    torch.set_num_threads(1)
+    experience_buffer.TensorCircularBuffer = Unpinned
     space = PyAnySerdeType.TUPLE((PyAnySerdeType.STRING(), PyAnySerdeType.INT()))
     config = LearningCoordinatorConfigModel(
         base_config=BaseConfigModel(
             serde_types=SerdeTypesModel(
                 agent_id_serde_type=PyAnySerdeType.STRING(), reward_serde_type=PyAnySerdeType.FLOAT(),
-                obs_serde_type=PyAnySerdeType.NUMPY(np.float64, NumpySerdeConfig.STATIC((92,), allocation_pool_min_size=50)),
+                obs_serde_type=PyAnySerdeType.NUMPY(
+                    np.float64, NumpySerdeConfig.STATIC((92,), allocation_pool_warning_size=None)),  # a warning takes seconds
                 action_serde_type=PyAnySerdeType.NUMPY(np.int64, NumpySerdeConfig.STATIC((1,))),
                 obs_space_serde_type=space, action_space_serde_type=space,
             ),
@@ -168,32 +180,44 @@ def train_rlgym_ppo(sizes: Sizes) -> None:
         def kbhit(self) -> bool:
             return False
 
-    class Marked(Learner):  # type: ignore[misc, unused-ignore]
-        def add_new_experience(self, experience: Any) -> None:
-            if self.epoch:  # the update before is over
-                say(self.agent.cumulative_timesteps - len(experience[0]))
-            super().add_new_experience(experience)
-
-    torch.set_num_threads(sizes.threads)
+    torch.set_num_threads(1)
     learner.KBHit = NoKeyboard
-    Marked(
+    whole = Learner(
         EnvFactory(sizes, wrapped=True), n_proc=sizes.processes, min_inference_size=max(1, round(0.9 * sizes.processes)),
         timestep_limit=sizes.marks * sizes.steps, exp_buffer_size=sizes.steps, ts_per_iteration=sizes.steps,
         policy_layer_sizes=sizes.hidden, critic_layer_sizes=sizes.hidden, ppo_epochs=sizes.epochs,
         ppo_batch_size=sizes.minibatch, standardize_returns=False, standardize_obs=False, save_every_ts=10**12,
         checkpoint_load_folder=None, device="cpu",
-    ).learn()
+    )
+    add, update = whole.add_new_experience, whole.ppo_learner.learn
+
+    def add_marked(experience: Any) -> None:
+        torch.set_num_threads(sizes.threads)
+        add(experience)
+
+    def update_marked(experience: Any) -> Any:
+        report = update(experience)
+        torch.set_num_threads(1)
+        say(whole.agent.cumulative_timesteps)
+        return report
+
+    whole.add_new_experience, whole.ppo_learner.learn = add_marked, update_marked
+    whole.learn()
 
 
 @dataclass(frozen=True)
 class EnvFactory:
-    """What a process of a peer calls for its environment."""
+    """What a process of a peer calls for its environment.
+
+    It yields to the learner: rlgym-learn 2.0.0 loses an answer that comes before it listens, and then waits five seconds."""
 
     sizes: Sizes
     wrapped: bool = False
     """As rlgym-ppo wants it"""
 
     def __call__(self) -> Any:
+        if hasattr(os, "SCHED_IDLE"):
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         env = rlgym_env(self.sizes)
         if not self.wrapped:
             return env

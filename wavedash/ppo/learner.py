@@ -30,6 +30,7 @@ from wavedash.ppo.ranks import ALONE, Ranks
 from wavedash.ppo.reading import Reading, joined
 from wavedash.ppo.rollout import Rollout, RolloutBuffer
 from wavedash.ppo.schedule import Schedule
+from wavedash.ppo.threads import threads_for
 from wavedash.ppo.update import FIGURES, Updater
 from wavedash.seeding import stream_seed
 
@@ -135,9 +136,11 @@ class Learner:
 
         rollout = self.buffer.next_slot()
         self.collector.stopwatch.start()
+        torch.set_num_threads(threads_for(self.env.num_rows // len(self.env.groups), self.config, self.ranks))
         ended, sums = self._gather(rollout)
         before = {"parameters": self.updater.optimizer.parameters, **self.updater.state_dict()}
         self.before_update = {name: x.clone() for name, x in before.items()}
+        torch.set_num_threads(threads_for(self.config.ppo.minibatch_size, self.config, self.ranks))
         table = self.updater.update(self.buffer)
         self._commit_normalizers()
         self.collector.stopwatch.lap("update")
