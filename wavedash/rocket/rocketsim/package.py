@@ -19,14 +19,15 @@ def rocketsim() -> Any:
     except ImportError as error:
         raise UserError(f"RocketSim is not installed ({error}). Install it with: {INSTALL}") from error
     try:
-        RocketSim.init(str(_meshes()))
+        RocketSim.init(str(collision_meshes()))
     except RuntimeError as error:
         if "inited" not in str(error):  # RLGym's own engine may have come first, with the same meshes
             raise
     return RocketSim
 
 
-def _meshes() -> Path:
+def collision_meshes() -> Path:
+    """The folder with the walls of every kind of field, of the package `rlgym-rocket-league`."""
     try:
         spec = find_spec("rlgym.rocket_league")
     except ModuleNotFoundError:
@@ -35,4 +36,4 @@ def _meshes() -> Path:
         meshes = Path(folder, "sim", "collision_meshes")
         if any(meshes.glob("soccar/*.cmf")):  # RocketSim itself does not mind if there are none: an arena without walls
             return meshes
-    raise UserError(f"RocketSim needs the collision meshes that come with rlgym-rocket-league. Install it with: {INSTALL}")
+    raise UserError(f"The walls of the field come with rlgym-rocket-league, which is not installed. Install it with: {INSTALL}")

@@ -1,0 +1,111 @@
+"""Moments of play: games on RocketSim by a random, a scripted or a trained player, cut into pieces of 8 ticks.
+
+Whole games cannot be compared, as they go apart for ever after the first small difference. So both simulators are put into the
+same moment of a game again and again, and play on from there for one action."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from wavedash.bench.parity_compare import JUDGED
+from wavedash.bench.parity_stage import Scene, Script, Target
+from wavedash.config import RocketConfig
+from wavedash.config_file import load_config
+from wavedash.envs.vec_env import Obs
+from wavedash.errors import UserError
+from wavedash.evaluation import RandomPlayer
+from wavedash.player import load_policy
+from wavedash.rocket.env import RocketEnv, Task
+from wavedash.rocket.simulator import Simulator
+from wavedash.rocket.state import CONTROLS, GameState
+from wavedash.runs.find import resolve_checkpoint
+
+MOMENTS = 8
+"""Of each arena"""
+BETWEEN = 7
+"""Steps from one to the next"""
+STARTS = ("kickoff", "random", "turtle", "shot", "wall", "dribble", "air_dribble", "flip_reset", "jump_challenge")
+TASK = RocketConfig(starts=dict.fromkeys(STARTS, 1.0), endings={"goal": {}, "time_out": {"seconds": 3}})
+"""Short games that begin where something happens"""
+
+
+def play_scene(name: str, seats: int) -> Scene:
+    """How such moments are judged."""
+    return Scene(name, lambda take: None, Target.MOTION, ("car", "ball"), tuple(range(seats)), ticks=JUDGED)
+
+
+def random_play(simulator: Simulator, seed: int) -> list[Script]:
+    return _recorded(simulator, TASK, lambda env: RandomPlayer(env, seed), seed)
+
+
+def scripted_play(simulator: Simulator, seed: int) -> list[Script]:
+    generator = torch.Generator().manual_seed(seed)
+    task = TASK.model_copy(update={"action": "continuous"})
+    return _recorded(simulator, task, lambda env: lambda obs: chase(simulator.state, generator).flatten(0, 1), seed)
+
+
+def trained_task(run: str | Path) -> RocketConfig:
+    checkpoint = resolve_checkpoint(run)
+    config = load_config(str(checkpoint.path.absolute().parent.parent / "config.yaml"), [])
+    if config.env.rocket is None:
+        raise UserError(f"{run} was trained in {config.env.world}; give --run a run of a Rocket League task (env.rocket)")
+    return config.env.rocket
+
+
+def trained_play(simulator: Simulator, run: str | Path, seed: int) -> list[Script]:
+    player = load_policy(run)
+    return _recorded(simulator, trained_task(run), lambda env: lambda obs: player.step(obs, deterministic=False), seed)
+
+
+def chase(state: GameState, generator: torch.Generator) -> Tensor:
+    """Actions [E, C, 8] of a simple player: drives at the ball, boosts when it looks there, jumps and dodges near it."""
+    cars = state.cars
+    way = state.ball.position.unsqueeze(1) - cars.position
+    ahead, aside, above = ((way * axis).sum(-1) for axis in (cars.forward, cars.right, cars.up))
+    turn = torch.atan2(aside, ahead)
+    jumps = torch.rand(turn.shape, generator=generator) < torch.where(way.norm(dim=-1) < 500.0, 0.2, 0.01)
+    actions = torch.full((*turn.shape, len(CONTROLS)), -1.0)  # no button
+    actions[..., 0] = 1.0
+    actions[..., 1] = actions[..., 3] = (2 * turn).clamp(-1.0, 1.0)
+    actions[..., 2] = torch.where(jumps, -1.0, torch.atan2(above, ahead).clamp(-1.0, 1.0))
+    actions[..., 4] = torch.asin(cars.right[..., 2].clamp(-1.0, 1.0)).clamp(-1.0, 1.0)
+    actions[..., 5][jumps] = 1.0
+    actions[..., 6][turn.abs() < 0.3] = 1.0
+    actions[..., 7][(turn.abs() > 1.8) & cars.on_ground] = 1.0
+    return actions
+
+
+class Recorder(Simulator):
+    """Passes everything on to another simulator, and notes what the other was about to do at every so many steps."""
+
+    def __init__(self, simulator: Simulator) -> None:
+        self.simulator, self.state, self.device = simulator, simulator.state, simulator.device
+        self.scripts: list[Script] = []
+        self._steps = 0
+
+    def send(self, controls: Tensor, ticks: int, delay: int = 0) -> None:
+        self._steps += 1
+        if self._steps % BETWEEN == 0:
+            start = self.state.clone().to("cpu")
+            held = [start.cars.controls.clone()] * delay + [controls.clone().to("cpu")] * (max(ticks, JUDGED) - delay)
+            self.scripts.append(Script(start, torch.stack(held)))
+        self.simulator.send(controls, ticks, delay)
+
+    def recv(self) -> None:
+        self.simulator.recv()
+
+    def place(self, arenas: Tensor) -> None:
+        self.simulator.place(arenas)
+
+
+def _recorded(simulator: Simulator, task: RocketConfig, player: Callable[[RocketEnv], Callable[[Obs], Tensor]],
+              seed: int) -> list[Script]:
+    recorder = Recorder(simulator)
+    env = RocketEnv([recorder], lambda: Task.configured(task))
+    act, obs = player(env), env.reset(seed)
+    for _ in range(MOMENTS * BETWEEN):
+        obs = env.step(act(obs)).obs
+    return recorder.scripts

@@ -1,0 +1,108 @@
+"""Cars that tumble: for some starts a tiny difference grows a thousand times, so distributions are compared.
+
+How large their distances are from chaos alone is seen by RocketSim against itself with starts that are nudged."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import torch
+from torch import Tensor
+
+from wavedash.bench.parity_compare import Film
+from wavedash.bench.parity_stage import Scene, Script
+from wavedash.rocket.constants import GRAVITY, TICK_RATE
+from wavedash.rocket.state import GameState
+
+NUDGE = 0.01
+"""uu and uu/s: a difference that means nothing"""
+FACES = ("nose", "tail", "right", "left", "roof", "wheels")
+RESTING_SPEED, RESTING_SPIN = 20.0, 0.2
+GYRATION = 42.0
+"""uu: the square root of inertia by mass, about that of a car"""
+CRITICAL = 1.63
+"""Of the two-sample Kolmogorov-Smirnov test at 1 %, times sqrt(2 / n)"""
+
+
+@dataclass
+class Spread:
+    """How a scene goes with one simulator, over all arenas."""
+
+    faces: Tensor
+    """[6]: share of the cars that lie on each face at the end"""
+    energy: dict[int, Tensor]
+    """[E] by second, per mass, (uu/s)²"""
+    settled: Tensor
+    """[E]: seconds until the car rests; the whole time if it does not"""
+
+
+@dataclass
+class SpreadRow:
+    """Distances between distributions, from 0 to 1: of ours, and of RocketSim with a nudge, both from RocketSim."""
+
+    scene: Scene
+    starts: int
+    theirs: Spread
+    ours: Spread
+    distances: dict[str, tuple[float, float]]
+    """By statistic: (ours, RocketSim with a nudge)"""
+    limit: float
+
+    @property
+    def misses(self) -> list[str]:
+        return [name for name, (ours, _) in self.distances.items() if not ours < self.limit]
+
+
+def nudged(script: Script) -> Script:
+    start = script.start.clone()
+    generator = torch.Generator().manual_seed(0)
+    for values in (start.cars.position, start.cars.velocity):
+        values.add_(torch.randn(values.shape, generator=generator) * NUDGE)
+    return Script(start, script.controls)
+
+
+def compare_spread(scene: Scene, theirs: Film, ours: Film, nudged: Film) -> SpreadRow:
+    reference, candidate, natural = (_spread(scene, states) for states in (theirs, ours, nudged))
+    found = {name: (_distances(reference, candidate)[name], _distances(reference, natural)[name])
+             for name in _distances(reference, reference)}
+    starts = theirs[0].arenas
+    return SpreadRow(scene, starts, reference, candidate, found, CRITICAL * sqrt(2 / starts))
+
+
+def _spread(scene: Scene, states: Film) -> Spread:
+    (seat,), last = scene.seats, len(states) - 1
+    down = -states[-1].cars.rotation[:, seat, 2, :]  # [E, 3]: along forward, right, up of the car
+    axis = down.abs().argmax(-1)
+    face = 2 * axis + (down.gather(-1, axis.unsqueeze(-1)).squeeze(-1) < 0)
+    faces = torch.bincount(face, minlength=len(FACES)) / len(face)
+    rests = torch.stack([_rests(state, seat) for state in states])  # [T, E]
+    moving = (~rests).int().flip(0).argmax(0)  # ticks at the end without a move
+    moving = torch.where(rests.all(0), last + 1, moving)
+    seconds = (last + 1 - moving).float() / TICK_RATE
+    return Spread(faces, {s: _energy(states[s * TICK_RATE], seat) for s in range(1, last // TICK_RATE + 1)}, seconds)
+
+
+def _rests(state: GameState, seat: int) -> Tensor:
+    slow = state.cars.velocity[:, seat].norm(dim=-1) < RESTING_SPEED
+    return slow & (state.cars.angular_velocity[:, seat].norm(dim=-1) < RESTING_SPIN)
+
+
+def _energy(state: GameState, seat: int) -> Tensor:
+    cars = state.cars
+    moving = cars.velocity[:, seat].square().sum(-1) + GYRATION**2 * cars.angular_velocity[:, seat].square().sum(-1)
+    return moving / 2 + GRAVITY * cars.position[:, seat, 2]
+
+
+def _distances(a: Spread, b: Spread) -> dict[str, float]:
+    found = {"rest pose": float((a.faces - b.faces).abs().max()), "time to settle": kolmogorov_smirnov(a.settled, b.settled)}
+    for second, energy in a.energy.items():
+        found[f"energy after {second} s"] = kolmogorov_smirnov(energy, b.energy[second])
+    return found
+
+
+def kolmogorov_smirnov(a: Tensor, b: Tensor) -> float:
+    """The largest distance between two cumulative distributions [n], [m]. A number that is none is larger than all others."""
+    a, b = (x.double().nan_to_num(nan=float("inf")).sort().values for x in (a, b))
+    everywhere = torch.cat([a, b])
+    below = [torch.searchsorted(x, everywhere, right=True) / len(x) for x in (a, b)]
+    return float((below[0] - below[1]).abs().max())

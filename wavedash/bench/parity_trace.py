@@ -1,0 +1,162 @@
+"""Where two simulators part: the first tick and the first fields, for all arenas together and for two of them in detail."""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+
+from wavedash.bench.parity_compare import JUDGED, QUANTITIES, Film, errors_of
+from wavedash.bench.parity_stage import Scene, Script
+from wavedash.rocket.state import CONTROLS, GameState
+
+IN_UU = ("position", "velocity", "boost", "ball_hit_offset", "ball_hit_position", "ball_hit_impulse")
+"""Fields of which a tolerance in uu or uu/s is meant; others are of the size of 1, and a hundredth of it is"""
+OVERVIEW = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 120, 240)
+"""Ticks"""
+IGNORED = ("ball.rotation",)
+"""RocketSim does not turn its ball"""
+START = ("position", "velocity", "angular_velocity", "rotation", "boost", "on_ground", "wheel_contact")
+
+
+@dataclass
+class Divergence:
+    """Of every arena."""
+
+    tick: Tensor
+    """[E]: first at which a field differs; -1: none does"""
+    fields: list[list[str]]
+    """Those that differ then"""
+
+
+def find_divergence(scene: Scene, theirs: Film, ours: Film, tolerance: float) -> Divergence:
+    arenas = theirs[0].arenas
+    first = torch.full((arenas,), -1)
+    fields: list[list[str]] = [[] for _ in range(arenas)]
+    for tick in range(1, len(theirs)):
+        if bool((first >= 0).all()):
+            break
+        for name, a, b in _fields(scene, theirs[tick], ours[tick]):
+            apart = _differ(name, a, b, tolerance)
+            for arena in (apart & ((first < 0) | (first == tick))).nonzero().flatten().tolist():
+                first[arena] = tick
+                fields[arena].append(name)
+    return Divergence(first, fields)
+
+
+def print_trace(scene: Scene, script: Script, theirs: Film, ours: Film, tolerance: float, around: int,
+                arena: int | None = None, console: Console | None = None) -> None:
+    """All arenas in a few lines, then the worst and the median one (or `arena`) tick by tick."""
+    console = console or Console(width=170, highlight=False)
+    found = find_divergence(scene, theirs, ours, tolerance)
+    apart, arenas = found.tick >= 0, len(found.tick)
+    console.print(f"{scene.name}: {int(apart.sum())} of {arenas} arenas differ within {len(theirs) - 1} ticks by more than "
+                  f"{tolerance:g} uu or uu/s ({tolerance / 100:g} of anything else)")
+    if not apart.any():
+        return
+    ticks = Counter(found.tick[apart].tolist())
+    console.print("  first at tick: " + ", ".join(f"{tick} ({n} arenas)" for tick, n in sorted(ticks.items())[:12]))
+    names = Counter(name for fields in found.fields for name in fields)
+    console.print("  in the field:  " + ", ".join(f"{name} ({n})" for name, n in names.most_common(12)))
+    size = _size(scene, theirs, ours, found)
+    order = [number for number in size.argsort().tolist() if apart[number]]
+    chosen = {"arena": arena} if arena is not None else {"worst arena": order[-1], "median arena": order[len(order) // 2]}
+    for title, number in chosen.items():
+        first = int(found.tick[number])
+        _print_arena(console, f"{title} {number}", scene, script, theirs, ours, number, first, tolerance, around)
+
+
+def _print_arena(console: Console, title: str, scene: Scene, script: Script, theirs: Film, ours: Film, arena: int, first: int,
+                 tolerance: float, around: int) -> None:
+    def one(state: GameState) -> GameState:
+        return state.part(slice(arena, arena + 1))
+
+    console.rule(f"{title}, first differs at tick {first}" if first >= 0 else f"{title}: no difference", align="left")
+    start = one(theirs[0])
+    for name, value, _ in _fields(scene, start, start):
+        if name.rpartition(".")[2] in START:
+            console.print(f"  start {name:<24} {_text(value)}")
+    for seat in scene.seats:
+        console.print(f"  keys  seat {seat}: {_keys(script.controls[:, arena, seat])}")
+    overview = Table(title="distance by tick", title_justify="left")
+    shown = [tick for tick in OVERVIEW if tick < len(theirs)]
+    overview.add_column("", no_wrap=True)
+    for tick in shown:
+        overview.add_column(str(tick), justify="right", no_wrap=True)
+    for body in scene.of:
+        for name in QUANTITIES:
+            cells = [errors_of(scene, body, one(theirs[tick]), one(ours[tick]))[name] for tick in shown]
+            overview.add_row(f"{body} {name}", *(f"{float(x.max()):.1g}" if len(x) else "-" for x in cells))
+    console.print(overview)
+    table = Table(title="fields that differ", title_justify="left")
+    for column in ("tick", "field", "RocketSim", "ours", "difference"):
+        table.add_column(column)
+    middle = max(first, 1)
+    for tick in range(max(0, middle - 2), min(len(theirs), middle + around)):
+        for name, a, b in _fields(scene, one(theirs[tick]), one(ours[tick])):
+            if bool(_differ(name, a, b, tolerance)):
+                table.add_row(str(tick), name, _text(a), _text(b), _text(b - a, 2) if a.is_floating_point() else "")
+        if tick >= first:
+            table.add_section()
+    if first >= 0:
+        console.print(table)
+
+
+def _fields(scene: Scene, theirs: GameState, ours: GameState) -> Iterator[tuple[str, Tensor, Tensor]]:
+    """Name, and values [E, ...] of both; cars by seat. Of a car that is demolished in both, only that means anything."""
+    looked_at = {"pads", "game", "events", *("cars" if body == "car" else body for body in scene.of)}
+    for part, name, *_, per_car in GameState.layout(theirs.seats):
+        if part not in looked_at or f"{part}.{name}" in IGNORED:
+            continue
+        a, b = (getattr(getattr(state, part), name) for state in (theirs, ours))
+        if not per_car:
+            yield f"{part}.{name}", a, b
+            continue
+        for seat in scene.seats:
+            gone = (theirs.cars.is_demoed & ours.cars.is_demoed)[:, seat]
+            if part == "events" or name in ("is_demoed", "demo_timer") or not bool(gone.all()):
+                label = f"car {seat}.{name}" if part == "cars" else f"events {seat}.{name}"
+                yield label, a[:, seat], b[:, seat]
+
+
+def _differ(name: str, a: Tensor, b: Tensor, tolerance: float) -> Tensor:
+    """[E]"""
+    if not a.is_floating_point():
+        return (a != b).flatten(1).any(-1) if a.dim() > 1 else a != b
+    limit = tolerance if name.rpartition(".")[2] in IN_UU else tolerance / 100
+    close = (a - b).abs() <= limit  # false where one is no number
+    return ~(close.flatten(1).all(-1) if a.dim() > 1 else close)
+
+
+def _size(scene: Scene, theirs: Film, ours: Film, found: Divergence) -> Tensor:
+    """[E]: by how much velocities differ after 8 ticks, of the body that differs most; at the end if all went well so long."""
+    tick = JUDGED if bool(((found.tick >= 0) & (found.tick <= JUDGED)).any()) else -1
+    a, b = theirs[tick], ours[tick]
+    apart = []
+    if "car" in scene.of:
+        apart.append((b.cars.velocity - a.cars.velocity)[:, list(scene.seats)].norm(dim=-1).amax(-1))
+    if "ball" in scene.of:
+        apart.append((b.ball.velocity - a.ball.velocity).norm(dim=-1))
+    return torch.stack(apart).amax(0).nan_to_num(nan=float("inf"))
+
+
+def _text(value: Tensor, digits: int = 6) -> str:
+    numbers = value.flatten().tolist()
+    if value.is_floating_point():
+        return " ".join(f"{x:.{digits}g}" for x in numbers)
+    return " ".join(str(int(x)) for x in numbers)
+
+
+def _keys(controls: Tensor) -> str:
+    """Of a car [T, 8]: what is held, from which tick on."""
+    changes, before = [], None
+    for tick, held in enumerate(controls.tolist()):
+        if held != before:
+            pressed = " ".join(f"{name}={value:.3g}" for name, value in zip(CONTROLS, held, strict=True) if value)
+            changes.append(f"{tick}: {pressed or 'nothing'}")
+            before = held
+    return "; ".join(changes[:8]) + ("; ..." if len(changes) > 8 else "")

@@ -1,0 +1,200 @@
+"""The field as kernels see it: four planes, 8,020 triangles and a grid that tells which of them are near.
+
+Floor, ceiling and side walls are planes; back walls, goals, corners and curves are triangles. A body looks up the cell of its
+origin once and finds every triangle it can touch there; over most of the field that is none.
+"""
+from __future__ import annotations
+
+import hashlib
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import warp as wp
+
+from wavedash.errors import UserError
+from wavedash.rocket.rocketsim.package import collision_meshes
+from wavedash.rocket.sim.bake import CELL, GRID_LOW, GRID_SHAPE, Baked, bake
+
+wp.set_module_options({"enable_backward": False})
+
+FORMAT = 1
+"""Of the baked file; another number makes everyone bake anew"""
+BAKED_FILE = "WAVEDASH_ARENA"
+"""Environment variable that names a baked file, for machines without the meshes"""
+
+WALL_X = wp.constant(4096.0)
+CEILING = wp.constant(2048.0)
+CELLS_X, CELLS_Y, CELLS_Z = (wp.constant(cells) for cells in GRID_SHAPE)
+LOW_X, LOW_Y, LOW_Z = (wp.constant(low) for low in GRID_LOW)
+PER_UU = wp.constant(1.0 / CELL)
+RAY_EDGE = wp.constant(-1.0e-4)
+"""How far outside a triangle a ray still hits it, as a share of the triangle"""
+
+
+@wp.struct
+class Triangle:
+    """A piece of wall."""
+
+    a: wp.vec3
+    b: wp.vec3
+    c: wp.vec3
+    normal: wp.vec3
+    """Unit length; the corners run anticlockwise as seen from where it points"""
+    offset: wp.float32
+    """Of its plane along the normal"""
+    angles: wp.vec3
+    """To the neighbours across ab, bc and ca, see `bake.Baked.angles`"""
+    mesh: wp.int32
+    """0 ... 15: which of the field's pieces it belongs to"""
+
+
+@wp.struct
+class Arena:
+    """The triangles near a cell are those numbered items[first[cell]] ... items[first[cell + 1] - 1], in ascending order."""
+
+    triangles: wp.array(dtype=Triangle)
+    first: wp.array(dtype=wp.int32)
+    items: wp.array(dtype=wp.int32)
+
+
+@wp.func
+def cell_of(position: wp.vec3) -> int:
+    """Number of the grid cell at a place; outside the grid, that of the nearest one."""
+    x = wp.clamp(int(wp.floor((position[0] - LOW_X) * PER_UU)), 0, CELLS_X - 1)
+    y = wp.clamp(int(wp.floor((position[1] - LOW_Y) * PER_UU)), 0, CELLS_Y - 1)
+    z = wp.clamp(int(wp.floor((position[2] - LOW_Z) * PER_UU)), 0, CELLS_Z - 1)
+    return (x * CELLS_Y + y) * CELLS_Z + z
+
+
+@wp.func
+def ray_hits_planes(source: wp.vec3, target: wp.vec3):
+    """Closest of the four planes between two points: (1 or 0, share of the way, normal towards the source)."""
+    hit = int(0)
+    closest = float(1.0)
+    normal = wp.vec3(0.0, 0.0, 0.0)
+    if source[2] * target[2] < 0.0:
+        hit = 1
+        closest = source[2] / (source[2] - target[2])
+        normal = wp.vec3(0.0, 0.0, wp.sign(source[2]))
+    below = source[2] - CEILING
+    if below * (target[2] - CEILING) < 0.0:
+        fraction = below / (source[2] - target[2])
+        if fraction < closest:
+            hit = 1
+            closest = fraction
+            normal = wp.vec3(0.0, 0.0, wp.sign(below))
+    wall = wp.sign(source[0]) * WALL_X
+    before = source[0] - wall
+    if before * (target[0] - wall) < 0.0:
+        fraction = before / (source[0] - target[0])
+        if fraction < closest:
+            hit = 1
+            closest = fraction
+            normal = wp.vec3(wp.sign(before), 0.0, 0.0)
+    return hit, closest, normal
+
+
+@wp.func
+def is_inside(t: Triangle, point: wp.vec3) -> bool:
+    """Whether a point of its plane lies in a triangle or a hair beside it."""
+    area = wp.dot(wp.cross(t.b - t.a, t.c - t.a), t.normal)
+    least = RAY_EDGE * area
+    to_a = t.a - point
+    to_b = t.b - point
+    to_c = t.c - point
+    return (
+        wp.dot(wp.cross(to_a, to_b), t.normal) >= least
+        and wp.dot(wp.cross(to_b, to_c), t.normal) >= least
+        and wp.dot(wp.cross(to_c, to_a), t.normal) >= least
+    )
+
+
+@wp.func
+def ray_hits_arena(arena: Arena, cell: int, source: wp.vec3, target: wp.vec3):
+    """Closest wall between two points: (1 or 0, share of the way from source to target, unit normal towards the source).
+
+    `cell` is that of the body the ray belongs to: both points must lie within `bake.REACH` of it.
+    """
+    hit, closest, normal = ray_hits_planes(source, target)
+    for i in range(arena.first[cell], arena.first[cell + 1]):
+        number = arena.items[i]
+        before = wp.dot(arena.triangles[number].normal, source) - arena.triangles[number].offset
+        after = wp.dot(arena.triangles[number].normal, target) - arena.triangles[number].offset
+        if before * after < 0.0:
+            fraction = before / (before - after)
+            if fraction < closest:
+                if is_inside(arena.triangles[number], source + (target - source) * fraction):
+                    hit = 1
+                    closest = fraction
+                    normal = arena.triangles[number].normal * wp.sign(before)
+    return hit, closest, normal
+
+
+# Loading ----------------------------------------------------------------------------------------------------------------------
+
+
+def load_arena(device: Any) -> Any:
+    """The field in a device's memory. It is baked once per user."""
+    return _on_device(str(wp.get_device(device)))
+
+
+@cache
+def _on_device(device: str) -> Any:
+    baked = baked_arena()
+    triangles = np.zeros(len(baked.mesh), Triangle.numpy_dtype())
+    triangles["a"], triangles["b"], triangles["c"] = baked.corners.swapaxes(0, 1)
+    triangles["normal"], triangles["angles"], triangles["mesh"] = baked.normals, baked.angles, baked.mesh
+    triangles["offset"] = (baked.normals.astype(np.float64) * baked.corners[:, 0]).sum(axis=1)
+    arena = Arena()
+    arena.triangles = wp.array(triangles, dtype=Triangle, device=device)
+    arena.first = wp.array(baked.first, dtype=wp.int32, device=device)
+    arena.items = wp.array(baked.items, dtype=wp.int32, device=device)
+    return arena
+
+
+@cache
+def baked_arena() -> Baked:
+    """From the file that the environment names, from this user's cache, or from the meshes themselves."""
+    named = os.environ.get(BAKED_FILE)
+    if named:
+        return _read(Path(named))
+    files = sorted((collision_meshes() / "soccar").glob("*.cmf"))
+    file = cache_file(files)
+    if file.exists():
+        try:
+            return _read(file)
+        except UserError:
+            pass  # written by a process that was killed: bake again
+    baked = bake(files)
+    _write(baked, file)
+    return baked
+
+
+def _read(file: Path) -> Baked:
+    try:
+        with np.load(file) as arrays:
+            return Baked(*(arrays[name] for name in Baked._fields))
+    except (OSError, KeyError, ValueError, BadZipFile) as error:
+        raise UserError(f"{file} is not a baked arena ({error}). Set {BAKED_FILE} to one, or unset it.") from error
+
+
+def _write(baked: Baked, file: Path) -> None:
+    """Whole or not at all. A cache that cannot be written only costs time."""
+    part = file.with_name(f"{file.stem}-{os.getpid()}.part.npz")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(part, **baked._asdict())
+        part.replace(file)
+    except OSError:
+        part.unlink(missing_ok=True)
+
+
+def cache_file(files: list[Path]) -> Path:
+    """Where what is baked from these meshes is kept."""
+    key = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+    named = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
+    return (Path(named) if named else Path.home() / ".cache") / "wavedash" / f"arena-{FORMAT}-{key}.npz"

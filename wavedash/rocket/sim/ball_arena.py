@@ -1,0 +1,172 @@
+"""Where the ball touches the field.
+
+RocketSim bounces the ball off the mean of all its contacts' normals, so how many there are matters, not only which way they
+face. The contacts themselves only push the ball out of what it overlaps. None is kept from one tick to the next.
+"""
+from __future__ import annotations
+
+import warp as wp
+
+from wavedash.rocket.constants import BALL_RADIUS
+from wavedash.rocket.sim.arena import CEILING, WALL_X, Arena, Triangle, cell_of
+from wavedash.rocket.sim.contacts import ARENA, BALL, Contact
+from wavedash.rocket.sim.edges import normal_near_edges
+
+wp.set_module_options({"enable_backward": False})
+
+RADIUS = wp.constant(BALL_RADIUS)
+TOUCH = wp.constant(0.02 * (BALL_RADIUS + 4.0))
+"""uu between ball and wall below which they touch: the ball lies 1.9 uu above the floor"""
+POINTS_PER_MESH = wp.constant(4)
+MOST_BALL_CONTACTS = 12
+"""A ball in a corner touches two planes and two meshes"""
+ROOM = wp.constant(MOST_BALL_CONTACTS)
+
+
+@wp.struct
+class BallTouch:
+    """All contacts of the ball with the field in one."""
+
+    contacts: wp.int32
+    """How many there are"""
+    normals: wp.vec3
+    """Sum of their normals"""
+    arms: wp.float32
+    """Sum of the distances from the ball's middle to its contacts"""
+
+
+@wp.func
+def ball_contact(arm: wp.vec3, normal: wp.vec3, distance: float) -> Contact:
+    """Pushes the ball out, and does not bounce it."""
+    contact = Contact()
+    contact.a = BALL
+    contact.b = ARENA
+    contact.arm_a = arm
+    contact.normal = normal
+    contact.distance = distance
+    contact.slot = -1
+    contact.push_only = True
+    return contact
+
+
+@wp.func
+def nearest_on_triangle(t: Triangle, p: wp.vec3) -> wp.vec3:
+    """The point of a triangle that is nearest to p (Ericson, Real-Time Collision Detection, 5.1.5)."""
+    ab = t.b - t.a
+    ac = t.c - t.a
+    d1 = wp.dot(ab, p - t.a)
+    d2 = wp.dot(ac, p - t.a)
+    if d1 <= 0.0 and d2 <= 0.0:
+        return t.a
+    d3 = wp.dot(ab, p - t.b)
+    d4 = wp.dot(ac, p - t.b)
+    if d3 >= 0.0 and d4 <= d3:
+        return t.b
+    d5 = wp.dot(ab, p - t.c)
+    d6 = wp.dot(ac, p - t.c)
+    if d6 >= 0.0 and d5 <= d6:
+        return t.c
+    beside_ab = d1 * d4 - d3 * d2
+    if beside_ab <= 0.0 and d1 >= 0.0 and d3 <= 0.0:
+        return t.a + ab * (d1 / (d1 - d3))
+    beside_ac = d5 * d2 - d1 * d6
+    if beside_ac <= 0.0 and d2 >= 0.0 and d6 <= 0.0:
+        return t.a + ac * (d2 / (d2 - d6))
+    beside_bc = d3 * d6 - d5 * d4
+    if beside_bc <= 0.0 and d4 >= d3 and d5 >= d6:
+        return t.b + (t.c - t.b) * ((d4 - d3) / ((d4 - d3) + (d5 - d6)))
+    return p - t.normal * (wp.dot(t.normal, p) - t.offset)
+
+
+@wp.func
+def spread(contacts: wp.array2d(dtype=Contact), row: int, new: Contact, i: int, j: int, k: int) -> float:
+    """How far apart a new point and three old ones lie, as Bullet measures it."""
+    across = wp.cross(new.arm_a - contacts[row, i].arm_a, contacts[row, k].arm_a - contacts[row, j].arm_a)
+    return wp.length_sq(across)
+
+
+@wp.func
+def point_to_give_up(contacts: wp.array2d(dtype=Contact), row: int, first: int, new: Contact) -> int:
+    """Which of a mesh's four points a fifth one replaces: not the deepest, and that without which the others spread widest."""
+    deepest = int(-1)
+    depth = new.distance
+    for i in range(POINTS_PER_MESH):
+        if contacts[row, first + i].distance < depth:
+            deepest = i
+            depth = contacts[row, first + i].distance
+    best = int(0)
+    widest = float(-1.0)
+    for i in range(POINTS_PER_MESH):
+        width = float(0.0)
+        if i != deepest:
+            if i == 0:
+                width = spread(contacts, row, new, first + 1, first + 2, first + 3)
+            elif i == 1:
+                width = spread(contacts, row, new, first, first + 2, first + 3)
+            elif i == 2:
+                width = spread(contacts, row, new, first, first + 1, first + 3)
+            else:
+                width = spread(contacts, row, new, first, first + 1, first + 2)
+        if width > widest:
+            best = i
+            widest = width
+    return best
+
+
+@wp.func
+def touch_plane(contacts: wp.array2d(dtype=Contact), row: int, count: int, normal: wp.vec3, height: float) -> int:
+    """The ball's middle is `height` above a plane."""
+    if height - RADIUS < TOUCH:
+        contacts[row, count] = ball_contact(normal * (-RADIUS), normal, height - RADIUS)
+        return count + 1
+    return count
+
+
+@wp.func
+def touch_triangles(
+    arena: Arena, cell: int, position: wp.vec3, contacts: wp.array2d(dtype=Contact), row: int, count: int, room: int
+) -> int:
+    """All triangles near the ball, at most four points for each mesh."""
+    first = count
+    mesh = int(-1)
+    for i in range(arena.first[cell], arena.first[cell + 1]):
+        number = arena.items[i]
+        height = wp.dot(arena.triangles[number].normal, position) - arena.triangles[number].offset
+        if wp.abs(height) < RADIUS + TOUCH:
+            t = arena.triangles[number]
+            point = nearest_on_triangle(t, position)
+            away = position - point
+            squared = wp.length_sq(away)
+            if squared < (RADIUS + TOUCH) * (RADIUS + TOUCH) and squared > 1.0e-6:
+                if t.mesh != mesh:
+                    mesh = t.mesh
+                    first = count
+                apart = wp.sqrt(squared)
+                normal = away / apart
+                new = ball_contact(normal * (-RADIUS), normal_near_edges(t, point, normal), apart - RADIUS)
+                if count < first + POINTS_PER_MESH:
+                    if count < room:
+                        contacts[row, count] = new
+                        count += 1
+                else:
+                    contacts[row, first + point_to_give_up(contacts, row, first, new)] = new
+    return count
+
+
+@wp.func
+def ball_touches_arena(arena: Arena, position: wp.vec3, contacts: wp.array2d(dtype=Contact), row: int, count: int):
+    """Writes the ball's contacts behind the `count` that a row of the list has: (new count, what the ball bounces off)."""
+    start = count
+    count = touch_plane(contacts, row, count, wp.vec3(0.0, 0.0, 1.0), position[2])
+    count = touch_plane(contacts, row, count, wp.vec3(0.0, 0.0, -1.0), CEILING - position[2])
+    count = touch_plane(contacts, row, count, wp.vec3(1.0, 0.0, 0.0), WALL_X + position[0])
+    count = touch_plane(contacts, row, count, wp.vec3(-1.0, 0.0, 0.0), WALL_X - position[0])
+    cell = cell_of(position)
+    if arena.first[cell] < arena.first[cell + 1]:
+        count = touch_triangles(arena, cell, position, contacts, row, count, start + ROOM)
+    touch = BallTouch()
+    for i in range(start, count):
+        touch.contacts += 1
+        touch.normals = touch.normals + contacts[row, i].normal
+        touch.arms += RADIUS
+    return count, touch

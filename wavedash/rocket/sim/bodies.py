@@ -1,0 +1,101 @@
+"""Rigid bodies: the ball and the cars as the solver sees them, and how they move."""
+from __future__ import annotations
+
+import warp as wp
+
+from wavedash.rocket.constants import BALL_RADIUS
+
+wp.set_module_options({"enable_backward": False})
+
+DT = wp.constant(1.0 / 120.0)
+CAR_MASS = wp.constant(180.0)
+BALL_MASS = wp.constant(30.0)
+BALL_INVERSE_INERTIA = wp.constant(1.0 / (0.4 * 30.0 * BALL_RADIUS**2))
+MAX_TURN = wp.constant(0.25 * wp.pi)
+"""Radians a body turns in one tick at most"""
+
+
+@wp.struct
+class Body:
+    """A ball or car during one tick."""
+
+    position: wp.vec3
+    rotation: wp.mat33
+    velocity: wp.vec3
+    spin: wp.vec3
+    inverse_mass: wp.float32
+    """0: nothing moves it"""
+    inverse_inertia: wp.vec3
+    """About the body's own axes"""
+    kick: wp.vec3
+    """Velocity that forces add during the tick"""
+    twist: wp.vec3
+    """Spin that torques add during the tick"""
+    change: wp.vec3
+    """Velocity that contacts add"""
+    spin_change: wp.vec3
+    push: wp.vec3
+    """Velocity that takes it out of an overlap; gone after the tick"""
+    turn: wp.vec3
+    late: wp.vec3
+    """Velocity that hits and bumps add at the end of the tick"""
+
+
+@wp.func
+def world_inverse_inertia(body: Body, torque: wp.vec3) -> wp.vec3:
+    """Change of spin by an angular impulse."""
+    return body.rotation * wp.cw_mul(body.inverse_inertia, wp.transpose(body.rotation) * torque)
+
+
+@wp.func
+def velocity_at(body: Body, arm: wp.vec3) -> wp.vec3:
+    """Of the point at `arm` from its origin."""
+    return body.velocity + wp.cross(body.spin, arm)
+
+
+@wp.func
+def impulse_mass(body: Body, arm: wp.vec3, direction: wp.vec3) -> float:
+    """Inverse of the mass that an impulse along `direction` at `arm` meets."""
+    return body.inverse_mass + wp.dot(wp.cross(world_inverse_inertia(body, wp.cross(arm, direction)), arm), direction)
+
+
+@wp.func
+def hit(body: Body, impulse: wp.vec3, arm: wp.vec3) -> Body:
+    """An impulse at `arm` from its origin changes velocity and spin at once."""
+    body.velocity = body.velocity + impulse * body.inverse_mass
+    body.spin = body.spin + world_inverse_inertia(body, wp.cross(arm, impulse))
+    return body
+
+
+@wp.func
+def turned(rotation: wp.mat33, spin: wp.vec3) -> wp.mat33:
+    """After one tick with this spin."""
+    rate = wp.length(spin)
+    rate = wp.min(rate, MAX_TURN / DT)
+    axis = spin * (0.5 * DT - DT * DT * DT * 0.020833333 * rate * rate)
+    if rate >= 0.001:
+        axis = spin * (wp.sin(0.5 * rate * DT) / rate)
+    step = wp.quat(axis[0], axis[1], axis[2], wp.cos(0.5 * rate * DT))
+    return wp.quat_to_matrix(wp.normalize(step * wp.quat_from_matrix(rotation)))
+
+
+@wp.func
+def moved(body: Body) -> Body:
+    """To where it is after the tick: out of overlaps first, then along its new velocity."""
+    body.velocity = body.velocity + body.change + body.kick
+    body.spin = body.spin + body.spin_change + body.twist
+    if wp.length_sq(body.push) + wp.length_sq(body.turn) > 0.0:
+        body.position = body.position + body.push * DT
+        body.rotation = turned(body.rotation, body.turn * 0.1)
+    body.position = body.position + body.velocity * DT
+    body.rotation = turned(body.rotation, body.spin)
+    return body
+
+
+@wp.func
+def capped(v: wp.vec3, most: float) -> wp.vec3:
+    """Shortened to a length of `most`."""
+    squared = wp.length_sq(v)
+    if squared > most * most:
+        return v * (most / wp.sqrt(squared))
+    return v

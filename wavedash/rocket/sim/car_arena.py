@@ -1,0 +1,207 @@
+"""Where the body of a car touches the field.
+
+A car touches a plane in one point, the corner that is deepest below it, and every triangle in one point. Nothing is remembered from
+tick to tick: a car that lies on its roof stands on one corner in each tick, on another in the next.
+
+For triangles the box has round edges, for planes it has sharp ones.
+"""
+from __future__ import annotations
+
+import warp as wp
+
+from wavedash.rocket.sim.arena import CEILING, WALL_X, Arena, Triangle, cell_of
+from wavedash.rocket.sim.box_triangle import box_meets_triangle, corner, shadow
+from wavedash.rocket.sim.contacts import ARENA, Contact
+from wavedash.rocket.sim.edges import normal_near_edges
+from wavedash.rocket.sim.manifold import with_point
+from wavedash.rocket.sim.shapes import CarShape
+
+wp.set_module_options({"enable_backward": False})
+
+TOUCH_SHARE = wp.constant(0.02)
+"""What lies within this share of the body's radius is touched"""
+FRICTION = wp.constant(0.3)
+RESTITUTION = wp.constant(0.3)
+MOST_CAR_CONTACTS = 10
+"""Two planes and two meshes"""
+ROOM = wp.constant(MOST_CAR_CONTACTS)
+
+
+@wp.struct
+class CarBody:
+    """The box of a car where it is now."""
+
+    number: wp.int32
+    origin: wp.vec3
+    rotation: wp.mat33
+    middle: wp.vec3
+    half: wp.vec3
+    """Sizes of the box"""
+    edge: wp.float32
+    """Radius of its edges"""
+    extent: wp.vec3
+    """Half sizes along the world's axes"""
+    touch: wp.float32
+    """Distance below which it touches"""
+
+
+@wp.struct
+class CarTouch:
+    """What a car knows of its contacts with the field."""
+
+    touches: wp.bool
+    normal: wp.vec3
+    """Of the last one, before the rule for edges"""
+
+
+@wp.func
+def car_body(shape: CarShape, number: int, position: wp.vec3, rotation: wp.mat33) -> CarBody:
+    """`number` is the body's in contacts."""
+    body = CarBody()
+    body.number = number
+    body.origin = position
+    body.rotation = rotation
+    body.middle = position + rotation * shape.middle
+    body.half = shape.half
+    body.edge = shape.edge
+    for k in range(3):
+        body.extent[k] = shadow(shape.half, wp.vec3(rotation[k, 0], rotation[k, 1], rotation[k, 2]))
+    body.touch = TOUCH_SHARE * (wp.length(shape.half) + wp.length(shape.middle))
+    return body
+
+
+@wp.func
+def car_contact(number: int, arm: wp.vec3, normal: wp.vec3, distance: float) -> Contact:
+    """Of a car with the field."""
+    contact = Contact()
+    contact.a = number
+    contact.b = ARENA
+    contact.arm_a = arm
+    contact.normal = normal
+    contact.distance = distance
+    contact.friction = FRICTION
+    contact.restitution = RESTITUTION
+    contact.slot = -1
+    return contact
+
+
+@wp.func
+def touch_plane(body: CarBody, normal: wp.vec3, height: float, contacts: wp.array2d(dtype=Contact), row: int, count: int) -> int:
+    """With a plane that the lowest point of the car is `height` above: at the corner that is lowest."""
+    lowest = corner(body.half, -(wp.transpose(body.rotation) * normal))
+    contacts[row, count] = car_contact(body.number, body.middle - body.origin + body.rotation * lowest, normal, height)
+    return count + 1
+
+
+@wp.func
+def touch_planes(body: CarBody, contacts: wp.array2d(dtype=Contact), row: int, count: int):
+    """Floor, ceiling and side walls: (new count, CarTouch)."""
+    low = body.middle - body.extent
+    high = body.middle + body.extent
+    before = count
+    touch = CarTouch()
+    if low[2] < body.touch:
+        touch.normal = wp.vec3(0.0, 0.0, 1.0)
+        count = touch_plane(body, touch.normal, low[2], contacts, row, count)
+    if CEILING - high[2] < body.touch:
+        touch.normal = wp.vec3(0.0, 0.0, -1.0)
+        count = touch_plane(body, touch.normal, CEILING - high[2], contacts, row, count)
+    if WALL_X + low[0] < body.touch:
+        touch.normal = wp.vec3(1.0, 0.0, 0.0)
+        count = touch_plane(body, touch.normal, WALL_X + low[0], contacts, row, count)
+    if WALL_X - high[0] < body.touch:
+        touch.normal = wp.vec3(-1.0, 0.0, 0.0)
+        count = touch_plane(body, touch.normal, WALL_X - high[0], contacts, row, count)
+    touch.touches = count > before
+    return count, touch
+
+
+@wp.func
+def boxes_overlap(t: Triangle, middle: wp.vec3, extent: wp.vec3) -> bool:
+    """Whether the boxes along the world's axes around a triangle and a car overlap: Bullet looks no further if not."""
+    for k in range(3):
+        if wp.min(wp.min(t.a[k], t.b[k]), t.c[k]) > middle[k] + extent[k]:
+            return False
+        if wp.max(wp.max(t.a[k], t.b[k]), t.c[k]) < middle[k] - extent[k]:
+            return False
+    return True
+
+
+@wp.func
+def seen_from(t: Triangle, body: CarBody) -> Triangle:
+    """A triangle in the frame of a car's box."""
+    to_car = wp.transpose(body.rotation)
+    seen = Triangle()
+    seen.a = to_car * (t.a - body.middle)
+    seen.b = to_car * (t.b - body.middle)
+    seen.c = to_car * (t.c - body.middle)
+    seen.normal = to_car * t.normal
+    seen.offset = t.offset - wp.dot(t.normal, body.middle)
+    return seen
+
+
+@wp.func
+def towards_car(t: Triangle, middle: wp.vec3, normal: wp.vec3) -> wp.vec3:
+    """Bullet turns a normal round that points from the car's middle to that of the box around the triangle."""
+    low = wp.min(wp.min(t.a, t.b), t.c)
+    high = wp.max(wp.max(t.a, t.b), t.c)
+    if wp.dot(middle - (low + high) * 0.5, normal) < 0.0:
+        return -normal
+    return normal
+
+
+@wp.func
+def touch_triangles(
+    body: CarBody, arena: Arena, cell: int, contacts: wp.array2d(dtype=Contact), row: int, count: int, room: int, touch: CarTouch
+):
+    """All triangles near the car, after the planes: (new count, CarTouch). A plane's normal counts before a triangle's."""
+    on_plane = touch.touches
+    first = count
+    mesh = int(-1)
+    to_car = wp.transpose(body.rotation)
+    core = body.half - wp.vec3(body.edge, body.edge, body.edge)
+    most = body.edge + body.touch
+    for i in range(arena.first[cell], arena.first[cell + 1]):
+        number = arena.items[i]
+        normal = arena.triangles[number].normal
+        height = wp.dot(normal, body.middle) - arena.triangles[number].offset
+        if wp.abs(height) <= most + shadow(core, to_car * normal):
+            t = arena.triangles[number]
+            if boxes_overlap(t, body.middle, body.extent):
+                meeting = box_meets_triangle(core, seen_from(t, body), most)
+                distance = meeting.distance - body.edge
+                if distance <= body.touch:
+                    if t.mesh != mesh:
+                        mesh = t.mesh
+                        first = count
+                    away = body.rotation * meeting.normal
+                    on_triangle = body.middle + body.rotation * meeting.point - away * meeting.distance
+                    away = towards_car(t, body.middle, away)
+                    touch.touches = True
+                    if not on_plane:
+                        touch.normal = away
+                    arm = on_triangle + away * distance - body.origin
+                    new = car_contact(body.number, arm, normal_near_edges(t, on_triangle, away), distance)
+                    count = with_point(contacts, row, first, count, room, new)
+    return count, touch
+
+
+@wp.func
+def car_touches_arena(
+    arena: Arena,
+    shape: CarShape,
+    number: int,
+    position: wp.vec3,
+    rotation: wp.mat33,
+    contacts: wp.array2d(dtype=Contact),
+    row: int,
+    count: int,
+):
+    """Writes the car's contacts behind the `count` that a row of the list has: (their new number, what the car knows of them)."""
+    body = car_body(shape, number, position, rotation)
+    room = count + ROOM
+    count, touch = touch_planes(body, contacts, row, count)
+    cell = cell_of(position)
+    if arena.first[cell] < arena.first[cell + 1]:
+        count, touch = touch_triangles(body, arena, cell, contacts, row, count, room, touch)
+    return count, touch

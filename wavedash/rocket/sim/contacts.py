@@ -1,0 +1,41 @@
+"""A contact: a point where two bodies touch, or a body and the arena."""
+from __future__ import annotations
+
+import warp as wp
+
+wp.set_module_options({"enable_backward": False})
+
+ARENA = wp.constant(-1)
+BALL = wp.constant(0)
+FIRST_CAR = wp.constant(1)
+"""Number of the body in seat 0"""
+
+
+@wp.struct
+class Contact:
+    """Body A touches body B or the arena. Bodies: 0 is the ball, 1 + seat a car, -1 the arena."""
+
+    a: wp.int32
+    b: wp.int32
+    arm_a: wp.vec3
+    """From A's origin to the contact on A's surface"""
+    arm_b: wp.vec3
+    """From B's origin to the contact on B's surface; zero for the arena"""
+    normal: wp.vec3
+    """On B's surface, points to A"""
+    distance: wp.float32
+    """Between the surfaces; negative: they overlap"""
+    friction: wp.float32
+    restitution: wp.float32
+    impulse: wp.float32
+    """Along the normal in the tick before, where the solver begins"""
+    slot: wp.int32
+    """Where car A remembers it, -1: nowhere"""
+    push_only: wp.bool
+    """It takes bodies out of an overlap and does not change velocities"""
+
+
+def most_contacts(seats: int) -> int:
+    """How many an arena has room for: 12 of the ball with the arena and the one that stands for them; of each car ten with the
+    arena, one with the ball, four with another car."""
+    return 13 + 15 * seats

@@ -1,0 +1,81 @@
+"""Boost pads: who stands on which, who gets its boost, and when it is back."""
+from __future__ import annotations
+
+import numpy as np
+import warp as wp
+
+from wavedash.rocket.constants import PADS
+from wavedash.rocket.sim.records import Car
+from wavedash.rocket.sim.shapes import CarShape
+
+wp.set_module_options({"enable_backward": False})
+
+REACH_Z = wp.constant(95.0)
+TALLEST = wp.constant(95.0 + 250.0)
+BOX_HEIGHT = wp.constant(64.0)
+CELL = wp.constant(256.0)
+CELLS_X = wp.constant(32)
+CELLS_Y = wp.constant(40)
+
+
+@wp.struct
+class PadTable:
+    """Where the pads are."""
+
+    place: wp.array(dtype=wp.vec3)
+    big: wp.array(dtype=wp.int32)
+    near: wp.array(dtype=wp.int32)
+    """By cell of the field: the one pad that a car there can reach, -1: none"""
+
+
+def pad_table(device: str | wp.Device) -> PadTable:
+    """For kernels. No cell is near two pads, which lie far apart."""
+    near = np.full((int(CELLS_X), int(CELLS_Y)), -1, dtype=np.int32)
+    reach = 160.0 + 100.0  # a big pad's box and a car's
+    low = np.stack(np.meshgrid(np.arange(32) * 256.0 - 4096.0, np.arange(40) * 256.0 - 5120.0, indexing="ij"), -1)
+    for index, pad in enumerate(PADS):
+        middle = np.array([pad.x, pad.y])
+        gap = np.maximum(0.0, np.maximum(low - middle, middle - low - 256.0))
+        reached = (gap < reach).all(-1)
+        near[reached] = index
+    table = PadTable()
+    table.place = wp.array([wp.vec3(pad.x, pad.y, pad.z) for pad in PADS], dtype=wp.vec3, device=device)
+    table.big = wp.array([int(pad.big) for pad in PADS], dtype=wp.int32, device=device)
+    table.near = wp.array(near.ravel(), dtype=wp.int32, device=device)
+    return table
+
+
+@wp.func
+def pad_under(table: PadTable, car: Car, shape: CarShape, held: int) -> int:
+    """The pad on which a car stands, -1: none. A car with full boost stands on none. Who holds a pad holds it while its box is over
+    the pad's; others must come near its middle."""
+    if car.boost >= 100.0 or car.position[2] > TALLEST:
+        return -1
+    x = int(wp.floor((car.position[0] + 4096.0) / CELL))
+    y = int(wp.floor((car.position[1] + 5120.0) / CELL))
+    if x < 0 or x >= CELLS_X or y < 0 or y >= CELLS_Y:
+        return -1
+    pad = table.near[x * CELLS_Y + y]
+    if pad < 0:
+        return -1
+    away = car.position - table.place[pad]
+    if held == pad:
+        side = float(120.0)
+        if table.big[pad] == 1:
+            side = 160.0
+        middle = away + car.rotation * shape.middle
+        extent = wp.vec3(
+            wp.dot(wp.abs(car.rotation[0]), shape.half),
+            wp.dot(wp.abs(car.rotation[1]), shape.half),
+            wp.dot(wp.abs(car.rotation[2]), shape.half),
+        )
+        over = wp.abs(middle[0]) < side + extent[0] and wp.abs(middle[1]) < side + extent[1]
+        if over and middle[2] - extent[2] < BOX_HEIGHT and middle[2] + extent[2] > 0.0:
+            return pad
+        return -1
+    radius = float(144.0)
+    if table.big[pad] == 1:
+        radius = 208.0
+    if away[0] * away[0] + away[1] * away[1] < radius * radius and wp.abs(away[2]) < REACH_Z:
+        return pad
+    return -1

@@ -1,0 +1,231 @@
+"""Sequential impulses: velocities that make contacts stop, bounce and rub, and pushes that take overlapping bodies apart.
+
+As RocketSim's Bullet does it: ten rounds of pushes, then ten rounds over all normals and then all frictions, each contact with one
+direction of friction, along which it slides.
+"""
+from __future__ import annotations
+
+import warp as wp
+
+from wavedash.rocket.sim.bodies import DT, Body, impulse_mass, velocity_at, world_inverse_inertia
+from wavedash.rocket.sim.contacts import Contact
+
+wp.set_module_options({"enable_backward": False})
+
+ROUNDS = wp.constant(10)
+WARM_START = wp.constant(0.85)
+OVERLAP_SHARE = wp.constant(0.8)
+"""Of an overlap that is removed in a tick"""
+BOUNCE_SPEED = wp.constant(10.0)
+"""uu/s below which nothing bounces"""
+SETTLED = wp.constant(1.0e-4)
+"""Change of an impulse below which another round changes nothing that matters"""
+
+
+@wp.struct
+class Row:
+    """A contact, ready to be solved: along its normal (n) and along the direction it slides (s)."""
+
+    a: wp.int32
+    b: wp.int32
+    n: wp.vec3
+    n_turn_a: wp.vec3
+    n_turn_b: wp.vec3
+    n_spin_a: wp.vec3
+    n_spin_b: wp.vec3
+    n_mass: wp.float32
+    n_target: wp.float32
+    n_impulse: wp.float32
+    push_target: wp.float32
+    push_impulse: wp.float32
+    s: wp.vec3
+    s_turn_a: wp.vec3
+    s_turn_b: wp.vec3
+    s_spin_a: wp.vec3
+    s_spin_b: wp.vec3
+    s_mass: wp.float32
+    s_target: wp.float32
+    s_impulse: wp.float32
+    friction: wp.float32
+    push_only: wp.bool
+
+
+@wp.func
+def any_tangent(n: wp.vec3) -> wp.vec3:
+    """A direction across `n`, for a contact that does not slide."""
+    if wp.abs(n[2]) > 0.70710678:
+        return wp.vec3(0.0, -n[2], n[1]) / wp.sqrt(n[1] * n[1] + n[2] * n[2])
+    return wp.vec3(-n[1], n[0], 0.0) / wp.sqrt(n[0] * n[0] + n[1] * n[1])
+
+
+@wp.func
+def prepared(contact: Contact, bodies: wp.array(dtype=Body)) -> Row:
+    """Masses, targets and directions of a contact."""
+    row = Row()
+    row.a = contact.a
+    row.b = contact.b
+    row.n = contact.normal
+    row.friction = contact.friction
+    row.push_only = contact.push_only
+    a = bodies[contact.a]
+    row.n_turn_a = wp.cross(contact.arm_a, contact.normal)
+    row.n_spin_a = world_inverse_inertia(a, row.n_turn_a)
+    inverse = impulse_mass(a, contact.arm_a, contact.normal)
+    before = velocity_at(a, contact.arm_a)
+    forced = a.kick + wp.cross(a.twist, contact.arm_a)
+    if contact.b >= 0:
+        b = bodies[contact.b]
+        row.n_turn_b = -wp.cross(contact.arm_b, contact.normal)
+        row.n_spin_b = world_inverse_inertia(b, row.n_turn_b)
+        inverse += impulse_mass(b, contact.arm_b, contact.normal)
+        before = before - velocity_at(b, contact.arm_b)
+        forced = forced - b.kick - wp.cross(b.twist, contact.arm_b)
+    row.n_mass = 1.0 / inverse
+    approach = wp.dot(contact.normal, before)
+    bounce = float(0.0)
+    if wp.abs(approach) >= BOUNCE_SPEED:
+        bounce = wp.max(0.0, -contact.restitution * approach)
+    after = before + forced
+    approach = wp.dot(contact.normal, after)
+    row.n_target = (bounce - approach) * row.n_mass
+    row.n_impulse = contact.impulse * WARM_START
+    row.push_impulse = 0.0
+    row.push_target = wp.max(0.0, -contact.distance) * OVERLAP_SHARE / DT * row.n_mass
+    if not contact.push_only:
+        row = with_friction(row, contact, bodies, after - contact.normal * approach)
+    return row
+
+
+@wp.func
+def with_friction(row: Row, contact: Contact, bodies: wp.array(dtype=Body), sliding: wp.vec3) -> Row:
+    """Friction acts along the velocity with which the surfaces would slide."""
+    speed = wp.length(sliding)
+    if speed > 0.0173:
+        row.s = sliding / speed
+    else:
+        row.s = any_tangent(contact.normal)
+    a = bodies[contact.a]
+    row.s_turn_a = wp.cross(contact.arm_a, row.s)
+    row.s_spin_a = world_inverse_inertia(a, row.s_turn_a)
+    inverse = impulse_mass(a, contact.arm_a, row.s)
+    slip = wp.dot(row.s, a.velocity + a.kick) + wp.dot(row.s_turn_a, a.spin)
+    if contact.b >= 0:
+        b = bodies[contact.b]
+        row.s_turn_b = -wp.cross(contact.arm_b, row.s)
+        row.s_spin_b = world_inverse_inertia(b, row.s_turn_b)
+        inverse += impulse_mass(b, contact.arm_b, row.s)
+        slip += -wp.dot(row.s, b.velocity + b.kick) + wp.dot(row.s_turn_b, b.spin)
+    row.s_mass = 1.0 / inverse
+    row.s_target = -slip * row.s_mass
+    row.s_impulse = 0.0
+    return row
+
+
+@wp.func
+def push_apart(rows: wp.array2d(dtype=Row), arena: int, count: int, bodies: wp.array(dtype=Body)):
+    """Rounds over all overlaps: velocities that act on positions alone."""
+    for _ in range(ROUNDS):
+        change = float(0.0)
+        for i in range(count):
+            target = rows[arena, i].push_target
+            if target > 0.0:
+                a = rows[arena, i].a
+                b = rows[arena, i].b
+                n = rows[arena, i].n
+                now = wp.dot(n, bodies[a].push) + wp.dot(rows[arena, i].n_turn_a, bodies[a].turn)
+                if b >= 0:
+                    now += -wp.dot(n, bodies[b].push) + wp.dot(rows[arena, i].n_turn_b, bodies[b].turn)
+                had = rows[arena, i].push_impulse
+                has = wp.max(0.0, had + target - now * rows[arena, i].n_mass)
+                rows[arena, i].push_impulse = has
+                bodies[a].push = bodies[a].push + n * (bodies[a].inverse_mass * (has - had))
+                bodies[a].turn = bodies[a].turn + rows[arena, i].n_spin_a * (has - had)
+                if b >= 0:
+                    bodies[b].push = bodies[b].push - n * (bodies[b].inverse_mass * (has - had))
+                    bodies[b].turn = bodies[b].turn + rows[arena, i].n_spin_b * (has - had)
+                change = wp.max(change, wp.abs(has - had))
+        if change < SETTLED:
+            break
+
+
+@wp.func
+def add_impulse(rows: wp.array2d(dtype=Row), arena: int, i: int, along: int, impulse: float, bodies: wp.array(dtype=Body)):
+    """To both bodies of a row: along its normal (0) or where it slides (1)."""
+    a = rows[arena, i].a
+    b = rows[arena, i].b
+    if along == 0:
+        n = rows[arena, i].n
+        bodies[a].change = bodies[a].change + n * (bodies[a].inverse_mass * impulse)
+        bodies[a].spin_change = bodies[a].spin_change + rows[arena, i].n_spin_a * impulse
+        if b >= 0:
+            bodies[b].change = bodies[b].change - n * (bodies[b].inverse_mass * impulse)
+            bodies[b].spin_change = bodies[b].spin_change + rows[arena, i].n_spin_b * impulse
+    else:
+        s = rows[arena, i].s
+        bodies[a].change = bodies[a].change + s * (bodies[a].inverse_mass * impulse)
+        bodies[a].spin_change = bodies[a].spin_change + rows[arena, i].s_spin_a * impulse
+        if b >= 0:
+            bodies[b].change = bodies[b].change - s * (bodies[b].inverse_mass * impulse)
+            bodies[b].spin_change = bodies[b].spin_change + rows[arena, i].s_spin_b * impulse
+
+
+@wp.func
+def stop_approach(rows: wp.array2d(dtype=Row), arena: int, i: int, bodies: wp.array(dtype=Body)) -> float:
+    """One normal: the impulse only pushes. Returns its change."""
+    a = rows[arena, i].a
+    b = rows[arena, i].b
+    n = rows[arena, i].n
+    now = wp.dot(n, bodies[a].change) + wp.dot(rows[arena, i].n_turn_a, bodies[a].spin_change)
+    if b >= 0:
+        now += -wp.dot(n, bodies[b].change) + wp.dot(rows[arena, i].n_turn_b, bodies[b].spin_change)
+    had = rows[arena, i].n_impulse
+    has = wp.max(0.0, had + rows[arena, i].n_target - now * rows[arena, i].n_mass)
+    rows[arena, i].n_impulse = has
+    add_impulse(rows, arena, i, 0, has - had, bodies)
+    return wp.abs(has - had)
+
+
+@wp.func
+def stop_sliding(rows: wp.array2d(dtype=Row), arena: int, i: int, bodies: wp.array(dtype=Body)) -> float:
+    """One friction: bounded by the normal's impulse. Returns its change."""
+    normal = rows[arena, i].n_impulse
+    if normal <= 0.0:
+        return 0.0
+    a = rows[arena, i].a
+    b = rows[arena, i].b
+    s = rows[arena, i].s
+    now = wp.dot(s, bodies[a].change) + wp.dot(rows[arena, i].s_turn_a, bodies[a].spin_change)
+    if b >= 0:
+        now += -wp.dot(s, bodies[b].change) + wp.dot(rows[arena, i].s_turn_b, bodies[b].spin_change)
+    most = rows[arena, i].friction * normal
+    had = rows[arena, i].s_impulse
+    has = wp.clamp(had + rows[arena, i].s_target - now * rows[arena, i].s_mass, -most, most)
+    rows[arena, i].s_impulse = has
+    add_impulse(rows, arena, i, 1, has - had, bodies)
+    return wp.abs(has - had)
+
+
+@wp.func
+def solve(
+    contacts: wp.array2d(dtype=Contact), rows: wp.array2d(dtype=Row), arena: int, count: int, bodies: wp.array(dtype=Body)
+):
+    """Contacts 0 ... count - 1 of an arena: writes `change` and `push` of its bodies and the impulses of its rows."""
+    overlaps = int(0)
+    for i in range(count):
+        rows[arena, i] = prepared(contacts[arena, i], bodies)
+        if rows[arena, i].push_target > 0.0:
+            overlaps = 1
+        if rows[arena, i].n_impulse > 0.0:
+            add_impulse(rows, arena, i, 0, rows[arena, i].n_impulse, bodies)
+    if overlaps == 1:
+        push_apart(rows, arena, count, bodies)
+    for _ in range(ROUNDS):
+        change = float(0.0)
+        for i in range(count):
+            if not rows[arena, i].push_only:
+                change = wp.max(change, stop_approach(rows, arena, i, bodies))
+        for i in range(count):
+            if not rows[arena, i].push_only:
+                change = wp.max(change, stop_sliding(rows, arena, i, bodies))
+        if change < SETTLED:
+            break
