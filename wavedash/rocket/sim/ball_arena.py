@@ -44,7 +44,6 @@ def ball_contact(arm: wp.vec3, normal: wp.vec3, distance: float) -> Contact:
     contact.arm_a = arm
     contact.normal = normal
     contact.distance = distance
-    contact.slot = -1
     contact.push_only = True
     return contact
 

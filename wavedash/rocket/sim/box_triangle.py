@@ -1,7 +1,7 @@
 """Where a box and a triangle come closest, or which way they come apart soonest when they overlap.
 
-Bullet iterates towards the answer (GJK, then EPA when they overlap); a box and a triangle have few enough corners, edges and faces to
-look at all of them. Everything is in the frame of the box, whose middle is the origin.
+Bullet iterates towards the answer (GJK, then EPA when they overlap); a box and a triangle have few enough corners, edges and
+faces to look at all of them. Everything is in the frame of the box, whose middle is the origin.
 """
 from __future__ import annotations
 
@@ -106,7 +106,8 @@ def nearest_of_edge(half: wp.vec3, start: wp.vec3, along: wp.vec3) -> wp.vec3:
 
 @wp.func
 def better(best: Axis, normal: wp.vec3, low: float, high: float, radius: float, kind: int, edge: int, side: int) -> Axis:
-    """The axis with the larger gap: the best so far, or a direction whose triangle lies at low ... high and box at -radius ... radius."""
+    """The axis with the larger gap: the best so far, or a direction along which the triangle lies at low ... high, the box at
+    -radius ... radius."""
     above = low - radius
     below = -radius - high
     gap = wp.max(above, below)
@@ -202,8 +203,8 @@ def overlap(half: wp.vec3, t: Triangle, axis: Axis) -> Meeting:
 
 @wp.func
 def box_meets_triangle(half: wp.vec3, t: Triangle, most: float) -> Meeting:
-    """Of a box with these half sizes and a triangle. Where they are farther apart than `most`, only the distance counts, and it is a
-    lower bound."""
+    """Of a box with these half sizes and a triangle. Where they are farther apart than `most`, only the distance counts, which
+    is a lower bound."""
     meeting = Meeting()
     axis = widest_gap(half, t)
     meeting.distance = axis.gap

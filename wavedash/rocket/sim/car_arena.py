@@ -1,7 +1,7 @@
 """Where the body of a car touches the field.
 
-A car touches a plane in one point, the corner that is deepest below it, and every triangle in one point. Nothing is remembered from
-tick to tick: a car that lies on its roof stands on one corner in each tick, on another in the next.
+A car touches a plane in one point, the corner that is deepest below it, and every triangle in one point. Nothing is remembered
+from tick to tick: a car that lies on its roof stands on one corner in each tick, on another in the next.
 
 For triangles the box has round edges, for planes it has sharp ones.
 """
@@ -81,12 +81,13 @@ def car_contact(number: int, arm: wp.vec3, normal: wp.vec3, distance: float) -> 
     contact.distance = distance
     contact.friction = FRICTION
     contact.restitution = RESTITUTION
-    contact.slot = -1
     return contact
 
 
 @wp.func
-def touch_plane(body: CarBody, normal: wp.vec3, height: float, contacts: wp.array2d(dtype=Contact), row: int, count: int) -> int:
+def touch_plane(
+    body: CarBody, normal: wp.vec3, height: float, contacts: wp.array2d(dtype=Contact), row: int, count: int
+) -> int:
     """With a plane that the lowest point of the car is `height` above: at the corner that is lowest."""
     lowest = corner(body.half, -(wp.transpose(body.rotation) * normal))
     contacts[row, count] = car_contact(body.number, body.middle - body.origin + body.rotation * lowest, normal, height)
@@ -152,9 +153,16 @@ def towards_car(t: Triangle, middle: wp.vec3, normal: wp.vec3) -> wp.vec3:
 
 @wp.func
 def touch_triangles(
-    body: CarBody, arena: Arena, cell: int, contacts: wp.array2d(dtype=Contact), row: int, count: int, room: int, touch: CarTouch
+    body: CarBody,
+    arena: Arena,
+    cell: int,
+    contacts: wp.array2d(dtype=Contact),
+    row: int,
+    count: int,
+    room: int,
+    touch: CarTouch,
 ):
-    """All triangles near the car, after the planes: (new count, CarTouch). A plane's normal counts before a triangle's."""
+    """All triangles near the car: (new count, CarTouch). `touch` is what it knows of planes, whose normals come first."""
     on_plane = touch.touches
     first = count
     mesh = int(-1)
@@ -197,7 +205,10 @@ def car_touches_arena(
     row: int,
     count: int,
 ):
-    """Writes the car's contacts behind the `count` that a row of the list has: (their new number, what the car knows of them)."""
+    """Writes the car's contacts behind the `count` that a row of the list has: (the new count, what the car knows of them).
+
+    Planes come first: Bullet solves them before meshes, and where a car touches both that shows.
+    """
     body = car_body(shape, number, position, rotation)
     room = count + ROOM
     count, touch = touch_planes(body, contacts, row, count)

@@ -49,7 +49,6 @@ def touch_ball(seat: int, car: Body, shape: CarShape, ball: Body):
     contact.arm_b = contact.normal * RADIUS
     contact.arm_a = between + contact.arm_b + contact.normal * contact.distance
     contact.friction = FRICTION
-    contact.slot = -1
     return 1, contact
 
 
@@ -78,7 +77,7 @@ def hit_ball(car: Car, body: Body, ball: Body, contact: Contact, tick: int):
     car.ball_hit_position = ball.position
     car.ball_hit_impulse = wp.vec3()
     last = car.ball_hit_impulse_tick
-    if last < 0 or tick > last or last > tick:
+    if last < 0 or tick > last + 1 or last > tick:
         car.ball_hit_impulse_tick = tick
         car.ball_hit_impulse = extra_hit(body, ball)
     return car, car.ball_hit_impulse

@@ -66,7 +66,6 @@ def touch_cars(
         contacts[arena, i].arm_b = contacts[arena, i].arm_b - bodies[FIRST_CAR + b].position
         contacts[arena, i].friction = FRICTION
         contacts[arena, i].restitution = RESTITUTION
-        contacts[arena, i].slot = -1
         collide(a, b, contacts[arena, i].arm_a, bodies, cars, events)
         collide(b, a, contacts[arena, i].arm_b, bodies, cars, events)
     return count
@@ -287,7 +286,7 @@ def place_corners(
 def cut_corners(
     corners: wp.array(dtype=wp.vec3), n: int, cut: wp.array(dtype=wp.vec3), i: int, side: float, limit: float
 ) -> int:
-    """Cuts off what of a polygon lies beyond side * x[i] = limit. Writes what is left to `cut`; returns its number of corners."""
+    """Cuts off what of a polygon lies beyond side * x[i] = limit; writes the rest to `cut`, returns its number of corners."""
     left = int(0)
     for k in range(n):
         here = corners[k]

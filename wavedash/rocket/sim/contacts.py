@@ -27,10 +27,6 @@ class Contact:
     """Between the surfaces; negative: they overlap"""
     friction: wp.float32
     restitution: wp.float32
-    impulse: wp.float32
-    """Along the normal in the tick before, where the solver begins"""
-    slot: wp.int32
-    """Where car A remembers it, -1: nowhere"""
     push_only: wp.bool
     """It takes bodies out of an overlap and does not change velocities"""
 

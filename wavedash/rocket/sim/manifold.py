@@ -1,8 +1,8 @@
 """How many contacts count: a body keeps four points of every mesh that it touches.
 
-Bullet keeps such points for as long as they touch; RocketSim's broad phase throws them away after every tick, so that nothing has to be
-remembered here. Within a tick Bullet's rule says which point gives way to the fifth: the one without which the others span most,
-though never the deepest.
+Bullet keeps such points for as long as they touch; RocketSim's broad phase throws them away after every tick, so that nothing
+has to be remembered here. Within a tick Bullet's rule says which point gives way to the fifth: the one without which the others
+span most, though never the deepest.
 """
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def point_to_replace(contacts: wp.array2d(dtype=Contact), row: int, first: int, 
 
 @wp.func
 def with_point(contacts: wp.array2d(dtype=Contact), row: int, first: int, count: int, room: int, new: Contact) -> int:
-    """Adds a point to those of a mesh, which are the contacts first ... count - 1 of a row. Returns the new count, `room` at most."""
+    """Adds a point to those of a mesh, the contacts first ... count - 1 of a row. Returns the new count, `room` at most."""
     if count < first + POINTS_PER_MESH:
         if count < room:
             contacts[row, count] = new

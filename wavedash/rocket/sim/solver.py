@@ -1,7 +1,7 @@
 """Sequential impulses: velocities that make contacts stop, bounce and rub, and pushes that take overlapping bodies apart.
 
 As RocketSim's Bullet does it: ten rounds of pushes, then ten rounds over all normals and then all frictions, each contact with one
-direction of friction, along which it slides.
+direction of friction, along which it slides. Nothing is remembered from tick to tick: RocketSim's broad phase forgets all contacts.
 """
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from wavedash.rocket.sim.contacts import Contact
 wp.set_module_options({"enable_backward": False})
 
 ROUNDS = wp.constant(10)
-WARM_START = wp.constant(0.85)
 OVERLAP_SHARE = wp.constant(0.8)
 """Of an overlap that is removed in a tick"""
 BOUNCE_SPEED = wp.constant(10.0)
@@ -88,7 +87,7 @@ def prepared(contact: Contact, bodies: wp.array(dtype=Body)) -> Row:
     after = before + forced
     approach = wp.dot(contact.normal, after)
     row.n_target = (bounce - approach) * row.n_mass
-    row.n_impulse = contact.impulse * WARM_START
+    row.n_impulse = 0.0
     row.push_impulse = 0.0
     row.push_target = wp.max(0.0, -contact.distance) * OVERLAP_SHARE / DT * row.n_mass
     if not contact.push_only:
@@ -215,8 +214,6 @@ def solve(
         rows[arena, i] = prepared(contacts[arena, i], bodies)
         if rows[arena, i].push_target > 0.0:
             overlaps = 1
-        if rows[arena, i].n_impulse > 0.0:
-            add_impulse(rows, arena, i, 0, rows[arena, i].n_impulse, bodies)
     if overlaps == 1:
         push_apart(rows, arena, count, bodies)
     for _ in range(ROUNDS):

@@ -170,7 +170,6 @@ def bounce(contacts: wp.array2d(dtype=Contact), row: int, count: int, arena: Are
         mean.friction = BALL_FRICTION
         mean.restitution = BALL_RESTITUTION
         mean.distance = 1.0
-        mean.slot = -1
         contacts[row, count] = mean
         count += 1
     return count
@@ -223,17 +222,19 @@ def move_ball(ball: BallRecord, body: Body) -> BallRecord:
 
 @wp.func
 def move_car(car: Car, body: Body) -> Car:
-    """To the end of the tick. A car that was demolished in it moves once more, and is done."""
+    """To the end of the tick. A car that was demolished in it stays where it was hit."""
+    if car.is_demoed:
+        car.velocity = body.velocity
+        car.angular_velocity = body.spin
+        return car
     body = moved(body)
     car.position = body.position
+    car.rotation = body.rotation
     car.velocity = body.velocity
-    car.angular_velocity = body.spin
-    if not car.is_demoed:
-        car.rotation = body.rotation
-        car = supersonic(car)
-        car.contact_cooldown = wp.max(car.contact_cooldown - DT, 0.0)
-        car.velocity = capped(body.velocity + body.late, CAR_MAX_SPEED)
-        car.angular_velocity = capped(body.spin, CAR_MAX_SPIN)
+    car = supersonic(car)
+    car.contact_cooldown = wp.max(car.contact_cooldown - DT, 0.0)
+    car.velocity = capped(body.velocity + body.late, CAR_MAX_SPEED)
+    car.angular_velocity = capped(body.spin, CAR_MAX_SPIN)
     return car
 
 
@@ -242,16 +243,16 @@ def take_pads(
     pads: wp.array(dtype=PadRecord), arena: int, done: int, held: wp.array(dtype=wp.int32), seats: int, world: World,
     cars: wp.array(dtype=Car), events: wp.array(dtype=EventRecord),
 ):
-    """Cars on pads hold them, of two cars the later seat, and take their boost if it is there. Timers of pads are those of the
+    """Cars on pads hold them, of two cars the earlier seat, and take their boost if it is there. Timers of pads are those of the
     step's first tick until its end; `done` ticks have passed."""
     for c in range(seats):
         pad = int(-1)
         if cars[c].present and not cars[c].is_demoed:
             pad = pad_under(world.pads, cars[c], world.shapes[cars[c].hitbox], held[c])
-        held[c] = pad
         for other in range(c):
-            if pad >= 0 and held[other] == pad:
-                held[other] = -1
+            if held[other] == pad:
+                pad = -1
+        held[c] = pad
     for c in range(seats):
         pad = held[c]
         if pad >= 0:
@@ -318,7 +319,8 @@ def step_kernel(seats: int) -> Any:
             bodies[0] = ball_body(ball)
             for c in range(SEATS):
                 bodies[1 + c] = car_body(cars[c], world.shapes[cars[c].hitbox])
-            for c in range(SEATS):
+            for later in range(SEATS):
+                c = SEATS - 1 - later  # RocketSim's order
                 if bodies[1 + c].inverse_mass > 0.0:
                     wanted = cars[c].controls
                     if done >= delay:
