@@ -25,8 +25,8 @@ from wavedash.runs.find import resolve_checkpoint
 
 MOMENTS = 8
 """Of each arena"""
-BETWEEN = 7
-"""Steps from one to the next"""
+BETWEEN, BETWEEN_TRAINED = 7, 20
+"""Steps from one to the next; a trained policy plays its own task, and needs seconds to get to the ball"""
 STARTS = ("kickoff", "random", "turtle", "shot", "wall", "dribble", "air_dribble", "flip_reset", "jump_challenge")
 TASK = RocketConfig(starts=dict.fromkeys(STARTS, 1.0), endings={"goal": {}, "time_out": {"seconds": 3}})
 """Short games that begin where something happens"""
@@ -57,7 +57,8 @@ def trained_task(run: str | Path) -> RocketConfig:
 
 def trained_play(simulator: Simulator, run: str | Path, seed: int) -> list[Script]:
     player = load_policy(run)
-    return _recorded(simulator, trained_task(run), lambda env: lambda obs: player.step(obs, deterministic=False), seed)
+    return _recorded(simulator, trained_task(run), lambda env: lambda obs: player.step(obs, deterministic=False), seed,
+                     BETWEEN_TRAINED)
 
 
 def chase(state: GameState, generator: torch.Generator) -> Tensor:
@@ -81,14 +82,15 @@ def chase(state: GameState, generator: torch.Generator) -> Tensor:
 class Recorder(Simulator):
     """Passes everything on to another simulator, and notes what the other was about to do at every so many steps."""
 
-    def __init__(self, simulator: Simulator) -> None:
+    def __init__(self, simulator: Simulator, between: int = BETWEEN) -> None:
+        self.between = between
         self.simulator, self.state, self.device = simulator, simulator.state, simulator.device
         self.scripts: list[Script] = []
         self._steps = 0
 
     def send(self, controls: Tensor, ticks: int, delay: int = 0) -> None:
         self._steps += 1
-        if self._steps % BETWEEN == 0:
+        if self._steps % self.between == 0:
             start = self.state.clone().to("cpu")
             held = [start.cars.controls.clone()] * delay + [controls.clone().to("cpu")] * (max(ticks, JUDGED) - delay)
             self.scripts.append(Script(start, torch.stack(held)))
@@ -102,10 +104,10 @@ class Recorder(Simulator):
 
 
 def _recorded(simulator: Simulator, task: RocketConfig, player: Callable[[RocketEnv], Callable[[Obs], Tensor]],
-              seed: int) -> list[Script]:
-    recorder = Recorder(simulator)
+              seed: int, between: int = BETWEEN) -> list[Script]:
+    recorder = Recorder(simulator, between)
     env = RocketEnv([recorder], lambda: Task.configured(task))
     act, obs = player(env), env.reset(seed)
-    for _ in range(MOMENTS * BETWEEN):
+    for _ in range(MOMENTS * between):
         obs = env.step(act(obs)).obs
     return recorder.scripts

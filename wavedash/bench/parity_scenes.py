@@ -452,7 +452,8 @@ def _flip_reset(take: Take) -> None:
     FlipReset().stage(take)
     cars, ball = take.state.cars, take.state.ball
     way = normalize(ball.position.unsqueeze(1) - cars.position, dim=-1)
-    take.put(take.lead, position=ball.position.unsqueeze(1) - way * (BALL_RADIUS + 12.0))
+    take.put(take.lead, position=ball.position.unsqueeze(1) - way * (BALL_RADIUS + 26.0),
+             velocity=ball.velocity.unsqueeze(1) + way * take.uniform(300.0, 700.0).view(-1, 1, 1))
 
 
 @_scene("50-50", Target.HIT, "car", "ball", seats=(0, 1))
@@ -508,12 +509,12 @@ def _demo(take: Take) -> None:
     _ram(take, 2210.0, CAR_MAX_SPEED)
 
 
-@_scene("respawn", Target.EVENTS, "car", seats=(0, 1), events_at=TICKS)
+@_scene("respawn", Target.MOTION, "car", seats=(0, 1))
 def _respawn(take: Take) -> None:
-    """Demolished cars come back, and drive off."""
+    """Demolished cars come back within some ticks, and drive off."""
     for seat in (0, 1):
         gone = take.seat(seat) & take.chance(0.7).unsqueeze(-1)
-        take.put(gone, is_demoed=True, demo_timer=take.uniform(0.02, 0.9), on_ground=False, wheel_contact=False)
+        take.put(gone, is_demoed=True, demo_timer=take.uniform(0.005, 0.05), on_ground=False, wheel_contact=False)
         take.press(seat, throttle=1.0)
     take.state.game.tick.copy_(take.number(0, 1000))
 

@@ -20,6 +20,8 @@ FACES = ("nose", "tail", "right", "left", "roof", "wheels")
 RESTING_SPEED, RESTING_SPIN = 20.0, 0.2
 GYRATION = 42.0
 """uu: the square root of inertia by mass, about that of a car"""
+ENERGY_TOLERANCE, TIME_TOLERANCE = GRAVITY * 1.0, 2 / TICK_RATE
+"""Of 1 uu of height, and of two ticks: cars that rest all do so at the same height, and less than this tells them apart"""
 CRITICAL = 1.63
 """Of the two-sample Kolmogorov-Smirnov test at 1 %, times sqrt(2 / n)"""
 
@@ -94,15 +96,23 @@ def _energy(state: GameState, seat: int) -> Tensor:
 
 
 def _distances(a: Spread, b: Spread) -> dict[str, float]:
-    found = {"rest pose": float((a.faces - b.faces).abs().max()), "time to settle": kolmogorov_smirnov(a.settled, b.settled)}
+    found = {
+        "rest pose": float((a.faces - b.faces).abs().max()),
+        "time to settle": kolmogorov_smirnov(a.settled, b.settled, TIME_TOLERANCE),
+    }
     for second, energy in a.energy.items():
-        found[f"energy after {second} s"] = kolmogorov_smirnov(energy, b.energy[second])
+        found[f"energy after {second} s"] = kolmogorov_smirnov(energy, b.energy[second], ENERGY_TOLERANCE)
     return found
 
 
-def kolmogorov_smirnov(a: Tensor, b: Tensor) -> float:
-    """The largest distance between two cumulative distributions [n], [m]. A number that is none is larger than all others."""
+def kolmogorov_smirnov(a: Tensor, b: Tensor, tolerance: float = 0.0) -> float:
+    """The largest distance between two cumulative distributions [n], [m], where one may be shifted by the tolerance to be
+    nearer to the other. A number that is none is larger than all others."""
     a, b = (x.double().nan_to_num(nan=float("inf")).sort().values for x in (a, b))
-    everywhere = torch.cat([a, b])
-    below = [torch.searchsorted(x, everywhere, right=True) / len(x) for x in (a, b)]
-    return float((below[0] - below[1]).abs().max())
+    return max(_excess(a, b, tolerance), _excess(b, a, tolerance), 0.0)
+
+
+def _excess(a: Tensor, b: Tensor, tolerance: float) -> float:
+    """By how much the distribution of sorted `a` lies above that of sorted `b`, somewhere."""
+    below = torch.searchsorted(b, a + tolerance, right=True) / len(b)
+    return float((torch.arange(1, len(a) + 1) / len(a) - below).max())

@@ -40,8 +40,8 @@ def find_divergence(scene: Scene, theirs: Film, ours: Film, tolerance: float) ->
     for tick in range(1, len(theirs)):
         if bool((first >= 0).all()):
             break
-        for name, a, b in _fields(scene, theirs[tick], ours[tick]):
-            apart = _differ(name, a, b, tolerance)
+        for name, a, b, counts in _fields(scene, theirs[tick], ours[tick]):
+            apart = counts & _differ(name, a, b, tolerance)
             for arena in (apart & ((first < 0) | (first == tick))).nonzero().flatten().tolist():
                 first[arena] = tick
                 fields[arena].append(name)
@@ -77,7 +77,7 @@ def _print_arena(console: Console, title: str, scene: Scene, script: Script, the
 
     console.rule(f"{title}, first differs at tick {first}" if first >= 0 else f"{title}: no difference", align="left")
     start = one(theirs[0])
-    for name, value, _ in _fields(scene, start, start):
+    for name, value, *_ in _fields(scene, start, start):
         if name.rpartition(".")[2] in START:
             console.print(f"  start {name:<24} {_text(value)}")
     for seat in scene.seats:
@@ -90,15 +90,15 @@ def _print_arena(console: Console, title: str, scene: Scene, script: Script, the
     for body in scene.of:
         for name in QUANTITIES:
             cells = [errors_of(scene, body, one(theirs[tick]), one(ours[tick]))[name] for tick in shown]
-            overview.add_row(f"{body} {name}", *(f"{float(x.max()):.1g}" if len(x) else "-" for x in cells))
+            overview.add_row(f"{body} {name}", *(_short(float(x.max())) if len(x) else "-" for x in cells))
     console.print(overview)
     table = Table(title="fields that differ", title_justify="left")
     for column in ("tick", "field", "RocketSim", "ours", "difference"):
         table.add_column(column)
     middle = max(first, 1)
     for tick in range(max(0, middle - 2), min(len(theirs), middle + around)):
-        for name, a, b in _fields(scene, one(theirs[tick]), one(ours[tick])):
-            if bool(_differ(name, a, b, tolerance)):
+        for name, a, b, counts in _fields(scene, one(theirs[tick]), one(ours[tick])):
+            if bool(counts & _differ(name, a, b, tolerance)):
                 table.add_row(str(tick), name, _text(a), _text(b), _text(b - a, 2) if a.is_floating_point() else "")
         if tick >= first:
             table.add_section()
@@ -106,21 +106,21 @@ def _print_arena(console: Console, title: str, scene: Scene, script: Script, the
         console.print(table)
 
 
-def _fields(scene: Scene, theirs: GameState, ours: GameState) -> Iterator[tuple[str, Tensor, Tensor]]:
-    """Name, and values [E, ...] of both; cars by seat. Of a car that is demolished in both, only that means anything."""
+def _fields(scene: Scene, theirs: GameState, ours: GameState) -> Iterator[tuple[str, Tensor, Tensor, Tensor]]:
+    """Name, values [E, ...] of both, and where they count [E]: most fields of a demolished car mean nothing. Cars by seat."""
     looked_at = {"pads", "game", "events", *("cars" if body == "car" else body for body in scene.of)}
+    gone, everywhere = theirs.cars.is_demoed & ours.cars.is_demoed, torch.ones(theirs.arenas, dtype=torch.bool)
     for part, name, *_, per_car in GameState.layout(theirs.seats):
         if part not in looked_at or f"{part}.{name}" in IGNORED:
             continue
         a, b = (getattr(getattr(state, part), name) for state in (theirs, ours))
         if not per_car:
-            yield f"{part}.{name}", a, b
+            yield f"{part}.{name}", a, b, everywhere
             continue
         for seat in scene.seats:
-            gone = (theirs.cars.is_demoed & ours.cars.is_demoed)[:, seat]
-            if part == "events" or name in ("is_demoed", "demo_timer") or not bool(gone.all()):
-                label = f"car {seat}.{name}" if part == "cars" else f"events {seat}.{name}"
-                yield label, a[:, seat], b[:, seat]
+            always = part == "events" or name in ("is_demoed", "demo_timer")
+            label = f"car {seat}.{name}" if part == "cars" else f"events {seat}.{name}"
+            yield label, a[:, seat], b[:, seat], everywhere if always else ~gone[:, seat]
 
 
 def _differ(name: str, a: Tensor, b: Tensor, tolerance: float) -> Tensor:
@@ -142,6 +142,10 @@ def _size(scene: Scene, theirs: Film, ours: Film, found: Divergence) -> Tensor:
     if "ball" in scene.of:
         apart.append((b.ball.velocity - a.ball.velocity).norm(dim=-1))
     return torch.stack(apart).amax(0).nan_to_num(nan=float("inf"))
+
+
+def _short(x: float) -> str:
+    return f"{x:.1g}" if x < 10 else f"{x:.0f}"
 
 
 def _text(value: Tensor, digits: int = 6) -> str:

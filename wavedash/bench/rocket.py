@@ -58,6 +58,7 @@ def main(arguments: list[str]) -> None:
 def _worlds(sizes: Sizes) -> dict[str, Callable[[], float]]:
     return {
         "RocketEnv": partial(_rate, _ours(step_rocket_env), sizes),
+        "RocketEnv on RocketSim": partial(_rate, _ours(step_rocket_env), replace(sizes, simulator="rocketsim")),
         "bare RocketSim": partial(_rate, _ours(step_rocketsim), sizes),
         "RLGym v2": partial(_rate, _peer(rocket_peers.step_rlgym), sizes),
     }
@@ -65,8 +66,8 @@ def _worlds(sizes: Sizes) -> dict[str, Callable[[], float]]:
 
 def _trainers(sizes: Sizes, rlgym_ppo: Path | None, python: Path) -> dict[str, Callable[[], float]]:
     trainers: dict[str, Callable[[], float]] = {
-        "wavedash, 2 workers": partial(_rate, _ours(train_wavedash), sizes),
-        "wavedash, in one process": partial(_rate, _ours(train_wavedash), replace(sizes, processes=0)),
+        "wavedash": partial(_rate, _ours(train_wavedash), replace(sizes, processes=0)),
+        "wavedash on RocketSim, 2 workers": partial(_rate, _ours(train_wavedash), replace(sizes, simulator="rocketsim")),
     }
     for processes in PEER_PROCESSES:
         theirs = replace(sizes, processes=processes)
@@ -111,6 +112,7 @@ def config_of(sizes: Sizes) -> Any:
         env=EnvConfig(
             count=sizes.arenas, workers=sizes.processes,
             rocket=RocketConfig(
+                simulator=sizes.simulator,
                 observation={"default_obs": {"zero_padding": None}},
                 action={"lookup_table": {"ticks": sizes.tick_skip, "masked": False}},
                 rewards={"goal": sizes.goal, "concede": sizes.goal, "touch": sizes.touch},
@@ -134,6 +136,7 @@ def train_wavedash(sizes: Sizes) -> None:
 
 
 def step_rocket_env(sizes: Sizes) -> None:
+    """On all cores where the simulator is ours."""
     import torch
 
     from wavedash.envs.make import make_env

@@ -40,6 +40,8 @@ class Sizes:
     time_out: float = 300.0
     goal: float = 10.0
     touch: float = 0.1
+    simulator: str = "warp"
+    """Of ours"""
 
 
 def say(steps: int) -> None:
