@@ -301,6 +301,8 @@ CASES = {
     "env: steps far too short for workers": (facts("env", step_seconds=SHORT / 20), []),
     "env: every environment has a worker": (facts("env", "env.count=3", "env.workers=3"), ["env.count=4 env.workers=4"]),
     "env: all cores step": (facts("env", "env.workers=4"), []),
+    "env: all cores step by themselves": (facts("env", "env.id=null", "env.rocket={}"), []),
+    "env: RocketSim does not": (facts("env", "env.id=null", "env.rocket={simulator: rocketsim}"), ["env.workers=4"]),
     "env: all cores step, mostly waiting": (facts("env", "env.workers=4", step_seconds=2 * ROUND_TRIP), ["env.count=32"]),
     "env: one group": (facts("env", "env.workers=4", "env.groups=1",
                              share={"env": 0.5, "inference": 0.3, "gae": 0.0, "update": 0.2, "other": 0.0}), ["env.groups=2"]),

@@ -60,7 +60,7 @@ def test_the_page_about_the_first_reward_can_be_followed(tmp_path: Path) -> None
     assert result.returncode == 0, result.stderr
     assert result.stdout == printed
     assert command == "wavedash train my-bot.yaml\n"
-    smaller = ["--smoke", "env.count=4", "env.workers=0", "policy.hidden=[16]"]
+    smaller = ["--smoke", "env.count=4", "policy.hidden=[16]"]
     result = subprocess.run([sys.executable, "-m", *command.split(), *smaller], cwd=tmp_path, capture_output=True, text=True,
                             env=environment)
     assert result.returncode == 0, result.stderr

@@ -27,8 +27,9 @@ Named = str | dict[str, dict[str, Any]]
 class RocketConfig(Part):
     """A Rocket League task: who plays, what they see, do and are paid for, how episodes begin and end."""
 
-    simulator: Literal["rocketsim"] = "rocketsim"
-    """The physics. rocketsim: the community's C++ simulator."""
+    simulator: Literal["warp", "rocketsim"] = "warp"
+    """The physics. warp: ours, on all cores of a CPU, or on a GPU, where thousands of arenas (`env.count`) cost little more
+    than hundreds. rocketsim: the community's C++ simulator, which ours follows, on as many cores as `env.workers`."""
     blue: Annotated[int, Field(ge=0, le=4)] = 1
     """Cars of team blue. All cars learn; every one is a row."""
     orange: Annotated[int, Field(ge=0, le=4)] = 1
@@ -77,7 +78,8 @@ class EnvConfig(Part):
     """Environments stepped side by side (by each process, where torchrun starts several). More: larger rollouts, better use of
     vectorised inference, staler data per update."""
     workers: Annotated[int, Field(ge=0)] = 0
-    """Worker processes; 0 steps all environments in the learner's process, which is fastest when a step takes microseconds."""
+    """Worker processes; 0 steps all environments in the learner's process, which is fastest when a step takes microseconds. The
+    simulator `warp` needs none: it uses all cores by itself."""
     groups: Positive = 2
     """With workers: groups that step while another is being inferred. More: less waiting for slow workers, smaller batches."""
     worker_timeout: Annotated[float, Field(gt=0)] = 10.0
@@ -95,6 +97,9 @@ class EnvConfig(Part):
         if [self.id, self.factory, self.rocket].count(None) != 2:
             raise ValueError("set exactly one of env.id (a Gymnasium id), env.factory (an import path 'module:callable') and "
                              "env.rocket (a Rocket League task)")
+        if self.workers and self.rocket is not None and self.rocket.simulator == "warp":
+            raise ValueError(f"env.workers={self.workers} is for env.rocket.simulator=rocketsim: the simulator warp steps all "
+                             "arenas in one process, on all cores; leave env.workers at 0")
         if self.workers and self.groups > self.workers:
             raise ValueError(f"env.groups={self.groups} needs at least as many env.workers (got {self.workers})")
         if self.workers > self.count:

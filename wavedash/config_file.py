@@ -20,7 +20,7 @@ from wavedash.config import Part, RunConfig
 from wavedash.errors import UserError
 from wavedash.yaml_text import Key, YamlError, read_yaml, write_yaml
 
-SMOKE_STEPS = 1_000
+SMOKE_STEPS, SMOKE_ENVIRONMENTS = 1_000, 20
 
 
 class ConfigError(UserError):
@@ -70,12 +70,14 @@ def load_config(source: str, overrides: Sequence[str] = ()) -> RunConfig:
 
 def smoke_overrides(config: RunConfig) -> list[str]:
     """What turns any recipe into a run of 1,000 steps that still makes several updates and checkpoints."""
-    steps = max(1, SMOKE_STEPS // 5 // config.env.count)
+    count = max(config.env.workers, min(config.env.count, SMOKE_ENVIRONMENTS))
+    steps = max(1, SMOKE_STEPS // 5 // count)
     sequence = [] if config.policy.memory.kind == "none" else [f"policy.memory.sequence={steps}"]
     return [
         *sequence,
         f"name={config.name}-smoke",
         f"total_steps={SMOKE_STEPS}",
+        f"env.count={count}",
         f"ppo.rollout_steps={steps}",
         f"checkpoint.every={SMOKE_STEPS // 2}",
         "report.wandb=false",

@@ -14,6 +14,7 @@ from typing import Literal
 
 EXTRAS = {
     "mujoco": ("mujoco", "the MuJoCo presets"),
+    "rocket": ("warp", "the Rocket League presets"),
     "wandb": ("wandb", "report.wandb=true"),
     "export": ("onnxscript", "wavedash export to ONNX"),
     "bench": ("stable_baselines3", "comparing with other libraries"),

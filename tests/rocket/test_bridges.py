@@ -80,7 +80,7 @@ def run(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("runs")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WAVEDASH_RUNS", str(root))
-        assert train("rocket-1v1", "total_steps=64", "env.count=4", "env.workers=0", "policy.hidden=[8]", "ppo.rollout_steps=8",
+        assert train("rocket-1v1", "total_steps=64", "env.count=4", "policy.hidden=[8]", "ppo.rollout_steps=8",
                      "ppo.minibatch_size=64", "env.rocket.endings={time_out: {seconds: 1}}") == 0
     return root
 

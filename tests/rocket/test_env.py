@@ -1,6 +1,7 @@
-"""RocketEnv: a task put together from its parts, on real RocketSim arenas."""
+"""RocketEnv: a task put together from its parts, in arenas of both simulators."""
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from wavedash.errors import UserError
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.parts import Ending, Reward
 
-pytest.importorskip("RocketSim")
+SIMULATORS = ["warp", "rocketsim"]
+Make = Callable[..., RocketEnv]
 
 
 class AfterSteps(Ending):
@@ -41,10 +43,26 @@ class Height(Reward):
         return state.cars.position[..., 2] / 1000
 
 
-def env_of(*overrides: str, preset: str = "rocket-1v1") -> RocketEnv:
-    env = make_env(load_config(preset, ["env.count=3", "env.workers=0", *overrides]).env)
+def simulated(*overrides: str, simulator: str = "warp", preset: str = "rocket-1v1") -> RocketEnv:
+    if simulator == "rocketsim":
+        pytest.importorskip("RocketSim")
+    env = make_env(load_config(preset, ["env.count=3", f"env.rocket.simulator={simulator}", *overrides]).env)
     assert isinstance(env, RocketEnv)
     return env
+
+
+@pytest.fixture(params=SIMULATORS)
+def env_of(request) -> Iterator[Make]:
+    """Makes environments on one of the simulators; closed at the end."""
+    made: list[RocketEnv] = []
+
+    def make(*overrides: str, **options: str) -> RocketEnv:
+        made.append(simulated(*overrides, simulator=request.param, **options))
+        return made[-1]
+
+    yield make
+    for env in made:
+        env.close()
 
 
 def random_actions(env: RocketEnv, steps: int) -> torch.Tensor:
@@ -55,9 +73,12 @@ def ends_after(steps: int, truncates: bool = True) -> str:
     return f"env.rocket.endings={{'tests.rocket.test_env:AfterSteps': {{steps: {steps}, truncates: {str(truncates).lower()}}}}}"
 
 
-@pytest.mark.parametrize(("preset", "rows"), [("rocket-touch", 3), ("rocket-1v1", 6), ("rocket-2v2", 12), ("rocket-3v3", 18)])
-def test_every_preset_steps(preset, rows):
-    env = env_of(preset=preset)
+@pytest.mark.parametrize(("preset", "rows", "simulator"), [
+    ("rocket-touch", 3, "warp"), ("rocket-1v1", 6, "warp"), ("rocket-2v2", 12, "warp"),
+    ("rocket-touch", 3, "rocketsim"), ("rocket-1v1", 6, "rocketsim"), ("rocket-3v3", 18, "rocketsim"),
+])
+def test_every_preset_steps(preset, rows, simulator):
+    env = simulated(preset=preset, simulator=simulator)
     obs = env.reset(0)
     assert env.num_rows == rows and env.observation_space["obs"].shape == obs["obs"].shape[1:]
     for action in random_actions(env, 40):
@@ -71,7 +92,7 @@ def test_every_preset_steps(preset, rows):
 
 
 @pytest.mark.parametrize("truncates", [True, False])
-def test_an_episode_that_ends_keeps_its_last_observation_and_begins_anew_alone(truncates):
+def test_an_episode_that_ends_keeps_its_last_observation_and_begins_anew_alone(truncates, env_of):
     env = env_of(ends_after(3, truncates))
     first = env.reset(0)["obs"].clone()
     tick = []
@@ -88,20 +109,18 @@ def test_an_episode_that_ends_keeps_its_last_observation_and_begins_anew_alone(t
         tick.append(int(ended.sum()))
     assert sum(tick) == 2 * (4 + 3 + 2)
     assert first.shape == step.obs["obs"].shape
-    env.close()
 
 
-def test_a_terminal_end_wins_over_a_cut():
+def test_a_terminal_end_wins_over_a_cut(env_of):
     both = ("env.rocket.endings={'tests.rocket.test_env:AfterSteps': {steps: 1, truncates: false}, time_out: {seconds: 0.05}}")
     env = env_of(both)
     env.reset(0)
     step = env.step(random_actions(env, 1)[0])
     assert step.terminated[:2].all() and not step.truncated[:2].any(), "arena 0: both at once"
     assert not step.terminated[2:].any() and step.truncated[2:].all(), "the others were only cut"
-    env.close()
 
 
-def test_frames_of_other_arenas_stay_when_one_begins():
+def test_frames_of_other_arenas_stay_when_one_begins(env_of):
     stacked = "env.rocket.observation={advanced_obs_plus: {team_size: 1, frames: 2}}"
     env = env_of(stacked, ends_after(3))
     plain = env_of(ends_after(3), "env.rocket.observation={advanced_obs_plus: {team_size: 1}}")
@@ -116,18 +135,15 @@ def test_frames_of_other_arenas_stay_when_one_begins():
         assert torch.equal(step.obs["obs"], torch.cat([now, then], -1))
         assert torch.equal(step.final_obs["obs"], torch.cat([reference.final_obs["obs"], last], -1))
         last = now.clone()
-    env.close()
-    plain.close()
 
 
-def test_a_part_of_ones_own_is_named_by_its_import_path():
+def test_a_part_of_ones_own_is_named_by_its_import_path(env_of):
     env = env_of("env.rocket.rewards={'tests.rocket.test_env:Height': 2.0}")
     env.reset(0)
     step = env.step(torch.zeros(env.num_rows, dtype=torch.int64))
     height = env._arenas[0].state.cars.position[..., 2].flatten()
     torch.testing.assert_close(step.reward, 2 * height / 1000)
     assert next(iter(step.metrics)) == "reward/height"
-    env.close()
 
 
 @pytest.mark.parametrize(("override", "words"), [
@@ -139,7 +155,7 @@ def test_a_part_of_ones_own_is_named_by_its_import_path():
 ])
 def test_a_mistake_in_a_task_is_named(override, words):
     with pytest.raises(UserError, match=words):
-        env_of(override)
+        simulated(override)
 
 
 def trajectory(env: RocketEnv, actions: torch.Tensor) -> list[torch.Tensor]:
@@ -151,7 +167,7 @@ def trajectory(env: RocketEnv, actions: torch.Tensor) -> list[torch.Tensor]:
 
 
 def test_the_same_seed_gives_the_same_games_in_this_process_and_in_workers():
-    local, pool = env_of("env.groups=1"), env_of("env.groups=1", "env.workers=2")
+    local, pool = (simulated("env.groups=1", f"env.workers={workers}", simulator="rocketsim") for workers in (0, 2))
     for env in (local, pool):
         env.reset(5)
     actions = random_actions(local, 30)
@@ -161,7 +177,7 @@ def test_the_same_seed_gives_the_same_games_in_this_process_and_in_workers():
 
 
 def test_groups_are_stepped_one_by_one():
-    env = env_of("env.count=4", "env.groups=2", "env.workers=2")
+    env = simulated("env.count=4", "env.groups=2", "env.workers=2", simulator="rocketsim")
     env.reset(0)
     assert env.groups == (slice(0, 4), slice(4, 8))
     actions = random_actions(env, 2)
@@ -178,7 +194,7 @@ def test_groups_are_stepped_one_by_one():
     env.close()
 
 
-def test_a_saved_world_goes_on_as_if_nothing_had_happened():
+def test_a_saved_world_goes_on_as_if_nothing_had_happened(env_of):
     settings = ("env.groups=1", ends_after(7), "env.rocket.observation={advanced_obs_plus: {team_size: 1, frames: 2}}")
     env = env_of(*settings)
     env.reset(3)
@@ -191,15 +207,11 @@ def test_a_saved_world_goes_on_as_if_nothing_had_happened():
     got = trajectory(other, actions[18:])
     for a, b in zip(got, expected, strict=True):
         assert torch.equal(a, b)
-    env.close()
-    other.close()
 
 
-def test_the_state_of_another_task_is_refused():
+def test_the_state_of_another_task_is_refused(env_of):
     env, other = env_of(), env_of("env.count=2")
     env.reset(0)
     other.reset(0)
     with pytest.raises(EnvError, match=r"env.count"):
         other.load_state(env.save_state())
-    env.close()
-    other.close()

@@ -608,7 +608,9 @@ def test_wrong_use_is_refused_with_the_reason(make):
         sim.step(idle(sim), ticks=8)
 
 
-@pytest.mark.parametrize(("missing", "match"), [("RocketSim", "RocketSim is not installed"), ("rlgym.rocket_league", "meshes")])
+@pytest.mark.parametrize(("missing", "match"), [
+    ("RocketSim", "RocketSim is not installed"), ("rlgym.rocket_league", "walls of the field"),
+])
 def test_a_missing_package_is_named(monkeypatch, missing, match):
     package.rocketsim.cache_clear()
     monkeypatch.setitem(sys.modules, missing, None)

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 MARK = "agent steps:"
 
@@ -40,7 +40,7 @@ class Sizes:
     time_out: float = 300.0
     goal: float = 10.0
     touch: float = 0.1
-    simulator: str = "warp"
+    simulator: Literal["warp", "rocketsim"] = "warp"
     """Of ours"""
 
 

@@ -1,6 +1,6 @@
 """The simulators alone: agent steps per second of ours by number of arenas, beside bare RocketSim on one core.
 
-    wavedash bench sim [--device cpu|cuda] [--arenas N ...] [--rounds 3] [--seconds 2]
+    wavedash bench sim [--device cpu|cuda] [--arenas N ...] [--starts random|kickoff] [--rounds 3] [--seconds 2]
 
 A step is 8 ticks. Games go from random starts with random controls for ten seconds, then again; only steps are timed. Of
 RocketSim nothing but controls in and physics is measured, without a word about what happened. All take turns.
@@ -21,6 +21,7 @@ from rich.table import Table
 
 from wavedash.bench.tables import take_turns
 from wavedash.rocket.actions.lookup_table import LookupTable
+from wavedash.rocket.parts import Start
 from wavedash.rocket.rocketsim.package import rocketsim
 from wavedash.rocket.sim.simulator import WarpSimulator
 from wavedash.rocket.starts import Kickoff, Random
@@ -31,6 +32,7 @@ GAME = 150
 """Steps from one start to the next: ten seconds"""
 ARENAS = {"cpu": [64, 256, 1024, 4096], "cuda": [1024, 4096, 16_384, 65_536, 262_144]}
 TEAMS = {"2v2": 2, "3v3": 3}
+STARTS: dict[str, list[type[Start]]] = {"random": [Kickoff, Random], "kickoff": [Kickoff]}
 TEAMS_AT = {"cpu": 1024, "cuda": 65_536}
 ROCKETSIM = "RocketSim"
 
@@ -39,6 +41,7 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="wavedash bench sim", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--device", choices=ARENAS, default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--arenas", type=int, nargs="+", help="numbers of arenas with one car against one")
+    parser.add_argument("--starts", choices=STARTS, default="random")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2.0, help="of every measurement")
     options = parser.parse_args(arguments)
@@ -46,7 +49,7 @@ def main(arguments: list[str]) -> None:
     cores = os.cpu_count() or 1
     threads = {"one core": 1, f"{cores} cores": cores} if options.device == "cpu" else {torch.cuda.get_device_name(): 1}
     rates = _one_against_one(options, threads)
-    _print(f"1v1, {TICKS} ticks a step: agent steps per second", "arenas", rates, threads)
+    _print(f"1v1, {TICKS} ticks a step, {options.starts} starts: agent steps per second", "arenas", rates, threads)
     rates = _teams(options, threads)
     _print(f"{TEAMS_AT[options.device]:,} arenas, {TICKS} ticks a step: agent steps per second", "teams", rates, threads)
 
@@ -59,16 +62,16 @@ def _one_against_one(options: argparse.Namespace, threads: dict[str, int]) -> Ra
     ours: dict[tuple[str, str], Ours] = {}
     for arenas in options.arenas or ARENAS[options.device]:
         for name, number in threads.items():
-            ours[f"{arenas:,}", name] = Ours(arenas, 1, options.device, number, options.seconds)
-    return _measured(ours, {"": BareRocketSim(1, options.seconds)}, options.rounds)
+            ours[f"{arenas:,}", name] = Ours(arenas, 1, options, number)
+    return _measured(ours, {"": BareRocketSim(1, options)}, options.rounds)
 
 
 def _teams(options: argparse.Namespace, threads: dict[str, int]) -> Rates:
     ours: dict[tuple[str, str], Ours] = {}
     for team, size in TEAMS.items():
         for name, number in threads.items():
-            ours[team, name] = Ours(TEAMS_AT[options.device], size, options.device, number, options.seconds)
-    bare = {team: BareRocketSim(size, options.seconds) for team, size in TEAMS.items()}
+            ours[team, name] = Ours(TEAMS_AT[options.device], size, options, number)
+    bare = {team: BareRocketSim(size, options) for team, size in TEAMS.items()}
     return _measured(ours, bare, options.rounds)
 
 
@@ -97,13 +100,13 @@ def _print(title: str, what: str, rates: Rates, threads: dict[str, int]) -> None
     Console(width=110, highlight=False).print(table)
 
 
-def _starts(arenas: int, team: int, device: str = "cpu") -> GameState:
-    """Cars and ball anywhere."""
+def _starts(name: str, arenas: int, team: int, device: str = "cpu") -> GameState:
     state = GameState.empty(arenas, 2 * team, device)
     state.cars.present.fill_(True)
     state.cars.team.copy_(torch.arange(2 * team, device=device) >= team)
     generator = torch.Generator(device).manual_seed(0)
-    for start in (Kickoff(), Random()):
+    for kind in STARTS[name]:
+        start = kind()
         start.bind(state)
         start.write(state, generator)
     return state
@@ -112,8 +115,8 @@ def _starts(arenas: int, team: int, device: str = "cpu") -> GameState:
 class Contestant(ABC):
     """Agent steps per second. It is made when it is first called, outside of the time that counts."""
 
-    def __init__(self, seconds: float):
-        self.seconds = seconds
+    def __init__(self, team: int, options: argparse.Namespace):
+        self.team, self.seconds, self.kind = team, options.seconds, options.starts
         self.agents = 0
 
     def __call__(self) -> float:
@@ -153,13 +156,13 @@ class Contestant(ABC):
 class Ours(Contestant):
     """So many arenas, on so many threads of a CPU."""
 
-    def __init__(self, arenas: int, team: int, device: str, threads: int, seconds: float):
-        super().__init__(seconds)
-        self.arenas, self.team, self.device, self.threads = arenas, team, device, threads
+    def __init__(self, arenas: int, team: int, options: argparse.Namespace, threads: int):
+        super().__init__(team, options)
+        self.arenas, self.device, self.threads = arenas, options.device, threads
 
     def make(self) -> int:
         self.simulator = WarpSimulator(self.arenas, self.team, self.team, device=self.device, threads=self.threads)
-        self.starts = _starts(self.arenas, self.team, self.device)
+        self.starts = _starts(self.kind, self.arenas, self.team, self.device)
         table = torch.tensor(LookupTable().rows(), device=self.device)
         self.controls = table[torch.randint(len(table), (16, self.arenas, 2 * self.team), device=self.device)]
         self.everywhere = torch.ones(self.arenas, dtype=torch.bool, device=self.device)
@@ -182,13 +185,10 @@ class BareRocketSim(Contestant):
 
     ARENAS = 64
 
-    def __init__(self, team: int, seconds: float):
-        super().__init__(seconds)
-        self.team, self.random = team, random.Random(0)
-
     def make(self) -> int:
         self.rs = rs = rocketsim()
-        self.starts = _starts(self.ARENAS, self.team)
+        self.starts = _starts(self.kind, self.ARENAS, self.team)
+        self.random = random.Random(0)
         self.arenas = [rs.Arena(rs.GameMode.SOCCAR) for _ in range(self.ARENAS)]
         self.cars = [[arena.add_car(int(seat >= self.team)) for seat in range(2 * self.team)] for arena in self.arenas]
         kinds = {name: type(getattr(rs.CarControls(), name)) for name in CONTROLS}

@@ -76,6 +76,8 @@ def _env(facts: Facts) -> Iterator[Suggestion]:
         yield from _recorded(facts)
         yield Suggestion(f"env.count={2 * env.count}", "a kernel costs little more for more rows, until the GPU is full")
         return
+    if env.rocket is not None and env.rocket.simulator == "warp":
+        return  # it uses all cores already
     wanted = min(cores, env.count)
     if env.workers < wanted and (env.workers or _workers_pay(facts.step_seconds, wanted)):
         yield Suggestion(_on_cores(facts, wanted), f"environments step on {wanted} cores while the policy acts for others")

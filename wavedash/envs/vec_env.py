@@ -65,6 +65,10 @@ class VecEnv(ABC):
     def reset(self, seed: int | None = None) -> Obs:
         """Start an episode in every row. The same seed gives the same episodes, whatever the number of workers."""
 
+    def prepare(self) -> None:  # noqa: B027 (optional)
+        """Called before every rollout, outside of any recording: the place for what `step` needs but must not do itself where
+        it is recorded, such as drawing random numbers. Who steps a world by hand on a GPU calls it now and then."""
+
     @abstractmethod
     def step(self, action: Tensor) -> Step:
         """Step all rows once; rows whose episode ended have been reset when this returns."""

@@ -156,6 +156,8 @@ class Learner:
     def _gather(self, rollout: Rollout) -> tuple[Tensor, Tensor]:
         """Collect, follow episodes, estimate advantages; all of it replayed from one recording where the world allows it."""
         slot = self.buffer.newest
+        self.env.prepare()
+        self.collector.stopwatch.lap("env")
 
         def gather() -> tuple[Tensor, Tensor]:
             episodes = self.complete(rollout, self.collector.collect(rollout))
@@ -233,6 +235,7 @@ class Learner:
     def _calibrate(self) -> None:
         """One rollout that only measures: the first update must not learn from observations of unknown scale."""
         rollout = self.buffer.next_slot()
+        self.env.prepare()
         self.collector.collect(rollout)
         ended, _ = self._follow_episodes(rollout)
         self._commit_normalizers()

@@ -1,12 +1,15 @@
 """RocketEnv: a Rocket League task as a world of rows: a simulator, and parts that say what is seen, done and paid.
 
 One step, from top to bottom: actions become controls, the simulator runs its ticks, endings and rewards look at what happened,
-arenas whose episode is over begin another, and every car gets its observation. All of it is batched; on a GPU nothing waits.
+arenas whose episode is over begin another, and every car gets its observation. All of it is batched; on a GPU nothing waits,
+and with the simulator `warp` the whole step can be recorded in a CUDA graph. What is drawn at random, the beginnings of
+episodes, is therefore drawn before a rollout.
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -27,6 +30,9 @@ from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.starts import Kickoff, Mixture
 from wavedash.rocket.state import GameState
 from wavedash.seeding import stream_seed
+
+BEGINNINGS = 1024
+"""That are written at once, or two for every arena where there are more arenas: many cost little more than one."""
 
 
 @dataclass
@@ -66,6 +72,7 @@ class RocketEnv(VecEnv):
         self._arenas = [Arenas(simulator, task()) for simulator in simulators]
         first = self._arenas[0]
         self.device = first.simulator.device
+        self.capturable = all(arenas.simulator.capturable for arenas in self._arenas)
         self.num_rows = sum(arenas.rows for arenas in self._arenas)
         self.observation_space, self.action_space = first.observation_space, first.task.action.space
         ends = np.cumsum([arenas.rows for arenas in self._arenas]).tolist()
@@ -74,18 +81,13 @@ class RocketEnv(VecEnv):
 
     @classmethod
     def configured(cls, config: EnvConfig, device: torch.device | str = "cpu") -> RocketEnv:
-        from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
-
-        assert config.rocket is not None
         rocket = config.rocket
-        Task.configured(rocket)  # a mistake in it is found before processes are started
-        groups = config.groups if config.workers else 1
-        counts, workers = _shares(config.count, groups), _shares(config.workers, groups)
+        assert rocket is not None
+        Task.configured(rocket)  # a mistake in it is found before kernels are compiled or processes started
         simulators: list[Simulator] = []
         try:
-            for count, share in zip(counts, workers, strict=True):
-                simulators.append(RocketSimSimulator(count, rocket.blue, rocket.orange, hitboxes=rocket.hitbox, workers=share,
-                                                     device=device, timeout=max(60.0, config.worker_timeout)))
+            for make in _simulators(config, device):
+                simulators.append(make())  # noqa: PERF401 (if one fails, those that were made are closed)
             return cls(simulators, lambda: Task.configured(rocket))
         except BaseException:
             for simulator in simulators:
@@ -118,6 +120,10 @@ class RocketEnv(VecEnv):
                 return arenas.state.part(slice(place, place + 1))
             place -= arenas.state.arenas
         raise IndexError(f"there is no arena {arena}: this world has {arena - place}, counted from 0")
+
+    def prepare(self) -> None:
+        for arenas in self._arenas:
+            arenas.prepare()
 
     def reset(self, seed: int | None = None) -> Obs:
         return _join([arenas.reset(None if seed is None else stream_seed(seed, f"arenas {index}"))
@@ -177,17 +183,25 @@ class Arenas:
     def __init__(self, simulator: Simulator, task: Task):
         self.simulator, self.task = simulator, task
         self.state = simulator.state
-        self.previous, self.fresh = self.state.clone(), self.state.clone()
+        self.previous = self.state.clone()
         device = self.state.memory.device
+        self.looks = device.type == "cpu"
+        """Looking at the data costs nothing in host memory. On a GPU nobody looks, and what may be needed is done."""
         self.shape = self.state.arenas, self.state.seats
         self.rows = self.state.arenas * self.state.seats
         self.controls = torch.zeros(*self.shape, 8, device=device)
         self.kickoff = Kickoff()
         self.generator = torch.Generator(device)
         self.everywhere = torch.ones(self.state.arenas, dtype=torch.bool, device=device)
-        self.used = self.everywhere.clone()
-        for part in (self.kickoff, *task.parts):
-            part.bind(self.state)
+        self.depth = max(2, -(-BEGINNINGS // self.state.arenas))
+        self.fresh = GameState.over(self.state.memory.repeat(self.depth, 1), self.state.seats)
+        """Beginnings: those of arena e are its arenas e, e + E, e + 2 E, ..."""
+        self.numbers = torch.arange(self.state.arenas, device=device)
+        self.used = torch.zeros_like(self.numbers)
+        """How many of its beginnings each arena has used"""
+        for part in task.parts:
+            part.bind(self.fresh if part is task.start else self.state)
+        self.kickoff.bind(self.fresh)
         self.active = self.state.cars.present.flatten().clone()
         self.masked = task.action.mask(self.state) is not None
         self.observation_space = self._space()
@@ -201,10 +215,15 @@ class Arenas:
         assert mask is not None
         return gymnasium.spaces.Dict({"obs": seen, ACTION_MASK: gymnasium.spaces.MultiBinary(mask.shape[-1])})
 
+    def prepare(self) -> None:
+        """Beginnings are written anew before every rollout where nobody looks whether they are used up."""
+        if not self.looks:
+            self._write_beginnings()
+
     def reset(self, seed: int | None) -> Obs:
         if seed is not None:
             self.generator.manual_seed(seed)
-            self.used.fill_(True)
+        self._write_beginnings()
         self._begin(self.everywhere)
         return self._observe(stepped=False)
 
@@ -224,8 +243,7 @@ class Arenas:
         metrics = self._metrics()
         obs = final_obs = self._observe(stepped=True)
         ended = terminated | truncated
-        # Looking at the data costs nothing where it is in host memory; on a GPU the rest is done whether needed or not.
-        if ended.is_cuda or bool(ended.any()):
+        if not self.looks or bool(ended.any()):
             final_obs = _copy(obs)
             self._begin(ended)
             obs = self._observe(stepped=False)
@@ -273,19 +291,23 @@ class Arenas:
             over[ending.truncates] = over[ending.truncates] | ending(self.state, self.previous, self.state.events)
         return over[False], over[True]
 
+    def _write_beginnings(self) -> None:
+        self.kickoff.write(self.fresh, self.generator)
+        self.task.start.write(self.fresh, self.generator)
+        self.used.zero_()
+
     def _begin(self, arenas: Tensor) -> None:
-        """Episodes in these arenas [E]. `fresh` holds a beginning for every arena, and is written again when one is needed of
-        an arena whose own is used up: many are written at the price of one."""
-        if arenas.is_cuda or bool((self.used & arenas).any()):
-            self.kickoff.write(self.fresh, self.generator)
-            self.task.start.write(self.fresh, self.generator)
-            self.used.zero_()
-        self.used |= arenas
-        self.state.copy_(self.fresh, arenas)
+        """Episodes in these arenas [E], each from the next of its own beginnings; after the last comes the first again."""
+        if self.looks and bool(((self.used >= self.depth) & arenas).any()):
+            self._write_beginnings()
+        chosen = (self.used % self.depth) * self.state.arenas + self.numbers
+        torch.where(arenas.unsqueeze(-1), self.fresh.memory.index_select(0, chosen), self.state.memory, out=self.state.memory)
+        self.used += arenas
         self.simulator.place(arenas)
         self.controls.masked_fill_(arenas.view(-1, 1, 1), 0.0)
         for part in self.task.parts:
-            part.begin(self.state, arenas)
+            if part is not self.task.start:
+                part.begin(self.state, arenas)
 
     def _observe(self, stepped: bool) -> Obs:
         seen = self.task.observation.build(self.state, self.controls, stepped).flatten(0, 1)
@@ -319,6 +341,22 @@ def _weighted_start(name: str, value: float | Mapping[str, Any]) -> tuple[Start,
     options = dict(value) if isinstance(value, Mapping) else {"weight": value}
     weight = float(options.pop("weight", 1.0))
     return names.make("start", name, options), weight
+
+
+def _simulators(config: EnvConfig, device: torch.device | str) -> list[Callable[[], Simulator]]:
+    """What makes the simulator of each group. Warp has one group: it steps all arenas at once, and uses all cores by itself."""
+    rocket = config.rocket
+    assert rocket is not None
+    if rocket.simulator == "warp":
+        from wavedash.rocket.sim.simulator import WarpSimulator
+
+        return [partial(WarpSimulator, config.count, rocket.blue, rocket.orange, hitboxes=rocket.hitbox, device=device)]
+    from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
+
+    groups = config.groups if config.workers else 1
+    return [partial(RocketSimSimulator, count, rocket.blue, rocket.orange, hitboxes=rocket.hitbox, workers=workers,
+                    device=device, timeout=max(60.0, config.worker_timeout))
+            for count, workers in zip(_shares(config.count, groups), _shares(config.workers, groups), strict=True)]
 
 
 def _shares(total: int, parts: int) -> list[int]:

@@ -74,7 +74,7 @@ class Reward(Part):
 
 
 class Start(Part):
-    """How an episode begins."""
+    """How an episode begins. It is bound to a store with several beginnings for every arena; its `begin` is not called."""
 
     @abstractmethod
     def write(self, state: GameState, generator: torch.Generator) -> None:

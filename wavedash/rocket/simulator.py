@@ -14,6 +14,8 @@ class Simulator(ABC):
 
     state: GameState
     device: torch.device
+    capturable: bool = False
+    """Whether `step` and `place` may be recorded in a CUDA graph"""
 
     @abstractmethod
     def send(self, controls: Tensor, ticks: int, delay: int = 0) -> None:

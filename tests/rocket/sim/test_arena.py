@@ -87,6 +87,11 @@ def near_surface(baked: Baked, rng: np.random.Generator, count: int, low: float,
     return (on + normals[t] * (inwards * rng.uniform(low, high, count))[:, None]).astype(np.float32).astype(np.float64)
 
 
+def in_box(baked: Baked, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Numbers of the triangles whose own boxes meet a box."""
+    return np.flatnonzero(((baked.corners.min(axis=1) < high) & (baked.corners.max(axis=1) > low)).all(axis=1))
+
+
 def nearest(corners: np.ndarray, point: np.ndarray) -> np.ndarray:
     """The point of each triangle nearest to one point: the foot on its plane if inside, else the nearest on its sides."""
     a, b, c = corners.swapaxes(0, 1)
@@ -169,8 +174,9 @@ def test_places_outside_the_grid_have_the_cell_at_its_border(baked: Baked) -> No
 
 def brute_force_ray(baked: Baked, source: np.ndarray, target: np.ndarray) -> tuple[float, np.ndarray, float]:
     """Share of the way to the first wall (1: none), its normal, and how far from all triangles' sides the ray passes."""
-    a, b, c = baked.corners.astype(np.float64).swapaxes(0, 1)
-    normals, way = baked.normals.astype(np.float64), target - source
+    close = in_box(baked, np.minimum(source, target), np.maximum(source, target))
+    a, b, c = baked.corners[close].astype(np.float64).swapaxes(0, 1)
+    normals, way = baked.normals[close].astype(np.float64), target - source
     closest, normal, clear = 1.0, np.zeros(3), np.inf
     for direction, offset in PLANES:
         height, end = np.dot(direction, source) - offset, np.dot(direction, target) - offset
@@ -223,10 +229,11 @@ def brute_force_touches(baked: Baked, position: np.ndarray) -> list[tuple[int, n
     """(mesh or -1 for a plane, from the ball's middle to its surface, distance) of all that the ball touches."""
     found = [(-1, -BALL_RADIUS * np.array(normal, float), np.dot(normal, position) - offset - BALL_RADIUS)
              for normal, offset in PLANES]
-    away = nearest(baked.corners.astype(np.float64), position) - position
+    close = in_box(baked, position - BALL_RADIUS - 5.0, position + BALL_RADIUS + 5.0)
+    away = nearest(baked.corners[close].astype(np.float64), position) - position
     distance = np.linalg.norm(away, axis=1)
-    close = np.flatnonzero(distance < BALL_RADIUS + 5.0)
-    found += [(int(baked.mesh[t]), away[t] / distance[t] * BALL_RADIUS, distance[t] - BALL_RADIUS) for t in close]
+    found += [(int(mesh), arm / d * BALL_RADIUS, d - BALL_RADIUS)
+              for mesh, arm, d in zip(baked.mesh[close], away, distance, strict=True)]
     return [contact for contact in found if contact[2] < TOUCH + 2e-3]
 
 

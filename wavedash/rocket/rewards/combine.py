@@ -18,7 +18,8 @@ Mode = Literal["dense", "sparse", "hybrid"]
 class Rewards(Part):
     """The weighted sum of named rewards.
 
-    `team_spirit`: 0 pays each car what it earned itself, 1 the mean of its team. Raise it as team play begins to matter.
+    `team_spirit`: 0 pays each car what it earned itself, 1 the mean of its team. Raise it as team play begins to matter; a
+    rollout that is replayed from a recording keeps the value of its first.
     `zero_sum`: takes off the mean of the opponents: what is good for them is bad for the car.
     `mode`: `dense` pays everything, `sparse` only events, `hybrid` events in full and the rest times `dense_scale`.
     `scale`: of everything.
@@ -67,7 +68,7 @@ class Rewards(Part):
                 raise UserError(f"reward {name!r} returned {list(value.shape)} numbers, not one for each car of each arena: "
                                 f"{list(cars.team.shape)}")
         paid = (self._is_sparse & cars.present) | cars.alive
-        self._shares = torch.where(paid, torch.stack(values), 0.0) * self._weights
+        torch.mul(torch.where(paid, torch.stack(values), 0.0), self._weights, out=self._shares)
         total = self._shares.sum(0)
         return self._between_cars(total, cars) if self.team_spirit or self.zero_sum else total
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cache
 from math import pi
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,20 +15,13 @@ from wavedash.rocket.rocketsim.events import LONG_AGO, ArenaEvents
 from wavedash.rocket.rocketsim.fields import BODY, FLAGS, HIT_VECTORS, SCALARS, VECTORS
 from wavedash.rocket.rocketsim.package import rocketsim
 from wavedash.rocket.rocketsim.record import Array
+from wavedash.rocket.seats import Seat
 
 FIRST_TICK = 1 << 40
 """Of an arena's clock. It cannot be set back, and a state may know of touches from before the arena was made."""
 
 CROWD = 300
 """RocketSim's limit is 512 bodies"""
-
-
-class Seat(NamedTuple):
-    """Who sits where. `hitbox` is an index into HITBOXES."""
-
-    team: int
-    hitbox: int
-    present: bool
 
 
 class RocketSimArena:

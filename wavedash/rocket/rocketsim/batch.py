@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from wavedash.rocket.rocketsim.arena import RocketSimArena, Seat
+from wavedash.rocket.rocketsim.arena import RocketSimArena
 from wavedash.rocket.rocketsim.events import NOTHING
 from wavedash.rocket.rocketsim.record import RecordLayout, SharedArrays
 from wavedash.rocket.rocketsim.state_reader import StateReader
+from wavedash.rocket.seats import Seat
 
 
 class ArenaBatch:

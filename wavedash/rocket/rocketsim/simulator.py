@@ -20,14 +20,13 @@ from wavedash.envs.child import WorkerFailed
 from wavedash.envs.errors import EnvError
 from wavedash.envs.pipe_selector import PipeSelector
 from wavedash.envs.shared_block import SharedBlock
-from wavedash.rocket.constants import HITBOXES
-from wavedash.rocket.rocketsim.arena import Seat
 from wavedash.rocket.rocketsim.batch import ArenaBatch
 from wavedash.rocket.rocketsim.episode_log import EpisodeLog
 from wavedash.rocket.rocketsim.package import rocketsim
 from wavedash.rocket.rocketsim.record import Field, RecordLayout, SharedArrays
 from wavedash.rocket.rocketsim.worker import Job
 from wavedash.rocket.rocketsim.worker_process import WorkerProcess
+from wavedash.rocket.seats import seated
 from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.state import GameState
 
@@ -57,12 +56,10 @@ class RocketSimSimulator(Simulator):
     def __init__(self, arenas: int, blue: int, orange: int, *, hitboxes: str | Sequence[str] = "octane", workers: int = 0,
                  device: torch.device | str = "cpu", sizes: Sequence[tuple[int, int]] | None = None,
                  timeout: float = 60.0) -> None:
-        if not 0 <= workers <= arenas or arenas < 1:
+        if not 0 <= workers <= arenas:
             raise EnvError(f"{arenas} arenas cannot be divided among {workers} workers: every worker needs an arena")
-        if blue < 0 or orange < 0 or blue + orange < 1:
-            raise EnvError(f"{blue} against {orange} is no game: there must be a seat for a car")
         rocketsim()  # if it is missing, better said here than by a worker
-        seats = _seats(arenas, blue, orange, hitboxes, sizes)
+        seats = seated(arenas, blue, orange, hitboxes, sizes)
         layout = _record_layout(blue + orange)
         block = SharedBlock(SharedArrays.nbytes(layout, arenas))
         self._arrays = arrays = SharedArrays.over(block.buffer, layout, arenas)
@@ -145,6 +142,9 @@ class RocketSimSimulator(Simulator):
     def load(self, saved: dict[str, Tensor]) -> None:
         """By playing the saved games again. One that comes out differently (a demolished car came back elsewhere) goes on from
         its saved state."""
+        if "age" not in saved:
+            raise EnvError("the saved arenas are those of another simulator: set env.rocket.simulator to what it was, or go on "
+                           "without the saved arenas")
         memory, on = self.state.memory, self.device
         ages, controls, beginnings = saved["age"], saved["controls"].to(on), saved["beginnings"].to(on)
         for number, (ticks, delay) in enumerate(saved["timing"].tolist()):
@@ -245,22 +245,6 @@ def _record_layout(seats: int) -> RecordLayout:
     fields = (Field(part, name, str(dtype).removeprefix("torch."), shape, offset, stride)
               for part, name, dtype, shape, offset, stride in GameState.layout(seats))
     return RecordLayout(tuple(fields), seats, GameState.record_bytes(seats))
-
-
-def _seats(arenas: int, blue: int, orange: int, hitboxes: str | Sequence[str],
-           sizes: Sequence[tuple[int, int]] | None) -> tuple[tuple[Seat, ...], ...]:
-    """Who sits where, in every arena."""
-    names = [hitboxes] * (blue + orange) if isinstance(hitboxes, str) else list(hitboxes)
-    known = [hitbox.name for hitbox in HITBOXES]
-    if len(names) != blue + orange or not set(names) <= set(known):
-        raise EnvError(f"the hitboxes {', '.join(names)} do not fit {blue + orange} seats: give one name for all cars, or one "
-                       f"for each seat. The names are {', '.join(known)}")
-    sizes = [(blue, orange)] * arenas if sizes is None else sizes
-    if len(sizes) != arenas or any(not (0 <= b <= blue and 0 <= o <= orange) for b, o in sizes):
-        raise EnvError(f"sizes must be {arenas} pairs of numbers of cars, at most ({blue}, {orange}), not {list(sizes)}")
-    return tuple(
-        tuple(Seat(int(i >= blue), known.index(name), i < b or blue <= i < blue + o) for i, name in enumerate(names))
-        for b, o in sizes)
 
 
 def _stop_all(workers: Sequence[WorkerProcess], selector: PipeSelector[WorkerProcess]) -> None:

@@ -10,9 +10,9 @@ from multiprocessing.connection import Connection
 from wavedash.envs.child import arrange_signals, commands
 from wavedash.envs.shared_block import SharedBlock
 from wavedash.errors import UserError
-from wavedash.rocket.rocketsim.arena import Seat
 from wavedash.rocket.rocketsim.batch import ArenaBatch
 from wavedash.rocket.rocketsim.record import RecordLayout, SharedArrays
+from wavedash.rocket.seats import Seat
 
 STEP = struct.Struct("<qii")
 """The only command: number of the step, ticks, delay"""

@@ -59,6 +59,8 @@ class Arena:
     triangles: wp.array(dtype=Triangle)
     first: wp.array(dtype=wp.int32)
     items: wp.array(dtype=wp.int32)
+    planes: wp.array(dtype=wp.vec4)
+    """Normal and offset of each item again: most triangles are ruled out by them, in the order in which they lie in memory"""
 
 
 @wp.func
@@ -113,27 +115,6 @@ def is_inside(t: Triangle, point: wp.vec3) -> bool:
     )
 
 
-@wp.func
-def ray_hits_arena(arena: Arena, cell: int, source: wp.vec3, target: wp.vec3):
-    """Closest wall between two points: (1 or 0, share of the way from source to target, unit normal towards the source).
-
-    `cell` is that of the body the ray belongs to: both points must lie within `bake.REACH` of it.
-    """
-    hit, closest, normal = ray_hits_planes(source, target)
-    for i in range(arena.first[cell], arena.first[cell + 1]):
-        number = arena.items[i]
-        before = wp.dot(arena.triangles[number].normal, source) - arena.triangles[number].offset
-        after = wp.dot(arena.triangles[number].normal, target) - arena.triangles[number].offset
-        if before * after < 0.0:
-            fraction = before / (before - after)
-            if fraction < closest:
-                if is_inside(arena.triangles[number], source + (target - source) * fraction):
-                    hit = 1
-                    closest = fraction
-                    normal = arena.triangles[number].normal * wp.sign(before)
-    return hit, closest, normal
-
-
 # Loading ----------------------------------------------------------------------------------------------------------------------
 
 
@@ -149,10 +130,12 @@ def _on_device(device: str) -> Any:
     triangles["a"], triangles["b"], triangles["c"] = baked.corners.swapaxes(0, 1)
     triangles["normal"], triangles["angles"], triangles["mesh"] = baked.normals, baked.angles, baked.mesh
     triangles["offset"] = (baked.normals.astype(np.float64) * baked.corners[:, 0]).sum(axis=1)
+    planes = np.concatenate([triangles["normal"], triangles["offset"][:, None]], axis=1)[baked.items]
     arena = Arena()
     arena.triangles = wp.array(triangles, dtype=Triangle, device=device)
     arena.first = wp.array(baked.first, dtype=wp.int32, device=device)
     arena.items = wp.array(baked.items, dtype=wp.int32, device=device)
+    arena.planes = wp.array(planes, dtype=wp.vec4, device=device)
     return arena
 
 

@@ -129,10 +129,10 @@ def touch_triangles(
     first = count
     mesh = int(-1)
     for i in range(arena.first[cell], arena.first[cell + 1]):
-        number = arena.items[i]
-        height = wp.dot(arena.triangles[number].normal, position) - arena.triangles[number].offset
+        plane = arena.planes[i]
+        height = wp.dot(wp.vec3(plane[0], plane[1], plane[2]), position) - plane[3]
         if wp.abs(height) < RADIUS + TOUCH:
-            t = arena.triangles[number]
+            t = arena.triangles[arena.items[i]]
             point = nearest_on_triangle(t, position)
             away = position - point
             squared = wp.length_sq(away)

@@ -4,12 +4,17 @@ from __future__ import annotations
 import warp as wp
 
 from wavedash.rocket.constants import BALL_RADIUS
+from wavedash.rocket.sim.records import BallRecord, Car, loader, storer, words_of
+from wavedash.rocket.sim.shapes import CarShape
 
 wp.set_module_options({"enable_backward": False})
 
 DT = wp.constant(1.0 / 120.0)
 CAR_MASS = wp.constant(180.0)
 BALL_MASS = wp.constant(30.0)
+BALL_KEPT = wp.constant(0.97 ** (1.0 / 120.0))
+"""Of the ball's velocity after a tick of drag"""
+GRAVITY = wp.constant(650.0)
 BALL_INVERSE_INERTIA = wp.constant(1.0 / (0.4 * 30.0 * BALL_RADIUS**2))
 MAX_TURN = wp.constant(0.25 * wp.pi)
 """Radians a body turns in one tick at most"""
@@ -39,6 +44,39 @@ class Body:
     turn: wp.vec3
     late: wp.vec3
     """Velocity that hits and bumps add at the end of the tick"""
+
+
+load_body, store_body = loader(Body), storer(Body)
+BODY_WORDS = wp.constant(words_of(Body))
+
+
+@wp.func
+def car_body(car: Car, shape: CarShape) -> Body:
+    """As the tick begins."""
+    body = Body()
+    body.position = car.position
+    body.rotation = car.rotation
+    body.velocity = car.velocity
+    body.spin = car.angular_velocity
+    body.inverse_inertia = shape.inverse_inertia
+    if car.present and not car.is_demoed:
+        body.inverse_mass = 1.0 / CAR_MASS
+    return body
+
+
+@wp.func
+def ball_body(ball: BallRecord) -> Body:
+    """As the tick begins. A ball at rest, as at a kick-off, floats until something moves it."""
+    body = Body()
+    body.position = ball.position
+    body.rotation = ball.rotation
+    body.velocity = ball.velocity * BALL_KEPT
+    body.spin = ball.angular_velocity
+    body.inverse_mass = 1.0 / BALL_MASS
+    body.inverse_inertia = wp.vec3(BALL_INVERSE_INERTIA)
+    if wp.length_sq(ball.velocity) + wp.length_sq(ball.angular_velocity) > 0.0:
+        body.kick = wp.vec3(0.0, 0.0, -GRAVITY * DT)
+    return body
 
 
 @wp.func

@@ -142,16 +142,6 @@ def seen_from(t: Triangle, body: CarBody) -> Triangle:
 
 
 @wp.func
-def towards_car(t: Triangle, middle: wp.vec3, normal: wp.vec3) -> wp.vec3:
-    """Bullet turns a normal round that points from the car's middle to that of the box around the triangle."""
-    low = wp.min(wp.min(t.a, t.b), t.c)
-    high = wp.max(wp.max(t.a, t.b), t.c)
-    if wp.dot(middle - (low + high) * 0.5, normal) < 0.0:
-        return -normal
-    return normal
-
-
-@wp.func
 def touch_triangles(
     body: CarBody,
     arena: Arena,
@@ -170,11 +160,11 @@ def touch_triangles(
     core = body.half - wp.vec3(body.edge, body.edge, body.edge)
     most = body.edge + body.touch
     for i in range(arena.first[cell], arena.first[cell + 1]):
-        number = arena.items[i]
-        normal = arena.triangles[number].normal
-        height = wp.dot(normal, body.middle) - arena.triangles[number].offset
+        plane = arena.planes[i]
+        normal = wp.vec3(plane[0], plane[1], plane[2])
+        height = wp.dot(normal, body.middle) - plane[3]
         if wp.abs(height) <= most + shadow(core, to_car * normal):
-            t = arena.triangles[number]
+            t = arena.triangles[arena.items[i]]
             if boxes_overlap(t, body.middle, body.extent):
                 meeting = box_meets_triangle(core, seen_from(t, body), most)
                 distance = meeting.distance - body.edge
@@ -183,12 +173,12 @@ def touch_triangles(
                         mesh = t.mesh
                         first = count
                     away = body.rotation * meeting.normal
-                    on_triangle = body.middle + body.rotation * meeting.point - away * meeting.distance
-                    away = towards_car(t, body.middle, away)
+                    on_core = body.middle + body.rotation * meeting.point
+                    on_triangle = on_core - away * meeting.distance
                     touch.touches = True
                     if not on_plane:
                         touch.normal = away
-                    arm = on_triangle + away * distance - body.origin
+                    arm = on_core - away * body.edge - body.origin
                     new = car_contact(body.number, arm, normal_near_edges(t, on_triangle, away), distance)
                     count = with_point(contacts, row, first, count, room, new)
     return count, touch

@@ -1,33 +1,30 @@
 """What the kernels read and write: the records of the game state, and what a car, a ball and their contacts remember.
 
-`Car` and `BallRecord` have the fields of `wavedash.rocket.state`, in the same order and at the same places in memory, so that a kernel
-works on the tensors that tasks see.
+`Car`, `BallRecord`, `GameRecord` and `EventRecord` have the fields of `wavedash.rocket.state`, in the same order and at the same places in
+a record. Kernels see records as words [E, W]: on a CPU the very memory that tasks see; on a GPU, where neighbouring threads must read
+neighbouring words, a copy that lies word by word.
 """
 from __future__ import annotations
 
+import ctypes
 from dataclasses import fields
-from math import prod
 from typing import Any
 
 import torch
 import warp as wp
-from torch import Tensor
 
-from wavedash.rocket.state import Ball, Cars, Events, Game, GameState, Pads
+from wavedash.rocket.constants import PADS
+from wavedash.rocket.state import Ball, Cars, Events, Game
 
 vec8 = wp.types.vector(length=8, dtype=wp.float32)
-vec34 = wp.types.vector(length=34, dtype=wp.float32)
-vec34i = wp.types.vector(length=34, dtype=wp.int32)
 
 _TYPES: dict[tuple[torch.dtype, tuple[int, ...]], Any] = {
     (torch.float32, ()): wp.float32,
     (torch.float32, (3,)): wp.vec3,
     (torch.float32, (3, 3)): wp.mat33,
     (torch.float32, (8,)): vec8,
-    (torch.float32, (34,)): vec34,
     (torch.int32, ()): wp.int32,
     (torch.int32, (2,)): wp.vec2i,
-    (torch.int32, (34,)): vec34i,
     (torch.bool, ()): wp.bool,
     (torch.bool, (4,)): wp.vec4ub,
 }
@@ -41,19 +38,94 @@ def _record(name: str, part: type) -> Any:
 
 Car = _record("Car", Cars)
 BallRecord = _record("BallRecord", Ball)
-PadRecord = _record("PadRecord", Pads)
 GameRecord = _record("GameRecord", Game)
 EventRecord = _record("EventRecord", Events)
-_STRUCTS = {"ball": BallRecord, "cars": Car, "pads": PadRecord, "game": GameRecord, "events": EventRecord}
 
 
-def view(state: GameState, part: str) -> wp.array:
-    """Warp's view over a part of all records: [E] or, for cars and events, [E, C]. Nothing is copied."""
-    places = [(offset, stride) for name, *_, offset, stride in GameState.layout(state.seats) if name == part]
-    offset, stride = places[0]
-    memory: Tensor = state.memory
-    shape, strides = (state.arenas,), (memory.stride(0),)
-    if part in GameState.PER_CAR:
-        shape, strides = (*shape, state.seats), (*strides, stride)
-    return wp.array(ptr=memory.data_ptr() + offset, dtype=_STRUCTS[part], shape=shape, strides=strides,
-                    device=wp.device_from_torch(memory.device), copy=False)
+def words_of(kind: Any) -> int:
+    """Size of a struct in words of four bytes."""
+    return ctypes.sizeof(kind.ctype) // 4
+
+
+def loader(kind: Any) -> Any:
+    """A function that loads a struct from the words of an arena. Neighbouring threads read neighbouring words where `words` lies
+    arena by arena in its last axis of memory."""
+    snippet = f"""
+    {kind.native_name} out;
+    const char* place = (const char*)words.data + (size_t)e * words.strides[0] + (size_t)first * words.strides[1];
+    for (int w = 0; w < {words_of(kind)}; ++w) {{
+        const int word = *(const int*)(place + (size_t)w * words.strides[1]);
+        memcpy((char*)&out + 4 * w, &word, 4);
+    }}
+    return out;
+    """
+
+    def load(words: wp.array2d(dtype=wp.int32), e: int, first: int):
+        return kind()
+
+    load.__name__ = load.__qualname__ = f"load_{kind.key.lower()}"
+    return wp.func_native(snippet)(load)
+
+
+def storer(kind: Any) -> Any:
+    """The way back."""
+    snippet = f"""
+    char* place = (char*)words.data + (size_t)e * words.strides[0] + (size_t)first * words.strides[1];
+    for (int w = 0; w < {words_of(kind)}; ++w) {{
+        int word;
+        memcpy(&word, (const char*)&value + 4 * w, 4);
+        *(int*)(place + (size_t)w * words.strides[1]) = word;
+    }}
+    """
+
+    def store(words: wp.array2d(dtype=wp.int32), e: int, first: int, value: Any): ...
+
+    store.__name__ = store.__qualname__ = f"store_{kind.key.lower()}"
+    store.__annotations__["value"] = kind
+    return wp.func_native(snippet)(store)
+
+
+load_car, store_car = loader(Car), storer(Car)
+load_ball, store_ball = loader(BallRecord), storer(BallRecord)
+load_game, store_game = loader(GameRecord), storer(GameRecord)
+load_event, store_event = loader(EventRecord), storer(EventRecord)
+
+# Where the parts of a record begin, in words; `test_records` compares them with the state's own layout.
+BALL_AT = wp.constant(0)
+CARS_AT = wp.constant(words_of(BallRecord))
+CAR_WORDS = wp.constant(words_of(Car))
+HITBOX_WORD = wp.constant(Car.ctype.hitbox.offset // 4)
+EVENT_WORDS = wp.constant(words_of(EventRecord))
+PAD_COUNT = wp.constant(len(PADS))
+GOAL_WORD = wp.constant(words_of(GameRecord) - 1)
+"""Of a game: the team that scored"""
+
+
+@wp.func
+def car_at(seat: int) -> int:
+    """Of the car in a seat."""
+    return CARS_AT + CAR_WORDS * seat
+
+
+@wp.func
+def pads_at(seats: int) -> int:
+    """Of the pads: timers first, then who holds them."""
+    return CARS_AT + CAR_WORDS * seats
+
+
+@wp.func
+def game_at(seats: int) -> int:
+    """Of clock, score and goal."""
+    return pads_at(seats) + 2 * PAD_COUNT
+
+
+@wp.func
+def event_at(seats: int, seat: int) -> int:
+    """Of what a car did."""
+    return game_at(seats) + GOAL_WORD + 1 + EVENT_WORDS * seat
+
+
+@wp.func
+def place_of(numbers: wp.array2d(dtype=wp.float32), e: int, first: int) -> wp.vec3:
+    """Position of the ball or car whose record begins there."""
+    return wp.vec3(numbers[e, first], numbers[e, first + 1], numbers[e, first + 2])

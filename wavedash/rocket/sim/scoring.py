@@ -9,7 +9,7 @@ import warp as wp
 
 from wavedash.rocket.constants import GOAL_HALF_WIDTH, GOAL_HEIGHT
 from wavedash.rocket.sim.bodies import DT
-from wavedash.rocket.sim.records import BallRecord, Car, EventRecord, GameRecord
+from wavedash.rocket.sim.records import BallRecord, Car, EventRecord, GameRecord, loader, storer
 
 wp.set_module_options({"enable_backward": False})
 
@@ -35,6 +35,9 @@ class Match:
     shot_at: wp.int32
     """1 + team whose goal the ball is on course for after a shot, 0: no shot"""
     shot_wait: wp.float32
+
+
+load_match, store_match = loader(Match), storer(Match)
 
 
 @wp.func

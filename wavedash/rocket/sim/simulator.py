@@ -1,7 +1,6 @@
 """WarpSimulator: E arenas in Warp kernels, on a CPU or a GPU."""
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,15 +14,16 @@ from torch import Tensor
 from wavedash.envs.errors import EnvError
 from wavedash.rocket.seats import Seat, seated
 from wavedash.rocket.sim.arena import load_arena
+from wavedash.rocket.sim.bodies import Body
 from wavedash.rocket.sim.contacts import Contact, most_contacts
 from wavedash.rocket.sim.package import announced
 from wavedash.rocket.sim.pads import pad_table
-from wavedash.rocket.sim.records import view
+from wavedash.rocket.sim.records import words_of
 from wavedash.rocket.sim.scoring import Match
 from wavedash.rocket.sim.shapes import car_shapes
 from wavedash.rocket.sim.solver import Row
 from wavedash.rocket.sim.suspension import Axles
-from wavedash.rocket.sim.tick import World, step_kernel
+from wavedash.rocket.sim.tick import Arenas, World, kernels
 from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.starts import Kickoff
 from wavedash.rocket.state import GameState
@@ -44,29 +44,42 @@ class WarpSimulator(Simulator):
     def __init__(self, arenas: int, blue: int, orange: int, *, hitboxes: str | Sequence[str] = "octane",
                  device: torch.device | str = "cpu", sizes: Sequence[tuple[int, int]] | None = None,
                  threads: int | None = None) -> None:
-        self.device = torch.device(device)
+        self.device = torch.empty(0, device=device).device  # with its number
         self.capturable = self.device.type == "cuda"
         seats = blue + orange
         self.state = _kickoffs(seated(arenas, blue, orange, hitboxes, sizes), self.device)
         warp = wp.device_from_torch(self.device)
         self._warp = warp
-        self._memory = _Remembered(Axles, (arenas, seats), self.device)
-        self._match = _Remembered(Match, (arenas,), self.device)
-        self._room = wp.empty((arenas, most_contacts(seats)), dtype=Contact, device=warp)
-        self._rows = wp.empty((arenas, most_contacts(seats)), dtype=Row, device=warp)
-        self._controls = torch.zeros(arenas, seats, 8, device=self.device)
-        world = World()
-        world.arena, world.shapes, world.pads = load_arena(warp), car_shapes(warp), pad_table(warp)
-        self._arguments = [
-            world, *(view(self.state, part) for part in ("ball", "cars", "pads", "game", "events")), self._memory.array,
-            self._match.array, self._room, self._rows, wp.from_torch(self._controls),
-        ]
-        self._kernel = step_kernel(seats)
+        self._words = self._room(self.state.memory.shape[1] // 4) if self.device.type == "cuda" else None
+        self._axles, self._matches = self._room(seats, words_of(Axles)), self._room(words_of(Match))
+        self._controls = self._room(seats, 8, dtype=torch.float32)
+        self._world, self._arenas = World(), self._allocated(arenas, seats)
+        self._world.arena, self._world.shapes, self._world.pads = load_arena(warp), car_shapes(warp), pad_table(warp)
         self._threads = 1 if self.device.type == "cuda" else min(threads or os.cpu_count() or 1, arenas)
         self._pool = ThreadPoolExecutor(self._threads) if self._threads > 1 else None
         self._steps: dict[tuple[int, int], list[Any]] = {}
-        with announced(f"arenas with {seats} car(s) on {self.device}"):
+        self._kernels = kernels(seats)
+        with announced(f"{self.device}"):
             self._commands(ticks=8, delay=1)  # a kernel cannot be loaded while a graph is being recorded
+
+    def _room(self, *shape: int, dtype: torch.dtype = torch.int32) -> Tensor:
+        """[E, ...] zeros. Arenas are neighbours in a GPU's memory, where each is a thread."""
+        if self.device.type == "cuda":
+            return torch.zeros(*shape, self.state.arenas, dtype=dtype, device=self.device).movedim(-1, 0)
+        return torch.zeros(self.state.arenas, *shape, dtype=dtype)
+
+    def _allocated(self, arenas: int, seats: int) -> Any:
+        """Records, what is remembered, and room for a tick's work."""
+        words = self._words if self._words is not None else self.state.memory.view(torch.int32)
+        room = Arenas()
+        room.words, room.numbers, room.seats = wp.from_torch(words), wp.from_torch(words.view(torch.float32)), seats
+        room.axles, room.matches = wp.from_torch(self._axles.flatten(1)), wp.from_torch(self._matches)
+        room.controls, room.done = wp.from_torch(self._controls), wp.from_torch(self._room())
+        room.held, room.touching = wp.from_torch(self._room(seats)), wp.from_torch(self._room(seats))
+        room.bodies = wp.from_torch(self._room((1 + seats) * words_of(Body)))
+        room.contacts = wp.empty((arenas, most_contacts(seats)), dtype=Contact, device=self._warp)
+        room.rows = wp.empty((arenas, most_contacts(seats)), dtype=Row, device=self._warp)
+        return room
 
     def send(self, controls: Tensor, ticks: int, delay: int = 0) -> None:
         if not 0 <= delay <= ticks:
@@ -74,7 +87,11 @@ class WarpSimulator(Simulator):
         self._controls.copy_(controls)
         commands = self._commands(ticks, delay)
         if self.device.type == "cuda":
-            commands[0].launch(torch.cuda.current_stream(self.device))  # of a stream it takes nothing but its handle
+            records, stream = self.state.memory.view(torch.int32), torch.cuda.current_stream(self.device)
+            self._words.copy_(records)
+            for command in commands:
+                command.launch(stream)  # of a stream a launch takes nothing but its handle
+            records.copy_(self._words)
         elif self._pool is None:
             commands[0].launch()
         else:
@@ -84,47 +101,46 @@ class WarpSimulator(Simulator):
         """`send` has done it, or the device's stream will before anything that reads the state."""
 
     def place(self, arenas: Tensor) -> None:
-        self._memory.clear(arenas)
-        self._match.clear(arenas)
+        self._axles.masked_fill_(arenas.view(-1, 1, 1), 0)
+        self._matches.masked_fill_(arenas.unsqueeze(-1), 0)
 
     def save(self) -> dict[str, Tensor]:
-        return {**super().save(), "cars": self._memory.memory.clone(), "matches": self._match.memory.clone()}
+        return {**super().save(), "cars": self._axles.clone(), "matches": self._matches.clone()}
 
     def load(self, saved: dict[str, Tensor]) -> None:
-        for name, memory in (("records", self.state.memory), ("cars", self._memory.memory), ("matches", self._match.memory)):
+        for name, memory in (("records", self.state.memory), ("cars", self._axles), ("matches", self._matches)):
             if name not in saved or saved[name].shape != memory.shape:
                 raise EnvError("the saved arenas are those of another simulator: set env.rocket.simulator, env.count and the "
                                "cars to what they were, or go on without the saved arenas")
             memory.copy_(saved[name])
 
     def _commands(self, ticks: int, delay: int) -> list[Any]:
-        """Launches that step all arenas, one for each thread."""
+        """Launches of a step: on a CPU one for each thread, to run side by side; on a GPU one after the other."""
         if (ticks, delay) not in self._steps:
-            ends = [self.state.arenas * i // self._threads for i in range(self._threads + 1)]
-            self._steps[ticks, delay] = [
-                wp.launch(self._kernel, dim=end - start, inputs=[start, *self._arguments, ticks, delay], device=self._warp,
-                          record_cmd=True)
-                for start, end in pairwise(ends)
-            ]
+            self._steps[ticks, delay] = self._in_turn(ticks, delay) if self.device.type == "cuda" else self._split(ticks, delay)
         return self._steps[ticks, delay]
+
+    def _split(self, ticks: int, delay: int) -> list[Any]:
+        ends = [self.state.arenas * i // self._threads for i in range(self._threads + 1)]
+        return [self._launch(self._kernels.step, end - start, start, self._world, self._arenas, ticks, delay)
+                for start, end in pairwise(ends)]
+
+    def _in_turn(self, ticks: int, delay: int) -> list[Any]:
+        arenas, seats = self.state.arenas, self.state.seats
+        kernels, world, room = self._kernels, self._world, self._arenas
+        tick = [
+            self._launch(kernels.ready, (seats, arenas), world, room, delay),
+            self._launch(kernels.touch, (seats, arenas), world, room),
+            self._launch(kernels.settle, arenas, world, room),
+        ]
+        return [self._launch(kernels.begin, arenas, room), *tick * ticks, self._launch(kernels.end, arenas, room)]
+
+    def _launch(self, kernel: Any, dim: int | tuple[int, int], *inputs: Any) -> Any:
+        return wp.launch(kernel, dim=dim, inputs=list(inputs), device=self._warp, record_cmd=True)
 
     def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown()
-
-
-class _Remembered:
-    """Structs of a kernel in the memory of a tensor of bytes [..., B], which can be saved and cleared."""
-
-    def __init__(self, kind: Any, shape: tuple[int, ...], device: torch.device):
-        size = ctypes.sizeof(kind.ctype)
-        self.memory = torch.zeros(*shape, size, dtype=torch.uint8, device=device)
-        self.array = wp.array(ptr=self.memory.data_ptr(), dtype=kind, shape=shape, device=wp.device_from_torch(device),
-                              copy=False)
-
-    def clear(self, arenas: Tensor) -> None:
-        """To zeros, for these arenas [E]."""
-        self.memory.masked_fill_(arenas.view(-1, *(1,) * (self.memory.dim() - 1)), 0)
 
 
 def _kickoffs(seats: Sequence[Sequence[Seat]], device: torch.device) -> GameState:

@@ -206,16 +206,22 @@ def stop_sliding(rows: wp.array2d(dtype=Row), arena: int, i: int, bodies: wp.arr
 
 @wp.func
 def solve(
-    contacts: wp.array2d(dtype=Contact), rows: wp.array2d(dtype=Row), arena: int, count: int, bodies: wp.array(dtype=Body)
+    contacts: wp.array2d(dtype=Contact), rows: wp.array2d(dtype=Row), arena: int, touching: wp.array(dtype=wp.int32), per_car: int,
+    start: int, end: int, bodies: wp.array(dtype=Body),
 ):
-    """Contacts 0 ... count - 1 of an arena: writes `change` and `push` of its bodies and the impulses of its rows."""
-    overlaps = int(0)
-    for i in range(count):
-        rows[arena, i] = prepared(contacts[arena, i], bodies)
-        if rows[arena, i].push_target > 0.0:
-            overlaps = 1
-    if overlaps == 1:
-        push_apart(rows, arena, count, bodies)
+    """All contacts of an arena: those of cars with the arena, `touching` [C] of the `per_car` places of each, and those from `start` to
+    `end` in the list. Writes `change` and `push` of the bodies."""
+    count = int(0)
+    for c in range(touching.shape[0]):
+        for i in range(touching[c]):
+            rows[arena, count] = prepared(contacts[arena, c * per_car + i], bodies)
+            count += 1
+    for i in range(start, end):
+        rows[arena, count] = prepared(contacts[arena, i], bodies)
+        count += 1
+    if count == 0:
+        return
+    push_apart(rows, arena, count, bodies)
     for _ in range(ROUNDS):
         change = float(0.0)
         for i in range(count):

@@ -1,28 +1,34 @@
-"""One tick of an arena from top to bottom, and the kernel that runs all ticks of an action in every arena.
+"""One tick of an arena from top to bottom, and the kernels that run the ticks of an action in every arena.
 
 The order of events is RocketSim's: cars feel their wheels and obey their controls, contacts are found where bodies are, impulses are
 solved, bodies move, speeds are capped, hits and bumps are added, pads are taken, goals are counted.
+
+A tick has three parts: `ready_car` and `touch_arena` for each car by itself, then `settle_arena` for all bodies of an arena together. On a
+GPU each part is a launch over all cars, or all arenas; on a CPU one loop runs all ticks of an arena while it is in the cache.
 """
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import warp as wp
 
-from wavedash.rocket.sim.arena import Arena, cell_of
+from wavedash.rocket.sim.arena import Arena
 from wavedash.rocket.sim.ball_arena import ball_touches_arena
 from wavedash.rocket.sim.bodies import (
-    BALL_INVERSE_INERTIA,
-    BALL_MASS,
-    CAR_MASS,
+    BODY_WORDS,
     DT,
+    GRAVITY,
     Body,
+    ball_body,
     capped,
+    car_body,
+    load_body,
     moved,
+    store_body,
 )
 from wavedash.rocket.sim.boosting import boost, supersonic
-from wavedash.rocket.sim.car_arena import car_touches_arena
+from wavedash.rocket.sim.car_arena import MOST_CAR_CONTACTS, car_touches_arena
 from wavedash.rocket.sim.car_ball import hit_ball, touch_ball
 from wavedash.rocket.sim.car_car import touch_cars
 from wavedash.rocket.sim.contacts import ARENA, BALL, Contact
@@ -30,17 +36,46 @@ from wavedash.rocket.sim.driving import drive
 from wavedash.rocket.sim.flying import auto_roll, fly
 from wavedash.rocket.sim.jumping import auto_flip, jump, second_jump
 from wavedash.rocket.sim.pads import PadTable, pad_under
-from wavedash.rocket.sim.records import BallRecord, Car, EventRecord, GameRecord, PadRecord, vec8
-from wavedash.rocket.sim.scoring import Match, watch_ball
+from wavedash.rocket.sim.records import (
+    BALL_AT,
+    GOAL_WORD,
+    HITBOX_WORD,
+    PAD_COUNT,
+    BallRecord,
+    Car,
+    EventRecord,
+    car_at,
+    event_at,
+    game_at,
+    load_ball,
+    load_car,
+    load_event,
+    load_game,
+    pads_at,
+    store_ball,
+    store_car,
+    store_event,
+    store_game,
+    vec8,
+    words_of,
+)
+from wavedash.rocket.sim.scoring import load_match, store_match, watch_ball
 from wavedash.rocket.sim.shapes import CarShape
 from wavedash.rocket.sim.solver import Row, solve
-from wavedash.rocket.sim.suspension import Axles, Wheel, cast_wheels, ground_normal, press_wheels
+from wavedash.rocket.sim.suspension import (
+    Axles,
+    Others,
+    Wheel,
+    cast_wheels,
+    ground_normal,
+    load_axles,
+    press_wheels,
+    store_axles,
+)
 
-wp.set_module_options({"enable_backward": False})
+OPTIONS = {"max_unroll": 4}
+AXLES_WORDS = wp.constant(words_of(Axles))
 
-GRAVITY = wp.constant(650.0)
-BALL_KEPT = wp.constant(0.97 ** (1.0 / 120.0))
-"""Of the ball's velocity after a tick of drag"""
 BALL_FRICTION = wp.constant(0.35)
 BALL_RESTITUTION = wp.constant(0.6)
 BALL_MAX_SPEED = wp.constant(6000.0)
@@ -49,7 +84,8 @@ CAR_MAX_SPEED = wp.constant(2300.0)
 CAR_MAX_SPIN = wp.constant(5.5)
 RESPAWN_Z = wp.constant(36.0)
 BOOST_START = wp.constant(100.0 / 3.0)
-PAD_COUNT = wp.constant(34)
+PER_CAR = wp.constant(MOST_CAR_CONTACTS)
+"""Places in the list of contacts that each car has for those with the arena; behind them come all others"""
 
 
 @wp.struct
@@ -61,70 +97,84 @@ class World:
     pads: PadTable
 
 
-@wp.func
-def car_body(car: Car, shape: CarShape) -> Body:
-    """As the tick begins."""
-    body = Body()
-    body.position = car.position
-    body.rotation = car.rotation
-    body.velocity = car.velocity
-    body.spin = car.angular_velocity
-    body.inverse_inertia = shape.inverse_inertia
-    if car.present and not car.is_demoed:
-        body.inverse_mass = 1.0 / CAR_MASS
-    return body
+@wp.struct
+class Arenas:
+    """What E arenas with C seats are made of. Words and numbers are the same memory, as integers and as floats."""
+
+    words: wp.array2d(dtype=wp.int32)
+    """[E, W]: the records of the game state"""
+    numbers: wp.array2d(dtype=wp.float32)
+    axles: wp.array2d(dtype=wp.int32)
+    """[E, C * words]: remembered from tick to tick, as is"""
+    matches: wp.array2d(dtype=wp.int32)
+    """[E, words]"""
+    controls: wp.array3d(dtype=wp.float32)
+    """[E, C, 8] of the step"""
+    done: wp.array(dtype=wp.int32)
+    """[E] ticks of the step so far"""
+    held: wp.array2d(dtype=wp.int32)
+    """[E, C] pad on which a car stands, -1: none"""
+    bodies: wp.array2d(dtype=wp.int32)
+    """[E, (1 + C) * words] of the tick: the ball, then the cars"""
+    touching: wp.array2d(dtype=wp.int32)
+    """[E, C] how many contacts a car has with the arena"""
+    contacts: wp.array2d(dtype=Contact)
+    rows: wp.array2d(dtype=Row)
+    seats: wp.int32
+
+
+# A car by itself ----------------------------------------------------------------------------------------------------------------
 
 
 @wp.func
-def ball_body(ball: BallRecord) -> Body:
-    """As the tick begins. A ball at rest, as at a kick-off, floats until something moves it."""
-    body = Body()
-    body.position = ball.position
-    body.rotation = ball.rotation
-    body.velocity = ball.velocity * BALL_KEPT
-    body.spin = ball.angular_velocity
-    body.inverse_mass = 1.0 / BALL_MASS
-    body.inverse_inertia = wp.vec3(BALL_INVERSE_INERTIA)
-    if wp.length_sq(ball.velocity) + wp.length_sq(ball.angular_velocity) > 0.0:
-        body.kick = wp.vec3(0.0, 0.0, -GRAVITY * DT)
-    return body
-
-
-@wp.func
-def wait_for_respawn(car: Car, seat: int, now: int) -> Car:
-    """A demolished car comes back after three seconds, at one of four places that the clock chooses."""
-    car.demo_timer = wp.max(car.demo_timer - DT, 0.0)
-    if car.demo_timer == 0.0:
-        team = car.team
-        hitbox = car.hitbox
-        side = wp.where(team == 0, 1.0, -1.0)
-        spot = (now + 1 + seat) % 4
-        x = wp.where(spot % 2 == 0, 2304.0, 2688.0)
-        car = Car()
-        car.team = team
-        car.hitbox = hitbox
-        car.present = True
-        car.on_ground = True
-        car.contact_car = -1
-        car.ball_hit_tick = -1
-        car.ball_hit_impulse_tick = -1
-        car.boost = BOOST_START
-        car.position = wp.vec3(wp.where(spot < 2, -x, x), -4608.0 * side, RESPAWN_Z)
-        car.rotation = wp.mat33(0.0, -side, 0.0, side, 0.0, 0.0, 0.0, 0.0, 1.0)
-    return car
-
-
-@wp.func
-def obey(
-    cars: wp.array(dtype=Car), bodies: wp.array(dtype=Body), wheels: wp.array(dtype=Wheel), seat: int, seats: int,
-    controls: vec8, axles: Axles, world: World,
-) -> Axles:
-    """A car before the physics of a tick: its wheels, then what its driver wants."""
-    car = cars[seat]
+def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int):
+    """The first part of a tick: what a car's wheels and driver do."""
+    if arenas.words[e, game_at(arenas.seats) + GOAL_WORD] >= 0:
+        return
+    car = load_car(arenas.words, e, car_at(c))
     shape = world.shapes[car.hitbox]
-    axles = cast_wheels(wheels, seat, seats, bodies, cars, shape, world.shapes, axles, world.arena,
-                        cell_of(car.position))
-    body = bodies[1 + seat]
+    body = car_body(car, shape)
+    if car.is_demoed:  # when it is back, it moves from the next tick on
+        car = wait_for_respawn(car, c, arenas.words[e, game_at(arenas.seats)])
+        store_axles(arenas.axles, e, c * AXLES_WORDS, Axles())
+    elif car.present:
+        controls = car.controls
+        if arenas.done[e] >= delay:
+            for k in range(8):
+                controls[k] = wp.clamp(arenas.controls[e, c, k], -1.0, 1.0)
+        wheels = wp.zeros(shape=(4,), dtype=Wheel)
+        others = Others()
+        others.words = arenas.words
+        others.numbers = arenas.numbers
+        others.shapes = world.shapes
+        others.e = e
+        others.seats = arenas.seats
+        axles = cast_wheels(wheels, c, body, shape, load_axles(arenas.axles, e, c * AXLES_WORDS), world.arena, others)
+        car, axles, body = obey(car, controls, wheels, axles, body)
+        store_axles(arenas.axles, e, c * AXLES_WORDS, axles)
+    store_car(arenas.words, e, car_at(c), car)
+    store_body(arenas.bodies, e, (1 + c) * BODY_WORDS, body)
+
+
+@wp.func
+def touch_arena(world: World, arenas: Arenas, e: int, c: int):
+    """The second part of a tick: where a car's body touches the arena."""
+    arenas.touching[e, c] = 0
+    body = load_body(arenas.bodies, e, (1 + c) * BODY_WORDS)
+    if body.inverse_mass > 0.0 and arenas.words[e, game_at(arenas.seats) + GOAL_WORD] < 0:
+        shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
+        end, touch = car_touches_arena(world.arena, shape, 1 + c, body.position, body.rotation, arenas.contacts, e, c * PER_CAR)
+        arenas.touching[e, c] = end - c * PER_CAR
+        if touch.touches:
+            car = load_car(arenas.words, e, car_at(c))
+            car.has_contact = True
+            car.contact_normal = touch.normal
+            store_car(arenas.words, e, car_at(c), car)
+
+
+@wp.func
+def obey(car: Car, controls: vec8, wheels: wp.array(dtype=Wheel), axles: Axles, body: Body):
+    """What the driver wants, and what the wheels do."""
     body.kick = wp.vec3(0.0, 0.0, -GRAVITY * DT)
     forward = wp.vec3(body.rotation[0, 0], body.rotation[1, 0], body.rotation[2, 0])
     speed = wp.dot(body.velocity, forward)
@@ -151,9 +201,96 @@ def obey(
     body = press_wheels(wheels, body)
     car, body = boost(car, controls, body)
     car.controls = controls
-    cars[seat] = car
-    bodies[1 + seat] = body
-    return axles
+    return car, axles, body
+
+
+@wp.func
+def wait_for_respawn(car: Car, seat: int, now: int) -> Car:
+    """A demolished car comes back after three seconds, at one of four places that the clock chooses."""
+    car.demo_timer = wp.max(car.demo_timer - DT, 0.0)
+    if car.demo_timer == 0.0:
+        team = car.team
+        hitbox = car.hitbox
+        side = wp.where(team == 0, 1.0, -1.0)
+        spot = (now + 1 + seat) % 4
+        x = wp.where(spot % 2 == 0, 2304.0, 2688.0)
+        car = Car()
+        car.team = team
+        car.hitbox = hitbox
+        car.present = True
+        car.on_ground = True
+        car.contact_car = -1
+        car.ball_hit_tick = -1
+        car.ball_hit_impulse_tick = -1
+        car.boost = BOOST_START
+        car.position = wp.vec3(wp.where(spot < 2, -x, x), -4608.0 * side, RESPAWN_Z)
+        car.rotation = wp.mat33(0.0, -side, 0.0, side, 0.0, 0.0, 0.0, 0.0, 1.0)
+    return car
+
+
+# All bodies of an arena -----------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def settle_arena(
+    world: World, arenas: Arenas, e: int, cars: wp.array(dtype=Car), bodies: wp.array(dtype=Body), events: wp.array(dtype=EventRecord)
+):
+    """The last part of a tick: contacts, impulses, motion, pads and goals. The last three arguments are room for an arena's."""
+    seats = arenas.seats
+    game = load_game(arenas.words, e, game_at(seats))
+    if game.goal >= 0:
+        return
+    ball = load_ball(arenas.words, e, BALL_AT)
+    bodies[0] = ball_body(ball)
+    for c in range(seats):
+        cars[c] = load_car(arenas.words, e, car_at(c))
+        bodies[1 + c] = load_body(arenas.bodies, e, (1 + c) * BODY_WORDS)
+        events[c] = load_event(arenas.words, e, event_at(seats, c))
+    count, ball = find_contacts(world, arenas, e, game.tick, ball, cars, bodies, events)
+    solve(arenas.contacts, arenas.rows, e, arenas.touching[e], PER_CAR, seats * PER_CAR, count, bodies)
+    ball = move_ball(ball, bodies[0])
+    done = arenas.done[e] + 1
+    for c in range(seats):
+        if bodies[1 + c].inverse_mass > 0.0:
+            cars[c] = move_car(cars[c], bodies[1 + c])
+            take_pad(world, arenas, e, c, done, cars, events)
+    match, game = watch_ball(load_match(arenas.matches, e, 0), game, cars, events, seats, ball)
+    game.tick += 1
+    arenas.done[e] = done
+    store_ball(arenas.words, e, BALL_AT, ball)
+    store_game(arenas.words, e, game_at(seats), game)
+    store_match(arenas.matches, e, 0, match)
+    for c in range(seats):
+        store_car(arenas.words, e, car_at(c), cars[c])
+        store_event(arenas.words, e, event_at(seats, c), events[c])
+
+
+@wp.func
+def find_contacts(
+    world: World, arenas: Arenas, e: int, tick: int, ball: BallRecord, cars: wp.array(dtype=Car), bodies: wp.array(dtype=Body),
+    events: wp.array(dtype=EventRecord),
+):
+    """Of cars with the ball and each other, and of the ball with the arena, where the bodies are now. Hits, bumps and demolitions are
+    decided here. Returns the end of the list, and the ball."""
+    count = arenas.seats * PER_CAR
+    for c in range(arenas.seats):
+        if bodies[1 + c].inverse_mass > 0.0:
+            touched, contact = touch_ball(c, bodies[1 + c], world.shapes[cars[c].hitbox], bodies[0])
+            if touched == 1:
+                arenas.contacts[e, count] = contact
+                count += 1
+                car, extra = hit_ball(cars[c], bodies[1 + c], bodies[0], contact, tick)
+                cars[c] = car
+                bodies[0].late = bodies[0].late + extra
+                events[c].touches += 1
+                ball.last_touch = c
+    for b in range(arenas.seats):
+        for a in range(b + 1, arenas.seats):
+            if bodies[1 + a].inverse_mass * bodies[1 + b].inverse_mass > 0.0:
+                count = touch_cars(arenas.contacts, e, count, a, b, bodies, cars, world.shapes, events)
+    if wp.length_sq(bodies[0].kick) > 0.0:
+        count = bounce(arenas.contacts, e, count, world.arena, bodies[0].position)
+    return count, ball
 
 
 @wp.func
@@ -173,40 +310,6 @@ def bounce(contacts: wp.array2d(dtype=Contact), row: int, count: int, arena: Are
         contacts[row, count] = mean
         count += 1
     return count
-
-
-@wp.func
-def find_contacts(
-    contacts: wp.array2d(dtype=Contact), arena: int, seats: int, world: World, bodies: wp.array(dtype=Body),
-    cars: wp.array(dtype=Car), events: wp.array(dtype=EventRecord), ball: BallRecord, tick: int,
-):
-    """Who touches what, where the bodies are now: (how many contacts, the ball). Hits, bumps and demolitions are decided here."""
-    count = int(0)
-    for c in range(seats):
-        if bodies[1 + c].inverse_mass > 0.0:
-            count, touch = car_touches_arena(world.arena, world.shapes[cars[c].hitbox], 1 + c, bodies[1 + c].position,
-                                             bodies[1 + c].rotation, contacts, arena, count)
-            if touch.touches:
-                cars[c].has_contact = True
-                cars[c].contact_normal = touch.normal
-    for c in range(seats):
-        if bodies[1 + c].inverse_mass > 0.0:
-            touched, contact = touch_ball(c, bodies[1 + c], world.shapes[cars[c].hitbox], bodies[0])
-            if touched == 1:
-                contacts[arena, count] = contact
-                count += 1
-                car, extra = hit_ball(cars[c], bodies[1 + c], bodies[0], contact, tick)
-                cars[c] = car
-                bodies[0].late = bodies[0].late + extra
-                events[c].touches += 1
-                ball.last_touch = c
-    for b in range(seats):
-        for a in range(b + 1, seats):
-            if bodies[1 + a].inverse_mass > 0.0 and bodies[1 + b].inverse_mass > 0.0:
-                count = touch_cars(contacts, arena, count, a, b, bodies, cars, world.shapes, events)
-    if wp.length_sq(bodies[0].kick) > 0.0:
-        count = bounce(contacts, arena, count, world.arena, bodies[0].position)
-    return count, ball
 
 
 @wp.func
@@ -239,116 +342,128 @@ def move_car(car: Car, body: Body) -> Car:
 
 
 @wp.func
-def take_pads(
-    pads: wp.array(dtype=PadRecord), arena: int, done: int, held: wp.array(dtype=wp.int32), seats: int, world: World,
-    cars: wp.array(dtype=Car), events: wp.array(dtype=EventRecord),
+def take_pad(
+    world: World, arenas: Arenas, e: int, c: int, done: int, cars: wp.array(dtype=Car), events: wp.array(dtype=EventRecord)
 ):
-    """Cars on pads hold them, of two cars the earlier seat, and take their boost if it is there. Timers of pads are those of the
-    step's first tick until its end; `done` ticks have passed."""
-    for c in range(seats):
-        pad = int(-1)
-        if cars[c].present and not cars[c].is_demoed:
-            pad = pad_under(world.pads, cars[c], world.shapes[cars[c].hitbox], held[c])
-        for other in range(c):
-            if held[other] == pad:
-                pad = -1
-        held[c] = pad
-    for c in range(seats):
-        pad = held[c]
-        if pad >= 0:
-            if pads[arena].timer[pad] - float(done) * DT <= 0.0:
-                big = world.pads.big[pad] == 1
-                cars[c].boost = wp.min(cars[c].boost + wp.where(big, 100.0, 12.0), 100.0)
-                pads[arena].timer[pad] = wp.where(big, 10.0, 4.0) + float(done) * DT
-                if big:
-                    events[c].big_pads += 1
-                else:
-                    events[c].small_pads += 1
+    """A car on a pad holds it, of two cars the earlier seat, and takes its boost if it is there. Timers of pads are those of the step's
+    first tick until its end; `done` ticks have passed."""
+    pad = int(-1)
+    if not cars[c].is_demoed:
+        pad = pad_under(world.pads, cars[c], world.shapes[cars[c].hitbox], arenas.held[e, c])
+    for other in range(c):
+        if arenas.held[e, other] == pad:
+            pad = -1
+    arenas.held[e, c] = pad
+    if pad >= 0:
+        timer = pads_at(arenas.seats) + pad
+        if arenas.numbers[e, timer] - float(done) * DT <= 0.0:
+            big = world.pads.big[pad] == 1
+            cars[c].boost = wp.min(cars[c].boost + wp.where(big, 100.0, 12.0), 100.0)
+            arenas.numbers[e, timer] = wp.where(big, 10.0, 4.0) + float(done) * DT
+            if big:
+                events[c].big_pads += 1
+            else:
+                events[c].small_pads += 1
+
+
+# A step -------------------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def begin_step(arenas: Arenas, e: int):
+    """Nothing has happened yet."""
+    arenas.words[e, game_at(arenas.seats) + GOAL_WORD] = -1
+    arenas.done[e] = 0
+    nothing = EventRecord()
+    nothing.bumped = -1
+    nothing.demolished = -1
+    for c in range(arenas.seats):
+        store_event(arenas.words, e, event_at(arenas.seats, c), nothing)
+        arenas.held[e, c] = -1
+    holders = pads_at(arenas.seats) + PAD_COUNT
+    for i in range(PAD_COUNT):
+        holder = arenas.words[e, holders + i]
+        if holder >= 0:
+            arenas.held[e, holder] = i
+
+
+@wp.func
+def end_step(arenas: Arenas, e: int):
+    """Pads as the step left them."""
+    passed = float(arenas.done[e]) * DT
+    timers = pads_at(arenas.seats)
+    for i in range(PAD_COUNT):
+        arenas.numbers[e, timers + i] = wp.max(arenas.numbers[e, timers + i] - passed, 0.0)
+        arenas.words[e, timers + PAD_COUNT + i] = -1
+    for c in range(arenas.seats):
+        if arenas.held[e, c] >= 0:
+            arenas.words[e, timers + PAD_COUNT + arenas.held[e, c]] = c
+
+
+class Kernels(NamedTuple):
+    """For arenas with a number of seats."""
+
+    step: Any
+    """(first, world, arenas, ticks, delay) by arena: all ticks of a step. A goal ends it."""
+    begin: Any
+    """(arenas) by arena"""
+    ready: Any
+    """(world, arenas, delay) by seat and arena"""
+    touch: Any
+    """(world, arenas) by seat and arena"""
+    settle: Any
+    """(world, arenas) by arena"""
+    end: Any
+    """(arenas) by arena"""
 
 
 @cache
-def step_kernel(seats: int) -> Any:
-    """For arenas with so many seats."""
+def kernels(seats: int) -> Kernels:
+    """`step` is the whole; the others are its parts, for a GPU."""
     SEATS = seats
-    BODIES = seats + 1
+    BODIES = 1 + seats
 
-    @wp.kernel(enable_backward=False, module="unique")
-    def step(
-        first: int,
-        world: World,
-        balls: wp.array(dtype=BallRecord),
-        all_cars: wp.array2d(dtype=Car),
-        pads: wp.array(dtype=PadRecord),
-        games: wp.array(dtype=GameRecord),
-        all_events: wp.array2d(dtype=EventRecord),
-        axles: wp.array2d(dtype=Axles),
-        matches: wp.array(dtype=Match),
-        contacts: wp.array2d(dtype=Contact),
-        rows: wp.array2d(dtype=Row),
-        controls: wp.array3d(dtype=wp.float32),
-        ticks: int,
-        delay: int,
-    ):
-        """Arena first + thread through `ticks` ticks. A goal ends the step."""
+    @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+    def step(first: int, world: World, arenas: Arenas, ticks: int, delay: int):
         e = first + wp.tid()
         cars = wp.zeros(shape=(SEATS,), dtype=Car)
-        events = wp.zeros(shape=(SEATS,), dtype=EventRecord)
         bodies = wp.zeros(shape=(BODIES,), dtype=Body)
-        wheels = wp.zeros(shape=(4,), dtype=Wheel)
-        held = wp.zeros(shape=(SEATS,), dtype=wp.int32)
-        ball = balls[e]
-        game = games[e]
-        match = matches[e]
-        game.goal = -1
-        for c in range(SEATS):
-            cars[c] = all_cars[e, c]
-            events[c].bumped = -1
-            events[c].demolished = -1
-            held[c] = -1
-        for i in range(PAD_COUNT):
-            if pads[e].locked_car[i] >= 0:
-                held[pads[e].locked_car[i]] = i
-                pads[e].locked_car[i] = -1
+        events = wp.zeros(shape=(SEATS,), dtype=EventRecord)
+        begin_step(arenas, e)
+        for _ in range(ticks):
+            for c in range(arenas.seats):
+                ready_car(world, arenas, e, c, delay)
+                touch_arena(world, arenas, e, c)
+            settle_arena(world, arenas, e, cars, bodies, events)
+        end_step(arenas, e)
 
-        done = int(0)
-        while done < ticks and game.goal < 0:
-            for c in range(SEATS):
-                if cars[c].present and cars[c].is_demoed:
-                    cars[c] = wait_for_respawn(cars[c], c, game.tick)
-                    axles[e, c] = Axles()
-            bodies[0] = ball_body(ball)
-            for c in range(SEATS):
-                bodies[1 + c] = car_body(cars[c], world.shapes[cars[c].hitbox])
-            for later in range(SEATS):
-                c = SEATS - 1 - later  # RocketSim's order
-                if bodies[1 + c].inverse_mass > 0.0:
-                    wanted = cars[c].controls
-                    if done >= delay:
-                        for k in range(8):
-                            wanted[k] = wp.clamp(controls[e, c, k], -1.0, 1.0)
-                    axles[e, c] = obey(cars, bodies, wheels, c, SEATS, wanted, axles[e, c], world)
+    @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+    def settle(world: World, arenas: Arenas):
+        cars = wp.zeros(shape=(SEATS,), dtype=Car)
+        bodies = wp.zeros(shape=(BODIES,), dtype=Body)
+        events = wp.zeros(shape=(SEATS,), dtype=EventRecord)
+        settle_arena(world, arenas, wp.tid(), cars, bodies, events)
 
-            count, ball = find_contacts(contacts, e, SEATS, world, bodies, cars, events, ball, game.tick)
-            if count > 0:
-                solve(contacts, rows, e, count, bodies)
-            ball = move_ball(ball, bodies[0])
-            for c in range(SEATS):
-                if bodies[1 + c].inverse_mass > 0.0:
-                    cars[c] = move_car(cars[c], bodies[1 + c])
-            done += 1
-            take_pads(pads, e, done, held, SEATS, world, cars, events)
-            match, game = watch_ball(match, game, cars, events, SEATS, ball)
-            game.tick += 1
+    return Kernels(step, begin, ready, touch, settle, end)
 
-        for i in range(PAD_COUNT):
-            pads[e].timer[i] = wp.max(pads[e].timer[i] - float(done) * DT, 0.0)
-        for c in range(SEATS):
-            if held[c] >= 0:
-                pads[e].locked_car[held[c]] = c
-            all_cars[e, c] = cars[c]
-            all_events[e, c] = events[c]
-        balls[e] = ball
-        games[e] = game
-        matches[e] = match
 
-    return step
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+def begin(arenas: Arenas):
+    begin_step(arenas, wp.tid())
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+def ready(world: World, arenas: Arenas, delay: int):
+    c, e = wp.tid()  # neighbouring threads: neighbouring arenas
+    ready_car(world, arenas, e, c, delay)
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+def touch(world: World, arenas: Arenas):
+    c, e = wp.tid()
+    touch_arena(world, arenas, e, c)
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+def end(arenas: Arenas):
+    end_step(arenas, wp.tid())

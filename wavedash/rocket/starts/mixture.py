@@ -4,7 +4,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
 
 from wavedash.errors import UserError
 from wavedash.rocket.parts import Start
@@ -26,13 +25,8 @@ class Mixture(Start):
         self.weights = self.weights.to(state.memory.device)
         self.drawn = torch.zeros(state.arenas, dtype=torch.int64, device=state.memory.device)
         """[E]: which start was written last"""
-        self.written = state.clone()
         for start in self.starts:
             start.bind(state)
-
-    def begin(self, state: GameState, arenas: Tensor) -> None:
-        for start in self.starts:
-            start.begin(state, arenas)
 
     def write(self, state: GameState, generator: torch.Generator) -> None:
         below = self.weights.cumsum(0)
@@ -40,6 +34,6 @@ class Mixture(Start):
         self.drawn.copy_((ticket >= below[:-1]).sum(-1))
         kickoff = state.clone()
         for i, start in enumerate(self.starts):
-            self.written.copy_(kickoff)
-            start.write(self.written, generator)
-            state.copy_(self.written, arenas=self.drawn == i)
+            written = kickoff.clone()
+            start.write(written, generator)
+            state.copy_(written, arenas=self.drawn == i)

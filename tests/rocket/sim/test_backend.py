@@ -1,0 +1,272 @@
+"""WarpSimulator as a simulator of RocketEnv: exact to save, the same on any number of threads, blind, quiet."""
+from __future__ import annotations
+
+import builtins
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from tests.ppo.test_host_reads import watched_reads
+from tests.rocket.blind import Blind
+from tests.rocket.test_env import ends_after, random_actions, simulated, trajectory
+from wavedash.config_file import ConfigError, load_config
+from wavedash.envs.errors import EnvError
+from wavedash.errors import UserError
+from wavedash.ppo.learner import Learner
+from wavedash.rocket.env import RocketEnv, Task
+from wavedash.rocket.sim import package
+from wavedash.rocket.sim.simulator import WarpSimulator
+from wavedash.rocket.starts import Random
+from wavedash.runs.find import resolve_checkpoint
+from wavedash.training import make_policy, resume, train
+
+
+def played(arenas: int = 24, **options) -> WarpSimulator:
+    """From random starts, some steps on: cars on wheels, on walls and in the air, wheels that press, shots under way."""
+    sim = WarpSimulator(arenas, 1, 1, **options)
+    start = Random()
+    start.bind(sim.state)
+    start.write(sim.state, torch.Generator().manual_seed(0))
+    sim.place(torch.ones(arenas, dtype=torch.bool))
+    for controls in random_controls(sim, 12, seed=1):
+        sim.step(controls, ticks=8, delay=1)
+    return sim
+
+
+def random_controls(sim: WarpSimulator, steps: int, seed: int) -> torch.Tensor:
+    return torch.rand(steps, *sim.state.cars.team.shape, 8, generator=torch.Generator().manual_seed(seed)) * 2 - 1
+
+
+def records(sim: WarpSimulator, steps: int = 40) -> torch.Tensor:
+    """[steps, E, R] from here on."""
+    seen = []
+    for controls in random_controls(sim, steps, seed=2):
+        sim.step(controls, ticks=8, delay=1)
+        seen.append(sim.state.memory.clone())
+    return torch.stack(seen)
+
+
+def test_a_saved_simulator_goes_on_to_the_bit():
+    sim = played()
+    saved = sim.save()
+    expected = records(sim)
+    sim.load(saved)
+    assert torch.equal(records(sim), expected)
+    other = WarpSimulator(24, 1, 1)
+    other.load(saved)
+    assert torch.equal(records(other), expected), "in another simulator too"
+
+
+def test_without_what_the_record_does_not_hold_it_would_not():
+    """The control: the wheels remember how they pressed."""
+    sim = played()
+    saved = sim.save()
+    expected = records(sim)
+    sim.load({**saved, "cars": torch.zeros_like(saved["cars"])})
+    assert not torch.equal(records(sim), expected)
+
+
+def test_the_number_of_threads_changes_nothing():
+    one, many = played(threads=1), played(threads=3)
+    assert torch.equal(records(one), records(many))
+    assert (one.state.game.tick > 0).all(), "no arena was left out"
+
+
+def test_what_does_not_fit_is_refused():
+    sim = WarpSimulator(2, 1, 1)
+    saved = sim.save()
+    for wrong in ({"records": saved["records"]}, WarpSimulator(3, 1, 1).save()):
+        with pytest.raises(EnvError, match=r"another simulator: set env.rocket.simulator, env.count"):
+            sim.load(wrong)
+    with pytest.raises(EnvError, match="delay of 9 ticks"):
+        sim.send(torch.zeros(2, 2, 8), ticks=8, delay=9)
+    with pytest.raises(EnvError, match=r"names are octane, dominus"):
+        WarpSimulator(1, 1, 1, hitboxes="octan")
+    with pytest.raises(ConfigError, match=r"env.workers=2 is for env.rocket.simulator=rocketsim"):
+        load_config("rocket-1v1", ["env.workers=2"])
+
+
+@pytest.mark.parametrize("simulator", ["warp", "rocketsim"])
+def test_seats_stay_empty(simulator):
+    sizes = [(1, 1), (2, 1), (0, 2), (2, 2)]
+    if simulator == "warp":
+        sim = WarpSimulator(4, 2, 2, sizes=sizes)
+    else:
+        sim = pytest.importorskip("wavedash.rocket.rocketsim.simulator").RocketSimSimulator(4, 2, 2, sizes=sizes)
+    config = load_config("rocket-2v2", [ends_after(3)]).env.rocket
+    env = RocketEnv([sim], lambda: Task.configured(config))
+    present = torch.tensor([[1, 0, 1, 0], [1, 1, 1, 0], [0, 0, 1, 1], [1, 1, 1, 1]], dtype=torch.bool)
+    env.reset(0)
+    for action in random_actions(env, 12):
+        step = env.step(action)
+        assert torch.equal(step.active, present.flatten()) and torch.equal(sim.state.cars.present, present)
+        assert (step.reward[~step.active] == 0).all() and step.obs["obs"].isfinite().all()
+    env.close()
+
+
+# --- without looking -------------------------------------------------------------------------------------------------
+
+
+def blind_env(*overrides: str, **options: str) -> RocketEnv:
+    """On the CPU, but as on a GPU, where nobody may look at the data."""
+    env = simulated(*overrides, **options)
+    for arenas in env._arenas:
+        arenas.looks = False
+    return env
+
+
+FRAMES = "env.rocket.observation={advanced_obs_plus: {team_size: 1, frames: 2}}"
+DEFAULT = ("env.rocket.observation=default_obs", "env.rocket.action={multi_discrete: {sticky: 2}}")
+
+
+@pytest.mark.parametrize("task", [(), (FRAMES,), DEFAULT], ids=["preset", "frames", "default_obs"])
+def test_a_step_looks_at_nothing_and_is_what_it_is_with_looking(task):
+    blind, seeing = blind_env(ends_after(4), *task), simulated(ends_after(4), *task)
+    for env in (blind, seeing):
+        env.reset(5)
+    shape = (60, blind.num_rows, *blind.action_space.shape)
+    actions = torch.randint(0, 90 if not blind.action_space.shape else 2, shape, generator=torch.Generator().manual_seed(0))
+    ended = 0
+    for action in actions:
+        with Blind():
+            ours = blind.step(action)
+        theirs = seeing.step(action)
+        ended += int(theirs.truncated.sum())
+        for name in ("reward", "terminated", "truncated", "active"):
+            assert torch.equal(getattr(ours, name), getattr(theirs, name)), name
+        for name, x in theirs.obs.items():
+            assert torch.equal(ours.obs[name], x) and torch.equal(ours.final_obs[name], theirs.final_obs[name])
+        assert all(torch.equal(ours.metrics[name], x) for name, x in theirs.metrics.items())
+    assert ended > 60, "episodes ended and began"
+    with Blind():
+        blind.prepare()
+
+
+def test_a_look_would_be_seen():
+    env = simulated(ends_after(4))
+    env.reset(0)
+    with Blind(), pytest.raises(AssertionError, match="looks at a tensor"):
+        env.step(random_actions(env, 1)[0])
+
+
+def test_an_iteration_in_these_arenas_reads_the_device_once():
+    env = blind_env(ends_after(4))
+    config = load_config("rocket-1v1", ["env.count=3", "ppo.rollout_steps=8", "ppo.minibatch_size=16", "policy.hidden=[8]"])
+    learner = Learner(env, make_policy(env, config), config)
+    learner.start()
+    for _ in range(2):
+        with watched_reads() as counts:
+            learner.iterate()
+        assert dict(counts) == {"tolist": 1}
+
+
+# --- beginnings ------------------------------------------------------------------------------------------------------
+
+
+def beginnings(env: RocketEnv, steps: int) -> list[torch.Tensor]:
+    """The first observations of the cars of every arena, from a world in which every step ends all episodes."""
+    return [torch.stack([x.clone() for x in env.step(action).obs["obs"].split(2)]) for action in random_actions(env, steps)]
+
+
+EVERY_STEP = "env.rocket.endings={time_out: {seconds: 0.05}}"
+
+
+def test_no_episode_begins_like_another_however_many_there_are(monkeypatch):
+    monkeypatch.setattr("wavedash.rocket.env.BEGINNINGS", 12)  # four for each arena, so that they are used up again and again
+    env = simulated(EVERY_STEP, "env.rocket.starts={random: 1}")
+    env.reset(0)
+    seen = torch.cat(beginnings(env, 30)).flatten(1)
+    assert len(seen.unique(dim=0)) == len(seen) == 90
+
+
+def test_where_nobody_looks_every_rollout_has_new_beginnings(monkeypatch):
+    monkeypatch.setattr("wavedash.rocket.env.BEGINNINGS", 12)
+    env = blind_env(EVERY_STEP, "env.rocket.starts={random: 1}")
+    env.reset(0)
+    env.prepare()
+    first = beginnings(env, 6)
+    assert torch.equal(first[4], first[0]) and torch.equal(first[5], first[1]), "after the last comes the first again"
+    env.prepare()
+    seen = torch.cat([*first[:4], *beginnings(env, 4)]).flatten(1)
+    assert len(seen.unique(dim=0)) == len(seen) == 24
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_beginnings_are_part_of_what_is_saved(prepared):
+    env, other = (blind_env(EVERY_STEP, "env.rocket.starts={kickoff: 1, random: 1}") for _ in range(2))
+    env.reset(3)
+    actions = random_actions(env, 12)
+    trajectory(env, actions[:5])
+    saved = {name: x.clone() for name, x in env.save_state().items()}
+    other.reset(4)
+    other.load_state(saved)
+    for world in (env, other):
+        if prepared:
+            world.prepare()
+    assert all(torch.equal(a, b) for a, b in zip(trajectory(env, actions[5:]), trajectory(other, actions[5:]), strict=True))
+
+
+# --- the package -----------------------------------------------------------------------------------------------------
+
+
+def test_without_warp_the_way_to_it_is_named(monkeypatch):
+    real = builtins.__import__
+
+    def without_warp(name, *args, **kwargs):
+        if name == "warp":
+            raise ModuleNotFoundError("No module named 'warp'")
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without_warp)
+    with pytest.raises(UserError, match=r"pip install 'wavedash\[rocket\]'.*simulator=rocketsim"):
+        package.start_warp()
+
+
+def test_only_a_compilation_is_announced(monkeypatch, caplog):
+    monkeypatch.setattr(package, "COMPILES", 0.05)
+    with package.announced("two cars"):
+        pass
+    time.sleep(0.1)
+    assert caplog.text == ""
+    with package.announced("two cars"):
+        time.sleep(0.2)
+    (line,) = caplog.messages
+    assert "compiling the simulator for two cars" in line and "once on this machine" in line and "warp" in line
+
+
+def test_warp_starts_without_a_word():
+    done = subprocess.run([sys.executable, "-c", "import wavedash.rocket.sim.simulator"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+# --- runs ------------------------------------------------------------------------------------------------------------
+
+SMALL = ("env.count=8", "ppo.rollout_steps=8", "ppo.minibatch_size=64", "policy.hidden=[16]", "report.console=off",
+         "report.tensorboard=false", "checkpoint.every=128", "checkpoint.keep=100", "env.rocket.endings.no_touch.seconds=1")
+
+
+def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path, monkeypatch):
+    ends = []
+    for name, stops in (("whole", [1024]), ("stopped", [384, 640, 1024])):
+        monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path / name))
+        assert train("rocket-1v1", *SMALL, f"total_steps={stops[0]}") == 0
+        for stop in stops[1:]:
+            assert resume(str(tmp_path / name / "rocket-1v1"), f"total_steps={stop}") == 0
+        tensors, state = resolve_checkpoint(tmp_path / name / "rocket-1v1/final").load()
+        assert state["steps"] == 1024 and state["episodes"] > 16
+        ends.append({f"{group}.{name}": x for group, part in tensors.items() for name, x in part.items()})
+    assert ends[0].keys() == ends[1].keys() and any(name.startswith("env.0.simulator.cars") for name in ends[0])
+    assert [name for name, x in ends[0].items() if not torch.equal(x, ends[1][name])] == []
+
+
+@pytest.mark.parametrize("simulators", [("rocketsim", "warp"), ("warp", "rocketsim")], ids=" to ".join)
+def test_the_arenas_of_another_simulator_are_left_behind(tmp_path, monkeypatch, caplog, simulators):
+    pytest.importorskip("RocketSim")
+    monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
+    first, second = (f"env.rocket.simulator={simulator}" for simulator in simulators)
+    assert train("rocket-1v1", *SMALL, "total_steps=128", first) == 0
+    assert resume(str(tmp_path / "rocket-1v1"), "total_steps=256", second) == 0
+    assert "another simulator" in caplog.text and "the run goes on from fresh ones" in caplog.text

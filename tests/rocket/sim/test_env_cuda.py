@@ -1,0 +1,132 @@
+"""RocketEnv on a GPU: a step never waits, and a recording of it does what it does."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from wavedash.config_file import load_config
+from wavedash.envs.make import make_env
+from wavedash.ppo.graphs import WARM_UP
+from wavedash.rocket.env import RocketEnv
+from wavedash.rocket.sim.simulator import WarpSimulator
+from wavedash.training import assembled
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+ARENAS = 256
+SHORT = "env.rocket.endings={goal: {}, time_out: {seconds: 1.3}}"
+"""Episodes of 20 steps, so that many begin"""
+
+
+def env_of(*overrides: str) -> RocketEnv:
+    env = make_env(load_config("rocket-1v1", [f"env.count={ARENAS}", SHORT, *overrides]).env, "cuda")
+    assert isinstance(env, RocketEnv)
+    return env
+
+
+def actions_of(env: RocketEnv, steps: int) -> torch.Tensor:
+    return torch.randint(0, 90, (steps, env.num_rows), generator=torch.Generator().manual_seed(0)).to("cuda")
+
+
+@pytest.fixture
+def waiting_forbidden() -> Iterator[None]:
+    yield torch.cuda.set_sync_debug_mode("error")
+    torch.cuda.set_sync_debug_mode("default")
+
+
+def test_fifty_steps_with_resets_never_wait(request):
+    env = env_of()
+    env.reset(0)
+    actions = actions_of(env, 50)
+    ended = torch.zeros((), device="cuda")
+    env.step(actions[0])
+    request.getfixturevalue("waiting_forbidden")
+    env.prepare()
+    for action in actions:
+        step = env.step(action)
+        ended += step.truncated.sum() + step.terminated.sum()
+    torch.cuda.set_sync_debug_mode("default")
+    assert ended.item() >= 2 * env.num_rows and step.obs["obs"].isfinite().all()
+
+
+def outcome(env: RocketEnv, step) -> list[torch.Tensor]:
+    kept = (step.obs["obs"], step.obs["action_mask"], step.final_obs["obs"], step.reward, step.terminated, step.truncated)
+    return [x.clone() for x in (*kept, env._arenas[0].state.memory, env._arenas[0].used)]
+
+
+def test_a_recorded_step_is_the_step():
+    plain, recorded = env_of(), env_of()
+    actions = actions_of(plain, 60)
+    for env in (plain, recorded):
+        env.reset(1)
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    action = actions[0].clone()
+    with torch.cuda.stream(stream):
+        for t in range(2):
+            recorded.step(action.copy_(actions[t]))
+    torch.cuda.current_stream().wait_stream(stream)
+    for t in range(2):
+        plain.step(actions[t])
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = recorded.step(action)
+    ended = 0
+    for t in range(2, 60):
+        if t % 20 == 0:  # beginnings are written outside of the recording, which goes on with the new ones
+            plain.prepare()
+            recorded.prepare()
+        expected = outcome(plain, plain.step(actions[t]))
+        action.copy_(actions[t])
+        graph.replay()
+        for ours, theirs in zip(outcome(recorded, result), expected, strict=True):
+            assert torch.equal(ours, theirs)
+        ended += int(result.truncated.sum())
+    assert ended > plain.num_rows
+
+
+def test_a_simulator_steps_the_same_on_any_stream():
+    first, second = WarpSimulator(64, 1, 1, device="cuda"), WarpSimulator(64, 1, 1, device="cuda")
+    controls = torch.rand(30, 64, 2, 8, device="cuda") * 2 - 1
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    for x in controls:
+        first.step(x, 8, 1)
+        with torch.cuda.stream(stream):
+            second.step(x, 8, 1)
+    torch.cuda.synchronize()
+    assert torch.equal(first.state.memory, second.state.memory)
+
+
+def test_training_with_recordings_is_training_without():
+    figures, ends = [], []
+    for graphs in (False, True):
+        changes = [f"env.count={ARENAS}", SHORT, "ppo.rollout_steps=16", "ppo.minibatch_size=1024", "policy.hidden=[64, 64]",
+                   f"graphs={str(graphs).lower()}", "device=cuda"]
+        with assembled(load_config("rocket-1v1", changes)) as learner:
+            assert learner.replays_collection == graphs
+            learner.start()
+            seen = [learner.iterate().figures for _ in range(WARM_UP + 3)]
+            if graphs:
+                assert all(replay.graph is not None for replay in learner._replays.values())
+            figures.append(seen)
+            ends.append(learner.updater.optimizer.parameters.clone())
+            assert seen[-1]["rollout/episodes"] > 0 and seen[-1]["optim/update_size"] > 0
+    for plain, recorded in zip(*figures, strict=True):
+        assert plain == pytest.approx(recorded, rel=1e-2, abs=1e-2)
+    torch.testing.assert_close(*ends, rtol=1e-3, atol=1e-4)
+
+
+def test_a_saved_world_goes_on_exactly():
+    env, other = env_of(), env_of()
+    env.reset(2)
+    actions = actions_of(env, 60)
+    for action in actions[:25]:
+        env.step(action)
+    saved = {name: x.clone() for name, x in env.save_state().items()}
+    other.load_state(saved)
+    for action in actions[25:]:
+        for ours, theirs in zip(outcome(other, other.step(action)), outcome(env, env.step(action)), strict=True):
+            assert torch.equal(ours, theirs)
