@@ -169,3 +169,17 @@ def ball_touches_arena(arena: Arena, position: wp.vec3, contacts: wp.array2d(dty
         touch.normals = touch.normals + contacts[row, i].normal
         touch.arms += RADIUS
     return count, touch
+
+
+@wp.func
+def is_ball_near_arena(arena: Arena, position: wp.vec3) -> bool:
+    """Whether the ball touches a plane of the field, or the plane of a triangle near it."""
+    floor = wp.min(position[2], CEILING - position[2])
+    if wp.min(floor, WALL_X - wp.abs(position[0])) < RADIUS + TOUCH:
+        return True
+    cell = cell_of(position)
+    for i in range(arena.first[cell], arena.first[cell + 1]):
+        plane = arena.planes[i]
+        if wp.abs(wp.dot(wp.vec3(plane[0], plane[1], plane[2]), position) - plane[3]) < RADIUS + TOUCH:
+            return True
+    return False

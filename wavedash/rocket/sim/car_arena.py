@@ -206,3 +206,16 @@ def car_touches_arena(
     if arena.first[cell] < arena.first[cell + 1]:
         count, touch = touch_triangles(body, arena, cell, contacts, row, count, room, touch)
     return count, touch
+
+
+@wp.func
+def is_near_arena(arena: Arena, shape: CarShape, position: wp.vec3, rotation: wp.mat33) -> bool:
+    """Whether a car may touch the field: it touches a plane, or there are triangles around."""
+    cell = cell_of(position)
+    if arena.first[cell] < arena.first[cell + 1]:
+        return True
+    body = car_body(shape, 0, position, rotation)
+    low = body.middle - body.extent
+    high = body.middle + body.extent
+    floor = wp.min(low[2], CEILING - high[2])
+    return wp.min(floor, wp.min(WALL_X + low[0], WALL_X - high[0])) < body.touch

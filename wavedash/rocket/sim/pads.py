@@ -46,18 +46,23 @@ def pad_table(device: str | wp.Device) -> PadTable:
 
 
 @wp.func
-def pad_under(table: PadTable, car: Car, shape: CarShape, held: int) -> int:
-    """The pad on which a car stands, -1: none. A car with full boost stands on none. Who holds a pad holds it while its box is over
-    the pad's; others must come near its middle."""
-    if car.boost >= 100.0 or car.position[2] > TALLEST:
+def pad_near(table: PadTable, place: wp.vec3) -> int:
+    """The one pad that a car there may stand on, -1: none."""
+    if place[2] > TALLEST:
         return -1
-    x = int(wp.floor((car.position[0] + 4096.0) / CELL))
-    y = int(wp.floor((car.position[1] + 5120.0) / CELL))
+    x = int(wp.floor((place[0] + 4096.0) / CELL))
+    y = int(wp.floor((place[1] + 5120.0) / CELL))
     if x < 0 or x >= CELLS_X or y < 0 or y >= CELLS_Y:
         return -1
-    pad = table.near[x * CELLS_Y + y]
-    if pad < 0:
-        return -1
+    return table.near[x * CELLS_Y + y]
+
+
+@wp.func
+def is_on_pad(table: PadTable, pad: int, car: Car, shape: CarShape, held: int) -> bool:
+    """A car with full boost stands on none. Who holds a pad holds it while its box is over the pad's; others must come near its
+    middle."""
+    if car.boost >= 100.0:
+        return False
     away = car.position - table.place[pad]
     if held == pad:
         side = float(120.0)
@@ -70,12 +75,8 @@ def pad_under(table: PadTable, car: Car, shape: CarShape, held: int) -> int:
             wp.dot(wp.abs(car.rotation[2]), shape.half),
         )
         over = wp.abs(middle[0]) < side + extent[0] and wp.abs(middle[1]) < side + extent[1]
-        if over and middle[2] - extent[2] < BOX_HEIGHT and middle[2] + extent[2] > 0.0:
-            return pad
-        return -1
+        return over and middle[2] - extent[2] < BOX_HEIGHT and middle[2] + extent[2] > 0.0
     radius = float(144.0)
     if table.big[pad] == 1:
         radius = 208.0
-    if away[0] * away[0] + away[1] * away[1] < radius * radius and wp.abs(away[2]) < REACH_Z:
-        return pad
-    return -1
+    return away[0] * away[0] + away[1] * away[1] < radius * radius and wp.abs(away[2]) < REACH_Z

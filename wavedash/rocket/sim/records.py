@@ -1,8 +1,8 @@
 """What the kernels read and write: the records of the game state, and what a car, a ball and their contacts remember.
 
-`Car`, `BallRecord`, `GameRecord` and `EventRecord` have the fields of `wavedash.rocket.state`, in the same order and at the same places in
-a record. Kernels see records as words [E, W]: on a CPU the very memory that tasks see; on a GPU, where neighbouring threads must read
-neighbouring words, a copy that lies word by word.
+`Car`, `BallRecord`, `GameRecord` and `EventRecord` have the fields of `wavedash.rocket.state`, in the same order and at the
+same places in a record. Kernels see records as words [E, W]: on a CPU the very memory that tasks see; on a GPU, where
+neighbouring threads must read neighbouring words, a copy that lies word by word.
 """
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def words_of(kind: Any) -> int:
 
 
 def loader(kind: Any) -> Any:
-    """A function that loads a struct from the words of an arena. Neighbouring threads read neighbouring words where `words` lies
-    arena by arena in its last axis of memory."""
+    """A function that loads a struct from the words of an arena. Neighbouring threads read neighbouring words where the
+    same word of all arenas lies together in memory."""
     snippet = f"""
     {kind.native_name} out;
     const char* place = (const char*)words.data + (size_t)e * words.strides[0] + (size_t)first * words.strides[1];
@@ -92,9 +92,15 @@ load_event, store_event = loader(EventRecord), storer(EventRecord)
 
 # Where the parts of a record begin, in words; `test_records` compares them with the state's own layout.
 BALL_AT = wp.constant(0)
+BALL_MOTION_WORD = wp.constant(BallRecord.ctype.velocity.offset // 4)
+"""Velocity and spin"""
 CARS_AT = wp.constant(words_of(BallRecord))
 CAR_WORDS = wp.constant(words_of(Car))
 HITBOX_WORD = wp.constant(Car.ctype.hitbox.offset // 4)
+TEAM_WORD = wp.constant(Car.ctype.team.offset // 4)
+HIT_TICK_WORD = wp.constant(Car.ctype.ball_hit_tick.offset // 4)
+PRESENT_WORD = wp.constant(Car.ctype.present.offset // 4)
+PRESENT_BYTE = wp.constant(Car.ctype.present.offset % 4)
 EVENT_WORDS = wp.constant(words_of(EventRecord))
 PAD_COUNT = wp.constant(len(PADS))
 GOAL_WORD = wp.constant(words_of(GameRecord) - 1)
@@ -129,3 +135,9 @@ def event_at(seats: int, seat: int) -> int:
 def place_of(numbers: wp.array2d(dtype=wp.float32), e: int, first: int) -> wp.vec3:
     """Position of the ball or car whose record begins there."""
     return wp.vec3(numbers[e, first], numbers[e, first + 1], numbers[e, first + 2])
+
+
+@wp.func
+def is_present(words: wp.array2d(dtype=wp.int32), e: int, seat: int) -> bool:
+    """Whether someone sits there."""
+    return (words[e, car_at(seat) + PRESENT_WORD] >> (8 * PRESENT_BYTE)) & 255 != 0

@@ -1,6 +1,8 @@
 """The six hitboxes: body, wheels and inertia of a car."""
 from __future__ import annotations
 
+from typing import Any
+
 import warp as wp
 
 from wavedash.rocket.constants import HITBOXES
@@ -46,7 +48,7 @@ def car_shapes(device: str | wp.Device) -> wp.array:
     shapes = []
     for box in HITBOXES:
         front_radius, front_length, front, back_radius, back_length, back = _WHEELS[box.name]
-        shape = CarShape()
+        shape: Any = CarShape()  # whose fields take Python's numbers
         shape.edge = min(MARGIN, 0.05 * min(box.size))
         half = [0.5 * size - MARGIN + shape.edge for size in box.size]
         shape.half, shape.middle = wp.vec3(*half), wp.vec3(*box.offset)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from wavedash.envs.errors import EnvError
 from wavedash.rocket.seats import Seat, seated
+from wavedash.rocket.sim import tick
 from wavedash.rocket.sim.arena import load_arena
 from wavedash.rocket.sim.bodies import Body
 from wavedash.rocket.sim.contacts import Contact, most_contacts
@@ -27,6 +28,9 @@ from wavedash.rocket.sim.tick import Arenas, World, kernels
 from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.starts import Kickoff
 from wavedash.rocket.state import GameState
+
+MOST_TICKS = 128
+"""Of a step"""
 
 
 class WarpSimulator(Simulator):
@@ -71,11 +75,13 @@ class WarpSimulator(Simulator):
     def _allocated(self, arenas: int, seats: int) -> Any:
         """Records, what is remembered, and room for a tick's work."""
         words = self._words if self._words is not None else self.state.memory.view(torch.int32)
-        room = Arenas()
+        room: Any = Arenas()  # whose fields take Python's numbers
         room.words, room.numbers, room.seats = wp.from_torch(words), wp.from_torch(words.view(torch.float32)), seats
         room.axles, room.matches = wp.from_torch(self._axles.flatten(1)), wp.from_torch(self._matches)
         room.controls, room.done = wp.from_torch(self._controls), wp.from_torch(self._room())
         room.held, room.touching = wp.from_torch(self._room(seats)), wp.from_torch(self._room(seats))
+        room.meeting, room.met, room.near = (wp.zeros(n, dtype=wp.int32, device=self._warp) for n in (arenas, arenas, arenas * seats))
+        room.many = wp.zeros((2, MOST_TICKS), dtype=wp.int32, device=self._warp)
         room.bodies = wp.from_torch(self._room((1 + seats) * words_of(Body)))
         room.contacts = wp.empty((arenas, most_contacts(seats)), dtype=Contact, device=self._warp)
         room.rows = wp.empty((arenas, most_contacts(seats)), dtype=Row, device=self._warp)
@@ -84,9 +90,11 @@ class WarpSimulator(Simulator):
     def send(self, controls: Tensor, ticks: int, delay: int = 0) -> None:
         if not 0 <= delay <= ticks:
             raise EnvError(f"a delay of {delay} ticks is not within a step of {ticks} ticks")
+        if ticks > MOST_TICKS:
+            raise EnvError(f"a step has {MOST_TICKS} ticks at most, not {ticks}")
         self._controls.copy_(controls)
         commands = self._commands(ticks, delay)
-        if self.device.type == "cuda":
+        if self._words is not None:
             records, stream = self.state.memory.view(torch.int32), torch.cuda.current_stream(self.device)
             self._words.copy_(records)
             for command in commands:
@@ -127,13 +135,19 @@ class WarpSimulator(Simulator):
 
     def _in_turn(self, ticks: int, delay: int) -> list[Any]:
         arenas, seats = self.state.arenas, self.state.seats
-        kernels, world, room = self._kernels, self._world, self._arenas
-        tick = [
-            self._launch(kernels.ready, (seats, arenas), world, room, delay),
-            self._launch(kernels.touch, (seats, arenas), world, room),
-            self._launch(kernels.settle, arenas, world, room),
-        ]
-        return [self._launch(kernels.begin, arenas, room), *tick * ticks, self._launch(kernels.end, arenas, room)]
+        world, room = self._world, self._arenas
+        every_car, every_arena = (seats, arenas), arenas
+        launches = [self._launch(tick.begin, every_arena, room)]
+        for t in range(ticks):
+            launches += [
+                self._launch(tick.ready, every_car, world, room, delay, t),
+                self._launch(tick.touch, arenas * seats, world, room, t),
+                self._launch(tick.meet, every_arena, world, room, t),
+                self._launch(self._kernels.collide, every_arena, world, room, t),
+                self._launch(tick.move, every_car, room),
+                self._launch(tick.watch, every_arena, world, room),
+            ]
+        return [*launches, self._launch(tick.end, every_arena, room)]
 
     def _launch(self, kernel: Any, dim: int | tuple[int, int], *inputs: Any) -> Any:
         return wp.launch(kernel, dim=dim, inputs=list(inputs), device=self._warp, record_cmd=True)
@@ -145,7 +159,7 @@ class WarpSimulator(Simulator):
 
 def _kickoffs(seats: Sequence[Sequence[Seat]], device: torch.device) -> GameState:
     table = torch.tensor(seats, dtype=torch.int32, device=device)  # [E, C, team, hitbox, present]
-    state = GameState.empty(*table.shape[:2], device)
+    state = GameState.empty(table.shape[0], table.shape[1], device)
     state.cars.team.copy_(table[..., 0])
     state.cars.hitbox.copy_(table[..., 1])
     state.cars.present.copy_(table[..., 2])

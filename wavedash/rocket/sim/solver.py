@@ -1,7 +1,8 @@
 """Sequential impulses: velocities that make contacts stop, bounce and rub, and pushes that take overlapping bodies apart.
 
-As RocketSim's Bullet does it: ten rounds of pushes, then ten rounds over all normals and then all frictions, each contact with one
-direction of friction, along which it slides. Nothing is remembered from tick to tick: RocketSim's broad phase forgets all contacts.
+As RocketSim's Bullet does it: ten rounds of pushes, then ten rounds over all normals and then all frictions, each contact with
+one direction of friction, along which it slides. Nothing is remembered from tick to tick: RocketSim's broad phase forgets all
+contacts.
 """
 from __future__ import annotations
 
@@ -206,11 +207,11 @@ def stop_sliding(rows: wp.array2d(dtype=Row), arena: int, i: int, bodies: wp.arr
 
 @wp.func
 def solve(
-    contacts: wp.array2d(dtype=Contact), rows: wp.array2d(dtype=Row), arena: int, touching: wp.array(dtype=wp.int32), per_car: int,
-    start: int, end: int, bodies: wp.array(dtype=Body),
+    contacts: wp.array2d(dtype=Contact), rows: wp.array2d(dtype=Row), arena: int, touching: wp.array(dtype=wp.int32),
+    per_car: int, start: int, end: int, bodies: wp.array(dtype=Body),
 ):
-    """All contacts of an arena: those of cars with the arena, `touching` [C] of the `per_car` places of each, and those from `start` to
-    `end` in the list. Writes `change` and `push` of the bodies."""
+    """All contacts of an arena: those of cars with the arena, `touching` [C] of the `per_car` places of each, and those from
+    `start` to `end` in the list. Writes `change` and `push` of the bodies."""
     count = int(0)
     for c in range(touching.shape[0]):
         for i in range(touching[c]):

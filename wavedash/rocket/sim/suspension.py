@@ -253,7 +253,7 @@ def tyre(wheel: Wheel, body: Body, other: Body, axles: Axles, i: int) -> wp.vec3
     if wheel.ground == BODY_GROUND:
         arm = body.position + wheel.arm - other.position
         sideways -= wp.dot(axle, velocity_at(other, arm))
-        backwards -= wp.dot(back, velocity_at(other, wheel.arm))  # RocketSim takes the wheel's place on the car for that on the other
+        backwards -= wp.dot(back, velocity_at(other, wheel.arm))  # RocketSim takes the place on the car for that on the other
         inverse_mass += impulse_mass(other, arm, axle)
     side = -SIDE_GRIP * sideways / inverse_mass
     roll = float(0.0)

@@ -1,10 +1,11 @@
 """One tick of an arena from top to bottom, and the kernels that run the ticks of an action in every arena.
 
-The order of events is RocketSim's: cars feel their wheels and obey their controls, contacts are found where bodies are, impulses are
-solved, bodies move, speeds are capped, hits and bumps are added, pads are taken, goals are counted.
+The order of events is RocketSim's: cars feel their wheels and obey their controls, contacts are found where bodies are,
+impulses are solved, bodies move, speeds are capped, hits and bumps are added, pads are taken, goals are counted.
 
-A tick has three parts: `ready_car` and `touch_arena` for each car by itself, then `settle_arena` for all bodies of an arena together. On a
-GPU each part is a launch over all cars, or all arenas; on a CPU one loop runs all ticks of an arena while it is in the cache.
+The parts of a tick are `ready_car` and `touch_arena` for a car by itself, `collide_bodies` where bodies of an arena meet, `move_on` for a
+car and `watch_arena` for the ball, pads and goals. On a CPU one loop runs all ticks of an arena while it is in the cache; on a GPU
+each part is a launch, over all cars or arenas, or over a list of those that it concerns.
 """
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import warp as wp
 
 from wavedash.rocket.sim.arena import Arena
-from wavedash.rocket.sim.ball_arena import ball_touches_arena
+from wavedash.rocket.sim.ball_arena import ball_touches_arena, is_ball_near_arena
 from wavedash.rocket.sim.bodies import (
     BODY_WORDS,
     DT,
@@ -28,16 +29,17 @@ from wavedash.rocket.sim.bodies import (
     store_body,
 )
 from wavedash.rocket.sim.boosting import boost, supersonic
-from wavedash.rocket.sim.car_arena import MOST_CAR_CONTACTS, car_touches_arena
+from wavedash.rocket.sim.car_arena import MOST_CAR_CONTACTS, car_touches_arena, is_near_arena
 from wavedash.rocket.sim.car_ball import hit_ball, touch_ball
 from wavedash.rocket.sim.car_car import touch_cars
 from wavedash.rocket.sim.contacts import ARENA, BALL, Contact
 from wavedash.rocket.sim.driving import drive
 from wavedash.rocket.sim.flying import auto_roll, fly
 from wavedash.rocket.sim.jumping import auto_flip, jump, second_jump
-from wavedash.rocket.sim.pads import PadTable, pad_under
+from wavedash.rocket.sim.pads import PadTable, is_on_pad, pad_near
 from wavedash.rocket.sim.records import (
     BALL_AT,
+    BALL_MOTION_WORD,
     GOAL_WORD,
     HITBOX_WORD,
     PAD_COUNT,
@@ -52,6 +54,7 @@ from wavedash.rocket.sim.records import (
     load_event,
     load_game,
     pads_at,
+    place_of,
     store_ball,
     store_car,
     store_event,
@@ -84,6 +87,9 @@ CAR_MAX_SPEED = wp.constant(2300.0)
 CAR_MAX_SPIN = wp.constant(5.5)
 RESPAWN_Z = wp.constant(36.0)
 BOOST_START = wp.constant(100.0 / 3.0)
+MEETS_BALL = wp.constant(200.0)
+"""From a car's origin to the ball's middle: farther, they cannot touch; and from car to car"""
+MEETS_CAR = wp.constant(210.0)
 PER_CAR = wp.constant(MOST_CAR_CONTACTS)
 """Places in the list of contacts that each car has for those with the arena; behind them come all others"""
 
@@ -118,19 +124,28 @@ class Arenas:
     """[E, (1 + C) * words] of the tick: the ball, then the cars"""
     touching: wp.array2d(dtype=wp.int32)
     """[E, C] how many contacts a car has with the arena"""
+    meeting: wp.array(dtype=wp.int32)
+    """[E] whether bodies meet in this tick"""
     contacts: wp.array2d(dtype=Contact)
     rows: wp.array2d(dtype=Row)
+    near: wp.array(dtype=wp.int32)
+    """[E * C] and below [E]: on a GPU, the cars near the arena's walls and the arenas where bodies meet, in any order, so that
+    neighbouring threads have the same to do"""
+    met: wp.array(dtype=wp.int32)
+    many: wp.array2d(dtype=wp.int32)
+    """[2, ticks]: how many there are in the two lists, by tick of the step"""
     seats: wp.int32
 
 
-# A car by itself ----------------------------------------------------------------------------------------------------------------
+# A car by itself --------------------------------------------------------------------------------------------------------------
 
 
 @wp.func
-def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int):
-    """The first part of a tick: what a car's wheels and driver do."""
+def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int) -> bool:
+    """What a car's wheels and driver do. Returns whether its body may touch the arena."""
+    arenas.touching[e, c] = 0
     if arenas.words[e, game_at(arenas.seats) + GOAL_WORD] >= 0:
-        return
+        return False
     car = load_car(arenas.words, e, car_at(c))
     shape = world.shapes[car.hitbox]
     body = car_body(car, shape)
@@ -154,22 +169,21 @@ def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int):
         store_axles(arenas.axles, e, c * AXLES_WORDS, axles)
     store_car(arenas.words, e, car_at(c), car)
     store_body(arenas.bodies, e, (1 + c) * BODY_WORDS, body)
+    return body.inverse_mass > 0.0 and is_near_arena(world.arena, shape, body.position, body.rotation)
 
 
 @wp.func
 def touch_arena(world: World, arenas: Arenas, e: int, c: int):
-    """The second part of a tick: where a car's body touches the arena."""
-    arenas.touching[e, c] = 0
+    """Where a car's body touches the arena."""
     body = load_body(arenas.bodies, e, (1 + c) * BODY_WORDS)
-    if body.inverse_mass > 0.0 and arenas.words[e, game_at(arenas.seats) + GOAL_WORD] < 0:
-        shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
-        end, touch = car_touches_arena(world.arena, shape, 1 + c, body.position, body.rotation, arenas.contacts, e, c * PER_CAR)
-        arenas.touching[e, c] = end - c * PER_CAR
-        if touch.touches:
-            car = load_car(arenas.words, e, car_at(c))
-            car.has_contact = True
-            car.contact_normal = touch.normal
-            store_car(arenas.words, e, car_at(c), car)
+    shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
+    end, touch = car_touches_arena(world.arena, shape, 1 + c, body.position, body.rotation, arenas.contacts, e, c * PER_CAR)
+    arenas.touching[e, c] = end - c * PER_CAR
+    if touch.touches:
+        car = load_car(arenas.words, e, car_at(c))
+        car.has_contact = True
+        car.contact_normal = touch.normal
+        store_car(arenas.words, e, car_at(c), car)
 
 
 @wp.func
@@ -228,40 +242,58 @@ def wait_for_respawn(car: Car, seat: int, now: int) -> Car:
     return car
 
 
-# All bodies of an arena -----------------------------------------------------------------------------------------------------------
+# All bodies of an arena -------------------------------------------------------------------------------------------------------
 
 
 @wp.func
-def settle_arena(
+def is_ball_awake(numbers: wp.array2d(dtype=wp.float32), e: int) -> bool:
+    """A ball without any motion, as at a kick-off, is left alone."""
+    for i in range(6):
+        if numbers[e, BALL_AT + BALL_MOTION_WORD + i] != 0.0:
+            return True
+    return False
+
+
+@wp.func
+def do_meet(world: World, arenas: Arenas, e: int) -> bool:
+    """Whether any bodies of an arena may touch each other, or the ball the arena, or a car does touch it."""
+    meet = bool(False)
+    if arenas.words[e, game_at(arenas.seats) + GOAL_WORD] < 0:
+        place = place_of(arenas.numbers, e, BALL_AT)
+        if is_ball_awake(arenas.numbers, e):
+            meet = is_ball_near_arena(world.arena, place)
+        for c in range(arenas.seats):
+            if arenas.touching[e, c] > 0:
+                meet = True
+            here = place_of(arenas.numbers, e, car_at(c))
+            if wp.length_sq(here - place) < MEETS_BALL * MEETS_BALL:
+                meet = True
+            for other in range(c):
+                if wp.length_sq(here - place_of(arenas.numbers, e, car_at(other))) < MEETS_CAR * MEETS_CAR:
+                    meet = True
+    arenas.meeting[e] = wp.where(meet, 1, 0)
+    return meet
+
+
+@wp.func
+def collide_bodies(
     world: World, arenas: Arenas, e: int, cars: wp.array(dtype=Car), bodies: wp.array(dtype=Body), events: wp.array(dtype=EventRecord)
 ):
-    """The last part of a tick: contacts, impulses, motion, pads and goals. The last three arguments are room for an arena's."""
+    """Contacts between all bodies of an arena, and the impulses that follow. The last three arguments are room for an arena's."""
     seats = arenas.seats
-    game = load_game(arenas.words, e, game_at(seats))
-    if game.goal >= 0:
-        return
     ball = load_ball(arenas.words, e, BALL_AT)
     bodies[0] = ball_body(ball)
     for c in range(seats):
         cars[c] = load_car(arenas.words, e, car_at(c))
         bodies[1 + c] = load_body(arenas.bodies, e, (1 + c) * BODY_WORDS)
         events[c] = load_event(arenas.words, e, event_at(seats, c))
-    count, ball = find_contacts(world, arenas, e, game.tick, ball, cars, bodies, events)
+    count, ball = find_contacts(world, arenas, e, arenas.words[e, game_at(seats)], ball, cars, bodies, events)
     solve(arenas.contacts, arenas.rows, e, arenas.touching[e], PER_CAR, seats * PER_CAR, count, bodies)
-    ball = move_ball(ball, bodies[0])
-    done = arenas.done[e] + 1
-    for c in range(seats):
-        if bodies[1 + c].inverse_mass > 0.0:
-            cars[c] = move_car(cars[c], bodies[1 + c])
-            take_pad(world, arenas, e, c, done, cars, events)
-    match, game = watch_ball(load_match(arenas.matches, e, 0), game, cars, events, seats, ball)
-    game.tick += 1
-    arenas.done[e] = done
     store_ball(arenas.words, e, BALL_AT, ball)
-    store_game(arenas.words, e, game_at(seats), game)
-    store_match(arenas.matches, e, 0, match)
+    store_body(arenas.bodies, e, 0, bodies[0])
     for c in range(seats):
         store_car(arenas.words, e, car_at(c), cars[c])
+        store_body(arenas.bodies, e, (1 + c) * BODY_WORDS, bodies[1 + c])
         store_event(arenas.words, e, event_at(seats, c), events[c])
 
 
@@ -270,8 +302,8 @@ def find_contacts(
     world: World, arenas: Arenas, e: int, tick: int, ball: BallRecord, cars: wp.array(dtype=Car), bodies: wp.array(dtype=Body),
     events: wp.array(dtype=EventRecord),
 ):
-    """Of cars with the ball and each other, and of the ball with the arena, where the bodies are now. Hits, bumps and demolitions are
-    decided here. Returns the end of the list, and the ball."""
+    """Of cars with the ball and each other, and of the ball with the arena, where the bodies are now. Hits, bumps and
+    demolitions are decided here. Returns the end of the list, and the ball."""
     count = arenas.seats * PER_CAR
     for c in range(arenas.seats):
         if bodies[1 + c].inverse_mass > 0.0:
@@ -282,7 +314,7 @@ def find_contacts(
                 car, extra = hit_ball(cars[c], bodies[1 + c], bodies[0], contact, tick)
                 cars[c] = car
                 bodies[0].late = bodies[0].late + extra
-                events[c].touches += 1
+                events[c].touches = events[c].touches + 1  # not +=, which would be atomic
                 ball.last_touch = c
     for b in range(arenas.seats):
         for a in range(b + 1, arenas.seats):
@@ -342,14 +374,49 @@ def move_car(car: Car, body: Body) -> Car:
 
 
 @wp.func
-def take_pad(
-    world: World, arenas: Arenas, e: int, c: int, done: int, cars: wp.array(dtype=Car), events: wp.array(dtype=EventRecord)
-):
+def move_on(arenas: Arenas, e: int, c: int):
+    """A car to the end of the tick."""
+    if arenas.words[e, game_at(arenas.seats) + GOAL_WORD] < 0:
+        body = load_body(arenas.bodies, e, (1 + c) * BODY_WORDS)
+        if body.inverse_mass > 0.0:
+            store_car(arenas.words, e, car_at(c), move_car(load_car(arenas.words, e, car_at(c)), body))
+
+
+@wp.func
+def watch_arena(world: World, arenas: Arenas, e: int):
+    """The ball to the end of the tick, then pads, goals and the clock."""
+    seats = arenas.seats
+    game = load_game(arenas.words, e, game_at(seats))
+    if game.goal >= 0:
+        return
+    ball = load_ball(arenas.words, e, BALL_AT)
+    body = ball_body(ball)
+    if arenas.meeting[e] == 1:
+        body = load_body(arenas.bodies, e, 0)
+    ball = move_ball(ball, body)
+    store_ball(arenas.words, e, BALL_AT, ball)
+    done = arenas.done[e] + 1
+    arenas.done[e] = done
+    for c in range(seats):
+        take_pad(world, arenas, e, c, done)
+    match, game = watch_ball(load_match(arenas.matches, e, 0), game, ball, arenas.words, e, seats)
+    game.tick += 1
+    store_game(arenas.words, e, game_at(seats), game)
+    store_match(arenas.matches, e, 0, match)
+
+
+@wp.func
+def take_pad(world: World, arenas: Arenas, e: int, c: int, done: int):
     """A car on a pad holds it, of two cars the earlier seat, and takes its boost if it is there. Timers of pads are those of the step's
     first tick until its end; `done` ticks have passed."""
-    pad = int(-1)
-    if not cars[c].is_demoed:
-        pad = pad_under(world.pads, cars[c], world.shapes[cars[c].hitbox], arenas.held[e, c])
+    held = arenas.held[e, c]
+    pad = pad_near(world.pads, place_of(arenas.numbers, e, car_at(c)))
+    if held < 0 and pad < 0:
+        return
+    car = load_car(arenas.words, e, car_at(c))
+    if pad >= 0:
+        if car.is_demoed or not car.present or not is_on_pad(world.pads, pad, car, world.shapes[car.hitbox], held):
+            pad = -1
     for other in range(c):
         if arenas.held[e, other] == pad:
             pad = -1
@@ -358,15 +425,18 @@ def take_pad(
         timer = pads_at(arenas.seats) + pad
         if arenas.numbers[e, timer] - float(done) * DT <= 0.0:
             big = world.pads.big[pad] == 1
-            cars[c].boost = wp.min(cars[c].boost + wp.where(big, 100.0, 12.0), 100.0)
+            car.boost = wp.min(car.boost + wp.where(big, 100.0, 12.0), 100.0)
+            store_car(arenas.words, e, car_at(c), car)
             arenas.numbers[e, timer] = wp.where(big, 10.0, 4.0) + float(done) * DT
+            event = load_event(arenas.words, e, event_at(arenas.seats, c))
             if big:
-                events[c].big_pads += 1
+                event.big_pads += 1
             else:
-                events[c].small_pads += 1
+                event.small_pads += 1
+            store_event(arenas.words, e, event_at(arenas.seats, c), event)
 
 
-# A step -------------------------------------------------------------------------------------------------------------------------
+# A step -----------------------------------------------------------------------------------------------------------------------
 
 
 @wp.func
@@ -405,21 +475,13 @@ class Kernels(NamedTuple):
 
     step: Any
     """(first, world, arenas, ticks, delay) by arena: all ticks of a step. A goal ends it."""
-    begin: Any
-    """(arenas) by arena"""
-    ready: Any
-    """(world, arenas, delay) by seat and arena"""
-    touch: Any
-    """(world, arenas) by seat and arena"""
-    settle: Any
-    """(world, arenas) by arena"""
-    end: Any
-    """(arenas) by arena"""
+    collide: Any
+    """(world, arenas, tick) by arena of the list: its part of a tick"""
 
 
 @cache
 def kernels(seats: int) -> Kernels:
-    """`step` is the whole; the others are its parts, for a GPU."""
+    """Those that need room for all bodies of an arena."""
     SEATS = seats
     BODIES = 1 + seats
 
@@ -432,38 +494,79 @@ def kernels(seats: int) -> Kernels:
         begin_step(arenas, e)
         for _ in range(ticks):
             for c in range(arenas.seats):
-                ready_car(world, arenas, e, c, delay)
-                touch_arena(world, arenas, e, c)
-            settle_arena(world, arenas, e, cars, bodies, events)
+                if ready_car(world, arenas, e, c, delay):
+                    touch_arena(world, arenas, e, c)
+            if do_meet(world, arenas, e):
+                collide_bodies(world, arenas, e, cars, bodies, events)
+            for c in range(arenas.seats):
+                move_on(arenas, e, c)
+            watch_arena(world, arenas, e)
         end_step(arenas, e)
 
     @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-    def settle(world: World, arenas: Arenas):
-        cars = wp.zeros(shape=(SEATS,), dtype=Car)
-        bodies = wp.zeros(shape=(BODIES,), dtype=Body)
-        events = wp.zeros(shape=(SEATS,), dtype=EventRecord)
-        settle_arena(world, arenas, wp.tid(), cars, bodies, events)
+    def collide(world: World, arenas: Arenas, tick: int):
+        i = wp.tid()
+        if i < arenas.many[1, tick]:
+            cars = wp.zeros(shape=(SEATS,), dtype=Car)
+            bodies = wp.zeros(shape=(BODIES,), dtype=Body)
+            events = wp.zeros(shape=(SEATS,), dtype=EventRecord)
+            collide_bodies(world, arenas, arenas.met[i], cars, bodies, events)
 
-    return Kernels(step, begin, ready, touch, settle, end)
+    return Kernels(step, collide)
+
+
+# On a GPU, the parts of a tick one after the other
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
 def begin(arenas: Arenas):
-    begin_step(arenas, wp.tid())
+    """By arena."""
+    e = wp.tid()
+    begin_step(arenas, e)
+    if e == 0:
+        for tick in range(arenas.many.shape[1]):
+            arenas.many[0, tick] = 0
+            arenas.many[1, tick] = 0
 
 
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def ready(world: World, arenas: Arenas, delay: int):
-    c, e = wp.tid()  # neighbouring threads: neighbouring arenas
-    ready_car(world, arenas, e, c, delay)
-
-
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def touch(world: World, arenas: Arenas):
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS, launch_bounds=(256, 2))
+def ready(world: World, arenas: Arenas, delay: int, tick: int):
+    """By seat and arena."""
     c, e = wp.tid()
-    touch_arena(world, arenas, e, c)
+    if ready_car(world, arenas, e, c, delay):
+        arenas.near[wp.atomic_add(arenas.many, 0, tick, 1)] = e * arenas.seats + c
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS, launch_bounds=(256, 2))
+def touch(world: World, arenas: Arenas, tick: int):
+    """By car of the list."""
+    i = wp.tid()
+    if i < arenas.many[0, tick]:
+        touch_arena(world, arenas, arenas.near[i] / arenas.seats, arenas.near[i] % arenas.seats)
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+def meet(world: World, arenas: Arenas, tick: int):
+    """By arena."""
+    e = wp.tid()
+    if do_meet(world, arenas, e):
+        arenas.met[wp.atomic_add(arenas.many, 1, tick, 1)] = e
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+def move(arenas: Arenas):
+    """By seat and arena."""
+    c, e = wp.tid()
+    move_on(arenas, e, c)
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+def watch(world: World, arenas: Arenas):
+    """By arena."""
+    watch_arena(world, arenas, wp.tid())
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
 def end(arenas: Arenas):
+    """By arena."""
     end_step(arenas, wp.tid())
