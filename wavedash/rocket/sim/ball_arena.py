@@ -21,6 +21,9 @@ POINTS_PER_MESH = wp.constant(4)
 MOST_BALL_CONTACTS = 12
 """A ball in a corner touches two planes and two meshes"""
 ROOM = wp.constant(MOST_BALL_CONTACTS)
+NOTHING = wp.constant(0)
+ONE_PLANE = wp.constant(1)
+MORE = wp.constant(2)
 
 
 @wp.struct
@@ -172,14 +175,28 @@ def ball_touches_arena(arena: Arena, position: wp.vec3, contacts: wp.array2d(dty
 
 
 @wp.func
-def is_ball_near_arena(arena: Arena, position: wp.vec3) -> bool:
-    """Whether the ball touches a plane of the field, or the plane of a triangle near it."""
-    floor = wp.min(position[2], CEILING - position[2])
-    if wp.min(floor, WALL_X - wp.abs(position[0])) < RADIUS + TOUCH:
-        return True
+def what_ball_touches(arena: Arena, position: wp.vec3):
+    """(NOTHING, ONE_PLANE or MORE, the plane's normal, the ball's height above it), where MORE are planes and maybe triangles."""
+    touched = int(NOTHING)
+    normal = wp.vec3()
+    height = float(0.0)
+    ceiling = CEILING - position[2]
+    wall = WALL_X - wp.abs(position[0])
+    if position[2] < RADIUS + TOUCH:
+        touched += ONE_PLANE
+        normal = wp.vec3(0.0, 0.0, 1.0)
+        height = position[2]
+    if ceiling < RADIUS + TOUCH:
+        touched += ONE_PLANE
+        normal = wp.vec3(0.0, 0.0, -1.0)
+        height = ceiling
+    if wall < RADIUS + TOUCH:
+        touched += ONE_PLANE
+        normal = wp.vec3(-wp.sign(position[0]), 0.0, 0.0)
+        height = wall
     cell = cell_of(position)
     for i in range(arena.first[cell], arena.first[cell + 1]):
         plane = arena.planes[i]
         if wp.abs(wp.dot(wp.vec3(plane[0], plane[1], plane[2]), position) - plane[3]) < RADIUS + TOUCH:
-            return True
-    return False
+            return MORE, normal, height
+    return wp.min(touched, MORE), normal, height

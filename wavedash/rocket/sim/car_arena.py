@@ -25,6 +25,8 @@ RESTITUTION = wp.constant(0.3)
 MOST_CAR_CONTACTS = 10
 """Two planes and two meshes"""
 ROOM = wp.constant(MOST_CAR_CONTACTS)
+MOST_REACHED = 48
+"""Triangles whose planes and boxes reach a car; they are listed first, so that threads test them side by side"""
 
 
 @wp.struct
@@ -159,28 +161,33 @@ def touch_triangles(
     to_car = wp.transpose(body.rotation)
     core = body.half - wp.vec3(body.edge, body.edge, body.edge)
     most = body.edge + body.touch
+    reached = wp.zeros(shape=(MOST_REACHED,), dtype=wp.int32)
+    many = int(0)
     for i in range(arena.first[cell], arena.first[cell + 1]):
         plane = arena.planes[i]
         normal = wp.vec3(plane[0], plane[1], plane[2])
         height = wp.dot(normal, body.middle) - plane[3]
         if wp.abs(height) <= most + shadow(core, to_car * normal):
-            t = arena.triangles[arena.items[i]]
-            if boxes_overlap(t, body.middle, body.extent):
-                meeting = box_meets_triangle(core, seen_from(t, body), most)
-                distance = meeting.distance - body.edge
-                if distance <= body.touch:
-                    if t.mesh != mesh:
-                        mesh = t.mesh
-                        first = count
-                    away = body.rotation * meeting.normal
-                    on_core = body.middle + body.rotation * meeting.point
-                    on_triangle = on_core - away * meeting.distance
-                    touch.touches = True
-                    if not on_plane:
-                        touch.normal = away
-                    arm = on_core - away * body.edge - body.origin
-                    new = car_contact(body.number, arm, normal_near_edges(t, on_triangle, away), distance)
-                    count = with_point(contacts, row, first, count, room, new)
+            if many < MOST_REACHED and boxes_overlap(arena.triangles[arena.items[i]], body.middle, body.extent):
+                reached[many] = arena.items[i]
+                many += 1
+    for i in range(many):
+        t = arena.triangles[reached[i]]
+        meeting = box_meets_triangle(core, seen_from(t, body), most)
+        distance = meeting.distance - body.edge
+        if distance <= body.touch:
+            if t.mesh != mesh:
+                mesh = t.mesh
+                first = count
+            away = body.rotation * meeting.normal
+            on_core = body.middle + body.rotation * meeting.point
+            on_triangle = on_core - away * meeting.distance
+            touch.touches = True
+            if not on_plane:
+                touch.normal = away
+            arm = on_core - away * body.edge - body.origin
+            new = car_contact(body.number, arm, normal_near_edges(t, on_triangle, away), distance)
+            count = with_point(contacts, row, first, count, room, new)
     return count, touch
 
 

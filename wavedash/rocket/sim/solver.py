@@ -18,6 +18,8 @@ OVERLAP_SHARE = wp.constant(0.8)
 """Of an overlap that is removed in a tick"""
 BOUNCE_SPEED = wp.constant(10.0)
 """uu/s below which nothing bounces"""
+STANDS_STILL = wp.constant(0.0173)
+"""uu/s below which a contact does not slide in any direction"""
 SETTLED = wp.constant(1.0e-4)
 """Change of an impulse below which another round changes nothing that matters"""
 
@@ -100,7 +102,7 @@ def prepared(contact: Contact, bodies: wp.array(dtype=Body)) -> Row:
 def with_friction(row: Row, contact: Contact, bodies: wp.array(dtype=Body), sliding: wp.vec3) -> Row:
     """Friction acts along the velocity with which the surfaces would slide."""
     speed = wp.length(sliding)
-    if speed > 0.0173:
+    if speed > STANDS_STILL:
         row.s = sliding / speed
     else:
         row.s = any_tangent(contact.normal)
@@ -122,11 +124,11 @@ def with_friction(row: Row, contact: Contact, bodies: wp.array(dtype=Body), slid
 
 
 @wp.func
-def push_apart(rows: wp.array2d(dtype=Row), arena: int, count: int, bodies: wp.array(dtype=Body)):
+def push_apart(rows: wp.array2d(dtype=Row), arena: int, start: int, count: int, bodies: wp.array(dtype=Body)):
     """Rounds over all overlaps: velocities that act on positions alone."""
     for _ in range(ROUNDS):
         change = float(0.0)
-        for i in range(count):
+        for i in range(start, start + count):
             target = rows[arena, i].push_target
             if target > 0.0:
                 a = rows[arena, i].a
@@ -206,30 +208,42 @@ def stop_sliding(rows: wp.array2d(dtype=Row), arena: int, i: int, bodies: wp.arr
 
 
 @wp.func
-def solve(
-    contacts: wp.array2d(dtype=Contact), rows: wp.array2d(dtype=Row), arena: int, touching: wp.array(dtype=wp.int32),
-    per_car: int, start: int, end: int, bodies: wp.array(dtype=Body),
-):
-    """All contacts of an arena: those of cars with the arena, `touching` [C] of the `per_car` places of each, and those from
-    `start` to `end` in the list. Writes `change` and `push` of the bodies."""
-    count = int(0)
-    for c in range(touching.shape[0]):
-        for i in range(touching[c]):
-            rows[arena, count] = prepared(contacts[arena, c * per_car + i], bodies)
-            count += 1
-    for i in range(start, end):
-        rows[arena, count] = prepared(contacts[arena, i], bodies)
-        count += 1
-    if count == 0:
-        return
-    push_apart(rows, arena, count, bodies)
+def solve(rows: wp.array2d(dtype=Row), arena: int, start: int, count: int, bodies: wp.array(dtype=Body)):
+    """Rows start ... start + count - 1 of an arena: writes `change` and `push` of the bodies."""
+    push_apart(rows, arena, start, count, bodies)
     for _ in range(ROUNDS):
         change = float(0.0)
-        for i in range(count):
+        for i in range(start, start + count):
             if not rows[arena, i].push_only:
                 change = wp.max(change, stop_approach(rows, arena, i, bodies))
-        for i in range(count):
+        for i in range(start, start + count):
             if not rows[arena, i].push_only:
                 change = wp.max(change, stop_sliding(rows, arena, i, bodies))
         if change < SETTLED:
             break
+
+
+@wp.func
+def bounce_off(body: Body, normal: wp.vec3, height: float, radius: float, friction: float, restitution: float) -> Body:
+    """A ball that touches one plane and nothing else, its middle `height` above: what `solve` comes to in one round."""
+    arm = normal * (-radius)
+    approach = wp.dot(normal, body.velocity)
+    bounce = float(0.0)
+    if wp.abs(approach) >= BOUNCE_SPEED:
+        bounce = wp.max(0.0, -restitution * approach)
+    after = velocity_at(body, arm) + body.kick
+    approach = wp.dot(normal, after)
+    impulse = wp.max(0.0, (bounce - approach) / body.inverse_mass)
+    sliding = after - normal * approach
+    speed = wp.length(sliding)
+    along = wp.vec3()
+    if speed > STANDS_STILL:
+        along = sliding / speed
+        turn = wp.cross(arm, along)
+        inverse = body.inverse_mass + wp.dot(turn, wp.cw_mul(body.inverse_inertia, turn))
+        rub = wp.clamp(-wp.dot(along, after) / inverse, -friction * impulse, friction * impulse)
+        body.change = along * (rub * body.inverse_mass)
+        body.spin_change = wp.cw_mul(body.inverse_inertia, turn) * rub
+    body.change = body.change + normal * (impulse * body.inverse_mass)
+    body.push = normal * (wp.max(0.0, radius - height) * OVERLAP_SHARE / DT)
+    return body

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import warp as wp
 
 from wavedash.rocket.sim.arena import Arena
-from wavedash.rocket.sim.ball_arena import ball_touches_arena, is_ball_near_arena
+from wavedash.rocket.sim.ball_arena import MORE, ONE_PLANE, RADIUS, ball_touches_arena, what_ball_touches
 from wavedash.rocket.sim.bodies import (
     BODY_WORDS,
     DT,
@@ -64,7 +64,7 @@ from wavedash.rocket.sim.records import (
 )
 from wavedash.rocket.sim.scoring import load_match, store_match, watch_ball
 from wavedash.rocket.sim.shapes import CarShape
-from wavedash.rocket.sim.solver import Row, solve
+from wavedash.rocket.sim.solver import Row, bounce_off, prepared, solve
 from wavedash.rocket.sim.suspension import (
     Axles,
     Others,
@@ -174,16 +174,37 @@ def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int) -> bool:
 
 @wp.func
 def touch_arena(world: World, arenas: Arenas, e: int, c: int):
-    """Where a car's body touches the arena."""
+    """Where a car's body touches the arena, and the impulses that follow if no other body is near; else `collide_bodies` sees to them."""
     body = load_body(arenas.bodies, e, (1 + c) * BODY_WORDS)
     shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
-    end, touch = car_touches_arena(world.arena, shape, 1 + c, body.position, body.rotation, arenas.contacts, e, c * PER_CAR)
-    arenas.touching[e, c] = end - c * PER_CAR
-    if touch.touches:
-        car = load_car(arenas.words, e, car_at(c))
-        car.has_contact = True
-        car.contact_normal = touch.normal
-        store_car(arenas.words, e, car_at(c), car)
+    start = c * PER_CAR
+    end, touch = car_touches_arena(world.arena, shape, 0, body.position, body.rotation, arenas.contacts, e, start)
+    if not touch.touches:
+        return
+    car = load_car(arenas.words, e, car_at(c))
+    car.has_contact = True
+    car.contact_normal = touch.normal
+    store_car(arenas.words, e, car_at(c), car)
+    if is_alone(arenas, e, c, body.position):
+        bodies = wp.zeros(shape=(1,), dtype=Body)
+        bodies[0] = body
+        for i in range(start, end):
+            arenas.rows[e, i] = prepared(arenas.contacts[e, i], bodies)
+        solve(arenas.rows, e, start, end - start, bodies)
+        store_body(arenas.bodies, e, (1 + c) * BODY_WORDS, bodies[0])
+    else:
+        arenas.touching[e, c] = end - start
+
+
+@wp.func
+def is_alone(arenas: Arenas, e: int, c: int, here: wp.vec3) -> bool:
+    """Whether a car is too far from the ball and all other cars to touch them."""
+    if wp.length_sq(here - place_of(arenas.numbers, e, BALL_AT)) < MEETS_BALL * MEETS_BALL:
+        return False
+    for other in range(arenas.seats):
+        if other != c and wp.length_sq(here - place_of(arenas.numbers, e, car_at(other))) < MEETS_CAR * MEETS_CAR:
+            return False
+    return True
 
 
 @wp.func
@@ -256,21 +277,16 @@ def is_ball_awake(numbers: wp.array2d(dtype=wp.float32), e: int) -> bool:
 
 @wp.func
 def do_meet(world: World, arenas: Arenas, e: int) -> bool:
-    """Whether any bodies of an arena may touch each other, or the ball the arena, or a car does touch it."""
+    """Whether bodies of an arena may touch each other, or the ball more than a plane."""
     meet = bool(False)
     if arenas.words[e, game_at(arenas.seats) + GOAL_WORD] < 0:
         place = place_of(arenas.numbers, e, BALL_AT)
-        if is_ball_awake(arenas.numbers, e):
-            meet = is_ball_near_arena(world.arena, place)
         for c in range(arenas.seats):
-            if arenas.touching[e, c] > 0:
+            if not is_alone(arenas, e, c, place_of(arenas.numbers, e, car_at(c))):
                 meet = True
-            here = place_of(arenas.numbers, e, car_at(c))
-            if wp.length_sq(here - place) < MEETS_BALL * MEETS_BALL:
-                meet = True
-            for other in range(c):
-                if wp.length_sq(here - place_of(arenas.numbers, e, car_at(other))) < MEETS_CAR * MEETS_CAR:
-                    meet = True
+        if not meet and is_ball_awake(arenas.numbers, e):
+            touched, _normal, _height = what_ball_touches(world.arena, place)
+            meet = touched == MORE
     arenas.meeting[e] = wp.where(meet, 1, 0)
     return meet
 
@@ -288,7 +304,17 @@ def collide_bodies(
         bodies[1 + c] = load_body(arenas.bodies, e, (1 + c) * BODY_WORDS)
         events[c] = load_event(arenas.words, e, event_at(seats, c))
     count, ball = find_contacts(world, arenas, e, arenas.words[e, game_at(seats)], ball, cars, bodies, events)
-    solve(arenas.contacts, arenas.rows, e, arenas.touching[e], PER_CAR, seats * PER_CAR, count, bodies)
+    rows = int(0)
+    for c in range(seats):
+        for i in range(arenas.touching[e, c]):
+            contact = arenas.contacts[e, c * PER_CAR + i]
+            contact.a = 1 + c
+            arenas.rows[e, rows] = prepared(contact, bodies)
+            rows += 1
+    for i in range(seats * PER_CAR, count):
+        arenas.rows[e, rows] = prepared(arenas.contacts[e, i], bodies)
+        rows += 1
+    solve(arenas.rows, e, 0, rows, bodies)
     store_ball(arenas.words, e, BALL_AT, ball)
     store_body(arenas.bodies, e, 0, bodies[0])
     for c in range(seats):
@@ -393,6 +419,10 @@ def watch_arena(world: World, arenas: Arenas, e: int):
     body = ball_body(ball)
     if arenas.meeting[e] == 1:
         body = load_body(arenas.bodies, e, 0)
+    elif wp.length_sq(body.kick) > 0.0:
+        touched, normal, height = what_ball_touches(world.arena, body.position)
+        if touched == ONE_PLANE:
+            body = bounce_off(body, normal, height, RADIUS, BALL_FRICTION, BALL_RESTITUTION)
     ball = move_ball(ball, body)
     store_ball(arenas.words, e, BALL_AT, ball)
     done = arenas.done[e] + 1
