@@ -13,7 +13,7 @@ from wavedash.rocket.sim.curves import (
     steer_angle,
 )
 from wavedash.rocket.sim.records import Car, vec8
-from wavedash.rocket.sim.suspension import ARENA_GROUND, NOTHING, Axles, Wheel, ground_normal
+from wavedash.rocket.sim.suspension import ARENA_GROUND, NOTHING, Axles, Wheels, axle_of, ground_normal
 
 wp.set_module_options({"enable_backward": False})
 
@@ -37,7 +37,7 @@ def real_throttle(car: Car, controls: vec8) -> float:
 
 
 @wp.func
-def drive(car: Car, controls: vec8, axles: Axles, wheels: wp.array(dtype=Wheel), touching: int, speed: float, body: Body):
+def drive(car: Car, controls: vec8, axles: Axles, wheels: Wheels, touching: int, speed: float, body: Body):
     """Sets handbrake, engine, brake, steering and grip for the next tick, and sticks to the ground now."""
     if controls[7] > 0.5:
         car.handbrake = wp.min(car.handbrake + HANDBRAKE_CLOSES * DT, 1.0)
@@ -77,13 +77,13 @@ def engine_and_brake(axles: Axles, controls: vec8, throttle: float, touching: in
 
 
 @wp.func
-def grip(car: Car, axles: Axles, wheels: wp.array(dtype=Wheel), body: Body, throttle: float) -> Axles:
+def grip(car: Car, axles: Axles, wheels: Wheels, body: Body, throttle: float) -> Axles:
     """Of each tyre that touches: less when it slides, with the handbrake, and without throttle on a slope."""
     for i in range(4):
-        if wheels[i].ground != NOTHING:
-            axle = wheels[i].axle
-            ahead = wp.cross(axle, wheels[i].normal)
-            motion = body.velocity + wp.cross(body.spin, wheels[i].mount)
+        if wheels.ground[i] != NOTHING:
+            axle = axle_of(wheels, i)
+            ahead = wp.cross(axle, wheels.normal[i])
+            motion = body.velocity + wp.cross(body.spin, wheels.mount[i])
             sideways = wp.abs(wp.dot(motion, axle))
             slip = float(0.0)
             if sideways > 5.0:
@@ -94,7 +94,7 @@ def grip(car: Car, axles: Axles, wheels: wp.array(dtype=Wheel), body: Body, thro
                 side *= (HANDBRAKE_SIDE_GRIP - 1.0) * car.handbrake + 1.0
                 roll *= (handbrake_long_friction(slip) - 1.0) * car.handbrake + 1.0
             if throttle == 0.0:
-                scale = non_sticky_friction(wheels[i].normal[2])
+                scale = non_sticky_friction(wheels.normal[i][2])
                 side *= scale
                 roll *= scale
             axles.side_grip[i] = side
@@ -103,11 +103,11 @@ def grip(car: Car, axles: Axles, wheels: wp.array(dtype=Wheel), body: Body, thro
 
 
 @wp.func
-def stick(wheels: wp.array(dtype=Wheel), throttle: float, fast: float, body: Body) -> Body:
+def stick(wheels: Wheels, throttle: float, fast: float, body: Body) -> Body:
     """A force toward the ground while a wheel touches the arena, stronger on walls while driving."""
     touches = int(0)
     for i in range(4):
-        if wheels[i].ground == ARENA_GROUND:
+        if wheels.ground[i] == ARENA_GROUND:
             touches = 1
     if touches == 1:
         up = ground_normal(wheels, wp.vec3(body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2]))

@@ -28,6 +28,7 @@ NEAR = wp.constant(200.0)
 NOTHING = wp.constant(0)
 ARENA_GROUND = wp.constant(1)
 BODY_GROUND = wp.constant(2)
+NOBODY = wp.constant(-2)
 
 
 @wp.struct
@@ -47,34 +48,62 @@ class Axles:
 load_axles, store_axles = loader(Axles), storer(Axles)
 
 
-@wp.struct
-class Wheel:
-    """A wheel during one tick."""
+mat43 = wp.types.matrix(shape=(4, 3), dtype=wp.float32)
 
-    ground: wp.int32
+
+@wp.struct
+class Wheels:
+    """The four wheels during one tick, a row or number for each: front right, front left, back right, back left."""
+
+    ground: wp.vec4i
     """NOTHING, ARENA_GROUND, or BODY_GROUND: the ball or a car"""
-    mount: wp.vec3
+    seat: wp.int32
+    """Of the car that wheels stand on; -1: the ball, NOBODY: none. (Of two bodies the later one: both are moving ground.)"""
+    mount: mat43
     """Where the suspension begins, from the car's origin"""
-    radius: wp.float32
-    length: wp.float32
-    """Of the suspension at rest"""
-    force: wp.float32
-    """Of the suspension"""
-    reach: wp.float32
-    """Length of the ray down from the mount"""
-    fraction: wp.float32
-    """Of the ray, where it meets the ground"""
-    other: wp.int32
-    """Seat of the car that it stands on, -1: the ball"""
-    arm: wp.vec3
+    fraction: wp.vec4
+    """Of the ray down from the mount, where it meets the ground"""
+    normal: mat43
+    """Of the ground"""
+    arm: mat43
     """Where it touches, from the car's origin"""
-    normal: wp.vec3
-    axle: wp.vec3
-    """To the right of the wheel"""
-    spring: wp.float32
+    front_axle: wp.vec3
+    """To the right of a front wheel, which steers"""
+    back_axle: wp.vec3
+    spring: wp.vec4
     """Impulse along the normal"""
-    grip: wp.vec3
+    grip: mat43
     """Impulse of the tyre"""
+
+
+@wp.func
+def radius_of(shape: CarShape, i: int) -> float:
+    """Of a wheel."""
+    if i < 2:
+        return shape.front_radius
+    return shape.back_radius
+
+
+@wp.func
+def length_of(shape: CarShape, i: int) -> float:
+    """Of a wheel's suspension at rest."""
+    if i < 2:
+        return shape.front_length
+    return shape.back_length
+
+
+@wp.func
+def reach_of(shape: CarShape, i: int) -> float:
+    """Length of the ray down from a wheel's mount."""
+    return length_of(shape, i) + TRAVEL + radius_of(shape, i) - RAY_SHORTENED
+
+
+@wp.func
+def axle_of(wheels: Wheels, i: int) -> wp.vec3:
+    """To the right of a wheel."""
+    if i < 2:
+        return wheels.front_axle
+    return wheels.back_axle
 
 
 @wp.struct
@@ -89,78 +118,68 @@ class Others:
 
 
 @wp.func
-def cast_wheels(
-    wheels: wp.array(dtype=Wheel), seat: int, body: Body, shape: CarShape, axles: Axles, arena: Arena, others: Others,
-) -> Axles:
-    """Rays down from all four mounts, and what the ground does to each wheel. Other bodies are as the tick began."""
+def cast_wheels(seat: int, body: Body, shape: CarShape, axles: Axles, arena: Arena, others: Others):
+    """Rays down from all four mounts, and what the ground does to each wheel: (wheels, axles). Other bodies are as the tick began."""
     up = wp.vec3(body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2])
-    mount_wheels(wheels, shape, body, axles.steer)
+    wheels = mounted(shape, body, axles.steer)
     for i in range(4):
-        find_plane(wheels, i, body.position, up)
-    find_triangles(wheels, arena, body.position, up)
+        source = body.position + wheels.mount[i]
+        found, fraction, normal = ray_hits_planes(source, source - up * reach_of(shape, i))
+        if found == 1:
+            wheels.ground[i] = ARENA_GROUND
+            wheels.fraction[i] = fraction
+            wheels.normal[i] = normal
+    wheels = find_triangles(wheels, shape, arena, body.position, up)
     if wp.length_sq(place_of(others.numbers, others.e, BALL_AT) - body.position) < NEAR * NEAR:
-        find_ball(wheels, others, body.position, up)
+        wheels = find_ball(wheels, shape, others, body.position, up)
     for k in range(others.seats):
         if k != seat and wp.length_sq(place_of(others.numbers, others.e, car_at(k)) - body.position) < NEAR * NEAR:
-            find_car(wheels, k, others, body.position, up)
+            wheels = find_car(wheels, shape, k, others, body.position, up)
+    under = Body()
+    if wheels.seat >= -1:
+        under = body_under(others, wheels.seat)
     for i in range(4):
-        if wheels[i].ground == NOTHING:
+        if wheels.ground[i] == NOTHING:
             axles.rebound[i] = 0.0
         else:
-            wheel = wheels[i]
-            wheel.arm = wheel.mount - up * (wheel.reach * wheel.fraction)
-            axles.rebound[i] = rebound(wheel, body, axles.rebound[i])
-            wheel.spring = spring(wheel, body, up, axles.rebound[i])
-            other = Body()
-            if wheel.ground == BODY_GROUND:
-                if wheel.other < 0:
-                    other = ball_body(load_ball(others.words, others.e, BALL_AT))
-                else:
-                    car = load_car(others.words, others.e, car_at(wheel.other))
-                    other = car_body(car, others.shapes[car.hitbox])
-            wheel.grip = tyre(wheel, body, other, axles, i)
-            wheels[i] = wheel
-    return axles
+            depth = reach_of(shape, i) * wheels.fraction[i]
+            arm = wheels.mount[i] - up * depth
+            normal = wheels.normal[i]
+            wheels.arm[i] = arm
+            if wheels.ground[i] == ARENA_GROUND:
+                axles.rebound[i] = rebound(body, arm, normal, depth - (length_of(shape, i) + radius_of(shape, i) - RAY_SHORTENED),
+                                           axles.rebound[i])
+            force = FRONT_FORCE
+            if i >= 2:
+                force = BACK_FORCE
+            pressed = spring(body, up, arm, normal, length_of(shape, i), depth - radius_of(shape, i)) * force
+            if pressed > 0.0:
+                wheels.spring[i] = pressed * DT + axles.rebound[i]
+            wheels.grip[i] = tyre(body, under, wheels.ground[i] == BODY_GROUND, axle_of(wheels, i), arm, normal, axles, i)
+    return wheels, axles
 
 
 @wp.func
-def mount_wheels(wheels: wp.array(dtype=Wheel), shape: CarShape, body: Body, steer: float):
-    """Where the four rays begin and how long they are."""
+def mounted(shape: CarShape, body: Body, steer: float) -> Wheels:
+    """Where the four rays begin."""
+    wheels = Wheels()
     right = wp.vec3(body.rotation[0, 1], body.rotation[1, 1], body.rotation[2, 1])
     forward = wp.vec3(body.rotation[0, 0], body.rotation[1, 0], body.rotation[2, 0])
-    for i in range(4):
-        wheel = Wheel()
-        side = 1.0 - 2.0 * float(i % 2)
-        if i < 2:
-            wheel.mount = body.rotation * wp.vec3(shape.front_wheel[0], side * shape.front_wheel[1], shape.front_wheel[2])
-            wheel.axle = right * wp.cos(steer) - forward * wp.sin(steer)
-            wheel.radius = shape.front_radius
-            wheel.length = shape.front_length
-            wheel.force = FRONT_FORCE
-        else:
-            wheel.mount = body.rotation * wp.vec3(shape.back_wheel[0], side * shape.back_wheel[1], shape.back_wheel[2])
-            wheel.axle = right
-            wheel.radius = shape.back_radius
-            wheel.length = shape.back_length
-            wheel.force = BACK_FORCE
-        wheel.reach = wheel.length + TRAVEL + wheel.radius - RAY_SHORTENED
-        wheel.fraction = 1.0
-        wheels[i] = wheel
+    wheels.back_axle = right
+    wheels.front_axle = right * wp.cos(steer) - forward * wp.sin(steer)
+    wheels.fraction = wp.vec4(1.0, 1.0, 1.0, 1.0)
+    wheels.seat = NOBODY
+    front = shape.front_wheel
+    back = shape.back_wheel
+    wheels.mount[0] = body.rotation * front
+    wheels.mount[1] = body.rotation * wp.vec3(front[0], -front[1], front[2])
+    wheels.mount[2] = body.rotation * back
+    wheels.mount[3] = body.rotation * wp.vec3(back[0], -back[1], back[2])
+    return wheels
 
 
 @wp.func
-def find_plane(wheels: wp.array(dtype=Wheel), i: int, position: wp.vec3, up: wp.vec3):
-    """Floor, ceiling or side wall under a wheel."""
-    source = position + wheels[i].mount
-    found, fraction, normal = ray_hits_planes(source, source - up * wheels[i].reach)
-    if found == 1:
-        wheels[i].ground = ARENA_GROUND
-        wheels[i].fraction = fraction
-        wheels[i].normal = normal
-
-
-@wp.func
-def find_triangles(wheels: wp.array(dtype=Wheel), arena: Arena, position: wp.vec3, up: wp.vec3):
+def find_triangles(wheels: Wheels, shape: CarShape, arena: Arena, position: wp.vec3, up: wp.vec3) -> Wheels:
     """Curves, corners, back walls and goals under all four wheels."""
     cell = cell_of(position)
     for k in range(arena.first[cell], arena.first[cell + 1]):
@@ -169,92 +188,101 @@ def find_triangles(wheels: wp.array(dtype=Wheel), arena: Arena, position: wp.vec
         height = wp.dot(normal, position) - plane[3]
         slope = wp.dot(normal, up)
         for i in range(4):
-            before = height + wp.dot(normal, wheels[i].mount)
-            after = before - slope * wheels[i].reach
+            before = height + wp.dot(normal, wheels.mount[i])
+            after = before - slope * reach_of(shape, i)
             if before * after < 0.0:
                 fraction = before / (before - after)
-                if fraction < wheels[i].fraction:
-                    point = position + wheels[i].mount - up * (wheels[i].reach * fraction)
+                if fraction < wheels.fraction[i]:
+                    point = position + wheels.mount[i] - up * (reach_of(shape, i) * fraction)
                     if is_inside(arena.triangles[arena.items[k]], point):
-                        wheels[i].ground = ARENA_GROUND
-                        wheels[i].fraction = fraction
-                        wheels[i].normal = normal * wp.sign(before)
+                        wheels.ground[i] = ARENA_GROUND
+                        wheels.fraction[i] = fraction
+                        wheels.normal[i] = normal * wp.sign(before)
+    return wheels
 
 
 @wp.func
-def find_ball(wheels: wp.array(dtype=Wheel), others: Others, position: wp.vec3, up: wp.vec3):
+def find_ball(wheels: Wheels, shape: CarShape, others: Others, position: wp.vec3, up: wp.vec3) -> Wheels:
     """The ball under the wheels."""
     center = place_of(others.numbers, others.e, BALL_AT)
     for i in range(4):
-        source = position + wheels[i].mount
-        found, fraction, normal = ray_hits_sphere(source, source - up * wheels[i].reach, center)
-        if found == 1 and fraction < wheels[i].fraction:
-            wheels[i].ground = BODY_GROUND
-            wheels[i].fraction = fraction
-            wheels[i].normal = normal
-            wheels[i].other = -1
+        source = position + wheels.mount[i]
+        found, fraction, normal = ray_hits_sphere(source, source - up * reach_of(shape, i), center)
+        if found == 1 and fraction < wheels.fraction[i]:
+            wheels.ground[i] = BODY_GROUND
+            wheels.fraction[i] = fraction
+            wheels.normal[i] = normal
+            wheels.seat = -1
+    return wheels
 
 
 @wp.func
-def find_car(wheels: wp.array(dtype=Wheel), k: int, others: Others, position: wp.vec3, up: wp.vec3):
+def find_car(wheels: Wheels, shape: CarShape, k: int, others: Others, position: wp.vec3, up: wp.vec3) -> Wheels:
     """The car in seat k under the wheels."""
     car = load_car(others.words, others.e, car_at(k))
     if car.present and not car.is_demoed:
-        shape = others.shapes[car.hitbox]
         for i in range(4):
-            source = position + wheels[i].mount
-            found, fraction, normal = ray_hits_box(source, source - up * wheels[i].reach, car.position, car.rotation, shape)
-            if found == 1 and fraction < wheels[i].fraction:
-                wheels[i].ground = BODY_GROUND
-                wheels[i].fraction = fraction
-                wheels[i].normal = normal
-                wheels[i].other = k
+            source = position + wheels.mount[i]
+            found, fraction, normal = ray_hits_box(source, source - up * reach_of(shape, i), car.position, car.rotation,
+                                                   others.shapes[car.hitbox])
+            if found == 1 and fraction < wheels.fraction[i]:
+                wheels.ground[i] = BODY_GROUND
+                wheels.fraction[i] = fraction
+                wheels.normal[i] = normal
+                wheels.seat = k
+    return wheels
 
 
 @wp.func
-def rebound(wheel: Wheel, body: Body, before: float) -> float:
-    """Impulse against a wheel that is deep in the arena; it stays as it was until the wheel leaves the ground."""
-    sunk = wheel.reach * wheel.fraction - (wheel.length + wheel.radius - RAY_SHORTENED)
-    if wheel.ground == ARENA_GROUND and sunk < 0.0:
-        speed = wp.dot(wheel.normal, velocity_at(body, wheel.arm))
-        return 0.25 * wp.max(0.0, (-0.2 * sunk / DT - speed) / impulse_mass(body, wheel.arm, wheel.normal))
-    return before
+def body_under(others: Others, seat: int) -> Body:
+    """The car in a seat, or the ball (-1)."""
+    if seat < 0:
+        return ball_body(load_ball(others.words, others.e, BALL_AT))
+    car = load_car(others.words, others.e, car_at(seat))
+    return car_body(car, others.shapes[car.hitbox])
 
 
 @wp.func
-def spring(wheel: Wheel, body: Body, up: wp.vec3, rebound: float) -> float:
-    """Impulse along the ground's normal: stiffness and damping; it only pushes."""
-    depth = wheel.reach * wheel.fraction
-    squeezed = wheel.length - wp.clamp(depth - wheel.radius, wheel.length - TRAVEL, wheel.length + TRAVEL)
-    tilt = wp.dot(wheel.normal, up)
+def rebound(body: Body, arm: wp.vec3, normal: wp.vec3, sunk: float, before: float) -> float:
+    """Impulse against a wheel that is deep in the arena (`sunk` is negative); it stays as it was until the wheel leaves the ground."""
+    if sunk >= 0.0:
+        return before
+    speed = wp.dot(normal, velocity_at(body, arm))
+    return 0.25 * wp.max(0.0, (-0.2 * sunk / DT - speed) / impulse_mass(body, arm, normal))
+
+
+@wp.func
+def spring(body: Body, up: wp.vec3, arm: wp.vec3, normal: wp.vec3, length: float, stretched: float) -> float:
+    """Stiffness and damping along the ground's normal, of a suspension of a length at rest and now."""
+    squeezed = length - wp.clamp(stretched, length - TRAVEL, length + TRAVEL)
+    tilt = wp.dot(normal, up)
     inverse_tilt = float(10.0)
     closing = float(0.0)
     if tilt > 0.1:
         inverse_tilt = 1.0 / tilt
-        closing = wp.dot(wheel.normal, velocity_at(body, wheel.arm)) * inverse_tilt
+        closing = wp.dot(normal, velocity_at(body, arm)) * inverse_tilt
     damping = DAMPING_OUT
     if closing < 0.0:
         damping = DAMPING_IN
-    pressed = (squeezed * STIFFNESS * inverse_tilt - damping * closing) * wheel.force
-    if pressed > 0.0:
-        return pressed * DT + rebound
-    return 0.0
+    return squeezed * STIFFNESS * inverse_tilt - damping * closing
 
 
 @wp.func
-def tyre(wheel: Wheel, body: Body, other: Body, axles: Axles, i: int) -> wp.vec3:
-    """Impulse of a tyre: it rolls along, driven or braked, and grips sideways."""
-    axle = wp.normalize(wheel.axle - wheel.normal * wp.dot(wheel.axle, wheel.normal))
-    back = wp.normalize(wp.cross(wheel.normal, axle))
-    motion = velocity_at(body, wheel.arm)
+def tyre(
+    body: Body, other: Body, on_other: bool, side_axle: wp.vec3, arm: wp.vec3, normal: wp.vec3, axles: Axles, i: int
+) -> wp.vec3:
+    """Impulse of a tyre on the arena or on another body: it rolls along, driven or braked, and grips sideways."""
+    axle = wp.normalize(side_axle - normal * wp.dot(side_axle, normal))
+    back = wp.normalize(wp.cross(normal, axle))
+    motion = velocity_at(body, arm)
     sideways = wp.dot(axle, motion)
     backwards = wp.dot(back, motion)
-    inverse_mass = impulse_mass(body, wheel.arm, axle)
-    if wheel.ground == BODY_GROUND:
-        arm = body.position + wheel.arm - other.position
-        sideways -= wp.dot(axle, velocity_at(other, arm))
-        backwards -= wp.dot(back, velocity_at(other, wheel.arm))  # RocketSim takes the place on the car for that on the other
-        inverse_mass += impulse_mass(other, arm, axle)
+    inverse_mass = impulse_mass(body, arm, axle)
+    if on_other:
+        other_arm = body.position + arm - other.position
+        sideways -= wp.dot(axle, velocity_at(other, other_arm))
+        backwards -= wp.dot(back, velocity_at(other, arm))  # RocketSim takes the place on the car for that on the other
+        inverse_mass += impulse_mass(other, other_arm, axle)
     side = -SIDE_GRIP * sideways / inverse_mass
     roll = float(0.0)
     if axles.engine != 0.0:
@@ -265,25 +293,25 @@ def tyre(wheel: Wheel, body: Body, other: Body, axles: Axles, i: int) -> wp.vec3
 
 
 @wp.func
-def press_wheels(wheels: wp.array(dtype=Wheel), body: Body) -> Body:
+def press_wheels(wheels: Wheels, body: Body) -> Body:
     """Springs, then tyres act on the car."""
     for i in range(4):
-        if wheels[i].spring != 0.0:
-            body = hit(body, wheels[i].normal * wheels[i].spring, wheels[i].arm)
+        if wheels.spring[i] != 0.0:
+            body = hit(body, wheels.normal[i] * wheels.spring[i], wheels.arm[i])
     up = wp.vec3(body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2])
     for i in range(4):
-        if wheels[i].ground != NOTHING:
-            body = hit(body, wheels[i].grip, wheels[i].arm - up * wp.dot(up, wheels[i].arm))
+        if wheels.ground[i] != NOTHING:
+            body = hit(body, wheels.grip[i], wheels.arm[i] - up * wp.dot(up, wheels.arm[i]))
     return body
 
 
 @wp.func
-def ground_normal(wheels: wp.array(dtype=Wheel), up: wp.vec3) -> wp.vec3:
+def ground_normal(wheels: Wheels, up: wp.vec3) -> wp.vec3:
     """Mean over the wheels that touch, `up` where none does."""
     total = wp.vec3()
     for i in range(4):
-        if wheels[i].ground != NOTHING:
-            total = total + wheels[i].normal
+        if wheels.ground[i] != NOTHING:
+            total = total + wheels.normal[i]
     if wp.length_sq(total) > 0.0:
         return wp.normalize(total)
     return up

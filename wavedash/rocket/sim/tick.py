@@ -68,7 +68,7 @@ from wavedash.rocket.sim.solver import Row, bounce_off, prepared, solve
 from wavedash.rocket.sim.suspension import (
     Axles,
     Others,
-    Wheel,
+    Wheels,
     cast_wheels,
     ground_normal,
     load_axles,
@@ -157,14 +157,13 @@ def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int) -> bool:
         if arenas.done[e] >= delay:
             for k in range(8):
                 controls[k] = wp.clamp(arenas.controls[e, c, k], -1.0, 1.0)
-        wheels = wp.zeros(shape=(4,), dtype=Wheel)
         others = Others()
         others.words = arenas.words
         others.numbers = arenas.numbers
         others.shapes = world.shapes
         others.e = e
         others.seats = arenas.seats
-        axles = cast_wheels(wheels, c, body, shape, load_axles(arenas.axles, e, c * AXLES_WORDS), world.arena, others)
+        wheels, axles = cast_wheels(c, body, shape, load_axles(arenas.axles, e, c * AXLES_WORDS), world.arena, others)
         car, axles, body = obey(car, controls, wheels, axles, body)
         store_axles(arenas.axles, e, c * AXLES_WORDS, axles)
     store_car(arenas.words, e, car_at(c), car)
@@ -208,7 +207,7 @@ def is_alone(arenas: Arenas, e: int, c: int, here: wp.vec3) -> bool:
 
 
 @wp.func
-def obey(car: Car, controls: vec8, wheels: wp.array(dtype=Wheel), axles: Axles, body: Body):
+def obey(car: Car, controls: vec8, wheels: Wheels, axles: Axles, body: Body):
     """What the driver wants, and what the wheels do."""
     body.kick = wp.vec3(0.0, 0.0, -GRAVITY * DT)
     forward = wp.vec3(body.rotation[0, 0], body.rotation[1, 0], body.rotation[2, 0])
@@ -216,8 +215,8 @@ def obey(car: Car, controls: vec8, wheels: wp.array(dtype=Wheel), axles: Axles, 
     pressed = controls[5] > 0.5 and car.controls[5] <= 0.5
     touching = int(0)
     for i in range(4):
-        car.wheel_contact[i] = wp.uint8(wp.where(wheels[i].ground > 0, 1, 0))
-        touching += wp.where(wheels[i].ground > 0, 1, 0)
+        car.wheel_contact[i] = wp.uint8(wp.where(wheels.ground[i] > 0, 1, 0))
+        touching += wp.where(wheels.ground[i] > 0, 1, 0)
     car.on_ground = touching >= 3
     car, axles, body = drive(car, controls, axles, wheels, touching, speed, body)
     if touching < 3:
@@ -559,7 +558,7 @@ def begin(arenas: Arenas):
             arenas.many[1, tick] = 0
 
 
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS, launch_bounds=(256, 2))
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
 def ready(world: World, arenas: Arenas, delay: int, tick: int):
     """By seat and arena."""
     c, e = wp.tid()
@@ -567,7 +566,7 @@ def ready(world: World, arenas: Arenas, delay: int, tick: int):
         arenas.near[wp.atomic_add(arenas.many, 0, tick, 1)] = e * arenas.seats + c
 
 
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS, launch_bounds=(256, 2))
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
 def touch(world: World, arenas: Arenas, tick: int):
     """By car of the list."""
     i = wp.tid()
