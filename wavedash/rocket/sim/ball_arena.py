@@ -176,7 +176,7 @@ def ball_touches_arena(arena: Arena, position: wp.vec3, contacts: wp.array2d(dty
 
 @wp.func
 def what_ball_touches(arena: Arena, position: wp.vec3):
-    """(NOTHING, ONE_PLANE or MORE, the plane's normal, the ball's height above it), where MORE are planes and maybe triangles."""
+    """(NOTHING, ONE_PLANE or MORE, the plane's normal, the ball's height above it); MORE are planes and maybe triangles."""
     touched = int(NOTHING)
     normal = wp.vec3()
     height = float(0.0)

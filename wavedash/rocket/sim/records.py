@@ -68,12 +68,17 @@ def loader(kind: Any) -> Any:
 
 
 def storer(kind: Any) -> Any:
-    """The way back."""
+    """The way back. Bytes behind the last field, which belong to nobody, are zero."""
+    last = words_of(kind) - 1
+    used = max(getattr(kind.ctype, name).offset + getattr(kind.ctype, name).size for name, _ in kind.ctype._fields_)
+    mask = (1 << 8 * (used - 4 * last)) - 1
     snippet = f"""
     char* place = (char*)words.data + (size_t)e * words.strides[0] + (size_t)first * words.strides[1];
     for (int w = 0; w < {words_of(kind)}; ++w) {{
         int word;
         memcpy(&word, (const char*)&value + 4 * w, 4);
+        if (w == {last})
+            word &= (int)0x{mask:x}u;
         *(int*)(place + (size_t)w * words.strides[1]) = word;
     }}
     """

@@ -24,13 +24,15 @@ from wavedash.rocket.sim.scoring import Match
 from wavedash.rocket.sim.shapes import car_shapes
 from wavedash.rocket.sim.solver import Row
 from wavedash.rocket.sim.suspension import Axles
-from wavedash.rocket.sim.tick import Arenas, World, kernels
+from wavedash.rocket.sim.tick import SPREAD, Arenas, World, kernels
 from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.starts import Kickoff
 from wavedash.rocket.state import GameState
 
 MOST_TICKS = 128
 """Of a step"""
+BLOCK = 128
+"""Threads of a GPU that share a multiprocessor's registers"""
 
 
 class WarpSimulator(Simulator):
@@ -38,7 +40,8 @@ class WarpSimulator(Simulator):
     the kernel works on.
 
     `hitboxes`: of all cars, or one for each seat. `sizes`: how many of the seats are taken in each arena, (blue, orange); None:
-    all. `threads`: of a CPU, all by default.
+    all. `threads`: of a CPU, all by default. `in_parts`: each part of a tick is a launch, as it always is on a GPU; on a CPU, to see
+    that it comes to the same.
 
     - A goal stops its arena for the rest of the step, as with RocketSim.
     - The same states and controls give the same games on the same kind of device, bit for bit, whatever the number of threads.
@@ -47,14 +50,15 @@ class WarpSimulator(Simulator):
 
     def __init__(self, arenas: int, blue: int, orange: int, *, hitboxes: str | Sequence[str] = "octane",
                  device: torch.device | str = "cpu", sizes: Sequence[tuple[int, int]] | None = None,
-                 threads: int | None = None) -> None:
+                 threads: int | None = None, in_parts: bool = False) -> None:
         self.device = torch.empty(0, device=device).device  # with its number
         self.capturable = self.device.type == "cuda"
+        self._in_parts = in_parts or self.capturable
         seats = blue + orange
         self.state = _kickoffs(seated(arenas, blue, orange, hitboxes, sizes), self.device)
         warp = wp.device_from_torch(self.device)
         self._warp = warp
-        self._words = self._room(self.state.memory.shape[1] // 4) if self.device.type == "cuda" else None
+        self._words = self._room(self.state.memory.shape[1] // 4) if self._in_parts else None
         self._axles, self._matches = self._room(seats, words_of(Axles)), self._room(words_of(Match))
         self._controls = self._room(seats, 8, dtype=torch.float32)
         self._world, self._arenas = World(), self._allocated(arenas, seats)
@@ -67,8 +71,8 @@ class WarpSimulator(Simulator):
             self._commands(ticks=8, delay=1)  # a kernel cannot be loaded while a graph is being recorded
 
     def _room(self, *shape: int, dtype: torch.dtype = torch.int32) -> Tensor:
-        """[E, ...] zeros. Arenas are neighbours in a GPU's memory, where each is a thread."""
-        if self.device.type == "cuda":
+        """[E, ...] zeros. Where each is a thread of a GPU, arenas are neighbours in memory."""
+        if self._in_parts:
             return torch.zeros(*shape, self.state.arenas, dtype=dtype, device=self.device).movedim(-1, 0)
         return torch.zeros(self.state.arenas, *shape, dtype=dtype)
 
@@ -80,7 +84,8 @@ class WarpSimulator(Simulator):
         room.axles, room.matches = wp.from_torch(self._axles.flatten(1)), wp.from_torch(self._matches)
         room.controls, room.done = wp.from_torch(self._controls), wp.from_torch(self._room())
         room.held, room.touching = wp.from_torch(self._room(seats)), wp.from_torch(self._room(seats))
-        room.meeting, room.met, room.near = (wp.zeros(n, dtype=wp.int32, device=self._warp) for n in (arenas, arenas, arenas * seats))
+        sizes = arenas, arenas, arenas * seats
+        room.meeting, room.met, room.near = (wp.zeros(n, dtype=wp.int32, device=self._warp) for n in sizes)
         room.many = wp.zeros((2, MOST_TICKS), dtype=wp.int32, device=self._warp)
         room.bodies = wp.from_torch(self._room((1 + seats) * words_of(Body)))
         room.contacts = wp.empty((arenas, most_contacts(seats)), dtype=Contact, device=self._warp)
@@ -95,8 +100,9 @@ class WarpSimulator(Simulator):
         self._controls.copy_(controls)
         commands = self._commands(ticks, delay)
         if self._words is not None:
-            records, stream = self.state.memory.view(torch.int32), torch.cuda.current_stream(self.device)
+            records = self.state.memory.view(torch.int32)
             self._words.copy_(records)
+            stream = torch.cuda.current_stream(self.device) if self.capturable else None
             for command in commands:
                 command.launch(stream)  # of a stream a launch takes nothing but its handle
             records.copy_(self._words)
@@ -123,9 +129,9 @@ class WarpSimulator(Simulator):
             memory.copy_(saved[name])
 
     def _commands(self, ticks: int, delay: int) -> list[Any]:
-        """Launches of a step: on a CPU one for each thread, to run side by side; on a GPU one after the other."""
+        """Launches of a step: one for each thread, to run side by side, or in parts, one after the other."""
         if (ticks, delay) not in self._steps:
-            self._steps[ticks, delay] = self._in_turn(ticks, delay) if self.device.type == "cuda" else self._split(ticks, delay)
+            self._steps[ticks, delay] = self._in_turn(ticks, delay) if self._in_parts else self._split(ticks, delay)
         return self._steps[ticks, delay]
 
     def _split(self, ticks: int, delay: int) -> list[Any]:
@@ -141,16 +147,16 @@ class WarpSimulator(Simulator):
         for t in range(ticks):
             launches += [
                 self._launch(tick.ready, every_car, world, room, delay, t),
-                self._launch(tick.touch, arenas * seats, world, room, t),
+                self._launch(tick.touch, arenas * seats * SPREAD, world, room, t),
                 self._launch(tick.meet, every_arena, world, room, t),
-                self._launch(self._kernels.collide, every_arena, world, room, t),
+                self._launch(self._kernels.collide, arenas * SPREAD, world, room, t),
                 self._launch(tick.move, every_car, room),
                 self._launch(tick.watch, every_arena, world, room),
             ]
         return [*launches, self._launch(tick.end, every_arena, room)]
 
     def _launch(self, kernel: Any, dim: int | tuple[int, int], *inputs: Any) -> Any:
-        return wp.launch(kernel, dim=dim, inputs=list(inputs), device=self._warp, record_cmd=True)
+        return wp.launch(kernel, dim=dim, inputs=list(inputs), device=self._warp, record_cmd=True, block_dim=BLOCK)
 
     def close(self) -> None:
         if self._pool is not None:

@@ -119,7 +119,8 @@ class Others:
 
 @wp.func
 def cast_wheels(seat: int, body: Body, shape: CarShape, axles: Axles, arena: Arena, others: Others):
-    """Rays down from all four mounts, and what the ground does to each wheel: (wheels, axles). Other bodies are as the tick began."""
+    """Rays down from all four mounts, and what the ground does to each wheel: (wheels, axles). Other bodies are as the tick
+    began."""
     up = wp.vec3(body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2])
     wheels = mounted(shape, body, axles.steer)
     for i in range(4):
@@ -147,8 +148,8 @@ def cast_wheels(seat: int, body: Body, shape: CarShape, axles: Axles, arena: Are
             normal = wheels.normal[i]
             wheels.arm[i] = arm
             if wheels.ground[i] == ARENA_GROUND:
-                axles.rebound[i] = rebound(body, arm, normal, depth - (length_of(shape, i) + radius_of(shape, i) - RAY_SHORTENED),
-                                           axles.rebound[i])
+                sunk = depth - (length_of(shape, i) + radius_of(shape, i) - RAY_SHORTENED)
+                axles.rebound[i] = rebound(body, arm, normal, sunk, axles.rebound[i])
             force = FRONT_FORCE
             if i >= 2:
                 force = BACK_FORCE
@@ -244,7 +245,8 @@ def body_under(others: Others, seat: int) -> Body:
 
 @wp.func
 def rebound(body: Body, arm: wp.vec3, normal: wp.vec3, sunk: float, before: float) -> float:
-    """Impulse against a wheel that is deep in the arena (`sunk` is negative); it stays as it was until the wheel leaves the ground."""
+    """Impulse against a wheel that is deep in the arena (`sunk` is negative); it stays as it was until the wheel leaves the
+    ground."""
     if sunk >= 0.0:
         return before
     speed = wp.dot(normal, velocity_at(body, arm))

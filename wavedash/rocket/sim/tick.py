@@ -3,9 +3,9 @@
 The order of events is RocketSim's: cars feel their wheels and obey their controls, contacts are found where bodies are,
 impulses are solved, bodies move, speeds are capped, hits and bumps are added, pads are taken, goals are counted.
 
-The parts of a tick are `ready_car` and `touch_arena` for a car by itself, `collide_bodies` where bodies of an arena meet, `move_on` for a
-car and `watch_arena` for the ball, pads and goals. On a CPU one loop runs all ticks of an arena while it is in the cache; on a GPU
-each part is a launch, over all cars or arenas, or over a list of those that it concerns.
+The parts of a tick are `ready_car` and `touch_arena` for a car by itself, `collide_bodies` where bodies of an arena meet,
+`move_on` for a car and `watch_arena` for the ball, pads and goals. On a CPU one loop runs all ticks of an arena while it is in
+the cache; on a GPU each part is a launch, over all cars or arenas, or over a list of those that it concerns.
 """
 from __future__ import annotations
 
@@ -90,6 +90,7 @@ BOOST_START = wp.constant(100.0 / 3.0)
 MEETS_BALL = wp.constant(200.0)
 """From a car's origin to the ball's middle: farther, they cannot touch; and from car to car"""
 MEETS_CAR = wp.constant(210.0)
+SPREAD = wp.constant(8)
 PER_CAR = wp.constant(MOST_CAR_CONTACTS)
 """Places in the list of contacts that each car has for those with the arena; behind them come all others"""
 
@@ -173,7 +174,8 @@ def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int) -> bool:
 
 @wp.func
 def touch_arena(world: World, arenas: Arenas, e: int, c: int):
-    """Where a car's body touches the arena, and the impulses that follow if no other body is near; else `collide_bodies` sees to them."""
+    """Where a car's body touches the arena, and the impulses that follow if no other body is near; else `collide_bodies` sees
+    to them."""
     body = load_body(arenas.bodies, e, (1 + c) * BODY_WORDS)
     shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
     start = c * PER_CAR
@@ -292,9 +294,11 @@ def do_meet(world: World, arenas: Arenas, e: int) -> bool:
 
 @wp.func
 def collide_bodies(
-    world: World, arenas: Arenas, e: int, cars: wp.array(dtype=Car), bodies: wp.array(dtype=Body), events: wp.array(dtype=EventRecord)
+    world: World, arenas: Arenas, e: int, cars: wp.array(dtype=Car), bodies: wp.array(dtype=Body),
+    events: wp.array(dtype=EventRecord),
 ):
-    """Contacts between all bodies of an arena, and the impulses that follow. The last three arguments are room for an arena's."""
+    """Contacts between all bodies of an arena, and the impulses that follow. The last three arguments are room for an
+    arena's."""
     seats = arenas.seats
     ball = load_ball(arenas.words, e, BALL_AT)
     bodies[0] = ball_body(ball)
@@ -436,8 +440,8 @@ def watch_arena(world: World, arenas: Arenas, e: int):
 
 @wp.func
 def take_pad(world: World, arenas: Arenas, e: int, c: int, done: int):
-    """A car on a pad holds it, of two cars the earlier seat, and takes its boost if it is there. Timers of pads are those of the step's
-    first tick until its end; `done` ticks have passed."""
+    """A car on a pad holds it, of two cars the earlier seat, and takes its boost if it is there. Timers of pads are those of
+    the step's first tick until its end; `done` ticks have passed."""
     held = arenas.held[e, c]
     pad = pad_near(world.pads, place_of(arenas.numbers, e, car_at(c)))
     if held < 0 and pad < 0:
@@ -499,6 +503,15 @@ def end_step(arenas: Arenas, e: int):
             arenas.words[e, timers + PAD_COUNT + arenas.held[e, c]] = c
 
 
+@wp.func
+def alone_in_warp(thread: int) -> int:
+    """Number of the work of every SPREAD-th thread, -1: none. Where each thread goes its own way, a warp takes as long as all of its
+    threads together, so few of them work in each of many warps."""
+    if thread % SPREAD == 0:
+        return thread / SPREAD
+    return -1
+
+
 class Kernels(NamedTuple):
     """For arenas with a number of seats."""
 
@@ -534,8 +547,8 @@ def kernels(seats: int) -> Kernels:
 
     @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
     def collide(world: World, arenas: Arenas, tick: int):
-        i = wp.tid()
-        if i < arenas.many[1, tick]:
+        i = alone_in_warp(wp.tid())
+        if i >= 0 and i < arenas.many[1, tick]:
             cars = wp.zeros(shape=(SEATS,), dtype=Car)
             bodies = wp.zeros(shape=(BODIES,), dtype=Body)
             events = wp.zeros(shape=(SEATS,), dtype=EventRecord)
@@ -569,8 +582,8 @@ def ready(world: World, arenas: Arenas, delay: int, tick: int):
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
 def touch(world: World, arenas: Arenas, tick: int):
     """By car of the list."""
-    i = wp.tid()
-    if i < arenas.many[0, tick]:
+    i = alone_in_warp(wp.tid())
+    if i >= 0 and i < arenas.many[0, tick]:
         touch_arena(world, arenas, arenas.near[i] / arenas.seats, arenas.near[i] % arenas.seats)
 
 
