@@ -94,14 +94,15 @@ def velocity_at(body: Body, arm: wp.vec3) -> wp.vec3:
 @wp.func
 def impulse_mass(body: Body, arm: wp.vec3, direction: wp.vec3) -> float:
     """Inverse of the mass that an impulse along `direction` at `arm` meets."""
-    return body.inverse_mass + wp.dot(wp.cross(world_inverse_inertia(body, wp.cross(arm, direction)), arm), direction)
+    turn = wp.transpose(body.rotation) * wp.cross(arm, direction)
+    return body.inverse_mass + wp.dot(turn, wp.cw_mul(body.inverse_inertia, turn))
 
 
 @wp.func
-def hit(body: Body, impulse: wp.vec3, arm: wp.vec3) -> Body:
-    """An impulse at `arm` from its origin changes velocity and spin at once."""
+def hit(body: Body, impulse: wp.vec3, angular_impulse: wp.vec3) -> Body:
+    """Impulses change velocity and spin at once."""
     body.velocity = body.velocity + impulse * body.inverse_mass
-    body.spin = body.spin + world_inverse_inertia(body, wp.cross(arm, impulse))
+    body.spin = body.spin + world_inverse_inertia(body, angular_impulse)
     return body
 
 

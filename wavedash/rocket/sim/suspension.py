@@ -146,17 +146,19 @@ def cast_wheels(seat: int, body: Body, shape: CarShape, axles: Axles, arena: Are
             depth = reach_of(shape, i) * wheels.fraction[i]
             arm = wheels.mount[i] - up * depth
             normal = wheels.normal[i]
+            motion = velocity_at(body, arm)
+            speed = wp.dot(normal, motion)
             wheels.arm[i] = arm
-            if wheels.ground[i] == ARENA_GROUND:
-                sunk = depth - (length_of(shape, i) + radius_of(shape, i) - RAY_SHORTENED)
-                axles.rebound[i] = rebound(body, arm, normal, sunk, axles.rebound[i])
+            sunk = depth - (length_of(shape, i) + radius_of(shape, i) - RAY_SHORTENED)
+            if wheels.ground[i] == ARENA_GROUND and sunk < 0.0:
+                axles.rebound[i] = rebound(body, arm, normal, speed, sunk)
             force = FRONT_FORCE
             if i >= 2:
                 force = BACK_FORCE
-            pressed = spring(body, up, arm, normal, length_of(shape, i), depth - radius_of(shape, i)) * force
+            pressed = spring(wp.dot(normal, up), speed, length_of(shape, i), depth - radius_of(shape, i)) * force
             if pressed > 0.0:
                 wheels.spring[i] = pressed * DT + axles.rebound[i]
-            wheels.grip[i] = tyre(body, under, wheels.ground[i] == BODY_GROUND, axle_of(wheels, i), arm, normal, axles, i)
+            wheels.grip[i] = tyre(body, under, wheels.ground[i] == BODY_GROUND, axle_of(wheels, i), arm, motion, normal, axles, i)
     return wheels, axles
 
 
@@ -244,25 +246,22 @@ def body_under(others: Others, seat: int) -> Body:
 
 
 @wp.func
-def rebound(body: Body, arm: wp.vec3, normal: wp.vec3, sunk: float, before: float) -> float:
-    """Impulse against a wheel that is deep in the arena (`sunk` is negative); it stays as it was until the wheel leaves the
+def rebound(body: Body, arm: wp.vec3, normal: wp.vec3, speed: float, sunk: float) -> float:
+    """Impulse against a wheel that is deep in the arena (`sunk` is negative). It stays as it was until the wheel leaves the
     ground."""
-    if sunk >= 0.0:
-        return before
-    speed = wp.dot(normal, velocity_at(body, arm))
     return 0.25 * wp.max(0.0, (-0.2 * sunk / DT - speed) / impulse_mass(body, arm, normal))
 
 
 @wp.func
-def spring(body: Body, up: wp.vec3, arm: wp.vec3, normal: wp.vec3, length: float, stretched: float) -> float:
-    """Stiffness and damping along the ground's normal, of a suspension of a length at rest and now."""
+def spring(tilt: float, speed: float, length: float, stretched: float) -> float:
+    """Stiffness and damping of a suspension: cosine between the ground's normal and the car's up, speed along the normal, its
+    length at rest and now."""
     squeezed = length - wp.clamp(stretched, length - TRAVEL, length + TRAVEL)
-    tilt = wp.dot(normal, up)
     inverse_tilt = float(10.0)
     closing = float(0.0)
     if tilt > 0.1:
         inverse_tilt = 1.0 / tilt
-        closing = wp.dot(normal, velocity_at(body, arm)) * inverse_tilt
+        closing = speed * inverse_tilt
     damping = DAMPING_OUT
     if closing < 0.0:
         damping = DAMPING_IN
@@ -271,12 +270,12 @@ def spring(body: Body, up: wp.vec3, arm: wp.vec3, normal: wp.vec3, length: float
 
 @wp.func
 def tyre(
-    body: Body, other: Body, on_other: bool, side_axle: wp.vec3, arm: wp.vec3, normal: wp.vec3, axles: Axles, i: int
+    body: Body, other: Body, on_other: bool, side_axle: wp.vec3, arm: wp.vec3, motion: wp.vec3, normal: wp.vec3, axles: Axles,
+    i: int,
 ) -> wp.vec3:
     """Impulse of a tyre on the arena or on another body: it rolls along, driven or braked, and grips sideways."""
     axle = wp.normalize(side_axle - normal * wp.dot(side_axle, normal))
-    back = wp.normalize(wp.cross(normal, axle))
-    motion = velocity_at(body, arm)
+    back = wp.cross(normal, axle)
     sideways = wp.dot(axle, motion)
     backwards = wp.dot(back, motion)
     inverse_mass = impulse_mass(body, arm, axle)
@@ -296,15 +295,17 @@ def tyre(
 
 @wp.func
 def press_wheels(wheels: Wheels, body: Body) -> Body:
-    """Springs, then tyres act on the car."""
-    for i in range(4):
-        if wheels.spring[i] != 0.0:
-            body = hit(body, wheels.normal[i] * wheels.spring[i], wheels.arm[i])
+    """Springs and tyres act on the car; tyres at the height of its origin, so that it does not roll over."""
     up = wp.vec3(body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2])
+    total = wp.vec3()
+    turning = wp.vec3()
     for i in range(4):
         if wheels.ground[i] != NOTHING:
-            body = hit(body, wheels.grip[i], wheels.arm[i] - up * wp.dot(up, wheels.arm[i]))
-    return body
+            push = wheels.normal[i] * wheels.spring[i]
+            level = wheels.arm[i] - up * wp.dot(up, wheels.arm[i])
+            total = total + push + wheels.grip[i]
+            turning = turning + wp.cross(wheels.arm[i], push) + wp.cross(level, wheels.grip[i])
+    return hit(body, total, turning)
 
 
 @wp.func
