@@ -1,6 +1,6 @@
 """Rocket League, 1v1: the world alone against bare RocketSim and RLGym, whole training against rlgym-learn and rlgym-ppo.
 
-    wavedash bench rocket [--rounds 3] [--marks 6] [--contestant NAME] [--rlgym-ppo FOLDER] [--rlgym-ppo-python PYTHON]
+    wavedash bench rocket [--rounds 3] [--marks 6] [--rlgym-ppo FOLDER] [--rlgym-ppo-python PYTHON]
 
 All have the same task (kick-offs, RLGym's DefaultObs and lookup table, goals and touches, RLGym's endings), two networks of the
 same size, and equal iterations, epochs and minibatches. Every contestant runs in processes of its own; they take turns. A

@@ -12,7 +12,7 @@ ARENAS, STEPS = 256, 12
 
 
 def crowded(state: GameState, generator: torch.Generator) -> None:
-    """Random play in which much happens: half of the arenas have both cars and the ball within a few lengths of each other, some
+    """Random play in which much happens: half of the arenas have both cars and the ball within a few lengths, some
     of them near walls and posts."""
     for start in (Kickoff(), Random()):
         start.bind(state)

@@ -40,8 +40,8 @@ class WarpSimulator(Simulator):
     the kernel works on.
 
     `hitboxes`: of all cars, or one for each seat. `sizes`: how many of the seats are taken in each arena, (blue, orange); None:
-    all. `threads`: of a CPU, all by default. `in_parts`: each part of a tick is a launch, as it always is on a GPU; on a CPU, to see
-    that it comes to the same.
+    all. `threads`: of a CPU, all by default. `in_parts`: each part of a tick is a launch, as it always is on a GPU; on a CPU,
+    to see that it comes to the same.
 
     - A goal stops its arena for the rest of the step, as with RocketSim.
     - The same states and controls give the same games on the same kind of device, bit for bit, whatever the number of threads.

@@ -158,7 +158,8 @@ def cast_wheels(seat: int, body: Body, shape: CarShape, axles: Axles, arena: Are
             pressed = spring(wp.dot(normal, up), speed, length_of(shape, i), depth - radius_of(shape, i)) * force
             if pressed > 0.0:
                 wheels.spring[i] = pressed * DT + axles.rebound[i]
-            wheels.grip[i] = tyre(body, under, wheels.ground[i] == BODY_GROUND, axle_of(wheels, i), arm, motion, normal, axles, i)
+            on_body = wheels.ground[i] == BODY_GROUND
+            wheels.grip[i] = tyre(body, under, on_body, axle_of(wheels, i), arm, motion, normal, axles, i)
     return wheels, axles
 
 

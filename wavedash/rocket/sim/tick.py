@@ -505,8 +505,8 @@ def end_step(arenas: Arenas, e: int):
 
 @wp.func
 def alone_in_warp(thread: int) -> int:
-    """Number of the work of every SPREAD-th thread, -1: none. Where each thread goes its own way, a warp takes as long as all of
-    its threads together, so few of them work in each of many warps."""
+    """Number of the work of every SPREAD-th thread, -1: none. Where each thread goes its own way, a warp takes as long as all
+    of its threads together, so few of them work in each of many warps."""
     if thread % SPREAD == 0:
         return thread / SPREAD
     return -1
