@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from wavedash.bench.parity_scenes import SCENES
 from wavedash.rocket.names import shipped
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -37,14 +38,32 @@ def test_a_page_can_be_followed(page: str, trainings: int, tmp_path: Path) -> No
     assert trained == trainings
 
 
-def test_the_page_about_boundaries_names_files_that_exist() -> None:
-    page = (DOCS / "details.md").read_text(encoding="utf-8")
-    root = DOCS.parent
-    named = re.findall(r"`([\w/]+\.py)`", page)
-    assert len(named) > 15
+@pytest.mark.parametrize("page", ["details", "simulator", "parity"])
+def test_a_page_names_files_that_exist(page: str) -> None:
+    text, root = (DOCS / f"{page}.md").read_text(encoding="utf-8"), DOCS.parent
+    named = re.findall(r"`([\w/]+\.py)`", text)
+    assert len(named) >= (1 if page == "parity" else 16)
     for name in named:
-        found = [*root.glob(f"wavedash/{name}"), *root.glob(name), *root.glob(f"tests/**/{name}")]
-        assert found, f"docs/details.md names {name}, which does not exist"
+        folders = (".", "wavedash", "wavedash/rocket/sim", "tests/**")
+        assert any([*root.glob(f"{folder}/{name}")] for folder in folders), f"docs/{page}.md names {name}, which does not exist"
+
+
+def test_the_page_about_the_simulator_names_all_its_files() -> None:
+    page = (DOCS / "simulator.md").read_text(encoding="utf-8")
+    plumbing = {"__init__", "arena", "contacts", "package", "shapes", "simulator"}
+    files = {file.stem for file in DOCS.parent.glob("wavedash/rocket/sim/*.py")} - plumbing
+    assert files == {Path(name).stem for name in re.findall(r"`([\w/]+\.py)`", page)} - {"state", "test_parity_rows"}
+
+
+def test_the_simulators_page_prints_what_it_says(tmp_path: Path) -> None:
+    page = (DOCS / "simulator.md").read_text(encoding="utf-8")
+    blocks = dict(re.findall(r"^```(\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
+    environment = {**os.environ, "PYTHONPATH": str(DOCS.parent), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", blocks["python"]]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert (result.returncode, result.stdout) == (0, blocks["text"]), result.stderr
+    *_, first, _, second, _, count = shlex.split(blocks["bash"])
+    assert {first, second} <= set(SCENES) and int(count) > 0
 
 
 def test_the_page_about_the_first_reward_can_be_followed(tmp_path: Path) -> None:

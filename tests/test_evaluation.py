@@ -9,7 +9,7 @@ import torch
 
 from tests.toy_worlds import TapeWorld
 from wavedash.envs.vec_env import Obs, Step
-from wavedash.evaluation import RandomPlayer, Sample, play
+from wavedash.evaluation import RandomPlayer, Sample, Share, play
 
 
 class ToldWorld(TapeWorld):
@@ -87,3 +87,40 @@ def test_random_play_keeps_to_the_mask():
     obs: Obs = {"obs": torch.zeros(rows, 1), "action_mask": mask}
     action = RandomPlayer(world, seed=0)(obs)
     assert set(action[:, 0].tolist()) == {0, 2} and set(action[:, 1].tolist()) == {1}
+
+
+@pytest.mark.parametrize(("hits", "cases", "low", "high"), [
+    (81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718),
+])
+def test_the_interval_of_a_share_is_the_published_one(hits, cases, low, high):
+    """Newcombe, Statistics in Medicine 17 (1998) 857-872, table I, method 3."""
+    assert Share(hits, cases).interval == pytest.approx((low, high), abs=5e-5)
+    mirrored = Share(cases - hits, cases).interval
+    assert mirrored == pytest.approx((1 - high, 1 - low), abs=5e-5)
+
+
+@pytest.mark.parametrize(("first", "second", "low", "high"), [
+    ((56, 70), (48, 80), 0.0524, 0.3339), ((9, 10), (3, 10), 0.1705, 0.8090), ((6, 7), (2, 7), 0.0582, 0.8062),
+    ((5, 56), (0, 29), -0.0381, 0.1926), ((0, 10), (0, 20), -0.1611, 0.2775), ((10, 10), (0, 20), 0.6791, 1.0),
+])
+def test_the_interval_of_a_difference_of_shares_is_the_published_one(first, second, low, high):
+    """Newcombe, Statistics in Medicine 17 (1998) 873-890, table II, method 10."""
+    difference, *interval = Share(*first).minus(Share(*second))
+    assert difference == pytest.approx(first[0] / first[1] - second[0] / second[1])
+    assert interval == pytest.approx([low, high], abs=5e-5)
+
+
+def test_a_share_of_nothing_can_be_anything():
+    assert math.isnan(Share(0, 0).value) and Share(0, 0).interval == (0.0, 1.0)
+
+
+def test_intervals_of_shares_hold_them_as_often_as_they_say():
+    torch.manual_seed(0)
+    held = held_difference = 0
+    for _ in range(1_000):
+        a, b = (Share(int((torch.rand(40) < p).sum()), 40) for p in (0.15, 0.3))
+        low, high = a.interval
+        held += low <= 0.15 <= high
+        _, low, high = a.minus(b)
+        held_difference += low <= -0.15 <= high
+    assert 0.93 < held / 1_000 < 0.98 and 0.93 < held_difference / 1_000 < 0.98

@@ -69,12 +69,13 @@ def test_every_training_command_trains_and_can_be_evaluated_and_resumed(folder: 
                  for words in commands("wavedash") if words[1] == "train"}
     assert trainings >= {("train", "cartpole")}
     for words in trainings:
-        name = "cartpole" if "cartpole" in words else "another"
-        done = run(folder, "-m", "wavedash", *words, "--smoke", f"name={name}")
+        done = run(folder, "-m", "wavedash", *words, "--smoke", f"name={words[1]}")
         assert done.returncode == 0, done.stderr
-    (evaluation,) = (words[1:] for words in commands("wavedash") if words[1] == "eval")
-    done = run(folder, "-m", "wavedash", *evaluation)
+    alone, against = (words[1:] for words in commands("wavedash") if words[1] == "eval")
+    done = run(folder, "-m", "wavedash", *alone)
     assert done.returncode == 0 and re.search(r"^return +\d", done.stdout, re.MULTILINE), done.stderr
+    done = run(folder, "-m", "wavedash", *against, "--games", "2")
+    assert done.returncode == 0 and re.search(r"^games +2$", done.stdout, re.MULTILINE), done.stderr
     (export,) = (words[1:] for words in commands("wavedash") if words[1] == "export")
     done = run(folder, "-m", "wavedash", *export)
     assert done.returncode == 0 and re.search(r"policy\.onnx.*\nchecked .*CartPole-v1", done.stdout), done.stderr

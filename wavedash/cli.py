@@ -96,16 +96,53 @@ def resume(
     raise typer.Exit(resume(run, *words))
 
 
+class SimulatorName(StrEnum):
+    """The choices of `wavedash eval --simulator`."""
+
+    WARP = "warp"
+    ROCKETSIM = "rocketsim"
+    BOTH = "both"
+
+
+class StartsName(StrEnum):
+    """The choices of `wavedash eval --starts`."""
+
+    KICKOFF = "kickoff"
+    TASK = "task"
+
+
 @app.command("eval", no_args_is_help=True)
 def evaluate(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder.")],
-    episodes: Annotated[int, typer.Option(min=1, help="Episodes to play. More: a narrower interval.")] = 100,
+    episodes: Annotated[
+        int, typer.Option("--episodes", "--games", min=1, help="Episodes to play. More: a narrower interval.")
+    ] = 100,
     deterministic: Annotated[
         bool, typer.Option("--deterministic/--stochastic", help="Take the likeliest action, or sample as in training.")
     ] = True,
     random: Annotated[bool, typer.Option("--random", help="Play random actions as well, for comparison.")] = False,
+    against: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="PLAYER", help="Rocket League: games against idle, random, chaser, defender, or your own as "
+                                            "module:Class; see docs/evaluate.md."),
+    ] = None,
+    simulator: Annotated[
+        Optional[SimulatorName],  # noqa: UP045
+        typer.Option(help="With --against. [default: the one it was trained in]", show_default=False),
+    ] = None,
+    starts: Annotated[StartsName, typer.Option(help="With --against: how games begin.")] = StartsName.KICKOFF,
 ) -> None:
     """Measure a trained policy over fresh episodes."""
+    if against is not None and random:
+        raise UserError("--random plays the run's own task; against somebody who plays at random: --against random")
+    if against is not None:
+        from wavedash.rocket.against import play_against
+
+        typer.echo(str(play_against(run, against, simulator.value if simulator else None, episodes, deterministic,
+                                    own_starts=starts is StartsName.TASK)))
+        return
+    if simulator is not None or starts is not StartsName.KICKOFF:
+        raise UserError("--simulator and --starts go with --against PLAYER; without it a run plays its own task")
     from wavedash.evaluation import evaluate
 
     typer.echo(str(evaluate(run, episodes=episodes, deterministic=deterministic, random=random)))

@@ -53,6 +53,35 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class Share:
+    """Of so many cases, those that turned out one way."""
+
+    hits: int
+    cases: int
+
+    @property
+    def value(self) -> float:
+        return self.hits / self.cases if self.cases else math.nan
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 %, by Wilson's score: holds for few cases and near 0 and 1 too. Anything is possible without a case."""
+        if not self.cases:
+            return 0.0, 1.0
+        z2 = 1.959964**2
+        middle = (self.hits + z2 / 2) / (self.cases + z2)
+        half = math.sqrt(z2 * (self.hits * (self.cases - self.hits) / self.cases + z2 / 4)) / (self.cases + z2)
+        return max(0.0, middle - half), min(1.0, middle + half)
+
+    def minus(self, other: Share) -> tuple[float, float, float]:
+        """The difference with its 95 % interval (Newcombe 1998, method 10: from Wilson's of the two); both need a case."""
+        (low, high), (other_low, other_high) = self.interval, other.interval
+        difference = self.value - other.value
+        return (difference, difference - math.hypot(self.value - low, other_high - other.value),
+                difference + math.hypot(high - self.value, other.value - other_low))
+
+
+@dataclass(frozen=True)
 class Games:
     """Whole episodes of one player."""
 

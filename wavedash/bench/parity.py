@@ -140,15 +140,16 @@ class Both:
             hint = f"did you mean '{near[0]}'?" if near else f"they are: {', '.join(self.names)}"
             raise UserError(f"no scene is named '{name}'; {hint}")
         if name in SCENES:
-            theirs, ours = self.simulators()
-            scene, scripts = SCENES[name], [script(SCENES[name], theirs, self.seed)]
-        else:
-            theirs, ours, scripts = self._play(name)
-            scene = play_scene(name, theirs.state.seats)
-        films = [joined([film(simulator, one) for one in scripts]) for simulator in (theirs, ours)]
-        return Taken(scene, _one(scripts), *films)
+            return self.play(SCENES[name])
+        theirs, ours, scripts = self._recorded(name)
+        return _filmed(play_scene(name, theirs.state.seats), theirs, ours, scripts)
 
-    def _play(self, name: str) -> tuple[Simulator, Simulator, list[Script]]:
+    def play(self, scene: Scene) -> Taken:
+        """A scene of any kind, or a shorter one than in the table."""
+        theirs, ours = self.simulators()
+        return _filmed(scene, theirs, ours, [script(scene, theirs, self.seed)])
+
+    def _recorded(self, name: str) -> tuple[Simulator, Simulator, list[Script]]:
         if name in PLAYS:
             blue, orange, record = PLAYS[name]
             theirs, ours = self.simulators(blue, orange)
@@ -171,6 +172,11 @@ class Both:
         for simulators in self._made.values():
             for simulator in simulators:
                 simulator.close()
+
+
+def _filmed(scene: Scene, theirs: Simulator, ours: Simulator, scripts: list[Script]) -> Taken:
+    films = [joined([film(simulator, one) for one in scripts]) for simulator in (theirs, ours)]
+    return Taken(scene, _one(scripts), *films)
 
 
 def _one(scripts: list[Script]) -> Script:
@@ -233,7 +239,7 @@ def _verdicts(rows: list[Row], spreads: dict[str, SpreadRow]) -> Sheet:
         what, target = _judged(row, spread)
         at = row.scene.events_at
         kind, share = row.worst_event(at)
-        events = "-" if spread else f"{100 * share:.1f} %" + ("" if share == 1 else f" ({kind})")
+        events = "-" if spread else "100 %" if share == 1 else f"{100 * share:.2f} % ({kind})"
         lines.append([row.scene.name, str(row.starts), what, target, events, "-" if spread else str(at), _verdict(row, spread)])
     return Sheet("Verdicts", [
         ("scene", "left"), ("starts", "right"), ("measured", "left"), ("target", "left"),
@@ -248,7 +254,7 @@ def _judged(row: Row, spread: SpreadRow | None) -> tuple[str, str]:
         return f"{name}: {worst:.2f} (nudged {natural:.2f})", f"< {spread.limit:.2f}"
     if row.change:
         limit = CHANGE_LIMITS[row.scene.target]
-        return f"{100 * row.change.median:.3g} % of the change (of {row.changed})", f"< {100 * limit:.0f} %"
+        return f"{_number(100 * row.change.median)} % of the change (of {row.changed})", f"< {100 * limit:.0f} %"
     if row.scene.target is Target.MOTION:
         position, velocity = (max(row.errors[body, JUDGED][name].median for body in row.scene.of)
                               for name in ("position", "velocity"))

@@ -19,8 +19,8 @@ from wavedash.errors import UserError
 from wavedash.evaluation import RandomPlayer
 from wavedash.player import load_policy
 from wavedash.rocket.env import RocketEnv, Task
+from wavedash.rocket.players import Chaser
 from wavedash.rocket.simulator import Simulator
-from wavedash.rocket.state import CONTROLS, GameState
 from wavedash.runs.find import resolve_checkpoint
 
 MOMENTS = 8
@@ -42,9 +42,9 @@ def random_play(simulator: Simulator, seed: int) -> list[Script]:
 
 
 def scripted_play(simulator: Simulator, seed: int) -> list[Script]:
-    generator = torch.Generator().manual_seed(seed)
+    chaser = Chaser()
     task = TASK.model_copy(update={"action": "continuous"})
-    return _recorded(simulator, task, lambda env: lambda obs: chase(simulator.state, generator).flatten(0, 1), seed)
+    return _recorded(simulator, task, lambda env: lambda obs: chaser.controls(simulator.state).flatten(0, 1), seed)
 
 
 def trained_task(run: str | Path) -> RocketConfig:
@@ -59,24 +59,6 @@ def trained_play(simulator: Simulator, run: str | Path, seed: int) -> list[Scrip
     player = load_policy(run)
     return _recorded(simulator, trained_task(run), lambda env: lambda obs: player.step(obs, deterministic=False), seed,
                      BETWEEN_TRAINED)
-
-
-def chase(state: GameState, generator: torch.Generator) -> Tensor:
-    """Actions [E, C, 8] of a simple player: drives at the ball, boosts when it looks there, jumps and dodges near it."""
-    cars = state.cars
-    way = state.ball.position.unsqueeze(1) - cars.position
-    ahead, aside, above = ((way * axis).sum(-1) for axis in (cars.forward, cars.right, cars.up))
-    turn = torch.atan2(aside, ahead)
-    jumps = torch.rand(turn.shape, generator=generator) < torch.where(way.norm(dim=-1) < 500.0, 0.2, 0.01)
-    actions = torch.full((*turn.shape, len(CONTROLS)), -1.0)  # no button
-    actions[..., 0] = 1.0
-    actions[..., 1] = actions[..., 3] = (2 * turn).clamp(-1.0, 1.0)
-    actions[..., 2] = torch.where(jumps, -1.0, torch.atan2(above, ahead).clamp(-1.0, 1.0))
-    actions[..., 4] = torch.asin(cars.right[..., 2].clamp(-1.0, 1.0)).clamp(-1.0, 1.0)
-    actions[..., 5][jumps] = 1.0
-    actions[..., 6][turn.abs() < 0.3] = 1.0
-    actions[..., 7][(turn.abs() > 1.8) & cars.on_ground] = 1.0
-    return actions
 
 
 class Recorder(Simulator):

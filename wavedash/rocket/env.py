@@ -80,7 +80,9 @@ class RocketEnv(VecEnv):
         self._stepping: list[int] = []  # groups that are stepping, oldest first
 
     @classmethod
-    def configured(cls, config: EnvConfig, device: torch.device | str = "cpu") -> RocketEnv:
+    def configured(cls, config: EnvConfig, device: torch.device | str = "cpu",
+                   task: Callable[[], Task] | None = None) -> RocketEnv:
+        """`task`: another one in the arenas of this configuration."""
         rocket = config.rocket
         assert rocket is not None
         Task.configured(rocket)  # a mistake in it is found before kernels are compiled or processes started
@@ -88,7 +90,7 @@ class RocketEnv(VecEnv):
         try:
             for make in _simulators(config, device):
                 simulators.append(make())  # noqa: PERF401 (if one fails, those that were made are closed)
-            return cls(simulators, lambda: Task.configured(rocket))
+            return cls(simulators, task or (lambda: Task.configured(rocket)))
         except BaseException:
             for simulator in simulators:
                 simulator.close()

@@ -13,7 +13,7 @@ from typing import Any
 
 from wavedash.envs.factory import import_callable
 from wavedash.errors import UserError
-from wavedash.rocket.parts import Action, Ending, Observation, Part, Reward, Start
+from wavedash.rocket.parts import Action, Ending, Observation, Part, Reward, ScriptedPlayer, Start
 
 KINDS: dict[str, tuple[type[Part], str]] = {
     "observation": (Observation, "wavedash.rocket.observations"),
@@ -21,6 +21,7 @@ KINDS: dict[str, tuple[type[Part], str]] = {
     "reward": (Reward, "wavedash.rocket.rewards"),
     "start": (Start, "wavedash.rocket.starts"),
     "ending": (Ending, "wavedash.rocket.endings"),
+    "player": (ScriptedPlayer, "wavedash.rocket.players"),
 }
 """What each kind must be, and the module whose classes ship with the package"""
 

@@ -1,4 +1,4 @@
-"""What a task is made of: five kinds of small batched classes. Copy one, change it, name it in the YAML by its import path.
+"""What a task is made of, and who else plays in it: small batched classes. Copy one, change it, name it by its import path.
 
 A part sees all arenas at once: tensors [E, ...] of E arenas, [E, C, ...] where each of C cars has its own. Arenas begin
 episodes at different times; a part that remembers something over an episode forgets it in `begin` for the arenas that are true
@@ -91,3 +91,13 @@ class Ending(Part):
     @abstractmethod
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
         """[E] bool."""
+
+
+class ScriptedPlayer(Part):
+    """Plays by rules of its own, without a policy: somebody to play against."""
+
+    @abstractmethod
+    def controls(self, state: GameState) -> Tensor:
+        """[E, C, 8], in the order of CONTROLS: what to do until asked again. It answers for every car, as if it played all of
+        them; those it does play are picked out. The two teams look at the same field from its two ends: where a direction
+        matters, ask `state.cars.team`."""

@@ -5,14 +5,18 @@ import numpy as np
 import pytest
 import warp as wp
 
+from tests.rocket.sim.poses import SHAPES, bodies, rotations, to_warp, turned, warp_shapes
 from wavedash.errors import UserError
 from wavedash.rocket.constants import BALL_RADIUS, GRAVITY
 from wavedash.rocket.rocketsim.package import collision_meshes, rocketsim
 from wavedash.rocket.sim import arena as field
-from wavedash.rocket.sim.arena import Arena, baked_arena, cell_of, load_arena, ray_hits_arena
+from wavedash.rocket.sim.arena import Arena, baked_arena, cell_of, load_arena, ray_hits_planes
 from wavedash.rocket.sim.bake import BOUNDARY, REACH, Baked
 from wavedash.rocket.sim.ball_arena import MOST_BALL_CONTACTS, ball_touches_arena
+from wavedash.rocket.sim.bodies import Body
 from wavedash.rocket.sim.contacts import Contact
+from wavedash.rocket.sim.shapes import CarShape
+from wavedash.rocket.sim.suspension import Axles, Others, Wheels, cast_wheels
 
 PLANES = [((0, 0, 1), 0.0), ((0, 0, -1), -2048.0), ((1, 0, 0), -4096.0), ((-1, 0, 0), -4096.0)]
 PIECES = {880: "corner", 983: "end", 126: "side ramp", 16: "ceiling curve"}
@@ -24,11 +28,21 @@ TOUCH = 0.02 * (BALL_RADIUS + 4.0)
 
 @wp.kernel(enable_backward=False)
 def cast(
-    arena: Arena, source: wp.array(dtype=wp.vec3), target: wp.array(dtype=wp.vec3),
+    arena: Arena, shapes: wp.array(dtype=CarShape), others: Others, hitbox: wp.array(dtype=wp.int32),
+    cars: wp.array(dtype=Body), wheels: wp.array(dtype=Wheels),
+):
+    i = wp.tid()
+    found, _axles = cast_wheels(0, cars[i], shapes[hitbox[i]], Axles(), arena, others)
+    wheels[i] = found
+
+
+@wp.kernel(enable_backward=False)
+def cast_at_planes(
+    source: wp.array(dtype=wp.vec3), target: wp.array(dtype=wp.vec3),
     hit: wp.array(dtype=wp.int32), fraction: wp.array(dtype=wp.float32), normal: wp.array(dtype=wp.vec3),
 ):
     i = wp.tid()
-    hit_i, fraction_i, normal_i = ray_hits_arena(arena, cell_of(source[i]), source[i], target[i])
+    hit_i, fraction_i, normal_i = ray_hits_planes(source[i], target[i])
     hit[i] = hit_i
     fraction[i] = fraction_i
     normal[i] = normal_i
@@ -194,32 +208,53 @@ def brute_force_ray(baked: Baked, source: np.ndarray, target: np.ndarray) -> tup
     return closest, normal, clear
 
 
-def test_rays_hit_what_brute_force_hits(baked: Baked, rng: np.random.Generator) -> None:
-    over_floor = rng.uniform((-4000, -5000, 0), (4000, 5000, 60), (150, 3))
-    source = np.concatenate([near_surface(baked, rng, 600, 0.0, 50.0), over_floor])
-    way = rng.normal(size=source.shape)
-    target = (source + 55.0 * way / np.linalg.norm(way, axis=1, keepdims=True)).astype(np.float32).astype(np.float64)
-    outputs = [wp.zeros(len(source), dtype=dtype, device="cpu") for dtype in (wp.int32, wp.float32, wp.vec3)]
-    hit, fraction, normal = launch(cast, [load_arena("cpu"), vectors(source), vectors(target)], outputs)
+def wheel_rays(hitbox: np.ndarray, position: np.ndarray, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the rays of cars' wheels begin and end, [cars, 4, 3]: down from the front right, front left and back mounts."""
+    shape = SHAPES[hitbox]
+    mounts = np.stack([shape["front_wheel"], shape["front_wheel"], shape["back_wheel"], shape["back_wheel"]], 1).astype(float)
+    mounts[:, 1::2, 1] *= -1
+    length, radius = (np.stack([shape[f"{end}_{name}"] for end in ("front", "front", "back", "back")], 1)
+                      for name in ("length", "radius"))
+    source = position[:, None] + turned(rotation[:, None], mounts)
+    return source, source - rotation[:, None, :, 2] * (length + radius + 12.0 - 2.5)[..., None]
+
+
+def nobody_else() -> Others:
+    """No car, and the ball far away."""
+    others, far = Others(), np.full((1, 3), 1e6, np.float32)
+    others.numbers, others.words = to_warp(far, wp.float32), to_warp(far.view(np.int32), wp.int32)
+    return others
+
+
+def test_wheels_stand_on_what_brute_force_hits(baked: Baked, rng: np.random.Generator) -> None:
+    over_floor = rng.uniform((-4000, -5000, 0), (4000, 5000, 60), (50, 3))
+    position = np.concatenate([near_surface(baked, rng, 250, 0.0, 50.0), over_floor])
+    cars, hitbox = len(position), rng.integers(0, 6, len(position)).astype(np.int32)
+    rotation = rotations(cars, rng)
+    poses = to_warp(bodies(position, rotation), Body)
+    inputs = [load_arena("cpu"), warp_shapes(), nobody_else(), to_warp(hitbox, wp.int32), poses]
+    wheels, = launch(cast, inputs, [wp.zeros(cars, dtype=Wheels, device="cpu")])
+    ground, fraction, normal = wheels["ground"], wheels["fraction"], wheels["normal"]
+    source, target = wheel_rays(hitbox, position, rotation)
     compared = 0
-    for i in range(len(source)):
+    for i in np.ndindex(cars, 4):
         expected, expected_normal, clear = brute_force_ray(baked, source[i], target[i])
         if clear < 0.05:
             continue  # it passes a side so closely that rounding decides
         compared += 1
-        assert hit[i] == (expected < 1.0)
+        assert ground[i] == (expected < 1.0)
         depth = abs((target[i] - source[i]) @ expected_normal)
-        assert abs(fraction[i] - expected) * depth < 3e-3  # uu along the normal
+        assert abs(fraction[i] - expected) * depth < 5e-3  # uu along the normal
         assert np.abs(normal[i] - expected_normal).max() < 1e-4
-    assert compared > 650
-    assert 150 < hit.sum() < 600
+    assert compared > 1000
+    assert 300 < ground.sum() < 900
 
 
 def test_a_ray_that_stays_behind_a_plane_does_not_hit_it() -> None:
     source = np.array([(0, 0, -5), (0, 0, -5), (0, 0, 5), (4100, 0, 500), (0, 0, 2040.0)])
     target = np.array([(0, 0, -50), (0, 0, 40), (0, 0, -40), (4090, 0, 500), (0, 0, 2060.0)])
     outputs = [wp.zeros(5, dtype=dtype, device="cpu") for dtype in (wp.int32, wp.float32, wp.vec3)]
-    hit, fraction, normal = launch(cast, [load_arena("cpu"), vectors(source), vectors(target)], outputs)
+    hit, fraction, normal = launch(cast_at_planes, [vectors(source), vectors(target)], outputs)
     assert hit.tolist() == [0, 1, 1, 1, 1]
     assert np.allclose(fraction[1:], [1 / 9, 1 / 9, 0.4, 0.4])
     assert np.array_equal(normal[1:], [(0, 0, -1), (0, 0, 1), (1, 0, 0), (0, 0, -1)])

@@ -17,7 +17,7 @@ from wavedash.rocket.sim.car_arena import MOST_CAR_CONTACTS, CarTouch, car_touch
 from wavedash.rocket.sim.contacts import Contact
 from wavedash.rocket.sim.manifold import with_point
 from wavedash.rocket.sim.shapes import CarShape, car_shapes
-from wavedash.rocket.sim.solver import Row, solve
+from wavedash.rocket.sim.solver import Row, prepared, solve
 
 Array = NDArray[np.float64]
 CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
@@ -36,7 +36,7 @@ def meet(half: wp.vec3, triangles: wp.array(dtype=Triangle), most: float, meetin
 @wp.kernel(enable_backward=False)
 def gather(offered: wp.array2d(dtype=Contact), room: int, contacts: wp.array2d(dtype=Contact), counts: wp.array(dtype=int)):
     i = wp.tid()
-    count = int(0)  # noqa: RUF046, UP018 (a variable that the loop changes)
+    count = int(0)
     for k in range(offered.shape[1]):
         count = with_point(contacts, i, 0, count, room, offered[i, k])
     counts[i] = count
@@ -286,12 +286,14 @@ def collide(
     rows: wp.array2d(dtype=Row),
 ):
     i = wp.tid()
-    bodies = wp.zeros(shape=(2,), dtype=Body)
-    bodies[1] = cars[i]
-    bodies[1].inverse_inertia = shapes[0].inverse_inertia
-    count, _ = car_touches_arena(arena, shapes[0], 1, cars[i].position, cars[i].rotation, contacts, i, 0)
-    solve(contacts, rows, i, count, bodies)
-    cars[i] = bodies[1]
+    bodies = wp.zeros(shape=(1,), dtype=Body)
+    bodies[0] = cars[i]
+    bodies[0].inverse_inertia = shapes[0].inverse_inertia
+    count, _ = car_touches_arena(arena, shapes[0], 0, cars[i].position, cars[i].rotation, contacts, i, 0)
+    for k in range(count):
+        rows[i, k] = prepared(contacts[i, k], bodies)
+    solve(rows, i, 0, count, bodies)
+    cars[i] = bodies[0]
 
 
 def test_walls_throw_a_car_back_as_in_rocketsim() -> None:

@@ -45,15 +45,17 @@ class Kickoff(Start):
 
 class FuzzedKickoff(Start):
     """A kick-off where cars and ball are a little off their spots, cars already roll and have any boost. Stops a bot from
-    learning one fixed opening by heart. `distance` in uu (up to 120: spots are 512 apart), `angle` in radians, `speed` uu/s."""
+    learning one fixed opening by heart. `distance` in uu (up to 120: spots are 512 apart), `angle` in radians, `speed` uu/s;
+    `boost`: the least and the most of it."""
 
-    def __init__(self, distance: float = 100.0, angle: float = 0.2, speed: float = 300.0) -> None:
-        self.distance, self.angle, self.speed = distance, angle, speed
+    def __init__(self, distance: float = 100.0, angle: float = 0.2, speed: float = 300.0,
+                 boost: tuple[float, float] = (0.0, BOOST_MAX)) -> None:
+        self.distance, self.angle, self.speed, self.boost = distance, angle, speed, boost
 
     def write(self, state: GameState, generator: torch.Generator) -> None:
         stage, seats, cars = Stage(state, generator), state.seats, state.cars
         place = cars.position[..., :2] + stage.uniform(-self.distance, self.distance, seats, 2)
         yaw = torch.atan2(cars.forward[..., 1], cars.forward[..., 0]) + stage.uniform(-self.angle, self.angle, seats)
         stage.drive(cars.present, place, yaw, stage.uniform(0.0, self.speed, seats))
-        cars.boost.copy_(stage.uniform(0.0, BOOST_MAX, seats))
+        cars.boost.copy_(stage.uniform(*self.boost, seats))
         state.ball.position[:, :2].add_(stage.uniform(-self.distance, self.distance, 2))

@@ -1,0 +1,236 @@
+"""Games against scripted players: goals are counted for the right side, and a bot that cannot play loses them."""
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from wavedash.cli import app
+from wavedash.config_file import load_config
+from wavedash.errors import UserError
+from wavedash.evaluation import RandomPlayer
+from wavedash.rocket import names
+from wavedash.rocket.against import AgainstResult, play_against
+from wavedash.rocket.constants import BOOST_START, KICKOFF_SPAWNS
+from wavedash.rocket.match import SECONDS, Match, Score
+from wavedash.rocket.parts import ScriptedPlayer, Start
+from wavedash.rocket.players import Chaser, Idle, Random
+from wavedash.rocket.state import GameState
+from wavedash.training import train
+
+NOTHING = 8
+"""Row of the lookup table"""
+
+
+def match(simulator: str, opponent: ScriptedPlayer, games: int, *overrides: str, own_starts: bool = False) -> Match:
+    config = load_config("rocket-1v1", [f"env.rocket.simulator={simulator}", *overrides]).env
+    return Match(config, opponent, games, own_starts)
+
+
+def idle(duel: Match) -> Tensor:
+    return torch.full((duel.env.num_rows,), NOTHING)
+
+
+def test_nothing_is_the_row_without_any_control():
+    assert not match("warp", Idle(), 2).env._arenas[0].task.action.action.table[NOTHING].any()
+
+
+# Who wins
+
+
+@pytest.mark.parametrize("simulator", ["warp", "rocketsim"])
+@pytest.mark.parametrize("plays", ["idle", "random"])
+def test_a_chaser_beats_who_cannot_play(simulator, plays):
+    """Random play is also what a policy that has learned nothing does: a measure that lets it win would be worth nothing."""
+    duel = match(simulator, Chaser(), 32)
+    dice = RandomPlayer(duel.env, seed=1)
+    score = duel.play(dice if plays == "random" else lambda obs: idle(duel), seed=1)
+    duel.close()
+    assert score.games == 32
+    assert score.goal_share.interval[1] < 0.5
+    assert score.opponent_touches > 5.0 > 5.0 * score.touches
+
+
+def test_against_somebody_as_good_neither_side_wins():
+    """Random against random: no goals to speak of, and both touch the ball as rarely."""
+    duel = match("warp", Random(seed=1), 32)
+    score = duel.play(RandomPlayer(duel.env, seed=2), seed=1)
+    assert score.goalless >= 30
+    assert score.touches < 1.0 and score.opponent_touches < 1.0
+
+
+def test_who_does_not_move_against_who_does_not_move_sees_no_goal():
+    duel = match("warp", Idle(), 4)
+    score = duel.play(lambda obs: idle(duel), seed=1)
+    assert score == Score(games=4, scored=0, conceded=0, touches=0.0, opponent_touches=0.0, minutes=4 * SECONDS / 60)
+    assert score.goalless == 4 and score.goal_share.interval == (0.0, 1.0)
+
+
+# What is counted for whom
+
+
+class Shots(Start):
+    """The ball flies into a goal at once, over the cars, or lies still: `ends` has one letter for each arena in turn, the end
+    of the team that is scored against, or none."""
+
+    def __init__(self, ends: str) -> None:
+        self.speed = torch.tensor([{"blue": -4000.0, "orange": 4000.0, "none": 0.0}[end] for end in ends.split()])
+
+    def write(self, state: GameState, generator: torch.Generator) -> None:
+        state.ball.position.copy_(torch.tensor([800.0, 0.0, 300.0]))
+        state.ball.velocity[:, 1].copy_(self.speed.repeat(state.arenas // len(self.speed)))
+
+
+@pytest.mark.parametrize(("ends", "scored", "conceded"), [
+    ("orange orange", 4, 4), ("blue blue", 4, 4),  # the policy is blue in the first arena of a pair, orange in the second
+    ("orange blue", 8, 0), ("blue orange", 0, 8),
+    ("orange none none none", 2, 0), ("none none none orange", 0, 2),
+])
+def test_a_goal_is_counted_for_the_side_that_scored_it(ends, scored, conceded):
+    """And each arena plays one game, however fast: those with a goal would have had time for twenty."""
+    duel = match("warp", Idle(), 8, f"env.rocket.starts={{'tests.rocket.test_match:Shots': {{ends: {ends}}}}}", own_starts=True)
+    score = duel.play(lambda obs: idle(duel), seed=1)
+    assert (score.games, score.scored, score.conceded) == (8, scored, conceded)
+    assert score.goalless == 8 - scored - conceded
+
+
+class Honks(ScriptedPlayer):
+    """Whatever it may be: its controls are seen."""
+
+    def controls(self, state: GameState) -> Tensor:
+        return torch.full((state.arenas, state.seats, 8), 0.5)
+
+
+def test_each_steers_its_own_cars_alone():
+    duel = match("rocketsim", Honks(), 4, "env.rocket.blue=2", "env.rocket.orange=2",
+                 "env.rocket.observation={advanced_obs_plus: {team_size: 2}}")
+    duel.env.reset(0)
+    duel.env.step(torch.full((16,), NOTHING))
+    arenas = duel.env._arenas[0]
+    mine, theirs = torch.tensor([0.0]), torch.tensor([0.5])
+    for arena in range(4):
+        for seat in range(4):
+            expected = mine if (seat >= 2) == (arena % 2 == 1) else theirs
+            assert (arenas.state.cars.controls[arena, seat] == expected).all()
+            assert (arenas.controls[arena, seat] == expected).all(), "what a car sees as its last action"
+    duel.close()
+
+
+def test_memory_is_lost_where_a_game_ends_and_nowhere_else():
+    shot = "env.rocket.starts={'tests.rocket.test_match:Shots': {ends: orange none none none}}"
+    duel = match("warp", Idle(), 4, shot, own_starts=True)
+    forgotten: list[Tensor] = []
+    duel.play(lambda obs: idle(duel), 1, lambda rows: forgotten.append(rows.clone()))
+    assert forgotten[0].all() and len(forgotten[0]) == 8
+    assert torch.stack(forgotten[1:-1]).any(0).tolist() == [True, True, *[False] * 6]
+    assert forgotten[-1][2:].all(), "time is over in the others"
+
+
+# Starts
+
+
+def test_both_simulators_begin_from_the_same_kickoffs_of_which_none_is_a_copy():
+    states = []
+    for simulator in ("warp", "rocketsim"):
+        duel = match(simulator, Idle(), 64)
+        duel.env.reset(5)
+        states.append(duel.env._arenas[0].state.clone())
+        duel.close()
+    ours, theirs = states
+    for name in ("position", "rotation", "velocity", "boost"):
+        torch.testing.assert_close(getattr(ours.cars, name), getattr(theirs.cars, name), rtol=0, atol=1e-3)
+    torch.testing.assert_close(ours.ball.position, theirs.ball.position, rtol=0, atol=1e-3)
+    place = ours.cars.position[:, 0, :2]
+    off = (place.unsqueeze(1) - torch.tensor(KICKOFF_SPAWNS)[:, :2]).norm(dim=-1)  # [E, spots]
+    assert off.min(-1).values.max() < 30.0 * 2**0.5 and len(off.argmin(-1).unique()) == 5
+    assert torch.allclose(ours.cars.boost, torch.tensor(BOOST_START)) and not ours.cars.velocity.any()
+    assert len({tuple(x) for x in place.tolist()}) == 64
+
+
+# The command
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    """A policy with memory that has learned nothing."""
+    root = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WAVEDASH_RUNS", str(root))
+        assert train("rocket-1v1", "total_steps=64", "env.count=4", "policy.hidden=[8]", "policy.memory={kind: gru, size: 8}",
+                     "ppo.rollout_steps=16", "ppo.minibatch_size=64", "report.console=off") == 0
+    return root
+
+
+def test_by_default_it_plays_where_it_was_trained_and_the_same_games_again(run):
+    first, again = (play_against(run, "chaser", games=2) for _ in range(2))
+    assert list(first.scores) == ["warp"]
+    assert first == again
+
+
+def test_a_policy_that_has_learned_nothing_loses_against_a_chaser(run):
+    result = play_against(run, "chaser", "rocketsim", games=24, deterministic=False)
+    assert result.scores["rocketsim"].goal_share.interval[1] < 0.5
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["--against", "chasr"], "did you mean 'chaser'"),
+    (["--against", "wavedash.rocket.rewards:Goal"], "ScriptedPlayer"),
+    (["--against", "random", "--random"], "--against random"),
+    (["--simulator", "warp"], "go with --against"),
+    (["--starts", "task"], "go with --against"),
+])
+def test_mistakes_are_named(run, arguments, words):
+    with pytest.raises(UserError, match=words):
+        app(["eval", str(run), *arguments], standalone_mode=False)
+
+
+def test_only_rocket_league_has_opponents(tmp_path, monkeypatch):
+    monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
+    assert train("cartpole", "total_steps=64", "env.count=2", "ppo.rollout_steps=32", "report.console=off") == 0
+    with pytest.raises(UserError, match="was trained in CartPole-v1"):
+        play_against(tmp_path, "chaser")
+
+
+def test_a_policy_that_never_saw_an_opponent_is_refused_where_it_would_see_more(tmp_path, monkeypatch):
+    monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
+    assert train("rocket-touch", "total_steps=64", "env.count=4", "ppo.rollout_steps=16", "ppo.minibatch_size=64",
+                 "env.rocket.observation={default_obs: {zero_padding: null}}", "env.rocket.simulator=rocketsim",
+                 "report.console=off") == 0
+    with pytest.raises(UserError, match="cannot play Rocket League 1v1"):
+        play_against(tmp_path, "chaser")
+
+
+def score(scored: int, conceded: int) -> Score:
+    return Score(100, scored, conceded, touches=3.0, opponent_touches=4.0, minutes=50.0)
+
+
+@pytest.mark.parametrize(("first", "second", "verdict"), [
+    ((30, 30), (33, 27), "difference      +5.0 points (95 % interval -12.5 to +22.1): within noise"),
+    ((40, 10), (10, 40), "difference      -60.0 points (95 % interval -72.4 to -41.6): more than noise"),
+    ((10, 40), (40, 10), "difference      +60.0 points (95 % interval +41.6 to +72.4): more than noise"),
+    ((5, 5), (0, 0), "difference      not to be had: there were no goals"),
+])
+def test_the_verdict_follows_the_interval_of_the_difference(first, second, verdict):
+    scores = {"warp": score(*first), "rocketsim": score(*second)}
+    result = AgainstResult(Path("run"), "chaser", True, False, scores)
+    assert str(result).splitlines()[-1] == verdict
+
+
+def test_the_page_about_it_can_be_followed(run, tmp_path, monkeypatch, capsys):
+    """Its own player plays, its commands are understood (with fewer games), and its table has the lines that are printed."""
+    page = (Path(__file__).parents[2] / "docs" / "evaluate.md").read_text(encoding="utf-8")
+    (tmp_path / "my_players.py").write_text(re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0])
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (_, _, *both), (_, _, *own) = (text.split() for text in re.findall(r"^wavedash (eval .*--against.*)$", page, re.MULTILINE))
+    app(["eval", str(run), *both, "--games", "3"], standalone_mode=False)
+    table = capsys.readouterr().out.splitlines()
+    assert table[3].split() == ["warp", "rocketsim"], "the one that it was trained in comes first"
+    assert table[4].split() == ["games", "4", "4"], "as many from both sides"
+    app(["eval", str(run), *own, "--games", "2", "--starts", "task"], standalone_mode=False)
+    assert "against         my_players:GoesHome, from the task's starts" in capsys.readouterr().out
+    shown = re.findall(r"^```text\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0]
+    assert [line[:16] for line in shown.splitlines()] == [line[:16] for line in table]
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == set(names.shipped("player"))

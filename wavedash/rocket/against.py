@@ -1,0 +1,110 @@
+"""`wavedash eval RUN --against PLAYER`: the share of the goals that a policy scores, in one simulator or in both of them.
+
+A policy that was trained in one simulator and keeps its share in the other has learned the game, not the simulator.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from wavedash.config import EnvConfig
+from wavedash.config_file import load_config
+from wavedash.errors import UserError
+from wavedash.player import load_policy
+from wavedash.rocket import names
+from wavedash.rocket.match import SECONDS, Match, Score
+from wavedash.runs.find import resolve_checkpoint
+from wavedash.seeding import stream_seed
+
+SIMULATORS = ("warp", "rocketsim")
+
+
+@dataclass(frozen=True)
+class AgainstResult:
+    """One match in each simulator; `str()` is what `wavedash eval --against` prints."""
+
+    checkpoint: Path
+    opponent: str
+    deterministic: bool
+    own_starts: bool
+    scores: dict[str, Score]
+    """By simulator, the one that the policy was trained in first"""
+
+    @property
+    def difference(self) -> tuple[float, float, float] | None:
+        """Goal share in the second simulator minus that in the first, with its 95 % interval. None: not to be had."""
+        shares = [score.goal_share for score in self.scores.values()]
+        if len(shares) < 2 or not all(share.cases for share in shares):
+            return None
+        return shares[1].minus(shares[0])
+
+    def __str__(self) -> str:
+        rows = {
+            "games": [f"{score.games}" for score in self.scores.values()],
+            "goals": [f"{score.scored} : {score.conceded}" for score in self.scores.values()],
+            "without a goal": [f"{score.goalless}" for score in self.scores.values()],
+            "goal share": [_share(score) for score in self.scores.values()],
+            "touches/min": [f"{score.touches:.1f} : {score.opponent_touches:.1f}" for score in self.scores.values()],
+        }
+        starts = "the task's starts" if self.own_starts else "kick-offs"
+        lines = [
+            f"policy          {self.checkpoint} ({'deterministic' if self.deterministic else 'stochastic'})",
+            f"against         {self.opponent}, from {starts} to the first goal or {SECONDS:.0f} s, half of the games as orange",
+            "",
+            *(f"{name:<16}" + "".join(f"{cell:<28}" for cell in cells) for name, cells in
+              {"": list(self.scores), **rows}.items()),
+        ]
+        if len(self.scores) > 1:
+            lines.append(f"{'difference':<16}{self._verdict()}")
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _verdict(self) -> str:
+        if self.difference is None:
+            return "not to be had: there were no goals"
+        value, low, high = (100 * x for x in self.difference)
+        noise = "within noise" if low <= 0 <= high else "more than noise"
+        return f"{value:+.1f} points (95 % interval {low:+.1f} to {high:+.1f}): {noise}"
+
+
+def _share(score: Score) -> str:
+    if not score.goal_share.cases:
+        return "no goals"
+    low, high = score.goal_share.interval
+    return f"{100 * score.goal_share.value:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def play_against(run: str | Path, opponent: str, simulator: str | None = None, games: int = 100, deterministic: bool = True,
+                 own_starts: bool = False, seed: int = 1) -> AgainstResult:
+    """`opponent`: a player of wavedash.rocket.players, or one's own as `module:Class`. `simulator`: warp, rocketsim, both, or
+    None for the one that the run was trained in. Both begin from the same starts."""
+    checkpoint = resolve_checkpoint(run)
+    config = load_config(str(checkpoint.path.absolute().parent.parent / "config.yaml"), []).env
+    if config.rocket is None:
+        raise UserError(f"{run} was trained in {config.world}; only a run of a Rocket League task (env.rocket) has opponents. "
+                        "Without --against, eval measures any run")
+    own = config.rocket.simulator
+    chosen = sorted(SIMULATORS, key=lambda name: name != own) if simulator == "both" else [simulator or own]
+    scores = {name: _match(checkpoint.path, _duel(config, name), opponent, games, deterministic, own_starts, seed)
+              for name in chosen}
+    return AgainstResult(checkpoint.path, opponent, deterministic, own_starts, scores)
+
+
+def _duel(config: EnvConfig, simulator: str) -> EnvConfig:
+    """As many cars on both sides, in this simulator."""
+    assert config.rocket is not None
+    size = max(config.rocket.blue, config.rocket.orange)
+    update = {"blue": size, "orange": size, "simulator": simulator}
+    return config.model_copy(update={"rocket": config.rocket.model_copy(update=update)})
+
+
+def _match(checkpoint: Path, config: EnvConfig, opponent: str, games: int, deterministic: bool, own_starts: bool,
+           seed: int) -> Score:
+    player = load_policy(checkpoint)
+    match = Match(config, names.make("player", opponent), games, own_starts)
+    try:
+        if match.env.observation_space != player.policy.observation_space:
+            raise UserError(f"the policy of {checkpoint} cannot play {config.world}: a car sees more there than in its own "
+                            "task. Train it with an observation that has room for as many (advanced_obs_plus: team_size)")
+        return match.play(lambda obs: player.step(obs, deterministic), stream_seed(seed, "match"), player.reset)
+    finally:
+        match.close()
