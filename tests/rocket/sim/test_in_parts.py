@@ -48,3 +48,14 @@ def test_parts_of_a_tick_make_the_same_games_to_the_bit():
         assert torch.equal(one, other), f"step {step}: {int((one != other).any(1).sum())} arenas differ"
     assert int((whole.state.cars.ball_hit_tick >= 0).sum()) > 20, "hardly anyone met the ball: this proves little"
     assert int(whole.state.cars.has_contact.sum()) > 5
+
+
+def test_controls_that_come_with_the_whole_delay_are_in_force_in_the_next_step():
+    """As in RocketSim: a delay of all ticks of a step moves everything by a step, and stops nothing."""
+    simulator = WarpSimulator(1, 1, 1)
+    throttle = torch.zeros(1, 2, 8)
+    throttle[..., 0] = 1.0
+    simulator.step(throttle, ticks=8, delay=8)
+    assert simulator.state.cars.velocity[0, 0].norm() < 5.0
+    simulator.step(throttle, ticks=8, delay=8)
+    assert simulator.state.cars.velocity[0, 0].norm() > 50.0

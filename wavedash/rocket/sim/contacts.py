@@ -32,6 +32,6 @@ class Contact:
 
 
 def most_contacts(seats: int) -> int:
-    """How many an arena has room for: 12 of the ball with the arena and the one that stands for them; of each car ten with the
-    arena, one with the ball, four with another car."""
-    return 13 + 15 * seats
+    """How many an arena has room for, which is as many as there can be: 12 of the ball with the arena and the one that stands
+    for them; of each car ten with the arena, one with the ball; four of any two cars."""
+    return 13 + 11 * seats + 4 * (seats * (seats - 1) // 2)

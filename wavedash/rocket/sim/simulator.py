@@ -1,6 +1,7 @@
 """WarpSimulator: E arenas in Warp kernels, on a CPU or a GPU."""
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ from wavedash.rocket.sim.contacts import Contact, most_contacts
 from wavedash.rocket.sim.package import announced
 from wavedash.rocket.sim.pads import pad_table
 from wavedash.rocket.sim.records import words_of
+from wavedash.rocket.sim.safety import safety_of
 from wavedash.rocket.sim.scoring import Match
 from wavedash.rocket.sim.shapes import car_shapes
 from wavedash.rocket.sim.solver import Row
@@ -28,6 +30,8 @@ from wavedash.rocket.sim.tick import SPREAD, Arenas, World, kernels
 from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.starts import Kickoff
 from wavedash.rocket.state import GameState
+
+log = logging.getLogger(__name__)
 
 MOST_TICKS = 128
 """Of a step"""
@@ -46,6 +50,7 @@ class WarpSimulator(Simulator):
     - A goal stops its arena for the rest of the step, as with RocketSim.
     - The same states and controls give the same games on the same kind of device, bit for bit, whatever the number of threads.
     - Nothing waits for a GPU, and a step can be recorded in a CUDA graph.
+    - An arena with numbers that cannot be in the game, or a body outside of the field, begins again with a kick-off.
     """
 
     def __init__(self, arenas: int, blue: int, orange: int, *, hitboxes: str | Sequence[str] = "octane",
@@ -60,8 +65,12 @@ class WarpSimulator(Simulator):
         self._warp = warp
         self._words = self._room(self.state.memory.shape[1] // 4) if self._in_parts else None
         self._axles, self._matches = self._room(seats, words_of(Axles)), self._room(words_of(Match))
-        self._controls = self._room(seats, 8, dtype=torch.float32)
+        self._controls, self._before = (self._room(seats, 8, dtype=torch.float32) for _ in range(2))
         self._world, self._arenas = World(), self._allocated(arenas, seats)
+        self._bad = self._room()
+        self._arenas.safety = safety_of(_kickoffs(seated(1, blue, orange, hitboxes), self.device), self._bad)
+        self._told = torch.zeros(1, dtype=torch.int64, pin_memory=self.device.type == "cuda")
+        self._bad_arenas, self._warned = self._told.numpy(), 0  # the same memory, where a look waits for nobody
         self._world.arena, self._world.shapes, self._world.pads = load_arena(warp), car_shapes(warp), pad_table(warp)
         self._threads = 1 if self.device.type == "cuda" else min(threads or os.cpu_count() or 1, arenas)
         self._pool = ThreadPoolExecutor(self._threads) if self._threads > 1 else None
@@ -82,7 +91,8 @@ class WarpSimulator(Simulator):
         room: Any = Arenas()  # whose fields take Python's numbers
         room.words, room.numbers, room.seats = wp.from_torch(words), wp.from_torch(words.view(torch.float32)), seats
         room.axles, room.matches = wp.from_torch(self._axles.flatten(1)), wp.from_torch(self._matches)
-        room.controls, room.done = wp.from_torch(self._controls), wp.from_torch(self._room())
+        room.controls, room.before = wp.from_torch(self._controls), wp.from_torch(self._before)
+        room.done = wp.from_torch(self._room())
         room.held, room.touching = wp.from_torch(self._room(seats)), wp.from_torch(self._room(seats))
         sizes = arenas, arenas, arenas * seats
         room.meeting, room.met, room.near = (wp.zeros(n, dtype=wp.int32, device=self._warp) for n in sizes)
@@ -110,6 +120,7 @@ class WarpSimulator(Simulator):
             commands[0].launch()
         else:
             list(self._pool.map(lambda command: command.launch(), commands))
+        self._before.copy_(self._controls)
 
     def recv(self) -> None:
         """`send` has done it, or the device's stream will before anything that reads the state."""
@@ -117,16 +128,32 @@ class WarpSimulator(Simulator):
     def place(self, arenas: Tensor) -> None:
         self._axles.masked_fill_(arenas.view(-1, 1, 1), 0)
         self._matches.masked_fill_(arenas.unsqueeze(-1), 0)
+        torch.where(arenas.view(-1, 1, 1), self.state.cars.controls, self._before, out=self._before)
 
     def save(self) -> dict[str, Tensor]:
-        return {**super().save(), "cars": self._axles.clone(), "matches": self._matches.clone()}
+        return {**super().save(), "cars": self._axles.clone(), "matches": self._matches.clone(),
+                "before": self._before.clone()}
 
     def load(self, saved: dict[str, Tensor]) -> None:
-        for name, memory in (("records", self.state.memory), ("cars", self._axles), ("matches", self._matches)):
+        for name, memory in (("records", self.state.memory), ("cars", self._axles), ("matches", self._matches),
+                             ("before", self._before)):
             if name not in saved or saved[name].shape != memory.shape:
                 raise EnvError("the saved arenas are those of another simulator: set env.rocket.simulator, env.count and the "
                                "cars to what they were, or go on without the saved arenas")
             memory.copy_(saved[name])
+
+    @property
+    def health(self) -> dict[str, int]:
+        """`bad_arenas`: how often one had to begin again. What is new is logged. Nothing waits for a GPU: there it may be the
+        count of the reading before."""
+        self._told.copy_(self._bad.sum(), non_blocking=True)
+        count = int(self._bad_arenas[0])
+        if count > self._warned:
+            log.warning("%d arena(s) had numbers that cannot be in the game, or a car or ball outside of the field, and began "
+                        "again with a kick-off (%d since the start). If this repeats, look at the states that your starts "
+                        "write.", count - self._warned, count)
+            self._warned = count
+        return {"bad_arenas": count}
 
     def _commands(self, ticks: int, delay: int) -> list[Any]:
         """Launches of a step: one for each thread, to run side by side, or in parts, one after the other."""

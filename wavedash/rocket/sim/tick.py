@@ -62,7 +62,8 @@ from wavedash.rocket.sim.records import (
     vec8,
     words_of,
 )
-from wavedash.rocket.sim.scoring import load_match, store_match, watch_ball
+from wavedash.rocket.sim.safety import Safety, mend, obeyable
+from wavedash.rocket.sim.scoring import Match, load_match, store_match, watch_ball
 from wavedash.rocket.sim.shapes import CarShape
 from wavedash.rocket.sim.solver import Row, bounce_off, prepared, solve
 from wavedash.rocket.sim.suspension import (
@@ -117,6 +118,8 @@ class Arenas:
     """[E, words]"""
     controls: wp.array3d(dtype=wp.float32)
     """[E, C, 8] of the step"""
+    before: wp.array3d(dtype=wp.float32)
+    """[E, C, 8] of the step before, in force until the delay is over"""
     done: wp.array(dtype=wp.int32)
     """[E] ticks of the step so far"""
     held: wp.array2d(dtype=wp.int32)
@@ -135,6 +138,7 @@ class Arenas:
     met: wp.array(dtype=wp.int32)
     many: wp.array2d(dtype=wp.int32)
     """[2, ticks]: how many there are in the two lists, by tick of the step"""
+    safety: Safety
     seats: wp.int32
 
 
@@ -150,14 +154,13 @@ def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int) -> bool:
     car = load_car(arenas.words, e, car_at(c))
     shape = world.shapes[car.hitbox]
     body = car_body(car, shape)
-    if car.is_demoed:  # when it is back, it moves from the next tick on
-        car = wait_for_respawn(car, c, arenas.words[e, game_at(arenas.seats)])
-        store_axles(arenas.axles, e, c * AXLES_WORDS, Axles())
-    elif car.present:
-        controls = car.controls
-        if arenas.done[e] >= delay:
-            for k in range(8):
-                controls[k] = wp.clamp(arenas.controls[e, c, k], -1.0, 1.0)
+    if body.inverse_mass > 0.0:
+        controls = vec8()
+        for k in range(8):
+            if arenas.done[e] >= delay:
+                controls[k] = obeyable(arenas.controls[e, c, k])
+            else:
+                controls[k] = obeyable(arenas.before[e, c, k])
         others = Others()
         others.words = arenas.words
         others.numbers = arenas.numbers
@@ -407,8 +410,12 @@ def move_on(arenas: Arenas, e: int, c: int):
     """A car to the end of the tick."""
     if arenas.words[e, game_at(arenas.seats) + GOAL_WORD] < 0:
         body = load_body(arenas.bodies, e, (1 + c) * BODY_WORDS)
+        car = load_car(arenas.words, e, car_at(c))
         if body.inverse_mass > 0.0:
-            store_car(arenas.words, e, car_at(c), move_car(load_car(arenas.words, e, car_at(c)), body))
+            store_car(arenas.words, e, car_at(c), move_car(car, body))
+        elif car.present and car.is_demoed:
+            store_car(arenas.words, e, car_at(c), wait_for_respawn(car, c, arenas.words[e, game_at(arenas.seats)]))
+            store_axles(arenas.axles, e, c * AXLES_WORDS, Axles())
 
 
 @wp.func
@@ -477,6 +484,7 @@ def begin_step(arenas: Arenas, e: int):
     """Nothing has happened yet."""
     arenas.words[e, game_at(arenas.seats) + GOAL_WORD] = -1
     arenas.done[e] = 0
+    keep_in_order(arenas, e)
     nothing = EventRecord()
     nothing.bumped = -1
     nothing.demolished = -1
@@ -501,6 +509,16 @@ def end_step(arenas: Arenas, e: int):
     for c in range(arenas.seats):
         if arenas.held[e, c] >= 0:
             arenas.words[e, timers + PAD_COUNT + arenas.held[e, c]] = c
+    keep_in_order(arenas, e)
+
+
+@wp.func
+def keep_in_order(arenas: Arenas, e: int):
+    """An arena that cannot be one of the game begins again, and nothing is remembered."""
+    if mend(arenas.safety, arenas.words, arenas.numbers, e, arenas.seats):
+        store_match(arenas.matches, e, 0, Match())
+        for c in range(arenas.seats):
+            store_axles(arenas.axles, e, c * AXLES_WORDS, Axles())
 
 
 @wp.func
