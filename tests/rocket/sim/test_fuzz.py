@@ -95,7 +95,7 @@ def float_words(state: GameState) -> tuple[Tensor, Tensor]:
     places = [(offset // 4 + seat * stride // 4 + i, seat if stride else -1)
               for part, _, dtype, shape, offset, stride in GameState.layout(state.seats) if dtype == torch.float32
               for seat in range(state.seats if stride else 1) for i in range(prod(shape))]
-    return torch.tensor(places).unbind(-1)
+    return torch.tensor(places, device=state.memory.device).unbind(-1)
 
 
 def numbers_of(state: GameState) -> tuple[Tensor, Tensor]:
@@ -220,10 +220,10 @@ def live_on(sim: WarpSimulator) -> None:
     assert ((moved > 1) | (cars.is_demoed & ((cars.demo_timer < waits - 0.3) | (cars.demo_timer > 2))) | ~cars.present).all()
 
 
-def kicked_off(arenas: int) -> WarpSimulator:
+def kicked_off(arenas: int, **options) -> WarpSimulator:
     """All arenas like the one of a simulator with one."""
-    sim = WarpSimulator(arenas, 1, 1, threads=1)
-    sim.state.memory.copy_(WarpSimulator(1, 1, 1).state.memory)
+    sim = WarpSimulator(arenas, 1, 1, **options)
+    sim.state.memory.copy_(WarpSimulator(1, 1, 1, **options).state.memory)
     return placed(sim)
 
 
@@ -242,11 +242,24 @@ def test_every_number_that_cannot_be_is_noticed_and_the_arena_begins_again(where
     numbers[torch.arange(arenas), words.repeat_interleave(len(NONSENSE))] = NONSENSE.repeat(len(words)).to(sim.device)
     sim.step(controls, ticks=8)
     assert count_of(sim) == arenas
-    new = kicked_off(arenas)
+    new = kicked_off(arenas, **where)
     new.state.game.tick.fill_(508)
     new.state.game.score.fill_(2)
-    new.step(controls.cpu(), ticks=8)
-    assert torch.equal(sim.state.memory.cpu(), new.state.memory), "as a new one, but for clock and score"
+    new.step(controls, ticks=8)
+    assert torch.equal(sim.state.memory, new.state.memory), "as a new one, but for clock and score"
+
+
+def test_nothing_is_remembered_of_what_was_before():
+    sim = random_play(20, 1, 1)
+    for controls in Dice(2).uniform(-1, 1, 10, 20, 2, 8):
+        sim.step(controls, ticks=8)
+    saved = sim.save()
+    sim.load({**saved, "matches": torch.ones_like(saved["matches"])})
+    sim.state.ball.position[::2] = torch.nan
+    sim.step(controls, ticks=0)
+    kept = sim.save()
+    assert not kept["cars"][::2].any() and not kept["matches"][::2].any()
+    assert kept["cars"][1::2].any() and kept["matches"][1::2].all()
 
 
 @pytest.mark.parametrize(("name", "value"), [
@@ -429,13 +442,18 @@ def test_a_ball_by_itself_gains_no_energy():
 
 
 def crowded(arenas: int, seats: int, **options) -> WarpSimulator:
-    """Wild states, heaps of cars on the ball near the floor among them."""
-    sim = WarpSimulator(arenas, seats, seats, **options)
-    scatter(sim.state, Dice(8))
-    ball, cars = sim.state.ball, sim.state.cars
-    ball.position[::2, 2] = 91.0
-    cars.position[::2] = ball.position[::2].unsqueeze(1) + Dice(9).normal(arenas, 2 * seats, 3)[::2] * 20
-    cars.is_demoed[::2] = False
+    """Wild states, and heaps of cars on the floor, turned alike, with the ball in them: as many contacts as there can be."""
+    sim, dice = WarpSimulator(arenas, seats, seats, **options), Dice(8)
+    state = sim.state.to("cpu").clone()
+    scatter(state, dice)
+    ball, cars, heap = state.ball, state.cars, torch.arange(arenas) % 4 > 0
+    ball.position[heap, 2] = 91.0
+    cars.position[heap] = ball.position[heap].unsqueeze(1) * torch.tensor([1.0, 1.0, 0.0])
+    cars.position[heap] += dice.uniform(10, 50, *cars.position[heap].shape)
+    yaw = dice.normal(arenas, 1, 4) * torch.tensor([1.0, 0.0, 0.0, 1.0])
+    cars.rotation[heap] = rotations(yaw).expand_as(cars.rotation)[heap]
+    cars.is_demoed[heap] = False
+    sim.state.copy_(state)
     return placed(sim)
 
 
@@ -452,17 +470,18 @@ def games(sim: WarpSimulator, controls: Tensor) -> Tensor:
 def test_the_same_states_and_commands_give_the_same_games(seats):
     controls = Dice(10).uniform(-1, 1, 25, 120, 2 * seats, 8)
     first = games(crowded(120, seats, threads=1), controls)
-    assert torch.equal(first, games(crowded(120, seats, threads=1), controls)), "again"
-    assert torch.equal(first, games(crowded(120, seats, threads=2), controls)), "on two threads"
+    for options in (CPU, {"threads": 2}, IN_PARTS):
+        assert torch.equal(first, games(crowded(120, seats, **options), controls)), options
 
 
+@pytest.mark.parametrize("where", [CPU, IN_PARTS, pytest.param(GPU, marks=NO_GPU)], ids="-".join)
 @pytest.mark.parametrize("seats", [1, 3])
-def test_an_arena_does_not_know_where_it_is_nor_who_its_neighbours_are(seats):
-    sim = crowded(120, seats, threads=1)
-    saved, controls = sim.save(), Dice(10).uniform(-1, 1, 25, 120, 2 * seats, 8)
+def test_an_arena_does_not_know_where_it_is_nor_who_its_neighbours_are(seats, where):
+    sim = crowded(120, seats, **where)
+    saved, controls = sim.save(), Dice(10).uniform(-1, 1, 25, 120, 2 * seats, 8).to(sim.device)
     expected = games(sim, controls)
     order = torch.randperm(120, generator=Dice(11).generator)
-    sim.load({name: x[order] for name, x in saved.items()})
+    sim.load({name: x[order.to(sim.device)] for name, x in saved.items()})
     assert torch.equal(games(sim, controls[:, order]), expected[:, order])
     sim.load(saved)
     others = torch.arange(120) % 3 == 1

@@ -65,7 +65,7 @@ SPIN = (-100.0, 100.0)
 UNIT = (-1.01, 1.01)
 SECONDS = (-1.0, 1.0e6)
 NOTE = (-1.0e5, 1.0e5)
-"""Of hits, which nothing depends on"""
+"""Of hits, which nothing depends on, and of positions, which the walls limit further"""
 LIMITS = {
     "ball.position": NOTE, "ball.rotation": UNIT, "ball.velocity": SPEED, "ball.angular_velocity": SPIN,
     "cars.position": NOTE, "cars.rotation": UNIT, "cars.velocity": SPEED, "cars.angular_velocity": SPIN,

@@ -146,7 +146,7 @@ class WarpSimulator(Simulator):
     def health(self) -> dict[str, int]:
         """`bad_arenas`: how often one had to begin again. What is new is logged. Nothing waits for a GPU: there it may be the
         count of the reading before."""
-        self._told.copy_(self._bad.sum(), non_blocking=True)
+        self._told.copy_(self._bad.sum(0, keepdim=True), non_blocking=True)
         count = int(self._bad_arenas[0])
         if count > self._warned:
             log.warning("%d arena(s) had numbers that cannot be in the game, or a car or ball outside of the field, and began "
