@@ -11,13 +11,13 @@ from wavedash.rocket.constants import BALL_RADIUS
 from wavedash.rocket.sim.arena import CEILING, WALL_X, Arena, Triangle, cell_of
 from wavedash.rocket.sim.contacts import ARENA, BALL, Contact
 from wavedash.rocket.sim.edges import normal_near_edges
+from wavedash.rocket.sim.manifold import with_point
 
 wp.set_module_options({"enable_backward": False})
 
 RADIUS = wp.constant(BALL_RADIUS)
 TOUCH = wp.constant(0.02 * (BALL_RADIUS + 4.0))
 """uu between ball and wall below which they touch: the ball lies 1.9 uu above the floor"""
-POINTS_PER_MESH = wp.constant(4)
 MOST_BALL_CONTACTS = 12
 """A ball in a corner touches two planes and two meshes"""
 ROOM = wp.constant(MOST_BALL_CONTACTS)
@@ -81,41 +81,6 @@ def nearest_on_triangle(t: Triangle, p: wp.vec3) -> wp.vec3:
 
 
 @wp.func
-def spread(contacts: wp.array2d(dtype=Contact), row: int, new: Contact, i: int, j: int, k: int) -> float:
-    """How far apart a new point and three old ones lie, as Bullet measures it."""
-    across = wp.cross(new.arm_a - contacts[row, i].arm_a, contacts[row, k].arm_a - contacts[row, j].arm_a)
-    return wp.length_sq(across)
-
-
-@wp.func
-def point_to_give_up(contacts: wp.array2d(dtype=Contact), row: int, first: int, new: Contact) -> int:
-    """Which of a mesh's four points a fifth one replaces: not the deepest, and that without which the others spread widest."""
-    deepest = int(-1)
-    depth = new.distance
-    for i in range(POINTS_PER_MESH):
-        if contacts[row, first + i].distance < depth:
-            deepest = i
-            depth = contacts[row, first + i].distance
-    best = int(0)
-    widest = float(-1.0)
-    for i in range(POINTS_PER_MESH):
-        width = float(0.0)
-        if i != deepest:
-            if i == 0:
-                width = spread(contacts, row, new, first + 1, first + 2, first + 3)
-            elif i == 1:
-                width = spread(contacts, row, new, first, first + 2, first + 3)
-            elif i == 2:
-                width = spread(contacts, row, new, first, first + 1, first + 3)
-            else:
-                width = spread(contacts, row, new, first, first + 1, first + 2)
-        if width > widest:
-            best = i
-            widest = width
-    return best
-
-
-@wp.func
 def touch_plane(contacts: wp.array2d(dtype=Contact), row: int, count: int, normal: wp.vec3, height: float) -> int:
     """The ball's middle is `height` above a plane."""
     if height - RADIUS < TOUCH:
@@ -146,12 +111,7 @@ def touch_triangles(
                 apart = wp.sqrt(squared)
                 normal = away / apart
                 new = ball_contact(normal * (-RADIUS), normal_near_edges(t, point, normal), apart - RADIUS)
-                if count < first + POINTS_PER_MESH:
-                    if count < room:
-                        contacts[row, count] = new
-                        count += 1
-                else:
-                    contacts[row, first + point_to_give_up(contacts, row, first, new)] = new
+                count = with_point(contacts, row, first, count, room, new)
     return count
 
 

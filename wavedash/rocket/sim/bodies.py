@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import warp as wp
 
+from wavedash.rocket import constants
 from wavedash.rocket.constants import BALL_RADIUS
 from wavedash.rocket.sim.records import BallRecord, Car, loader, storer, words_of
 from wavedash.rocket.sim.shapes import CarShape
@@ -14,7 +15,7 @@ CAR_MASS = wp.constant(180.0)
 BALL_MASS = wp.constant(30.0)
 BALL_KEPT = wp.constant(0.97 ** (1.0 / 120.0))
 """Of the ball's velocity after a tick of drag"""
-GRAVITY = wp.constant(650.0)
+GRAVITY = wp.constant(constants.GRAVITY)
 BALL_INVERSE_INERTIA = wp.constant(1.0 / (0.4 * 30.0 * BALL_RADIUS**2))
 MAX_TURN = wp.constant(0.25 * wp.pi)
 """Radians a body turns in one tick at most"""

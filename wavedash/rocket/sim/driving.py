@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from wavedash.rocket.sim.bodies import DT, Body
+from wavedash.rocket.sim.bodies import DT, GRAVITY, Body
 from wavedash.rocket.sim.curves import (
     drive_torque,
     handbrake_long_friction,
@@ -25,7 +25,6 @@ HANDBRAKE_SIDE_GRIP = wp.constant(0.1)
 STANDS = wp.constant(25.0)
 """uu/s below which a coasting car brakes fully"""
 COASTING_BRAKE = wp.constant(0.15)
-GRAVITY = wp.constant(650.0)
 
 
 @wp.func

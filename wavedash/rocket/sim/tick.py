@@ -14,6 +14,17 @@ from typing import Any, NamedTuple
 
 import warp as wp
 
+from wavedash.rocket.constants import (
+    BALL_MAX_SPEED,
+    BALL_MAX_SPIN,
+    BIG_BOOST,
+    BIG_PAD_SECONDS,
+    BOOST_START,
+    CAR_MAX_SPEED,
+    CAR_MAX_SPIN,
+    SMALL_BOOST,
+    SMALL_PAD_SECONDS,
+)
 from wavedash.rocket.sim.arena import Arena
 from wavedash.rocket.sim.ball_arena import MORE, ONE_PLANE, RADIUS, ball_touches_arena, what_ball_touches
 from wavedash.rocket.sim.bodies import (
@@ -82,12 +93,13 @@ AXLES_WORDS = wp.constant(words_of(Axles))
 
 BALL_FRICTION = wp.constant(0.35)
 BALL_RESTITUTION = wp.constant(0.6)
-BALL_MAX_SPEED = wp.constant(6000.0)
-BALL_MAX_SPIN = wp.constant(6.0)
-CAR_MAX_SPEED = wp.constant(2300.0)
-CAR_MAX_SPIN = wp.constant(5.5)
+FASTEST_BALL, FASTEST_BALL_SPIN = wp.constant(BALL_MAX_SPEED), wp.constant(BALL_MAX_SPIN)
+FASTEST_CAR, FASTEST_CAR_SPIN = wp.constant(CAR_MAX_SPEED), wp.constant(CAR_MAX_SPIN)
 RESPAWN_Z = wp.constant(36.0)
-BOOST_START = wp.constant(100.0 / 3.0)
+RESPAWN_BOOST = wp.constant(BOOST_START)
+SMALL, BIG = wp.constant(SMALL_BOOST), wp.constant(BIG_BOOST)
+SMALL_AGAIN, BIG_AGAIN = wp.constant(SMALL_PAD_SECONDS), wp.constant(BIG_PAD_SECONDS)
+"""Seconds until a pad is back"""
 MEETS_BALL = wp.constant(200.0)
 """From a car's origin to the ball's middle: farther, they cannot touch; and from car to car"""
 MEETS_CAR = wp.constant(210.0)
@@ -261,7 +273,7 @@ def wait_for_respawn(car: Car, seat: int, now: int) -> Car:
         car.contact_car = -1
         car.ball_hit_tick = -1
         car.ball_hit_impulse_tick = -1
-        car.boost = BOOST_START
+        car.boost = RESPAWN_BOOST
         car.position = wp.vec3(wp.where(spot < 2, -x, x), -4608.0 * side, RESPAWN_Z)
         car.rotation = wp.mat33(0.0, -side, 0.0, side, 0.0, 0.0, 0.0, 0.0, 1.0)
     return car
@@ -382,8 +394,8 @@ def move_ball(ball: BallRecord, body: Body) -> BallRecord:
     body = moved(body)
     ball.position = body.position
     ball.rotation = body.rotation
-    ball.velocity = capped(body.velocity + body.late, BALL_MAX_SPEED)
-    ball.angular_velocity = capped(body.spin, BALL_MAX_SPIN)
+    ball.velocity = capped(body.velocity + body.late, FASTEST_BALL)
+    ball.angular_velocity = capped(body.spin, FASTEST_BALL_SPIN)
     return ball
 
 
@@ -400,8 +412,8 @@ def move_car(car: Car, body: Body) -> Car:
     car.velocity = body.velocity
     car = supersonic(car)
     car.contact_cooldown = wp.max(car.contact_cooldown - DT, 0.0)
-    car.velocity = capped(body.velocity + body.late, CAR_MAX_SPEED)
-    car.angular_velocity = capped(body.spin, CAR_MAX_SPIN)
+    car.velocity = capped(body.velocity + body.late, FASTEST_CAR)
+    car.angular_velocity = capped(body.spin, FASTEST_CAR_SPIN)
     return car
 
 
@@ -465,9 +477,9 @@ def take_pad(world: World, arenas: Arenas, e: int, c: int, done: int):
         timer = pads_at(arenas.seats) + pad
         if arenas.numbers[e, timer] - float(done) * DT <= 0.0:
             big = world.pads.big[pad] == 1
-            car.boost = wp.min(car.boost + wp.where(big, 100.0, 12.0), 100.0)
+            car.boost = wp.min(car.boost + wp.where(big, BIG, SMALL), 100.0)
             store_car(arenas.words, e, car_at(c), car)
-            arenas.numbers[e, timer] = wp.where(big, 10.0, 4.0) + float(done) * DT
+            arenas.numbers[e, timer] = wp.where(big, BIG_AGAIN, SMALL_AGAIN) + float(done) * DT
             event = load_event(arenas.words, e, event_at(arenas.seats, c))
             if big:
                 event.big_pads += 1
