@@ -76,12 +76,12 @@ class Receiver:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
-    """A tiny policy of 1v1, trained for real; its episodes take one second."""
+    """A tiny policy of 1v1, trained for real; its episodes take one second and start with a moving ball."""
     root = tmp_path_factory.mktemp("runs")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WAVEDASH_RUNS", str(root))
         assert train("rocket-1v1", "total_steps=64", "env.count=4", "policy.hidden=[8]", "ppo.rollout_steps=8",
-                     "ppo.minibatch_size=64", "env.rocket.endings={time_out: {seconds: 1}}") == 0
+                     "ppo.minibatch_size=64", "env.rocket.endings={time_out: {seconds: 1}}", "env.rocket.starts={random: 1}") == 0
     return root
 
 
