@@ -81,7 +81,8 @@ class EnvConfig(Part):
     """Worker processes; 0 steps all environments in the learner's process, which is fastest when a step takes microseconds. The
     simulator `warp` needs none: it uses all cores by itself."""
     groups: Positive = 2
-    """With workers: groups that step while another is being inferred. More: less waiting for slow workers, smaller batches."""
+    """With workers, or the simulator `warp` on a CPU: groups that step while another is being inferred. More: less waiting for
+    slow workers, smaller batches."""
     worker_timeout: Annotated[float, Field(gt=0)] = 10.0
     """Seconds without a sign of life after which a worker counts as hung and is restarted. Raise it for very slow steps."""
 

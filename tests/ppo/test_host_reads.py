@@ -64,7 +64,13 @@ def learner(world_type: type[TapeWorld], kind: str, **ppo) -> Learner:
     shape = (24, 5)
     world = world_type(torch.randn(*shape, 3), torch.randn(shape), torch.rand(shape) < 0.1, torch.rand(shape) < 0.1,
                        torch.rand(shape) < 0.9, ACTIONS[kind])
-    return learner_over(world, run_config({"rollout_steps": 8, "epochs": 2, "minibatch_size": 16, **ppo}))
+    return as_on_a_gpu(learner_over(world, run_config({"rollout_steps": 8, "epochs": 2, "minibatch_size": 16, **ppo})))
+
+
+def as_on_a_gpu(run: Learner) -> Learner:
+    """Where nobody may look at the data."""
+    run.collector.looks = False
+    return run
 
 
 EVERYTHING = {"normalize_obs": True, "normalize_reward": True, "target_kl": 0.01, "buffer_rollouts": 2, "value_clip": 0.2,
@@ -92,10 +98,24 @@ def test_an_iteration_reads_the_device_once(kind, ppo):
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_with_memory_pictures_masks_and_in_low_precision_too(memory, precision):
-    run = learner_of(Combination(memory, "multi-discrete", True, True, precision), ppo=EVERYTHING)
+    run = as_on_a_gpu(learner_of(Combination(memory, "multi-discrete", True, True, precision), ppo=EVERYTHING))
     with watched_reads() as counts:
         run.iterate()
     assert dict(counts) == {"tolist": 1}
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_who_looks_values_the_same_last_observations(memory):
+    seeing, blind = (learner_of(Combination(memory, "multi-discrete", True, True, "fp32")) for _ in range(2))
+    as_on_a_gpu(blind)
+    for _ in range(2):
+        for run in (seeing, blind):
+            run.collector.collect(run.rollout)
+        cut = seeing.rollout.truncated & seeing.rollout.active
+        assert cut.any(), "an episode was cut"
+        assert torch.equal(cut, blind.rollout.truncated & blind.rollout.active)
+        torch.testing.assert_close(seeing.rollout.final_value[cut], blind.rollout.final_value[cut], rtol=1e-5, atol=1e-6)
+        assert (seeing.rollout.final_value[cut] != 0).all()
 
 
 class NosyWorld(TapeWorld):

@@ -81,7 +81,8 @@ def run(tmp_path_factory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WAVEDASH_RUNS", str(root))
         assert train("rocket-1v1", "total_steps=64", "env.count=4", "policy.hidden=[8]", "ppo.rollout_steps=8",
-                     "ppo.minibatch_size=64", "env.rocket.endings={time_out: {seconds: 1}}", "env.rocket.starts={random: 1}") == 0
+                     "ppo.minibatch_size=64", "env.rocket.endings={time_out: {seconds: 1}}",
+                     "env.rocket.starts={random: 1}") == 0
     return root
 
 

@@ -46,7 +46,7 @@ class Height(Reward):
 def simulated(*overrides: str, simulator: str = "warp", preset: str = "rocket-1v1") -> RocketEnv:
     if simulator == "rocketsim":
         pytest.importorskip("RocketSim")
-    env = make_env(load_config(preset, ["env.count=3", f"env.rocket.simulator={simulator}", *overrides]).env)
+    env = make_env(load_config(preset, ["env.count=3", "env.groups=1", f"env.rocket.simulator={simulator}", *overrides]).env)
     assert isinstance(env, RocketEnv)
     return env
 
@@ -176,8 +176,9 @@ def test_the_same_seed_gives_the_same_games_in_this_process_and_in_workers():
     pool.close()
 
 
-def test_groups_are_stepped_one_by_one():
-    env = simulated("env.count=4", "env.groups=2", "env.workers=2", simulator="rocketsim")
+@pytest.mark.parametrize(("simulator", "workers"), [("rocketsim", 2), ("warp", 0)])
+def test_groups_are_stepped_one_by_one(simulator, workers):
+    env = simulated("env.count=4", "env.groups=2", f"env.workers={workers}", simulator=simulator)
     env.reset(0)
     assert env.groups == (slice(0, 4), slice(4, 8))
     actions = random_actions(env, 2)

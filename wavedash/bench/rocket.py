@@ -33,7 +33,7 @@ from wavedash.errors import UserError
 
 WARM_UP = 2
 """Marks that are not counted: imports, caches, CPU clocks."""
-SIZES = Sizes(arenas=64, processes=2, steps=16_384, epochs=2, minibatch=4_096, hidden=[256, 256, 256], threads=1, marks=0)
+SIZES = Sizes(arenas=128, processes=2, steps=16_384, epochs=2, minibatch=4_096, hidden=[256, 256, 256], threads=1, marks=0)
 PEER_PROCESSES = (4, 8)
 EPISODE = 450
 """Steps between two kick-offs of bare RocketSim: 30 seconds"""

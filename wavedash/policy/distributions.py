@@ -31,8 +31,7 @@ class Categorical:
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         # The exponential race: argmin of e_i / p_i is distributed as p. Unlike torch.multinomial it never waits for the device.
-        race = torch.empty_like(self.log_probs).exponential_(generator=generator)
-        return (self.log_probs.exp() / race).argmax(-1)
+        return (self.log_probs.exp() / _exponentials(self.log_probs, generator)).argmax(-1)
 
     def mode(self) -> Tensor:
         return self.log_probs.argmax(-1)
@@ -167,3 +166,11 @@ class Beta:
 
 
 Distribution = Categorical | MultiCategorical | Gaussian | TanhGaussian | Beta
+
+
+def _exponentials(like: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Exponentially distributed numbers, never 0."""
+    if like.is_cuda:
+        return torch.empty_like(like).exponential_(generator=generator)
+    # On a CPU torch's own take three times as long. Uniform numbers are below 1, so their logarithms below 0.
+    return torch.rand(like.shape, dtype=torch.float64, generator=generator).log_().neg_().to(like.dtype)

@@ -55,6 +55,8 @@ class Collector:
         """`ranks`: each with equally many groups, whose random streams are numbered through all of them."""
         self.env, self.policy, self.steps, self.seed, self.ranks = env, policy, steps, seed, ranks
         self.groups: list[Group] = []
+        self.looks = env.device.type == "cpu"
+        """Whether it may look at which episodes ended: that costs nothing in host memory. On a GPU nobody looks."""
         self.stopwatch = stopwatch_for(env.device)
         self._metric_sums: dict[tuple[str, ...], Tensor] = {}  # [2, K] of the K metrics with these names
         self.success: Tensor | None = None
@@ -130,15 +132,24 @@ class Collector:
         if self.policy.normalizer is not None and group.standardized is not None:
             self.policy.normalizer.gather(group.standardized, step.active.float())
         if step.final_obs is not step.obs:
-            # With the memory after the last step of the episode, before it is cleared.
-            final_obs = self.policy.normalize(step.final_obs)
-            out.final_value.copy_(self.policy.value(final_obs, group.memory))
+            self._value_truncated(group, step, out.final_value)
         if group.memory:
             over = (~step.active | step.terminated | step.truncated).view(-1, 1, 1)
             group.memory = {name: x.masked_fill(over, 0.0) for name, x in group.memory.items()}
         group.obs = step.obs
         if step.metrics:
             self._count_metrics(group, step, rollout)
+
+    def _value_truncated(self, group: Group, step: Step, out: Tensor) -> None:
+        """V of the last observation of episodes that were cut, with the memory after their last step, before it is cleared."""
+        if not self.looks:
+            out.copy_(self.policy.value(self.policy.normalize(step.final_obs), group.memory))
+            return
+        cut = step.active & step.truncated
+        if bool(cut.any()):
+            rows = cut.nonzero().squeeze(-1)
+            memory = {name: x[rows] for name, x in group.memory.items()}
+            out[rows] = self.policy.value(self.policy.normalize(map_obs(lambda x: x[rows], step.final_obs)), memory)
 
     def _count_metrics(self, group: Group, step: Step, rollout: Rollout) -> None:
         """All of them at once: a world may have dozens, and on a CPU small operations cost by their number."""

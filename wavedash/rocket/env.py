@@ -7,6 +7,7 @@ episodes, is therefore drawn before a rollout.
 """
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -346,13 +347,18 @@ def _weighted_start(name: str, value: float | Mapping[str, Any]) -> tuple[Start,
 
 
 def _simulators(config: EnvConfig, device: torch.device | str) -> list[Callable[[], Simulator]]:
-    """What makes the simulator of each group. Warp has one group: it steps all arenas at once, and uses all cores by itself."""
+    """What makes the simulator of each group. Warp steps all arenas at once on a GPU; on a CPU one core is left to those who
+    think about another group."""
     rocket = config.rocket
     assert rocket is not None
     if rocket.simulator == "warp":
         from wavedash.rocket.sim.simulator import WarpSimulator
 
-        return [partial(WarpSimulator, config.count, rocket.blue, rocket.orange, hitboxes=rocket.hitbox, device=device)]
+        cores = os.cpu_count() or 1
+        overlap = torch.device(device).type == "cpu" and cores > 1
+        groups = min(config.groups, config.count) if overlap else 1
+        return [partial(WarpSimulator, count, rocket.blue, rocket.orange, hitboxes=rocket.hitbox, device=device,
+                        threads=cores - 1 if groups > 1 else cores) for count in _shares(config.count, groups)]
     from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
 
     groups = config.groups if config.workers else 1

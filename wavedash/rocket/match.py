@@ -65,7 +65,8 @@ class Match:
         task = Task.configured(rocket)
         task = replace(task, action=Opposed(task.action, opponent), endings=[self.watch, TimeOut(SECONDS)],
                        rewards=Rewards.named({"goal": 1.0}), start=task.start if own_starts else nudged_kickoff())
-        self.env = RocketEnv.configured(config.model_copy(update={"count": self.arenas, "workers": 0}), task=lambda: task)
+        here = {"count": self.arenas, "workers": 0, "groups": 1}
+        self.env = RocketEnv.configured(config.model_copy(update=here), task=lambda: task)
 
     @torch.no_grad()
     def play(self, act: Callable[[Obs], Tensor], seed: int, forget: Callable[[Tensor], None] = lambda rows: None) -> Score:

@@ -9,7 +9,7 @@ import time
 import pytest
 import torch
 
-from tests.ppo.test_host_reads import watched_reads
+from tests.ppo.test_host_reads import as_on_a_gpu, watched_reads
 from tests.rocket.blind import Blind
 from tests.rocket.test_env import ends_after, random_actions, simulated, trajectory
 from wavedash.config_file import ConfigError, load_config
@@ -73,6 +73,21 @@ def test_the_number_of_threads_changes_nothing():
     one, many = played(threads=1), played(threads=3)
     assert torch.equal(records(one), records(many))
     assert (one.state.game.tick > 0).all(), "no arena was left out"
+
+
+def test_simulators_that_step_at_the_same_time_do_not_see_each_other():
+    alone = [played(threads=1), played(threads=2)]
+    expected = [records(sim) for sim in alone]
+    sims = played(threads=1), played(threads=2)
+    seen: tuple[list[torch.Tensor], ...] = ([], [])
+    for controls in random_controls(sims[0], 40, seed=2):
+        for sim in sims:
+            sim.send(controls, ticks=8, delay=1)
+        for sim, kept in zip(sims, seen, strict=True):
+            sim.recv()
+            kept.append(sim.state.memory.clone())
+    for kept, memory in zip(seen, expected, strict=True):
+        assert torch.equal(torch.stack(kept), memory)
 
 
 def test_what_does_not_fit_is_refused():
@@ -155,7 +170,7 @@ def test_a_look_would_be_seen():
 def test_an_iteration_in_these_arenas_reads_the_device_once():
     env = blind_env(ends_after(4))
     config = load_config("rocket-1v1", ["env.count=3", "ppo.rollout_steps=8", "ppo.minibatch_size=16", "policy.hidden=[8]"])
-    learner = Learner(env, make_policy(env, config), config)
+    learner = as_on_a_gpu(Learner(env, make_policy(env, config), config))
     learner.start()
     for _ in range(2):
         with watched_reads() as counts:
@@ -267,6 +282,6 @@ def test_the_arenas_of_another_simulator_are_left_behind(tmp_path, monkeypatch, 
     pytest.importorskip("RocketSim")
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
     first, second = (f"env.rocket.simulator={simulator}" for simulator in simulators)
-    assert train("rocket-1v1", *SMALL, "total_steps=128", first) == 0
+    assert train("rocket-1v1", *SMALL, "env.groups=1", "total_steps=128", first) == 0
     assert resume(str(tmp_path / "rocket-1v1"), "total_steps=256", second) == 0
     assert "another simulator" in caplog.text and "the run goes on from fresh ones" in caplog.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -73,7 +73,8 @@ class WarpSimulator(Simulator):
         self._bad_arenas, self._warned = self._told.numpy(), 0  # the same memory, where a look waits for nobody
         self._world.arena, self._world.shapes, self._world.pads = load_arena(warp), car_shapes(warp), pad_table(warp)
         self._threads = 1 if self.device.type == "cuda" else min(threads or os.cpu_count() or 1, arenas)
-        self._pool = ThreadPoolExecutor(self._threads) if self._threads > 1 else None
+        self._pool = None if self._in_parts else ThreadPoolExecutor(self._threads)
+        self._running: list[Future[None]] = []
         self._steps: dict[tuple[int, int], list[Any]] = {}
         self._kernels = kernels(seats)
         with announced(f"{self.device}"):
@@ -116,14 +117,15 @@ class WarpSimulator(Simulator):
             for command in commands:
                 command.launch(stream)  # of a stream a launch takes nothing but its handle
             records.copy_(self._words)
-        elif self._pool is None:
-            commands[0].launch()
-        else:
-            list(self._pool.map(lambda command: command.launch(), commands))
-        self._before.copy_(self._controls)
+        elif self._pool is not None:
+            self._running = [self._pool.submit(command.launch) for command in commands]
 
     def recv(self) -> None:
-        """`send` has done it, or the device's stream will before anything that reads the state."""
+        """Where `send` has not done it, or the device's stream will before anything that reads the state."""
+        for launch in self._running:
+            launch.result()
+        self._running = []
+        self._before.copy_(self._controls)
 
     def place(self, arenas: Tensor) -> None:
         self._axles.masked_fill_(arenas.view(-1, 1, 1), 0)
