@@ -7,14 +7,16 @@ import torch
 from tests.rocket.random_states import random_state
 from wavedash.rocket.actions import Continuous, LookupTable, MultiDiscrete
 from wavedash.rocket.observations import AdvancedObsPlus, DefaultObs
+from wavedash.rocket.state import GameState
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 
 
+@pytest.mark.parametrize("by_word", [False, True])
 @pytest.mark.parametrize("kind", [DefaultObs, AdvancedObsPlus, lambda: AdvancedObsPlus(frames=2)])
-def test_observations_are_captured(kind):
+def test_observations_are_captured(kind, by_word):
     states = [random_state(256, 3, 3, seed) for seed in range(4)]
-    state, begin = states[0].to("cuda"), torch.ones(256, dtype=torch.bool)
+    state, begin = GameState.empty(256, 6, "cuda", by_word).copy_(states[0]), torch.ones(256, dtype=torch.bool)
     controls = torch.zeros(256, 6, 8)
     on_gpu, on_cpu = kind(), kind()
     on_gpu.bind(state)

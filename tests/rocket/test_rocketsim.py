@@ -223,7 +223,7 @@ def test_reading_memory_is_the_same_as_reading_attributes(make):
         sim.step(random_controls(sim, seed), ticks=8)
     batch = sim._batch
     assert batch._reader._open.__name__ == "_in_memory"
-    records = sim.state.memory.clone().numpy()
+    records = sim.state.memory.clone().view(torch.uint8).numpy()
     records[:] = 255
     by_attributes = StateReader(_record_layout(4), records, by_attributes=True)
     states = []
@@ -231,7 +231,7 @@ def test_reading_memory_is_the_same_as_reading_attributes(make):
         arena.read(states)
         by_attributes.set_offsets(i, arena.number_offset, arena.tick_offset)
     by_attributes.write(states)
-    read = GameState.over(torch.from_numpy(records), 4)
+    read = GameState.over(torch.from_numpy(records).view(torch.int32), 4)
     different = set(same(read, sim.state, ("ball", "cars")))
     assert different == {"cars.controls", "cars.team", "cars.hitbox", "cars.present"}, "those are not RocketSim's to say"
 

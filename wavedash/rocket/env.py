@@ -197,8 +197,10 @@ class Arenas:
         self.generator = torch.Generator(device)
         self.everywhere = torch.ones(self.state.arenas, dtype=torch.bool, device=device)
         self.depth = max(2, -(-BEGINNINGS // self.state.arenas))
-        self.fresh = GameState.over(self.state.memory.repeat(self.depth, 1), self.state.seats)
+        self.fresh = self.state.repeated(self.depth)
         """Beginnings: those of arena e are its arenas e, e + E, e + 2 E, ..."""
+        self.chosen = torch.empty_like(self.state.memory)
+        """The next of them for every arena, once one begins"""
         self.numbers = torch.arange(self.state.arenas, device=device)
         self.used = torch.zeros_like(self.numbers)
         """How many of its beginnings each arena has used"""
@@ -303,8 +305,9 @@ class Arenas:
         """Episodes in these arenas [E], each from the next of its own beginnings; after the last comes the first again."""
         if self.looks and bool(((self.used >= self.depth) & arenas).any()):
             self._write_beginnings()
-        chosen = (self.used % self.depth) * self.state.arenas + self.numbers
-        torch.where(arenas.unsqueeze(-1), self.fresh.memory.index_select(0, chosen), self.state.memory, out=self.state.memory)
+        which = (self.used % self.depth) * self.state.arenas + self.numbers
+        torch.index_select(self.fresh.memory, 0, which, out=self.chosen)
+        torch.where(arenas.unsqueeze(-1), self.chosen, self.state.memory, out=self.state.memory)
         self.used += arenas
         self.simulator.place(arenas)
         self.controls.masked_fill_(arenas.view(-1, 1, 1), 0.0)

@@ -16,7 +16,7 @@ from wavedash.rocket.sim.ball_arena import MOST_BALL_CONTACTS, ball_touches_aren
 from wavedash.rocket.sim.bodies import Body
 from wavedash.rocket.sim.contacts import Contact
 from wavedash.rocket.sim.shapes import CarShape
-from wavedash.rocket.sim.suspension import Axles, Others, Wheels, cast_wheels
+from wavedash.rocket.sim.wheel_rays import Others, Wheels, find_ground
 
 PLANES = [((0, 0, 1), 0.0), ((0, 0, -1), -2048.0), ((1, 0, 0), -4096.0), ((-1, 0, 0), -4096.0)]
 PIECES = {880: "corner", 983: "end", 126: "side ramp", 16: "ceiling curve"}
@@ -32,8 +32,7 @@ def cast(
     cars: wp.array(dtype=Body), wheels: wp.array(dtype=Wheels),
 ):
     i = wp.tid()
-    found, _axles = cast_wheels(0, cars[i], shapes[hitbox[i]], Axles(), arena, others)
-    wheels[i] = found
+    wheels[i] = find_ground(0, cars[i], shapes[hitbox[i]], arena, others, False)
 
 
 @wp.kernel(enable_backward=False)

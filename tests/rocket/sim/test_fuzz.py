@@ -485,7 +485,7 @@ def test_an_arena_does_not_know_where_it_is_nor_who_its_neighbours_are(seats, wh
     assert torch.equal(games(sim, controls[:, order]), expected[:, order])
     sim.load(saved)
     others = torch.arange(120) % 3 == 1
-    sim.state.memory[others] = 255
+    sim.state.memory[others] = -1
     sim.state.cars.hitbox[others] = 0
     sim.state.cars.present[others] = True
     controls[:, others] = torch.nan

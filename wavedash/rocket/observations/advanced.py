@@ -79,7 +79,7 @@ class AdvancedObsPlus(Observation):
         table[:, self.seating.ball, PRESENT] = 1.0
         self.table = table.flatten(0, 1)
         self.car_moves = table[:, :C, :PRESENT]
-        self.car_flags = table[:, :C, PRESENT:-1]
+        self.car_flags = table[:, :C, PRESENT:].view(E, C, -1, 4)  # whole words of flags; the last of them is the next
         self.car_has_flip = table[:, :C, -1]
         self.ball_moves = table[:, self.seating.ball, : len(MOTION)]
         self.move_scale = torch.tensor([scale for _, scale in BODY[:PRESENT]], device=device)

@@ -38,7 +38,7 @@ class EpisodeLog:
     def save(self) -> dict[str, Tensor]:
         controls = [controls for controls, _, _ in self._steps]
         return {
-            "beginnings": torch.from_numpy(self._beginnings.copy()),
+            "beginnings": torch.from_numpy(self._beginnings.view(np.int32).copy()),
             "age": torch.from_numpy(self._age.copy()),
             "controls": torch.from_numpy(np.stack(controls)) if controls else torch.empty(0),
             "timing": torch.tensor([[ticks, delay] for _, ticks, delay in self._steps]).view(-1, 2),

@@ -83,7 +83,7 @@ class RocketSimSimulator(Simulator):
                 self._selector.add(worker.pipe, worker)
             self._batch = None if workers else ArenaBatch(layout, seats, arrays)
             self._settle()
-            host = GameState.over(torch.from_numpy(arrays.records), blue + orange)
+            host = GameState.over(torch.from_numpy(arrays.records.view(np.int32)), blue + orange)
             self._mirror = None if self.device.type == "cpu" else _DeviceMirror(host, arrays, block, self.device)
         except BaseException:
             self.close()

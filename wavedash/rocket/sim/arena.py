@@ -31,6 +31,10 @@ CEILING = wp.constant(2048.0)
 CELLS_X, CELLS_Y, CELLS_Z = (wp.constant(cells) for cells in GRID_SHAPE)
 LOW_X, LOW_Y, LOW_Z = (wp.constant(low) for low in GRID_LOW)
 PER_UU = wp.constant(1.0 / CELL)
+MIDDLE_X, MIDDLE_Y, MIDDLE_Z = wp.constant(3584.0), wp.constant(4352.0), wp.constant(1728.0)
+MIDDLE_CORNER = wp.constant(7232.0)
+"""The middle of the field ends there, and where |x| + |y| is this much: no cell of the grid that it has a part in lists a
+triangle"""
 RAY_EDGE = wp.constant(-1.0e-4)
 """How far outside a triangle a ray still hits it, as a share of the triangle"""
 
@@ -70,6 +74,14 @@ def cell_of(position: wp.vec3) -> int:
     y = wp.clamp(int(wp.floor((position[1] - LOW_Y) * PER_UU)), 0, CELLS_Y - 1)
     z = wp.clamp(int(wp.floor((position[2] - LOW_Z) * PER_UU)), 0, CELLS_Z - 1)
     return (x * CELLS_Y + y) * CELLS_Z + z
+
+
+@wp.func
+def is_in_the_middle(position: wp.vec3) -> bool:
+    """Where a car or ball can touch nothing of the field but the floor."""
+    x = wp.abs(position[0])
+    y = wp.abs(position[1])
+    return x < MIDDLE_X and y < MIDDLE_Y and x + y < MIDDLE_CORNER and position[2] < MIDDLE_Z
 
 
 @wp.func

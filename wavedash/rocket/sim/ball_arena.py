@@ -8,7 +8,7 @@ from __future__ import annotations
 import warp as wp
 
 from wavedash.rocket.constants import BALL_RADIUS
-from wavedash.rocket.sim.arena import CEILING, WALL_X, Arena, Triangle, cell_of
+from wavedash.rocket.sim.arena import CEILING, WALL_X, Arena, Triangle, cell_of, is_in_the_middle
 from wavedash.rocket.sim.contacts import ARENA, BALL, Contact
 from wavedash.rocket.sim.edges import normal_near_edges
 from wavedash.rocket.sim.manifold import with_point
@@ -146,6 +146,8 @@ def what_ball_touches(arena: Arena, position: wp.vec3):
         touched += ONE_PLANE
         normal = wp.vec3(0.0, 0.0, 1.0)
         height = position[2]
+    if is_in_the_middle(position):
+        return touched, normal, height
     if ceiling < RADIUS + TOUCH:
         touched += ONE_PLANE
         normal = wp.vec3(0.0, 0.0, -1.0)

@@ -216,6 +216,14 @@ def car_touches_arena(
 
 
 @wp.func
+def lowest_point(shape: CarShape, height: float, vertical: wp.vec3) -> float:
+    """How far above the height at which it touches the floor a car's lowest corner is. `vertical` is the third row of its
+    rotation: the world's up in the car's own frame."""
+    touch = TOUCH_SHARE * (wp.length(shape.half) + wp.length(shape.middle))
+    return height + wp.dot(vertical, shape.middle) - shadow(shape.half, vertical) - touch
+
+
+@wp.func
 def is_near_arena(arena: Arena, shape: CarShape, position: wp.vec3, rotation: wp.mat33) -> bool:
     """Whether a car may touch the field: it touches a plane, or there are triangles around."""
     cell = cell_of(position)

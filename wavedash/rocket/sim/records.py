@@ -1,8 +1,8 @@
 """What the kernels read and write: the records of the game state, and what a car, a ball and their contacts remember.
 
 `Car`, `BallRecord`, `GameRecord` and `EventRecord` have the fields of `wavedash.rocket.state`, in the same order and at the
-same places in a record. Kernels see records as words [E, W]: on a CPU the very memory that tasks see; on a GPU, where
-neighbouring threads must read neighbouring words, a copy that lies word by word.
+same places in a record. Kernels see records as words [E, W], in the very memory that tasks see. On a GPU, where neighbouring
+threads must read neighbouring words, it lies word by word.
 """
 from __future__ import annotations
 
@@ -47,12 +47,24 @@ def words_of(kind: Any) -> int:
     return ctypes.sizeof(kind.ctype) // 4
 
 
+_AS_ONE_PIECE = """
+#ifndef __CUDA_ARCH__
+    if (words.strides[1] == 4) {{
+        memcpy({to}, {source}, 4 * {words});
+        {end}
+    }}
+#endif
+"""
+"""On a CPU a record's words are neighbours"""
+
+
 def loader(kind: Any) -> Any:
     """A function that loads a struct from the words of an arena. Neighbouring threads read neighbouring words where the
     same word of all arenas lies together in memory."""
     snippet = f"""
     {kind.native_name} out;
     const char* place = (const char*)words.data + (size_t)e * words.strides[0] + (size_t)first * words.strides[1];
+{_AS_ONE_PIECE.format(words=words_of(kind), to="&out", source="place", end="return out;")}
     for (int w = 0; w < {words_of(kind)}; ++w) {{
         const int word = *(const int*)(place + (size_t)w * words.strides[1]);
         memcpy((char*)&out + 4 * w, &word, 4);
@@ -72,8 +84,10 @@ def storer(kind: Any) -> Any:
     last = words_of(kind) - 1
     used = max(getattr(kind.ctype, name).offset + getattr(kind.ctype, name).size for name, _ in kind.ctype._fields_)
     mask = (1 << 8 * (used - 4 * last)) - 1
+    ends = f"((int*)place)[{last}] &= (int)0x{mask:x}u;"
     snippet = f"""
     char* place = (char*)words.data + (size_t)e * words.strides[0] + (size_t)first * words.strides[1];
+{_AS_ONE_PIECE.format(words=words_of(kind), to="place", source="&value", end=f"{ends} return;")}
     for (int w = 0; w < {words_of(kind)}; ++w) {{
         int word;
         memcpy(&word, (const char*)&value + 4 * w, 4);
@@ -101,11 +115,15 @@ BALL_MOTION_WORD = wp.constant(BallRecord.ctype.velocity.offset // 4)
 """Velocity and spin"""
 CARS_AT = wp.constant(words_of(BallRecord))
 CAR_WORDS = wp.constant(words_of(Car))
+VERTICAL_WORD = wp.constant(Car.ctype.rotation.offset // 4 + 6)
+"""The third row of a car's rotation"""
 HITBOX_WORD = wp.constant(Car.ctype.hitbox.offset // 4)
 TEAM_WORD = wp.constant(Car.ctype.team.offset // 4)
 HIT_TICK_WORD = wp.constant(Car.ctype.ball_hit_tick.offset // 4)
 PRESENT_WORD = wp.constant(Car.ctype.present.offset // 4)
 PRESENT_BYTE = wp.constant(Car.ctype.present.offset % 4)
+DEMOED_WORD = wp.constant(Car.ctype.is_demoed.offset // 4)
+DEMOED_BYTE = wp.constant(Car.ctype.is_demoed.offset % 4)
 EVENT_WORDS = wp.constant(words_of(EventRecord))
 PAD_COUNT = wp.constant(len(PADS))
 GOAL_WORD = wp.constant(words_of(GameRecord) - 1)
@@ -146,3 +164,10 @@ def place_of(numbers: wp.array2d(dtype=wp.float32), e: int, first: int) -> wp.ve
 def is_present(words: wp.array2d(dtype=wp.int32), e: int, seat: int) -> bool:
     """Whether someone sits there."""
     return (words[e, car_at(seat) + PRESENT_WORD] >> (8 * PRESENT_BYTE)) & 255 != 0
+
+
+@wp.func
+def is_driven(words: wp.array2d(dtype=wp.int32), e: int, seat: int) -> bool:
+    """Whether someone sits there whose car is not demolished."""
+    demoed = (words[e, car_at(seat) + DEMOED_WORD] >> (8 * DEMOED_BYTE)) & 255
+    return is_present(words, e, seat) and demoed == 0

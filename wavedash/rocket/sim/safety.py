@@ -108,7 +108,7 @@ def safety_of(kickoff: GameState, bad: torch.Tensor) -> Any:
     """For kernels: the arenas counted in `bad` [E] begin again like the one arena of `kickoff`."""
     device = wp.device_from_torch(bad.device)
     safety: Any = Safety()
-    words = kickoff.memory.shape[1] // 4
+    words = kickoff.memory.shape[1]
     low, high, turned = (np.full(words, bits, np.int32) for bits in (LEAST, MOST, 0))
     for part, name, dtype, shape, offset, stride in GameState.layout(kickoff.seats):
         field, is_float = f"{part}.{name}", dtype == torch.float32
@@ -120,7 +120,7 @@ def safety_of(kickoff: GameState, bad: torch.Tensor) -> Any:
                 low[where], high[where] = (sortable(x) for x in LIMITS[field]) if is_float else limits
                 turned[where] = MOST if is_float else 0
     safety.low, safety.high, safety.turned = (wp.array(column, device=device) for column in (low, high, turned))
-    safety.kickoff = wp.from_torch(kickoff.memory.view(torch.int32))
+    safety.kickoff = wp.from_torch(kickoff.memory)
     safety.bad = wp.from_torch(bad)
     return safety
 

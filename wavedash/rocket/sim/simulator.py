@@ -25,7 +25,7 @@ from wavedash.rocket.sim.safety import safety_of
 from wavedash.rocket.sim.scoring import Match
 from wavedash.rocket.sim.shapes import car_shapes
 from wavedash.rocket.sim.solver import Row
-from wavedash.rocket.sim.suspension import Axles
+from wavedash.rocket.sim.suspension import AXLES_WORDS
 from wavedash.rocket.sim.tick import SPREAD, Arenas, World, kernels
 from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.starts import Kickoff
@@ -60,11 +60,10 @@ class WarpSimulator(Simulator):
         self.capturable = self.device.type == "cuda"
         self._in_parts = in_parts or self.capturable
         seats = blue + orange
-        self.state = _kickoffs(seated(arenas, blue, orange, hitboxes, sizes), self.device)
+        self.state = _kickoffs(seated(arenas, blue, orange, hitboxes, sizes), self.device, by_word=self._in_parts)
         warp = wp.device_from_torch(self.device)
         self._warp = warp
-        self._words = self._room(self.state.memory.shape[1] // 4) if self._in_parts else None
-        self._axles, self._matches = self._room(seats, words_of(Axles)), self._room(words_of(Match))
+        self._axles, self._matches = self._room(seats, AXLES_WORDS), self._room(words_of(Match))
         self._controls, self._before = (self._room(seats, 8, dtype=torch.float32) for _ in range(2))
         self._world, self._arenas = World(), self._allocated(arenas, seats)
         self._bad = self._room()
@@ -88,16 +87,16 @@ class WarpSimulator(Simulator):
 
     def _allocated(self, arenas: int, seats: int) -> Any:
         """Records, what is remembered, and room for a tick's work."""
-        words = self._words if self._words is not None else self.state.memory.view(torch.int32)
+        words = self.state.memory
         room: Any = Arenas()  # whose fields take Python's numbers
         room.words, room.numbers, room.seats = wp.from_torch(words), wp.from_torch(words.view(torch.float32)), seats
         room.axles, room.matches = wp.from_torch(self._axles.flatten(1)), wp.from_torch(self._matches)
         room.controls, room.before = wp.from_torch(self._controls), wp.from_torch(self._before)
         room.done = wp.from_torch(self._room())
         room.held, room.touching = wp.from_torch(self._room(seats)), wp.from_torch(self._room(seats))
-        sizes = arenas, arenas, arenas * seats
-        room.meeting, room.met, room.near = (wp.zeros(n, dtype=wp.int32, device=self._warp) for n in sizes)
-        room.many = wp.zeros((2, MOST_TICKS), dtype=wp.int32, device=self._warp)
+        room.meeting, room.cruising, room.met = (wp.zeros(arenas, dtype=wp.int32, device=self._warp) for _ in range(3))
+        room.busy, room.near = (wp.zeros(arenas * seats, dtype=wp.int32, device=self._warp) for _ in range(2))
+        room.many = wp.zeros((3, MOST_TICKS), dtype=wp.int32, device=self._warp)
         room.bodies = wp.from_torch(self._room((1 + seats) * words_of(Body)))
         room.contacts = wp.empty((arenas, most_contacts(seats)), dtype=Contact, device=self._warp)
         room.rows = wp.empty((arenas, most_contacts(seats)), dtype=Row, device=self._warp)
@@ -110,13 +109,10 @@ class WarpSimulator(Simulator):
             raise EnvError(f"a step has {MOST_TICKS} ticks at most, not {ticks}")
         self._controls.copy_(controls)
         commands = self._commands(ticks, delay)
-        if self._words is not None:
-            records = self.state.memory.view(torch.int32)
-            self._words.copy_(records)
+        if self._in_parts:
             stream = torch.cuda.current_stream(self.device) if self.capturable else None
             for command in commands:
                 command.launch(stream)  # of a stream a launch takes nothing but its handle
-            records.copy_(self._words)
         elif self._pool is not None:
             self._running = [self._pool.submit(command.launch) for command in commands]
 
@@ -175,11 +171,12 @@ class WarpSimulator(Simulator):
         launches = [self._launch(tick.begin, every_arena, room)]
         for t in range(ticks):
             launches += [
-                self._launch(tick.ready, every_car, world, room, delay, t),
+                self._launch(tick.look, every_arena, world, room, t),
+                self._launch(tick.cruise, every_car, world, room, delay, t),
+                self._launch(tick.ready, arenas * seats, world, room, delay, t),
                 self._launch(tick.touch, arenas * seats * SPREAD, world, room, t),
-                self._launch(tick.meet, every_arena, world, room, t),
                 self._launch(self._kernels.collide, arenas * SPREAD, world, room, t),
-                self._launch(tick.move, every_car, room),
+                self._launch(tick.move, arenas * seats, room, t),
                 self._launch(tick.watch, every_arena, world, room),
             ]
         return [*launches, self._launch(tick.end, every_arena, room)]
@@ -192,9 +189,9 @@ class WarpSimulator(Simulator):
             self._pool.shutdown()
 
 
-def _kickoffs(seats: Sequence[Sequence[Seat]], device: torch.device) -> GameState:
+def _kickoffs(seats: Sequence[Sequence[Seat]], device: torch.device, by_word: bool = False) -> GameState:
     table = torch.tensor(seats, dtype=torch.int32, device=device)  # [E, C, team, hitbox, present]
-    state = GameState.empty(table.shape[0], table.shape[1], device)
+    state = GameState.empty(table.shape[0], table.shape[1], device, by_word)
     state.cars.team.copy_(table[..., 0])
     state.cars.hitbox.copy_(table[..., 1])
     state.cars.present.copy_(table[..., 2])

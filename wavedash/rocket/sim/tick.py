@@ -3,9 +3,11 @@
 The order of events is RocketSim's: cars feel their wheels and obey their controls, contacts are found where bodies are,
 impulses are solved, bodies move, speeds are capped, hits and bumps are added, pads are taken, goals are counted.
 
-The parts of a tick are `ready_car` and `touch_arena` for a car by itself, `collide_bodies` where bodies of an arena meet,
-`move_on` for a car and `watch_arena` for the ball, pads and goals. On a CPU one loop runs all ticks of an arena while it is in
-the cache; on a GPU each part is a launch, over all cars or arenas, or over a list of those that it concerns.
+The parts of a tick: `look_around` tells who is near whom. `ready_car` is the whole tick of a car that cruises: alone in the
+middle of the field, in the air or on its wheels. For the others it is followed by `touch_arena` near walls, `collide_bodies`
+where bodies of an arena meet, and `move_on`. `watch_arena` sees to the ball, pads and goals. On a CPU one loop runs all ticks
+of an arena while it is in the cache; on a GPU each part is a launch, over all cars or arenas, or over a list of those that it
+concerns.
 """
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from wavedash.rocket.constants import (
     SMALL_BOOST,
     SMALL_PAD_SECONDS,
 )
-from wavedash.rocket.sim.arena import Arena
+from wavedash.rocket.sim.arena import Arena, is_in_the_middle
 from wavedash.rocket.sim.ball_arena import MORE, ONE_PLANE, RADIUS, ball_touches_arena, what_ball_touches
 from wavedash.rocket.sim.bodies import (
     BODY_WORDS,
@@ -35,16 +37,17 @@ from wavedash.rocket.sim.bodies import (
     ball_body,
     capped,
     car_body,
+    hit,
     load_body,
     moved,
     store_body,
 )
 from wavedash.rocket.sim.boosting import boost, supersonic
-from wavedash.rocket.sim.car_arena import MOST_CAR_CONTACTS, car_touches_arena, is_near_arena
+from wavedash.rocket.sim.car_arena import MOST_CAR_CONTACTS, car_touches_arena, is_near_arena, lowest_point
 from wavedash.rocket.sim.car_ball import hit_ball, touch_ball
 from wavedash.rocket.sim.car_car import touch_cars
 from wavedash.rocket.sim.contacts import ARENA, BALL, Contact
-from wavedash.rocket.sim.driving import drive
+from wavedash.rocket.sim.driving import drive, pull_handbrake, real_throttle
 from wavedash.rocket.sim.flying import auto_roll, fly
 from wavedash.rocket.sim.jumping import auto_flip, jump, second_jump
 from wavedash.rocket.sim.pads import PadTable, is_on_pad, pad_near
@@ -54,12 +57,14 @@ from wavedash.rocket.sim.records import (
     GOAL_WORD,
     HITBOX_WORD,
     PAD_COUNT,
+    VERTICAL_WORD,
     BallRecord,
     Car,
     EventRecord,
     car_at,
     event_at,
     game_at,
+    is_driven,
     load_ball,
     load_car,
     load_event,
@@ -71,25 +76,28 @@ from wavedash.rocket.sim.records import (
     store_event,
     store_game,
     vec8,
-    words_of,
 )
 from wavedash.rocket.sim.safety import Safety, mend, obeyable
 from wavedash.rocket.sim.scoring import Match, load_match, store_match, watch_ball
 from wavedash.rocket.sim.shapes import CarShape
 from wavedash.rocket.sim.solver import Row, bounce_off, prepared, solve
 from wavedash.rocket.sim.suspension import (
+    AXLES_WORDS,
+    TYRES_AT,
     Axles,
-    Others,
-    Wheels,
-    cast_wheels,
+    Footing,
+    forget_wheels,
     ground_normal,
+    lift_wheels,
     load_axles,
-    press_wheels,
+    stand,
     store_axles,
 )
+from wavedash.rocket.sim.wheel_rays import ABOVE_FLOOR, Others, find_ground
 
-OPTIONS = {"max_unroll": 4}
-AXLES_WORDS = wp.constant(words_of(Axles))
+OPTIONS = {"max_unroll": 4,
+           "cpu_compiler_flags": "-march=native -mllvm=-inline-threshold=100000 -mllvm=-slp-recursion-max-depth=4"}
+"""What is not inlined is handed copies of all its structs"""
 
 BALL_FRICTION = wp.constant(0.35)
 BALL_RESTITUTION = wp.constant(0.6)
@@ -103,6 +111,9 @@ SMALL_AGAIN, BIG_AGAIN = wp.constant(SMALL_PAD_SECONDS), wp.constant(BIG_PAD_SEC
 MEETS_BALL = wp.constant(200.0)
 """From a car's origin to the ball's middle: farther, they cannot touch; and from car to car"""
 MEETS_CAR = wp.constant(210.0)
+BALL_ALONE = wp.constant(1 << 16)
+BUSY, NEAR, MET = wp.constant(0), wp.constant(1), wp.constant(2)
+"""The lists of a GPU"""
 SPREAD = wp.constant(8)
 PER_CAR = wp.constant(MOST_CAR_CONTACTS)
 """Places in the list of contacts that each car has for those with the arena; behind them come all others"""
@@ -141,15 +152,20 @@ class Arenas:
     touching: wp.array2d(dtype=wp.int32)
     """[E, C] how many contacts a car has with the arena"""
     meeting: wp.array(dtype=wp.int32)
-    """[E] whether bodies meet in this tick"""
+    """[E] which cars may touch each other or the ball in this tick, a bit for each seat; BALL_ALONE: none, but the ball
+    touches more than a plane; 0: a tick without collisions"""
+    cruising: wp.array(dtype=wp.int32)
+    """[E] which cars are alone in the middle of the field, in the air or on their wheels: what they do in a tick concerns
+    nobody else"""
     contacts: wp.array2d(dtype=Contact)
     rows: wp.array2d(dtype=Row)
+    busy: wp.array(dtype=wp.int32)
+    """[E * C], as `near`, and below [E]: on a GPU, the cars that do not cruise, those of them near the arena's walls, and the
+    arenas where bodies meet, in any order, so that neighbouring threads have the same to do"""
     near: wp.array(dtype=wp.int32)
-    """[E * C] and below [E]: on a GPU, the cars near the arena's walls and the arenas where bodies meet, in any order, so that
-    neighbouring threads have the same to do"""
     met: wp.array(dtype=wp.int32)
     many: wp.array2d(dtype=wp.int32)
-    """[2, ticks]: how many there are in the two lists, by tick of the step"""
+    """[3, ticks]: how many there are in the three lists, by tick of the step"""
     safety: Safety
     seats: wp.int32
 
@@ -158,11 +174,36 @@ class Arenas:
 
 
 @wp.func
-def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int) -> bool:
-    """What a car's wheels and driver do. Returns whether its body may touch the arena."""
+def is_over(arenas: Arenas, e: int) -> bool:
+    """A goal stops the arena until the end of the step."""
+    return arenas.words[e, game_at(arenas.seats) + GOAL_WORD] >= 0
+
+
+@wp.func
+def look_around(world: World, arenas: Arenas, e: int):
+    """Who is near whom as the tick begins: writes `meeting` and `cruising`. Nobody cruises or meets after a goal."""
+    meeting = int(0)
+    cruising = int(0)
+    if not is_over(arenas, e):
+        for c in range(arenas.seats):
+            here = place_of(arenas.numbers, e, car_at(c))
+            if not is_alone(arenas, e, c, here):
+                meeting |= 1 << c
+            elif is_in_the_middle(here) and is_driven(arenas.words, e, c) and not is_on_floor(world, arenas, e, c, here[2]):
+                cruising |= 1 << c
+        if meeting == 0 and is_ball_awake(arenas.numbers, e):
+            touched, _normal, _height = what_ball_touches(world.arena, place_of(arenas.numbers, e, BALL_AT))
+            if touched == MORE:
+                meeting = BALL_ALONE
+    arenas.meeting[e] = meeting
+    arenas.cruising[e] = cruising
+
+
+@wp.func
+def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int, cruises: bool) -> bool:
+    """What a car's wheels and driver do. One that cruises goes on to the end of the tick. Returns whether the body of another
+    may touch the arena."""
     arenas.touching[e, c] = 0
-    if arenas.words[e, game_at(arenas.seats) + GOAL_WORD] >= 0:
-        return False
     car = load_car(arenas.words, e, car_at(c))
     shape = world.shapes[car.hitbox]
     body = car_body(car, shape)
@@ -179,9 +220,21 @@ def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int) -> bool:
         others.shapes = world.shapes
         others.e = e
         others.seats = arenas.seats
-        wheels, axles = cast_wheels(c, body, shape, load_axles(arenas.axles, e, c * AXLES_WORDS), world.arena, others)
-        car, axles, body = obey(car, controls, wheels, axles, body)
-        store_axles(arenas.axles, e, c * AXLES_WORDS, axles)
+        first = c * AXLES_WORDS
+        axles = load_axles(arenas.axles, e, first)
+        car.handbrake = pull_handbrake(car.handbrake, controls)
+        throttle = real_throttle(car, controls)
+        footing = Footing()
+        if cruises and body.position[2] > ABOVE_FLOOR:
+            footing = lift_wheels(arenas.axles, e, first + TYRES_AT)
+        else:
+            wheels = find_ground(c, body, shape, world.arena, others, cruises)
+            footing = stand(wheels, body, shape, axles, others, arenas.axles, first + TYRES_AT, car.handbrake, throttle)
+        car, axles, body = obey(car, controls, throttle, footing, axles, body)
+        store_axles(arenas.axles, e, first, axles)
+    if cruises:
+        store_car(arenas.words, e, car_at(c), move_car(car, body))
+        return False
     store_car(arenas.words, e, car_at(c), car)
     store_body(arenas.bodies, e, (1 + c) * BODY_WORDS, body)
     return body.inverse_mass > 0.0 and is_near_arena(world.arena, shape, body.position, body.rotation)
@@ -201,15 +254,27 @@ def touch_arena(world: World, arenas: Arenas, e: int, c: int):
     car.has_contact = True
     car.contact_normal = touch.normal
     store_car(arenas.words, e, car_at(c), car)
-    if is_alone(arenas, e, c, body.position):
-        bodies = wp.zeros(shape=(1,), dtype=Body)
-        bodies[0] = body
-        for i in range(start, end):
-            arenas.rows[e, i] = prepared(arenas.contacts[e, i], bodies)
-        solve(arenas.rows, e, start, end - start, bodies)
-        store_body(arenas.bodies, e, (1 + c) * BODY_WORDS, bodies[0])
-    else:
+    if is_among(arenas.meeting[e], c):
         arenas.touching[e, c] = end - start
+    else:
+        store_body(arenas.bodies, e, (1 + c) * BODY_WORDS, solved_alone(arenas, e, start, end, body))
+
+
+@wp.func
+def solved_alone(arenas: Arenas, e: int, start: int, end: int, body: Body) -> Body:
+    """A body with the impulses of its contacts start ... end - 1, all with the arena."""
+    bodies = wp.zeros(shape=(1,), dtype=Body)
+    bodies[0] = body
+    for i in range(start, end):
+        arenas.rows[e, i] = prepared(arenas.contacts[e, i], bodies)
+    solve(arenas.rows, e, start, end - start, bodies)
+    return bodies[0]
+
+
+@wp.func
+def is_among(seats: int, seat: int) -> bool:
+    """Whether a seat is in a set of them, a bit for each."""
+    return (seats >> seat) & 1 == 1
 
 
 @wp.func
@@ -224,18 +289,16 @@ def is_alone(arenas: Arenas, e: int, c: int, here: wp.vec3) -> bool:
 
 
 @wp.func
-def obey(car: Car, controls: vec8, wheels: Wheels, axles: Axles, body: Body):
+def obey(car: Car, controls: vec8, throttle: float, footing: Footing, axles: Axles, body: Body):
     """What the driver wants, and what the wheels do."""
     body.kick = wp.vec3(0.0, 0.0, -GRAVITY * DT)
     forward = wp.vec3(body.rotation[0, 0], body.rotation[1, 0], body.rotation[2, 0])
     speed = wp.dot(body.velocity, forward)
     pressed = controls[5] > 0.5 and car.controls[5] <= 0.5
-    touching = int(0)
-    for i in range(4):
-        car.wheel_contact[i] = wp.uint8(wp.where(wheels.ground[i] > 0, 1, 0))
-        touching += wp.where(wheels.ground[i] > 0, 1, 0)
+    touching = footing.touching
+    car.wheel_contact = footing.contact
     car.on_ground = touching >= 3
-    car, axles, body = drive(car, controls, axles, wheels, touching, speed, body)
+    axles, body = drive(car.handbrake, throttle, controls, axles, footing, speed, body)
     if touching < 3:
         car, body = fly(car, controls, touching == 0, body)
     else:
@@ -246,10 +309,10 @@ def obey(car: Car, controls: vec8, wheels: Wheels, axles: Axles, body: Body):
     if controls[0] != 0.0 and ((touching > 0 and touching < 4) or car.has_contact):
         ground = car.contact_normal
         if touching > 0:
-            ground = ground_normal(wheels, ground)
+            ground = ground_normal(footing, ground)
         body = auto_roll(ground, body)
     car.has_contact = False
-    body = press_wheels(wheels, body)
+    body = hit(body, footing.push, footing.turn)
     car, body = boost(car, controls, body)
     car.controls = controls
     return car, axles, body
@@ -283,28 +346,21 @@ def wait_for_respawn(car: Car, seat: int, now: int) -> Car:
 
 
 @wp.func
+def is_on_floor(world: World, arenas: Arenas, e: int, c: int, height: float) -> bool:
+    """Whether the body of a car, not only its wheels, touches the floor."""
+    if height > ABOVE_FLOOR:
+        return False
+    vertical = place_of(arenas.numbers, e, car_at(c) + VERTICAL_WORD)
+    return lowest_point(world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]], height, vertical) < 0.0
+
+
+@wp.func
 def is_ball_awake(numbers: wp.array2d(dtype=wp.float32), e: int) -> bool:
     """A ball without any motion, as at a kick-off, is left alone."""
     for i in range(6):
         if numbers[e, BALL_AT + BALL_MOTION_WORD + i] != 0.0:
             return True
     return False
-
-
-@wp.func
-def do_meet(world: World, arenas: Arenas, e: int) -> bool:
-    """Whether bodies of an arena may touch each other, or the ball more than a plane."""
-    meet = bool(False)
-    if arenas.words[e, game_at(arenas.seats) + GOAL_WORD] < 0:
-        place = place_of(arenas.numbers, e, BALL_AT)
-        for c in range(arenas.seats):
-            if not is_alone(arenas, e, c, place_of(arenas.numbers, e, car_at(c))):
-                meet = True
-        if not meet and is_ball_awake(arenas.numbers, e):
-            touched, _normal, _height = what_ball_touches(world.arena, place)
-            meet = touched == MORE
-    arenas.meeting[e] = wp.where(meet, 1, 0)
-    return meet
 
 
 @wp.func
@@ -350,7 +406,7 @@ def find_contacts(
     demolitions are decided here. Returns the end of the list, and the ball."""
     count = arenas.seats * PER_CAR
     for c in range(arenas.seats):
-        if bodies[1 + c].inverse_mass > 0.0:
+        if is_among(arenas.meeting[e], c) and bodies[1 + c].inverse_mass > 0.0:
             touched, contact = touch_ball(c, bodies[1 + c], world.shapes[cars[c].hitbox], bodies[0])
             if touched == 1:
                 arenas.contacts[e, count] = contact
@@ -362,7 +418,8 @@ def find_contacts(
                 ball.last_touch = c
     for b in range(arenas.seats):
         for a in range(b + 1, arenas.seats):
-            if bodies[1 + a].inverse_mass * bodies[1 + b].inverse_mass > 0.0:
+            both = is_among(arenas.meeting[e], a) and is_among(arenas.meeting[e], b)
+            if both and bodies[1 + a].inverse_mass * bodies[1 + b].inverse_mass > 0.0:
                 count = touch_cars(arenas.contacts, e, count, a, b, bodies, cars, world.shapes, events)
     if wp.length_sq(bodies[0].kick) > 0.0:
         count = bounce(arenas.contacts, e, count, world.arena, bodies[0].position)
@@ -420,14 +477,13 @@ def move_car(car: Car, body: Body) -> Car:
 @wp.func
 def move_on(arenas: Arenas, e: int, c: int):
     """A car to the end of the tick."""
-    if arenas.words[e, game_at(arenas.seats) + GOAL_WORD] < 0:
-        body = load_body(arenas.bodies, e, (1 + c) * BODY_WORDS)
-        car = load_car(arenas.words, e, car_at(c))
-        if body.inverse_mass > 0.0:
-            store_car(arenas.words, e, car_at(c), move_car(car, body))
-        elif car.present and car.is_demoed:
-            store_car(arenas.words, e, car_at(c), wait_for_respawn(car, c, arenas.words[e, game_at(arenas.seats)]))
-            store_axles(arenas.axles, e, c * AXLES_WORDS, Axles())
+    body = load_body(arenas.bodies, e, (1 + c) * BODY_WORDS)
+    car = load_car(arenas.words, e, car_at(c))
+    if body.inverse_mass > 0.0:
+        store_car(arenas.words, e, car_at(c), move_car(car, body))
+    elif car.present and car.is_demoed:
+        store_car(arenas.words, e, car_at(c), wait_for_respawn(car, c, arenas.words[e, game_at(arenas.seats)]))
+        forget_wheels(arenas.axles, e, c * AXLES_WORDS)
 
 
 @wp.func
@@ -439,7 +495,7 @@ def watch_arena(world: World, arenas: Arenas, e: int):
         return
     ball = load_ball(arenas.words, e, BALL_AT)
     body = ball_body(ball)
-    if arenas.meeting[e] == 1:
+    if arenas.meeting[e] != 0:
         body = load_body(arenas.bodies, e, 0)
     elif wp.length_sq(body.kick) > 0.0:
         touched, normal, height = what_ball_touches(world.arena, body.position)
@@ -530,7 +586,7 @@ def keep_in_order(arenas: Arenas, e: int):
     if mend(arenas.safety, arenas.words, arenas.numbers, e, arenas.seats):
         store_match(arenas.matches, e, 0, Match())
         for c in range(arenas.seats):
-            store_axles(arenas.axles, e, c * AXLES_WORDS, Axles())
+            forget_wheels(arenas.axles, e, c * AXLES_WORDS)
 
 
 @wp.func
@@ -565,20 +621,24 @@ def kernels(seats: int) -> Kernels:
         events = wp.zeros(shape=(SEATS,), dtype=EventRecord)
         begin_step(arenas, e)
         for _ in range(ticks):
+            if is_over(arenas, e):
+                break
+            look_around(world, arenas, e)
             for c in range(arenas.seats):
-                if ready_car(world, arenas, e, c, delay):
+                if ready_car(world, arenas, e, c, delay, is_among(arenas.cruising[e], c)):
                     touch_arena(world, arenas, e, c)
-            if do_meet(world, arenas, e):
+            if arenas.meeting[e] != 0:
                 collide_bodies(world, arenas, e, cars, bodies, events)
             for c in range(arenas.seats):
-                move_on(arenas, e, c)
+                if not is_among(arenas.cruising[e], c):
+                    move_on(arenas, e, c)
             watch_arena(world, arenas, e)
         end_step(arenas, e)
 
     @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
     def collide(world: World, arenas: Arenas, tick: int):
         i = alone_in_warp(wp.tid())
-        if i >= 0 and i < arenas.many[1, tick]:
+        if i >= 0 and i < arenas.many[MET, tick]:
             cars = wp.zeros(shape=(SEATS,), dtype=Car)
             bodies = wp.zeros(shape=(BODIES,), dtype=Body)
             events = wp.zeros(shape=(SEATS,), dtype=EventRecord)
@@ -597,39 +657,54 @@ def begin(arenas: Arenas):
     begin_step(arenas, e)
     if e == 0:
         for tick in range(arenas.many.shape[1]):
-            arenas.many[0, tick] = 0
-            arenas.many[1, tick] = 0
+            arenas.many[BUSY, tick] = 0
+            arenas.many[NEAR, tick] = 0
+            arenas.many[MET, tick] = 0
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+def look(world: World, arenas: Arenas, tick: int):
+    """By arena."""
+    e = wp.tid()
+    look_around(world, arenas, e)
+    if arenas.meeting[e] != 0:
+        arenas.met[wp.atomic_add(arenas.many, MET, tick, 1)] = e
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+def cruise(world: World, arenas: Arenas, delay: int, tick: int):
+    """By seat and arena."""
+    c, e = wp.tid()
+    if is_among(arenas.cruising[e], c):
+        ready_car(world, arenas, e, c, delay, True)
+    elif not is_over(arenas, e):
+        arenas.busy[wp.atomic_add(arenas.many, BUSY, tick, 1)] = e * arenas.seats + c
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
 def ready(world: World, arenas: Arenas, delay: int, tick: int):
-    """By seat and arena."""
-    c, e = wp.tid()
-    if ready_car(world, arenas, e, c, delay):
-        arenas.near[wp.atomic_add(arenas.many, 0, tick, 1)] = e * arenas.seats + c
+    """By car that does not cruise."""
+    i = wp.tid()
+    if i < arenas.many[BUSY, tick]:
+        car = arenas.busy[i]
+        if ready_car(world, arenas, car / arenas.seats, car % arenas.seats, delay, False):
+            arenas.near[wp.atomic_add(arenas.many, NEAR, tick, 1)] = car
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
 def touch(world: World, arenas: Arenas, tick: int):
-    """By car of the list."""
+    """By car near the arena's walls."""
     i = alone_in_warp(wp.tid())
-    if i >= 0 and i < arenas.many[0, tick]:
+    if i >= 0 and i < arenas.many[NEAR, tick]:
         touch_arena(world, arenas, arenas.near[i] / arenas.seats, arenas.near[i] % arenas.seats)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def meet(world: World, arenas: Arenas, tick: int):
-    """By arena."""
-    e = wp.tid()
-    if do_meet(world, arenas, e):
-        arenas.met[wp.atomic_add(arenas.many, 1, tick, 1)] = e
-
-
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def move(arenas: Arenas):
-    """By seat and arena."""
-    c, e = wp.tid()
-    move_on(arenas, e, c)
+def move(arenas: Arenas, tick: int):
+    """By car that does not cruise."""
+    i = wp.tid()
+    if i < arenas.many[BUSY, tick]:
+        move_on(arenas, arenas.busy[i] / arenas.seats, arenas.busy[i] % arenas.seats)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)

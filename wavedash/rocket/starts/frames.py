@@ -88,7 +88,7 @@ class ReplayFrames(Start):
         cars.present.copy_(present)
 
     def _seated(self, frames: GameState, state: GameState) -> Tensor:
-        """Records [N, R] of the frames with their cars in the seats of `state`: each team's in the order of the file."""
+        """Records [N, W] of the frames with their cars in the seats of `state`: each team's in the order of the file."""
         teams, played = state.cars.team.cpu(), state.cars.present.cpu().any(0)
         if bool((teams != teams[0]).any()):
             raise UserError(f"{self.path}: frames can only be used where a seat has the same team in every arena")

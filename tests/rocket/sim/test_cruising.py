@@ -1,0 +1,125 @@
+"""A car that cruises, alone in the middle of the field: its shorter tick is the tick of everyone else, and turning is exact."""
+from __future__ import annotations
+
+import numpy as np
+import torch
+import warp as wp
+
+from tests.rocket.sim.poses import rotations
+from wavedash.rocket.sim.arena import CEILING, LOW_X, LOW_Y, LOW_Z, WALL_X, baked_arena, cell_of, is_in_the_middle
+from wavedash.rocket.sim.bake import CELL, GRID_SHAPE, REACH
+from wavedash.rocket.sim.bodies import turned
+from wavedash.rocket.sim.simulator import WarpSimulator
+from wavedash.rocket.sim.tick import Arenas, World, look_around, move_on, ready_car, touch_arena
+
+ARENAS = 512
+
+
+@wp.kernel(enable_backward=False)
+def locate(position: wp.array(dtype=wp.vec3), cell: wp.array(dtype=wp.int32), middle: wp.array(dtype=wp.bool)):
+    i = wp.tid()
+    cell[i] = cell_of(position[i])
+    middle[i] = is_in_the_middle(position[i])
+
+
+@wp.kernel(enable_backward=False)
+def turn(rotation: wp.array(dtype=wp.mat33), spin: wp.array(dtype=wp.vec3), ticks: int):
+    i = wp.tid()
+    now = rotation[i]
+    for _ in range(ticks):
+        now = turned(now, spin[i])
+    rotation[i] = now
+
+
+@wp.kernel(enable_backward=False, module="unique")
+def tick_of_the_cars(world: World, arenas: Arenas, short_way: bool):
+    """What all cars do in a tick; those that cruise by the short way, or by the one for everybody."""
+    e = wp.tid()
+    look_around(world, arenas, e)
+    for c in range(arenas.seats):
+        cruises = short_way and (arenas.cruising[e] >> c) & 1 == 1
+        if ready_car(world, arenas, e, c, 0, cruises):
+            touch_arena(world, arenas, e, c)
+        if not cruises:
+            move_on(arenas, e, c)
+
+
+def located(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Their cells, and whether they are in the middle."""
+    outputs = [wp.zeros(len(points), dtype=wp.int32, device="cpu"), wp.zeros(len(points), dtype=wp.bool, device="cpu")]
+    wp.launch(locate, len(points), inputs=[wp.array(points.astype(np.float32), dtype=wp.vec3, device="cpu")], outputs=outputs,
+              device="cpu")
+    return outputs[0].numpy(), outputs[1].numpy()
+
+
+def test_in_the_middle_there_is_nothing_but_the_floor():
+    """Of every cell, the point that is deepest in the middle: if that is outside, all of the cell is."""
+    low = np.stack(np.meshgrid(*(np.arange(cells) for cells in GRID_SHAPE), indexing="ij"), -1).reshape(-1, 3) * CELL
+    low = low + np.array([LOW_X, LOW_Y, LOW_Z])
+    deepest = np.clip(0.0, low + 0.01, low + CELL - 0.01)
+    deepest[:, 2] = low[:, 2] + 0.01
+    cells, middle = located(deepest)
+    assert (np.diff(baked_arena().first)[cells[middle]] == 0).all()
+    assert middle.mean() > 0.5, "it is most of the grid"
+    points = deepest[middle]
+    assert (CEILING - points[:, 2] - CELL > REACH).all() and (WALL_X - np.abs(points[:, 0]) - CELL > REACH).all()
+
+
+def scattered(seed: int) -> WarpSimulator:
+    """Cars over the floor in any pose and motion, the ball far away; the other car sometimes near a wall."""
+    sim, generator = WarpSimulator(ARENAS, 1, 1), torch.Generator().manual_seed(seed)
+    state = sim.state
+    state.ball.position[:] = torch.tensor([0.0, 0.0, 1500.0])
+    place = torch.rand(ARENAS, 2, 3, generator=generator) * torch.tensor([3900.0, 1500.0, 250.0])
+    place[:, 0, 1] += 500.0
+    place[:, 1, 1] = -500.0 - place[:, 1, 1]
+    state.cars.position.copy_(place + torch.tensor([0.0, 0.0, 5.0]))
+    upright = torch.rand(ARENAS, 2, generator=generator) < 0.5
+    state.cars.position[..., 2][upright] = 17.0
+    turns = torch.from_numpy(rotations(2 * ARENAS, np.random.default_rng(seed)).astype(np.float32)).view(ARENAS, 2, 3, 3)
+    state.cars.rotation.copy_(torch.where(upright[..., None, None], state.cars.rotation, turns))
+    state.cars.velocity.copy_(torch.randn(ARENAS, 2, 3, generator=generator) * 700.0)
+    state.cars.velocity[..., 2][upright] = 0.0
+    state.cars.angular_velocity.copy_(torch.randn(ARENAS, 2, 3, generator=generator))
+    state.cars.boost.fill_(50.0)
+    sim.place(torch.ones(ARENAS, dtype=torch.bool))
+    return sim
+
+
+def test_the_short_tick_of_a_car_that_cruises_is_the_tick_of_everyone():
+    sims = [scattered(3), scattered(3)]
+    generator = torch.Generator().manual_seed(1)
+    grounded = lying = cruised = 0
+    for _ in range(40):
+        controls = torch.rand(ARENAS, 2, 8, generator=generator) * 2 - 1
+        for sim, short in zip(sims, (True, False), strict=True):
+            sim._controls.copy_(controls)
+            wp.launch(tick_of_the_cars, ARENAS, inputs=[sim._world, sim._arenas, short], device="cpu")
+        ours, theirs = (sim.state for sim in sims)
+        for name in ("position", "rotation", "velocity", "angular_velocity", "boost", "contact_normal"):
+            torch.testing.assert_close(getattr(ours.cars, name), getattr(theirs.cars, name), rtol=1e-5, atol=1e-4)
+        for name in ("on_ground", "has_contact", "has_jumped", "wheel_contact", "is_flipping"):
+            assert torch.equal(getattr(ours.cars, name), getattr(theirs.cars, name)), name
+        grounded += int(ours.cars.on_ground.sum())
+        lying += int(ours.cars.has_contact.sum())
+        cruised += int((wp.to_torch(sims[0]._arenas.cruising) > 0).sum())
+        sims[0].load(sims[1].save())
+    assert cruised > 10_000 and grounded > 3_000 and lying > 1_000, "they cruise, drive and lie on the floor"
+
+
+def test_turning_is_exact_and_stays_a_rotation():
+    rng = np.random.default_rng(0)
+    start, spin = rotations(500, rng), rng.normal(size=(500, 3)) * np.geomspace(1e-4, 60.0, 500)[:, None]
+    for ticks, error in ((1, 2e-7), (1000, 2e-5)):
+        matrices = wp.array(start.astype(np.float32), dtype=wp.mat33, device="cpu")
+        wp.launch(turn, 500, inputs=[matrices, wp.array(spin.astype(np.float32), dtype=wp.vec3, device="cpu"), ticks],
+                  device="cpu")
+        rate = np.minimum(np.linalg.norm(spin, axis=1), np.pi / 4 * 120)[:, None, None]
+        x, y, z = (spin / np.linalg.norm(spin, axis=1, keepdims=True)).T
+        zero = np.zeros_like(x)
+        cross = np.stack([zero, -z, y, z, zero, -x, -y, x, zero], -1).reshape(-1, 3, 3)
+        angle = (rate / 120.0) * ticks
+        exact = (np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross) @ start
+        off = np.abs(matrices.numpy() - exact).max(axis=(1, 2))
+        assert off.max() < error * (1 + ticks * float(rate.max()) / 120.0)
+        assert np.abs(matrices.numpy() @ np.swapaxes(matrices.numpy(), 1, 2) - np.eye(3)).max() < 1e-6

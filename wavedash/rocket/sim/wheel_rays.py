@@ -1,0 +1,206 @@
+"""Rays down from a car's four wheels: what they stand on."""
+from __future__ import annotations
+
+import warp as wp
+
+from wavedash.rocket.sim.arena import Arena, cell_of, is_inside, ray_hits_planes
+from wavedash.rocket.sim.bodies import Body, ball_body, car_body
+from wavedash.rocket.sim.rays import ray_hits_box, ray_hits_sphere
+from wavedash.rocket.sim.records import BALL_AT, car_at, load_ball, load_car, place_of
+from wavedash.rocket.sim.shapes import CarShape
+
+wp.set_module_options({"enable_backward": False})
+
+TRAVEL = wp.constant(12.0)
+RAY_SHORTENED = wp.constant(2.5)
+NEAR = wp.constant(200.0)
+"""From car to car or ball, beyond which no wheel stands on the other"""
+ABOVE_FLOOR = wp.constant(150.0)
+"""Height of a car's origin from which no part of it reaches the floor"""
+NOTHING = wp.constant(0)
+ARENA_GROUND = wp.constant(1)
+BODY_GROUND = wp.constant(2)
+NOBODY = wp.constant(-2)
+
+mat43 = wp.types.matrix(shape=(4, 3), dtype=wp.float32)
+
+
+@wp.struct
+class Wheels:
+    """What the four wheels stand on, a row or number for each: front right, front left, back right, back left."""
+
+    ground: wp.vec4i
+    """NOTHING, ARENA_GROUND, or BODY_GROUND: the ball or a car"""
+    seat: wp.int32
+    """Of the car that wheels stand on; -1: the ball, NOBODY: none. (Of two bodies the later one: both are moving ground.)"""
+    fraction: wp.vec4
+    """Of the ray down from the mount, where it meets the ground"""
+    normal: mat43
+    """Of the ground"""
+
+
+@wp.struct
+class Others:
+    """Where a car finds the ball and the other cars of its arena."""
+
+    words: wp.array2d(dtype=wp.int32)
+    numbers: wp.array2d(dtype=wp.float32)
+    shapes: wp.array(dtype=CarShape)
+    e: wp.int32
+    seats: wp.int32
+
+
+@wp.func
+def radius_of(shape: CarShape, i: int) -> float:
+    """Of a wheel."""
+    if i < 2:
+        return shape.front_radius
+    return shape.back_radius
+
+
+@wp.func
+def length_of(shape: CarShape, i: int) -> float:
+    """Of a wheel's suspension at rest."""
+    if i < 2:
+        return shape.front_length
+    return shape.back_length
+
+
+@wp.func
+def reach_of(shape: CarShape, i: int) -> float:
+    """Length of the ray down from a wheel's mount."""
+    return length_of(shape, i) + TRAVEL + radius_of(shape, i) - RAY_SHORTENED
+
+
+@wp.func
+def mount_of(shape: CarShape, rotation: wp.mat33, i: int) -> wp.vec3:
+    """Where a wheel's suspension begins, from the car's origin."""
+    place = shape.back_wheel
+    if i < 2:
+        place = shape.front_wheel
+    if i % 2 == 1:
+        place = wp.vec3(place[0], -place[1], place[2])
+    return rotation * place
+
+
+@wp.func
+def find_ground(seat: int, body: Body, shape: CarShape, arena: Arena, others: Others, cruises: bool) -> Wheels:
+    """Under all four wheels. Other bodies are as the tick began. Under a car that cruises there is the floor or nothing."""
+    wheels = Wheels()
+    wheels.seat = NOBODY
+    wheels.fraction = wp.vec4(1.0, 1.0, 1.0, 1.0)
+    if cruises:
+        if body.position[2] < ABOVE_FLOOR:
+            wheels = find_floor(wheels, shape, body)
+    else:
+        up = wp.vec3(body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2])
+        mounts = mat43()
+        for i in range(4):
+            mounts[i] = mount_of(shape, body.rotation, i)
+        wheels = find_planes(wheels, shape, mounts, body.position, up)
+        wheels = find_triangles(wheels, shape, mounts, arena, body.position, up)
+        wheels = find_bodies(wheels, shape, mounts, seat, others, body.position, up)
+    return wheels
+
+
+@wp.func
+def find_floor(wheels: Wheels, shape: CarShape, body: Body) -> Wheels:
+    """The floor under all four wheels, where nothing else is near."""
+    for i in range(4):
+        before = body.position[2] + mount_of(shape, body.rotation, i)[2]
+        after = before - body.rotation[2, 2] * reach_of(shape, i)
+        if before * after < 0.0:
+            wheels.ground[i] = ARENA_GROUND
+            wheels.fraction[i] = before / (before - after)
+            wheels.normal[i] = wp.vec3(0.0, 0.0, wp.sign(before))
+    return wheels
+
+
+@wp.func
+def find_planes(wheels: Wheels, shape: CarShape, mounts: mat43, position: wp.vec3, up: wp.vec3) -> Wheels:
+    """Floor, ceiling and side walls under all four wheels."""
+    for i in range(4):
+        source = position + mounts[i]
+        found, fraction, normal = ray_hits_planes(source, source - up * reach_of(shape, i))
+        if found == 1:
+            wheels.ground[i] = ARENA_GROUND
+            wheels.fraction[i] = fraction
+            wheels.normal[i] = normal
+    return wheels
+
+
+@wp.func
+def find_triangles(wheels: Wheels, shape: CarShape, mounts: mat43, arena: Arena, position: wp.vec3, up: wp.vec3) -> Wheels:
+    """Curves, corners, back walls and goals under all four wheels."""
+    cell = cell_of(position)
+    for k in range(arena.first[cell], arena.first[cell + 1]):
+        plane = arena.planes[k]
+        normal = wp.vec3(plane[0], plane[1], plane[2])
+        height = wp.dot(normal, position) - plane[3]
+        slope = wp.dot(normal, up)
+        for i in range(4):
+            before = height + wp.dot(normal, mounts[i])
+            after = before - slope * reach_of(shape, i)
+            if before * after < 0.0:
+                fraction = before / (before - after)
+                if fraction < wheels.fraction[i]:
+                    point = position + mounts[i] - up * (reach_of(shape, i) * fraction)
+                    if is_inside(arena.triangles[arena.items[k]], point):
+                        wheels.ground[i] = ARENA_GROUND
+                        wheels.fraction[i] = fraction
+                        wheels.normal[i] = normal * wp.sign(before)
+    return wheels
+
+
+@wp.func
+def find_bodies(
+    wheels: Wheels, shape: CarShape, mounts: mat43, seat: int, others: Others, position: wp.vec3, up: wp.vec3
+) -> Wheels:
+    """The ball and the other cars under all four wheels."""
+    if wp.length_sq(place_of(others.numbers, others.e, BALL_AT) - position) < NEAR * NEAR:
+        wheels = find_ball(wheels, shape, mounts, others, position, up)
+    for k in range(others.seats):
+        if k != seat and wp.length_sq(place_of(others.numbers, others.e, car_at(k)) - position) < NEAR * NEAR:
+            wheels = find_car(wheels, shape, mounts, k, others, position, up)
+    return wheels
+
+
+@wp.func
+def find_ball(wheels: Wheels, shape: CarShape, mounts: mat43, others: Others, position: wp.vec3, up: wp.vec3) -> Wheels:
+    """The ball under the wheels."""
+    center = place_of(others.numbers, others.e, BALL_AT)
+    for i in range(4):
+        source = position + mounts[i]
+        found, fraction, normal = ray_hits_sphere(source, source - up * reach_of(shape, i), center)
+        if found == 1 and fraction < wheels.fraction[i]:
+            wheels.ground[i] = BODY_GROUND
+            wheels.fraction[i] = fraction
+            wheels.normal[i] = normal
+            wheels.seat = -1
+    return wheels
+
+
+@wp.func
+def find_car(wheels: Wheels, shape: CarShape, mounts: mat43, k: int, others: Others, position: wp.vec3, up: wp.vec3) -> Wheels:
+    """The car in seat k under the wheels."""
+    car = load_car(others.words, others.e, car_at(k))
+    if car.present and not car.is_demoed:
+        for i in range(4):
+            source = position + mounts[i]
+            found, fraction, normal = ray_hits_box(source, source - up * reach_of(shape, i), car.position, car.rotation,
+                                                   others.shapes[car.hitbox])
+            if found == 1 and fraction < wheels.fraction[i]:
+                wheels.ground[i] = BODY_GROUND
+                wheels.fraction[i] = fraction
+                wheels.normal[i] = normal
+                wheels.seat = k
+    return wheels
+
+
+@wp.func
+def body_under(others: Others, seat: int) -> Body:
+    """The car in a seat, or the ball (-1)."""
+    if seat < 0:
+        return ball_body(load_ball(others.words, others.e, BALL_AT))
+    car = load_car(others.words, others.e, car_at(seat))
+    return car_body(car, others.shapes[car.hitbox])
