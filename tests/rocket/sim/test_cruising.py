@@ -5,12 +5,13 @@ import numpy as np
 import torch
 import warp as wp
 
-from tests.rocket.sim.poses import rotations
+from tests.rocket.sim.poses import SHAPES, rotations
 from wavedash.rocket.sim.arena import CEILING, LOW_X, LOW_Y, LOW_Z, WALL_X, baked_arena, cell_of, is_in_the_middle
 from wavedash.rocket.sim.bake import CELL, GRID_SHAPE, REACH
 from wavedash.rocket.sim.bodies import turned
 from wavedash.rocket.sim.simulator import WarpSimulator
 from wavedash.rocket.sim.tick import Arenas, World, look_around, move_on, ready_car, touch_arena
+from wavedash.rocket.sim.wheel_rays import ABOVE_FLOOR, FARTHEST, TRAVEL
 
 ARENAS = 512
 
@@ -63,6 +64,16 @@ def test_in_the_middle_there_is_nothing_but_the_floor():
     assert middle.mean() > 0.5, "it is most of the grid"
     points = deepest[middle]
     assert (CEILING - points[:, 2] - CELL > REACH).all() and (WALL_X - np.abs(points[:, 0]) - CELL > REACH).all()
+
+
+def test_no_part_of_a_car_is_farther_than_is_looked_for():
+    for shape in SHAPES:
+        corner = np.linalg.norm(np.abs(shape["middle"]) + shape["half"])
+        assert corner + 0.02 * (np.linalg.norm(shape["half"]) + np.linalg.norm(shape["middle"])) < min(REACH, ABOVE_FLOOR)
+        for end in ("front", "back"):
+            x, y, z = shape[f"{end}_wheel"]
+            reach = shape[f"{end}_length"] + TRAVEL + shape[f"{end}_radius"]
+            assert max(np.linalg.norm([x, y, z]), np.linalg.norm([x, y, z - reach])) < FARTHEST
 
 
 def scattered(seed: int) -> WarpSimulator:

@@ -161,16 +161,18 @@ def touch_triangles(
     to_car = wp.transpose(body.rotation)
     core = body.half - wp.vec3(body.edge, body.edge, body.edge)
     most = body.edge + body.touch
+    farthest = wp.length(body.half) + body.touch
     reached = wp.zeros(shape=(MOST_REACHED,), dtype=wp.int32)
     many = int(0)
     for i in range(arena.first[cell], arena.first[cell + 1]):
         plane = arena.planes[i]
         normal = wp.vec3(plane[0], plane[1], plane[2])
         height = wp.dot(normal, body.middle) - plane[3]
-        if wp.abs(height) <= most + shadow(core, to_car * normal):
-            if many < MOST_REACHED and boxes_overlap(arena.triangles[arena.items[i]], body.middle, body.extent):
-                reached[many] = arena.items[i]
-                many += 1
+        if wp.abs(height) <= farthest:  # by itself: `and` looks at both sides
+            if wp.abs(height) <= most + shadow(core, to_car * normal) and many < MOST_REACHED:
+                if boxes_overlap(arena.triangles[arena.items[i]], body.middle, body.extent):
+                    reached[many] = arena.items[i]
+                    many += 1
     for i in range(many):
         t = arena.triangles[reached[i]]
         meeting = box_meets_triangle(core, seen_from(t, body), most)

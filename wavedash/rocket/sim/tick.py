@@ -189,8 +189,9 @@ def look_around(world: World, arenas: Arenas, e: int):
             here = place_of(arenas.numbers, e, car_at(c))
             if not is_alone(arenas, e, c, here):
                 meeting |= 1 << c
-            elif is_in_the_middle(here) and is_driven(arenas.words, e, c) and not is_on_floor(world, arenas, e, c, here[2]):
-                cruising |= 1 << c
+            elif is_in_the_middle(here):
+                if is_driven(arenas.words, e, c) and not is_on_floor(world, arenas, e, c, here[2]):
+                    cruising |= 1 << c
         if meeting == 0 and is_ball_awake(arenas.numbers, e):
             touched, _normal, _height = what_ball_touches(world.arena, place_of(arenas.numbers, e, BALL_AT))
             if touched == MORE:

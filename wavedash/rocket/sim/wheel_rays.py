@@ -15,6 +15,8 @@ TRAVEL = wp.constant(12.0)
 RAY_SHORTENED = wp.constant(2.5)
 NEAR = wp.constant(200.0)
 """From car to car or ball, beyond which no wheel stands on the other"""
+FARTHEST = wp.constant(70.0)
+"""From a car's origin: no ray of a wheel ends beyond it"""
 ABOVE_FLOOR = wp.constant(150.0)
 """Height of a car's origin from which no part of it reaches the floor"""
 NOTHING = wp.constant(0)
@@ -137,18 +139,19 @@ def find_triangles(wheels: Wheels, shape: CarShape, mounts: mat43, arena: Arena,
         plane = arena.planes[k]
         normal = wp.vec3(plane[0], plane[1], plane[2])
         height = wp.dot(normal, position) - plane[3]
-        slope = wp.dot(normal, up)
-        for i in range(4):
-            before = height + wp.dot(normal, mounts[i])
-            after = before - slope * reach_of(shape, i)
-            if before * after < 0.0:
-                fraction = before / (before - after)
-                if fraction < wheels.fraction[i]:
-                    point = position + mounts[i] - up * (reach_of(shape, i) * fraction)
-                    if is_inside(arena.triangles[arena.items[k]], point):
-                        wheels.ground[i] = ARENA_GROUND
-                        wheels.fraction[i] = fraction
-                        wheels.normal[i] = normal * wp.sign(before)
+        if wp.abs(height) < FARTHEST:
+            slope = wp.dot(normal, up)
+            for i in range(4):
+                before = height + wp.dot(normal, mounts[i])
+                after = before - slope * reach_of(shape, i)
+                if before * after < 0.0:
+                    fraction = before / (before - after)
+                    if fraction < wheels.fraction[i]:
+                        point = position + mounts[i] - up * (reach_of(shape, i) * fraction)
+                        if is_inside(arena.triangles[arena.items[k]], point):
+                            wheels.ground[i] = ARENA_GROUND
+                            wheels.fraction[i] = fraction
+                            wheels.normal[i] = normal * wp.sign(before)
     return wheels
 
 
