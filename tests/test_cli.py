@@ -83,9 +83,12 @@ def test_what_follows_the_name_of_a_benchmark_is_passed_on_to_it(
     monkeypatch.setattr(bench, "__path__", [*bench.__path__, str(tmp_path)])
     assert app(["bench", "echoing", "--seconds", "5", "x"], standalone_mode=False) == 3
     assert capsys.readouterr().out == "['--seconds', '5', 'x']\n"
-    app(["bench"], standalone_mode=False)
-    listed = capsys.readouterr().out.split()
-    assert "echoing" in listed and "helper" not in listed
+    assert app(["bench", "echoing", "--help"], standalone_mode=False) == 3
+    assert capsys.readouterr().out == "['--help']\n", "it explains itself"
+    for asked in ([], ["--help"]):
+        app(["bench", *asked], standalone_mode=False)
+        listed = capsys.readouterr().out.split()
+        assert "echoing" in listed and "helper" not in listed
     with pytest.raises(UserError, match="did you mean 'echoing'"):
         app(["bench", "ecoing"], standalone_mode=False)
 

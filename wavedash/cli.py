@@ -287,14 +287,14 @@ def _benchmarks() -> list[str]:
     return sorted(file.stem for file in files if "\ndef main(" in file.read_text(encoding="utf-8"))
 
 
-@app.command("bench", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@app.command("bench", context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})
 def run_benchmark(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Which one; without a name, all names are listed.")] = "",
 ) -> None:
-    """Run a benchmark; what follows its name is passed on to it."""
+    """Run a benchmark; what follows its name, --help too, is passed on to it. Without a name, all are listed."""
     names = _benchmarks()
-    if not name:
+    if name in ("", "-h", "--help"):
         typer.echo("\n".join(names))
     elif name in names:
         raise typer.Exit(importlib.import_module(f"wavedash.bench.{name}").main(context.args) or 0)
