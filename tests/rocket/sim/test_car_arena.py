@@ -54,7 +54,7 @@ def find(
     touches: wp.array(dtype=CarTouch),
 ):
     i = wp.tid()
-    count, touch = car_touches_arena(arena, shapes[hitbox[i]], 1, position[i], rotation[i], contacts, i, 0)
+    count, touch = car_touches_arena(arena, shapes[hitbox[i]], position[i], rotation[i], contacts, i, 0)
     counts[i] = count
     touches[i] = touch
 
@@ -289,7 +289,7 @@ def collide(
     bodies = wp.zeros(shape=(1,), dtype=Body)
     bodies[0] = cars[i]
     bodies[0].inverse_inertia = shapes[0].inverse_inertia
-    count, _ = car_touches_arena(arena, shapes[0], 0, cars[i].position, cars[i].rotation, contacts, i, 0)
+    count, _ = car_touches_arena(arena, shapes[0], cars[i].position, cars[i].rotation, contacts, i, 0)
     for k in range(count):
         rows[i, k] = prepared(contacts[i, k], bodies)
     solve(rows, i, 0, count, bodies)

@@ -10,8 +10,9 @@ from wavedash.rocket.sim.arena import CEILING, LOW_X, LOW_Y, LOW_Z, WALL_X, bake
 from wavedash.rocket.sim.bake import CELL, GRID_SHAPE, REACH
 from wavedash.rocket.sim.bodies import turned
 from wavedash.rocket.sim.simulator import WarpSimulator
-from wavedash.rocket.sim.tick import Arenas, World, look_around, move_on, ready_car, touch_arena
+from wavedash.rocket.sim.tick import look_around, move_on, ready_car, touch_arena
 from wavedash.rocket.sim.wheel_rays import ABOVE_FLOOR, FARTHEST, TRAVEL
+from wavedash.rocket.sim.world import Arenas, World
 
 ARENAS = 512
 

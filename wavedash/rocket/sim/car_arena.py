@@ -33,7 +33,6 @@ MOST_REACHED = 48
 class CarBody:
     """The box of a car where it is now."""
 
-    number: wp.int32
     origin: wp.vec3
     rotation: wp.mat33
     middle: wp.vec3
@@ -57,10 +56,15 @@ class CarTouch:
 
 
 @wp.func
-def car_body(shape: CarShape, number: int, position: wp.vec3, rotation: wp.mat33) -> CarBody:
-    """`number` is the body's in contacts."""
+def touch_distance(shape: CarShape) -> float:
+    """Below which it touches."""
+    return TOUCH_SHARE * (wp.length(shape.half) + wp.length(shape.middle))
+
+
+@wp.func
+def car_body(shape: CarShape, position: wp.vec3, rotation: wp.mat33) -> CarBody:
+    """Of a car there."""
     body = CarBody()
-    body.number = number
     body.origin = position
     body.rotation = rotation
     body.middle = position + rotation * shape.middle
@@ -68,15 +72,14 @@ def car_body(shape: CarShape, number: int, position: wp.vec3, rotation: wp.mat33
     body.edge = shape.edge
     for k in range(3):
         body.extent[k] = shadow(shape.half, wp.vec3(rotation[k, 0], rotation[k, 1], rotation[k, 2]))
-    body.touch = TOUCH_SHARE * (wp.length(shape.half) + wp.length(shape.middle))
+    body.touch = touch_distance(shape)
     return body
 
 
 @wp.func
-def car_contact(number: int, arm: wp.vec3, normal: wp.vec3, distance: float) -> Contact:
-    """Of a car with the field."""
+def car_contact(arm: wp.vec3, normal: wp.vec3, distance: float) -> Contact:
+    """Of a car with the field. The car is body 0 until someone puts it among others."""
     contact = Contact()
-    contact.a = number
     contact.b = ARENA
     contact.arm_a = arm
     contact.normal = normal
@@ -92,7 +95,7 @@ def touch_plane(
 ) -> int:
     """With a plane that the lowest point of the car is `height` above: at the corner that is lowest."""
     lowest = corner(body.half, -(wp.transpose(body.rotation) * normal))
-    contacts[row, count] = car_contact(body.number, body.middle - body.origin + body.rotation * lowest, normal, height)
+    contacts[row, count] = car_contact(body.middle - body.origin + body.rotation * lowest, normal, height)
     return count + 1
 
 
@@ -188,7 +191,7 @@ def touch_triangles(
             if not on_plane:
                 touch.normal = away
             arm = on_core - away * body.edge - body.origin
-            new = car_contact(body.number, arm, normal_near_edges(t, on_triangle, away), distance)
+            new = car_contact(arm, normal_near_edges(t, on_triangle, away), distance)
             count = with_point(contacts, row, first, count, room, new)
     return count, touch
 
@@ -197,7 +200,6 @@ def touch_triangles(
 def car_touches_arena(
     arena: Arena,
     shape: CarShape,
-    number: int,
     position: wp.vec3,
     rotation: wp.mat33,
     contacts: wp.array2d(dtype=Contact),
@@ -208,7 +210,7 @@ def car_touches_arena(
 
     Planes come first: Bullet solves them before meshes, and where a car touches both that shows.
     """
-    body = car_body(shape, number, position, rotation)
+    body = car_body(shape, position, rotation)
     room = count + ROOM
     count, touch = touch_planes(body, contacts, row, count)
     cell = cell_of(position)
@@ -218,11 +220,10 @@ def car_touches_arena(
 
 
 @wp.func
-def lowest_point(shape: CarShape, height: float, vertical: wp.vec3) -> float:
-    """How far above the height at which it touches the floor a car's lowest corner is. `vertical` is the third row of its
-    rotation: the world's up in the car's own frame."""
-    touch = TOUCH_SHARE * (wp.length(shape.half) + wp.length(shape.middle))
-    return height + wp.dot(vertical, shape.middle) - shadow(shape.half, vertical) - touch
+def clearance(shape: CarShape, height: float, vertical: wp.vec3) -> float:
+    """How far the lowest corner of a car is above where it touches the floor. `vertical` is the third row of its rotation: the
+    world's up in the car's own frame."""
+    return height + wp.dot(vertical, shape.middle) - shadow(shape.half, vertical) - touch_distance(shape)
 
 
 @wp.func
@@ -231,7 +232,7 @@ def is_near_arena(arena: Arena, shape: CarShape, position: wp.vec3, rotation: wp
     cell = cell_of(position)
     if arena.first[cell] < arena.first[cell + 1]:
         return True
-    body = car_body(shape, 0, position, rotation)
+    body = car_body(shape, position, rotation)
     low = body.middle - body.extent
     high = body.middle + body.extent
     floor = wp.min(low[2], CEILING - high[2])

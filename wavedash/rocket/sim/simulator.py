@@ -14,10 +14,11 @@ from torch import Tensor
 
 from wavedash.envs.errors import EnvError
 from wavedash.rocket.seats import Seat, seated
-from wavedash.rocket.sim import tick
+from wavedash.rocket.sim import launches
 from wavedash.rocket.sim.arena import load_arena
 from wavedash.rocket.sim.bodies import Body
 from wavedash.rocket.sim.contacts import Contact, most_contacts
+from wavedash.rocket.sim.launches import SPREAD, kernels
 from wavedash.rocket.sim.package import announced
 from wavedash.rocket.sim.pads import pad_table
 from wavedash.rocket.sim.records import words_of
@@ -26,7 +27,7 @@ from wavedash.rocket.sim.scoring import Match
 from wavedash.rocket.sim.shapes import car_shapes
 from wavedash.rocket.sim.solver import Row
 from wavedash.rocket.sim.suspension import AXLES_WORDS
-from wavedash.rocket.sim.tick import SPREAD, Arenas, World, kernels
+from wavedash.rocket.sim.world import Arenas, World
 from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.starts import Kickoff
 from wavedash.rocket.state import GameState
@@ -109,11 +110,11 @@ class WarpSimulator(Simulator):
             raise EnvError(f"a step has {MOST_TICKS} ticks at most, not {ticks}")
         self._controls.copy_(controls)
         commands = self._commands(ticks, delay)
-        if self._in_parts:
+        if self._pool is None:
             stream = torch.cuda.current_stream(self.device) if self.capturable else None
             for command in commands:
                 command.launch(stream)  # of a stream a launch takes nothing but its handle
-        elif self._pool is not None:
+        else:
             self._running = [self._pool.submit(command.launch) for command in commands]
 
     def recv(self) -> None:
@@ -168,18 +169,18 @@ class WarpSimulator(Simulator):
         arenas, seats = self.state.arenas, self.state.seats
         world, room = self._world, self._arenas
         every_car, every_arena = (seats, arenas), arenas
-        launches = [self._launch(tick.begin, every_arena, room)]
+        commands = [self._launch(launches.begin, every_arena, room)]
         for t in range(ticks):
-            launches += [
-                self._launch(tick.look, every_arena, world, room, t),
-                self._launch(tick.cruise, every_car, world, room, delay, t),
-                self._launch(tick.ready, arenas * seats, world, room, delay, t),
-                self._launch(tick.touch, arenas * seats * SPREAD, world, room, t),
+            commands += [
+                self._launch(launches.look, every_arena, world, room, t),
+                self._launch(launches.cruise, every_car, world, room, delay, t),
+                self._launch(launches.ready, arenas * seats, world, room, delay, t),
+                self._launch(launches.touch, arenas * seats * SPREAD, world, room, t),
                 self._launch(self._kernels.collide, arenas * SPREAD, world, room, t),
-                self._launch(tick.move, arenas * seats, room, t),
-                self._launch(tick.watch, every_arena, world, room),
+                self._launch(launches.move, arenas * seats, room, t),
+                self._launch(launches.watch, every_arena, world, room),
             ]
-        return [*launches, self._launch(tick.end, every_arena, room)]
+        return [*commands, self._launch(launches.end, every_arena, room)]
 
     def _launch(self, kernel: Any, dim: int | tuple[int, int], *inputs: Any) -> Any:
         return wp.launch(kernel, dim=dim, inputs=list(inputs), device=self._warp, record_cmd=True, block_dim=BLOCK)

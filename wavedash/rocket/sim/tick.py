@@ -1,18 +1,15 @@
-"""One tick of an arena from top to bottom, and the kernels that run the ticks of an action in every arena.
+"""One tick of an arena from top to bottom, and what comes before and after the ticks of a step.
 
 The order of events is RocketSim's: cars feel their wheels and obey their controls, contacts are found where bodies are,
 impulses are solved, bodies move, speeds are capped, hits and bumps are added, pads are taken, goals are counted.
 
 The parts of a tick: `look_around` tells who is near whom. `ready_car` is the whole tick of a car that cruises: alone in the
 middle of the field, in the air or on its wheels. For the others it is followed by `touch_arena` near walls, `collide_bodies`
-where bodies of an arena meet, and `move_on`. `watch_arena` sees to the ball, pads and goals. On a CPU one loop runs all ticks
-of an arena while it is in the cache; on a GPU each part is a launch, over all cars or arenas, or over a list of those that it
-concerns.
+where bodies of an arena meet, and `move_on`. `watch_arena` sees to the ball, pads and goals. `launches.py` runs them: on a CPU
+one loop runs all ticks of an arena while it is in the cache; on a GPU each part is a launch, over all cars or arenas, or over a
+list of those that it concerns.
 """
 from __future__ import annotations
-
-from functools import cache
-from typing import Any, NamedTuple
 
 import warp as wp
 
@@ -24,6 +21,7 @@ from wavedash.rocket.constants import (
     BOOST_START,
     CAR_MAX_SPEED,
     CAR_MAX_SPIN,
+    RESPAWN_SPOTS,
     SMALL_BOOST,
     SMALL_PAD_SECONDS,
 )
@@ -43,14 +41,14 @@ from wavedash.rocket.sim.bodies import (
     store_body,
 )
 from wavedash.rocket.sim.boosting import boost, supersonic
-from wavedash.rocket.sim.car_arena import MOST_CAR_CONTACTS, car_touches_arena, is_near_arena, lowest_point
+from wavedash.rocket.sim.car_arena import car_touches_arena, clearance, is_near_arena
 from wavedash.rocket.sim.car_ball import hit_ball, touch_ball
 from wavedash.rocket.sim.car_car import touch_cars
 from wavedash.rocket.sim.contacts import ARENA, BALL, Contact
 from wavedash.rocket.sim.driving import drive, pull_handbrake, real_throttle
 from wavedash.rocket.sim.flying import auto_roll, fly
 from wavedash.rocket.sim.jumping import auto_flip, jump, second_jump
-from wavedash.rocket.sim.pads import PadTable, is_on_pad, pad_near
+from wavedash.rocket.sim.pads import is_on_pad, pad_near
 from wavedash.rocket.sim.records import (
     BALL_AT,
     BALL_MOTION_WORD,
@@ -77,10 +75,9 @@ from wavedash.rocket.sim.records import (
     store_game,
     vec8,
 )
-from wavedash.rocket.sim.safety import Safety, mend, obeyable
+from wavedash.rocket.sim.safety import mend, obeyable
 from wavedash.rocket.sim.scoring import Match, load_match, store_match, watch_ball
-from wavedash.rocket.sim.shapes import CarShape
-from wavedash.rocket.sim.solver import Row, bounce_off, prepared, solve
+from wavedash.rocket.sim.solver import bounce_off, prepared, solve
 from wavedash.rocket.sim.suspension import (
     AXLES_WORDS,
     TYRES_AT,
@@ -94,15 +91,14 @@ from wavedash.rocket.sim.suspension import (
     store_axles,
 )
 from wavedash.rocket.sim.wheel_rays import ABOVE_FLOOR, Others, find_ground
-
-OPTIONS = {"max_unroll": 4,
-           "cpu_compiler_flags": "-march=native -mllvm=-inline-threshold=100000 -mllvm=-slp-recursion-max-depth=4"}
-"""What is not inlined is handed copies of all its structs"""
+from wavedash.rocket.sim.world import BALL_ALONE, PER_CAR, Arenas, World
 
 BALL_FRICTION = wp.constant(0.35)
 BALL_RESTITUTION = wp.constant(0.6)
 FASTEST_BALL, FASTEST_BALL_SPIN = wp.constant(BALL_MAX_SPEED), wp.constant(BALL_MAX_SPIN)
 FASTEST_CAR, FASTEST_CAR_SPIN = wp.constant(CAR_MAX_SPEED), wp.constant(CAR_MAX_SPIN)
+RESPAWN_X, RESPAWN_Y = wp.constant(wp.vec4(*(spot.x for spot in RESPAWN_SPOTS))), wp.constant(RESPAWN_SPOTS[0].y)
+"""Of blue's"""
 RESPAWN_Z = wp.constant(36.0)
 RESPAWN_BOOST = wp.constant(BOOST_START)
 SMALL, BIG = wp.constant(SMALL_BOOST), wp.constant(BIG_BOOST)
@@ -111,66 +107,9 @@ SMALL_AGAIN, BIG_AGAIN = wp.constant(SMALL_PAD_SECONDS), wp.constant(BIG_PAD_SEC
 MEETS_BALL = wp.constant(200.0)
 """From a car's origin to the ball's middle: farther, they cannot touch; and from car to car"""
 MEETS_CAR = wp.constant(210.0)
-BALL_ALONE = wp.constant(1 << 16)
-BUSY, NEAR, MET = wp.constant(0), wp.constant(1), wp.constant(2)
-"""The lists of a GPU"""
-SPREAD = wp.constant(8)
-PER_CAR = wp.constant(MOST_CAR_CONTACTS)
-"""Places in the list of contacts that each car has for those with the arena; behind them come all others"""
 
 
-@wp.struct
-class World:
-    """What all arenas share."""
-
-    arena: Arena
-    shapes: wp.array(dtype=CarShape)
-    pads: PadTable
-
-
-@wp.struct
-class Arenas:
-    """What E arenas with C seats are made of. Words and numbers are the same memory, as integers and as floats."""
-
-    words: wp.array2d(dtype=wp.int32)
-    """[E, W]: the records of the game state"""
-    numbers: wp.array2d(dtype=wp.float32)
-    axles: wp.array2d(dtype=wp.int32)
-    """[E, C * words]: remembered from tick to tick, as is"""
-    matches: wp.array2d(dtype=wp.int32)
-    """[E, words]"""
-    controls: wp.array3d(dtype=wp.float32)
-    """[E, C, 8] of the step"""
-    before: wp.array3d(dtype=wp.float32)
-    """[E, C, 8] of the step before, in force until the delay is over"""
-    done: wp.array(dtype=wp.int32)
-    """[E] ticks of the step so far"""
-    held: wp.array2d(dtype=wp.int32)
-    """[E, C] pad on which a car stands, -1: none"""
-    bodies: wp.array2d(dtype=wp.int32)
-    """[E, (1 + C) * words] of the tick: the ball, then the cars"""
-    touching: wp.array2d(dtype=wp.int32)
-    """[E, C] how many contacts a car has with the arena"""
-    meeting: wp.array(dtype=wp.int32)
-    """[E] which cars may touch each other or the ball in this tick, a bit for each seat; BALL_ALONE: none, but the ball
-    touches more than a plane; 0: a tick without collisions"""
-    cruising: wp.array(dtype=wp.int32)
-    """[E] which cars are alone in the middle of the field, in the air or on their wheels: what they do in a tick concerns
-    nobody else"""
-    contacts: wp.array2d(dtype=Contact)
-    rows: wp.array2d(dtype=Row)
-    busy: wp.array(dtype=wp.int32)
-    """[E * C], as `near`, and below [E]: on a GPU, the cars that do not cruise, those of them near the arena's walls, and the
-    arenas where bodies meet, in any order, so that neighbouring threads have the same to do"""
-    near: wp.array(dtype=wp.int32)
-    met: wp.array(dtype=wp.int32)
-    many: wp.array2d(dtype=wp.int32)
-    """[3, ticks]: how many there are in the three lists, by tick of the step"""
-    safety: Safety
-    seats: wp.int32
-
-
-# A car by itself --------------------------------------------------------------------------------------------------------------
+# Who is near whom -------------------------------------------------------------------------------------------------------------
 
 
 @wp.func
@@ -198,6 +137,44 @@ def look_around(world: World, arenas: Arenas, e: int):
                 meeting = BALL_ALONE
     arenas.meeting[e] = meeting
     arenas.cruising[e] = cruising
+
+
+@wp.func
+def is_among(seats: int, seat: int) -> bool:
+    """Whether a seat is in a set of them, a bit for each."""
+    return (seats >> seat) & 1 == 1
+
+
+@wp.func
+def is_alone(arenas: Arenas, e: int, c: int, here: wp.vec3) -> bool:
+    """Whether a car is too far from the ball and all other cars to touch them."""
+    if wp.length_sq(here - place_of(arenas.numbers, e, BALL_AT)) < MEETS_BALL * MEETS_BALL:
+        return False
+    for other in range(arenas.seats):
+        if other != c and wp.length_sq(here - place_of(arenas.numbers, e, car_at(other))) < MEETS_CAR * MEETS_CAR:
+            return False
+    return True
+
+
+@wp.func
+def is_on_floor(world: World, arenas: Arenas, e: int, c: int, height: float) -> bool:
+    """Whether the body of a car, not only its wheels, touches the floor."""
+    if height > ABOVE_FLOOR:
+        return False
+    vertical = place_of(arenas.numbers, e, car_at(c) + VERTICAL_WORD)
+    return clearance(world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]], height, vertical) < 0.0
+
+
+@wp.func
+def is_ball_awake(numbers: wp.array2d(dtype=wp.float32), e: int) -> bool:
+    """A ball without any motion, as at a kick-off, is left alone."""
+    for i in range(6):
+        if numbers[e, BALL_AT + BALL_MOTION_WORD + i] != 0.0:
+            return True
+    return False
+
+
+# A car by itself --------------------------------------------------------------------------------------------------------------
 
 
 @wp.func
@@ -248,7 +225,7 @@ def touch_arena(world: World, arenas: Arenas, e: int, c: int):
     body = load_body(arenas.bodies, e, (1 + c) * BODY_WORDS)
     shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
     start = c * PER_CAR
-    end, touch = car_touches_arena(world.arena, shape, 0, body.position, body.rotation, arenas.contacts, e, start)
+    end, touch = car_touches_arena(world.arena, shape, body.position, body.rotation, arenas.contacts, e, start)
     if not touch.touches:
         return
     car = load_car(arenas.words, e, car_at(c))
@@ -270,23 +247,6 @@ def solved_alone(arenas: Arenas, e: int, start: int, end: int, body: Body) -> Bo
         arenas.rows[e, i] = prepared(arenas.contacts[e, i], bodies)
     solve(arenas.rows, e, start, end - start, bodies)
     return bodies[0]
-
-
-@wp.func
-def is_among(seats: int, seat: int) -> bool:
-    """Whether a seat is in a set of them, a bit for each."""
-    return (seats >> seat) & 1 == 1
-
-
-@wp.func
-def is_alone(arenas: Arenas, e: int, c: int, here: wp.vec3) -> bool:
-    """Whether a car is too far from the ball and all other cars to touch them."""
-    if wp.length_sq(here - place_of(arenas.numbers, e, BALL_AT)) < MEETS_BALL * MEETS_BALL:
-        return False
-    for other in range(arenas.seats):
-        if other != c and wp.length_sq(here - place_of(arenas.numbers, e, car_at(other))) < MEETS_CAR * MEETS_CAR:
-            return False
-    return True
 
 
 @wp.func
@@ -327,8 +287,7 @@ def wait_for_respawn(car: Car, seat: int, now: int) -> Car:
         team = car.team
         hitbox = car.hitbox
         side = wp.where(team == 0, 1.0, -1.0)
-        spot = (now + 1 + seat) % 4
-        x = wp.where(spot % 2 == 0, 2304.0, 2688.0)
+        x = RESPAWN_X[(now + 1 + seat) % 4]
         car = Car()
         car.team = team
         car.hitbox = hitbox
@@ -338,30 +297,12 @@ def wait_for_respawn(car: Car, seat: int, now: int) -> Car:
         car.ball_hit_tick = -1
         car.ball_hit_impulse_tick = -1
         car.boost = RESPAWN_BOOST
-        car.position = wp.vec3(wp.where(spot < 2, -x, x), -4608.0 * side, RESPAWN_Z)
+        car.position = wp.vec3(x, RESPAWN_Y * side, RESPAWN_Z)
         car.rotation = wp.mat33(0.0, -side, 0.0, side, 0.0, 0.0, 0.0, 0.0, 1.0)
     return car
 
 
 # All bodies of an arena -------------------------------------------------------------------------------------------------------
-
-
-@wp.func
-def is_on_floor(world: World, arenas: Arenas, e: int, c: int, height: float) -> bool:
-    """Whether the body of a car, not only its wheels, touches the floor."""
-    if height > ABOVE_FLOOR:
-        return False
-    vertical = place_of(arenas.numbers, e, car_at(c) + VERTICAL_WORD)
-    return lowest_point(world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]], height, vertical) < 0.0
-
-
-@wp.func
-def is_ball_awake(numbers: wp.array2d(dtype=wp.float32), e: int) -> bool:
-    """A ball without any motion, as at a kick-off, is left alone."""
-    for i in range(6):
-        if numbers[e, BALL_AT + BALL_MOTION_WORD + i] != 0.0:
-            return True
-    return False
 
 
 @wp.func
@@ -588,133 +529,3 @@ def keep_in_order(arenas: Arenas, e: int):
         store_match(arenas.matches, e, 0, Match())
         for c in range(arenas.seats):
             forget_wheels(arenas.axles, e, c * AXLES_WORDS)
-
-
-@wp.func
-def alone_in_warp(thread: int) -> int:
-    """Number of the work of every SPREAD-th thread, -1: none. Where each thread goes its own way, a warp takes as long as all
-    of its threads together, so few of them work in each of many warps."""
-    if thread % SPREAD == 0:
-        return thread / SPREAD
-    return -1
-
-
-class Kernels(NamedTuple):
-    """For arenas with a number of seats."""
-
-    step: Any
-    """(first, world, arenas, ticks, delay) by arena: all ticks of a step. A goal ends it."""
-    collide: Any
-    """(world, arenas, tick) by arena of the list: its part of a tick"""
-
-
-@cache
-def kernels(seats: int) -> Kernels:
-    """Those that need room for all bodies of an arena."""
-    SEATS = seats
-    BODIES = 1 + seats
-
-    @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-    def step(first: int, world: World, arenas: Arenas, ticks: int, delay: int):
-        e = first + wp.tid()
-        cars = wp.zeros(shape=(SEATS,), dtype=Car)
-        bodies = wp.zeros(shape=(BODIES,), dtype=Body)
-        events = wp.zeros(shape=(SEATS,), dtype=EventRecord)
-        begin_step(arenas, e)
-        for _ in range(ticks):
-            if is_over(arenas, e):
-                break
-            look_around(world, arenas, e)
-            for c in range(arenas.seats):
-                if ready_car(world, arenas, e, c, delay, is_among(arenas.cruising[e], c)):
-                    touch_arena(world, arenas, e, c)
-            if arenas.meeting[e] != 0:
-                collide_bodies(world, arenas, e, cars, bodies, events)
-            for c in range(arenas.seats):
-                if not is_among(arenas.cruising[e], c):
-                    move_on(arenas, e, c)
-            watch_arena(world, arenas, e)
-        end_step(arenas, e)
-
-    @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-    def collide(world: World, arenas: Arenas, tick: int):
-        i = alone_in_warp(wp.tid())
-        if i >= 0 and i < arenas.many[MET, tick]:
-            cars = wp.zeros(shape=(SEATS,), dtype=Car)
-            bodies = wp.zeros(shape=(BODIES,), dtype=Body)
-            events = wp.zeros(shape=(SEATS,), dtype=EventRecord)
-            collide_bodies(world, arenas, arenas.met[i], cars, bodies, events)
-
-    return Kernels(step, collide)
-
-
-# On a GPU, the parts of a tick one after the other
-
-
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def begin(arenas: Arenas):
-    """By arena."""
-    e = wp.tid()
-    begin_step(arenas, e)
-    if e == 0:
-        for tick in range(arenas.many.shape[1]):
-            arenas.many[BUSY, tick] = 0
-            arenas.many[NEAR, tick] = 0
-            arenas.many[MET, tick] = 0
-
-
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def look(world: World, arenas: Arenas, tick: int):
-    """By arena."""
-    e = wp.tid()
-    look_around(world, arenas, e)
-    if arenas.meeting[e] != 0:
-        arenas.met[wp.atomic_add(arenas.many, MET, tick, 1)] = e
-
-
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def cruise(world: World, arenas: Arenas, delay: int, tick: int):
-    """By seat and arena."""
-    c, e = wp.tid()
-    if is_among(arenas.cruising[e], c):
-        ready_car(world, arenas, e, c, delay, True)
-    elif not is_over(arenas, e):
-        arenas.busy[wp.atomic_add(arenas.many, BUSY, tick, 1)] = e * arenas.seats + c
-
-
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def ready(world: World, arenas: Arenas, delay: int, tick: int):
-    """By car that does not cruise."""
-    i = wp.tid()
-    if i < arenas.many[BUSY, tick]:
-        car = arenas.busy[i]
-        if ready_car(world, arenas, car / arenas.seats, car % arenas.seats, delay, False):
-            arenas.near[wp.atomic_add(arenas.many, NEAR, tick, 1)] = car
-
-
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def touch(world: World, arenas: Arenas, tick: int):
-    """By car near the arena's walls."""
-    i = alone_in_warp(wp.tid())
-    if i >= 0 and i < arenas.many[NEAR, tick]:
-        touch_arena(world, arenas, arenas.near[i] / arenas.seats, arenas.near[i] % arenas.seats)
-
-
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def move(arenas: Arenas, tick: int):
-    """By car that does not cruise."""
-    i = wp.tid()
-    if i < arenas.many[BUSY, tick]:
-        move_on(arenas, arenas.busy[i] / arenas.seats, arenas.busy[i] % arenas.seats)
-
-
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def watch(world: World, arenas: Arenas):
-    """By arena."""
-    watch_arena(world, arenas, wp.tid())
-
-
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def end(arenas: Arenas):
-    """By arena."""
-    end_step(arenas, wp.tid())

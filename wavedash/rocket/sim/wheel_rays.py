@@ -92,8 +92,7 @@ def find_ground(seat: int, body: Body, shape: CarShape, arena: Arena, others: Ot
     wheels.seat = NOBODY
     wheels.fraction = wp.vec4(1.0, 1.0, 1.0, 1.0)
     if cruises:
-        if body.position[2] < ABOVE_FLOOR:
-            wheels = find_floor(wheels, shape, body)
+        wheels = find_floor(wheels, shape, body)
     else:
         up = wp.vec3(body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2])
         mounts = mat43()

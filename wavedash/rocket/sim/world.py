@@ -1,0 +1,70 @@
+"""What kernels are handed: the field that all arenas share, and the memory of all arenas."""
+from __future__ import annotations
+
+import warp as wp
+
+from wavedash.rocket.sim.arena import Arena
+from wavedash.rocket.sim.car_arena import MOST_CAR_CONTACTS
+from wavedash.rocket.sim.contacts import Contact
+from wavedash.rocket.sim.pads import PadTable
+from wavedash.rocket.sim.safety import Safety
+from wavedash.rocket.sim.shapes import CarShape
+from wavedash.rocket.sim.solver import Row
+
+BALL_ALONE = wp.constant(1 << 16)
+"""In `Arenas.meeting`"""
+PER_CAR = wp.constant(MOST_CAR_CONTACTS)
+"""Places in the list of contacts that each car has for those with the arena; behind them come all others"""
+BUSY, NEAR, MET = wp.constant(0), wp.constant(1), wp.constant(2)
+"""Rows of `Arenas.many`"""
+
+
+@wp.struct
+class World:
+    """What all arenas share."""
+
+    arena: Arena
+    shapes: wp.array(dtype=CarShape)
+    pads: PadTable
+
+
+@wp.struct
+class Arenas:
+    """What E arenas with C seats are made of. Words and numbers are the same memory, as integers and as floats."""
+
+    words: wp.array2d(dtype=wp.int32)
+    """[E, W]: the records of the game state"""
+    numbers: wp.array2d(dtype=wp.float32)
+    axles: wp.array2d(dtype=wp.int32)
+    """[E, C * words]: remembered from tick to tick, as is"""
+    matches: wp.array2d(dtype=wp.int32)
+    """[E, words]"""
+    controls: wp.array3d(dtype=wp.float32)
+    """[E, C, 8] of the step"""
+    before: wp.array3d(dtype=wp.float32)
+    """[E, C, 8] of the step before, in force until the delay is over"""
+    done: wp.array(dtype=wp.int32)
+    """[E] ticks of the step so far"""
+    held: wp.array2d(dtype=wp.int32)
+    """[E, C] pad on which a car stands, -1: none"""
+    bodies: wp.array2d(dtype=wp.int32)
+    """[E, (1 + C) * words] of the tick: the ball, then the cars"""
+    touching: wp.array2d(dtype=wp.int32)
+    """[E, C] how many contacts a car has with the arena"""
+    meeting: wp.array(dtype=wp.int32)
+    """[E] which cars may touch each other or the ball in this tick, a bit for each seat; BALL_ALONE: none, but the ball
+    touches more than a plane; 0: a tick without collisions"""
+    cruising: wp.array(dtype=wp.int32)
+    """[E] which cars are alone in the middle of the field, in the air or on their wheels: what they do in a tick concerns
+    nobody else"""
+    contacts: wp.array2d(dtype=Contact)
+    rows: wp.array2d(dtype=Row)
+    busy: wp.array(dtype=wp.int32)
+    """[E * C], as `near`, and below [E]: on a GPU, the cars that do not cruise, those of them near the arena's walls, and the
+    arenas where bodies meet, in any order, so that neighbouring threads have the same to do"""
+    near: wp.array(dtype=wp.int32)
+    met: wp.array(dtype=wp.int32)
+    many: wp.array2d(dtype=wp.int32)
+    """[3, ticks]: how many there are in the three lists, by tick of the step"""
+    safety: Safety
+    seats: wp.int32
