@@ -291,7 +291,7 @@ def collide(
     bodies[0].inverse_inertia = shapes[0].inverse_inertia
     count, _ = car_touches_arena(arena, shapes[0], cars[i].position, cars[i].rotation, contacts, i, 0)
     for k in range(count):
-        rows[i, k] = prepared(contacts[i, k], bodies)
+        rows[i, k] = prepared(contacts[i, k], bodies[0], bodies[0])
     solve(rows, i, 0, count, bodies)
     cars[i] = bodies[0]
 

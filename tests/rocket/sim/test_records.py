@@ -17,7 +17,7 @@ from wavedash.rocket.sim.records import (
     game_at,
     is_present,
     pads_at,
-    place_of,
+    vector_at,
     words_of,
 )
 from wavedash.rocket.state import GameState
@@ -64,7 +64,7 @@ def look(words: wp.array2d(dtype=wp.int32), numbers: wp.array2d(dtype=wp.float32
          position: wp.array2d(dtype=wp.vec3)):
     e, seat = wp.tid()
     there[e, seat] = is_present(words, e, seat)
-    position[e, seat] = place_of(numbers, e, car_at(seat))
+    position[e, seat] = vector_at(numbers, e, car_at(seat))
 
 
 @pytest.mark.parametrize("layout", ["arena by arena", "word by word"])

@@ -18,8 +18,6 @@ from wavedash.rocket.sim.shapes import CarShape
 
 wp.set_module_options({"enable_backward": False})
 
-TOUCH_SHARE = wp.constant(0.02)
-"""What lies within this share of the body's radius is touched"""
 FRICTION = wp.constant(0.3)
 RESTITUTION = wp.constant(0.3)
 MOST_CAR_CONTACTS = 10
@@ -33,9 +31,10 @@ MOST_REACHED = 48
 class CarBody:
     """The box of a car where it is now."""
 
-    origin: wp.vec3
     rotation: wp.mat33
     middle: wp.vec3
+    arm: wp.vec3
+    """From the car's origin to the middle"""
     half: wp.vec3
     """Sizes of the box"""
     edge: wp.float32
@@ -56,23 +55,17 @@ class CarTouch:
 
 
 @wp.func
-def touch_distance(shape: CarShape) -> float:
-    """Below which it touches."""
-    return TOUCH_SHARE * (wp.length(shape.half) + wp.length(shape.middle))
-
-
-@wp.func
 def car_body(shape: CarShape, position: wp.vec3, rotation: wp.mat33) -> CarBody:
     """Of a car there."""
     body = CarBody()
-    body.origin = position
     body.rotation = rotation
-    body.middle = position + rotation * shape.middle
+    body.arm = rotation * shape.middle
+    body.middle = position + body.arm
     body.half = shape.half
     body.edge = shape.edge
     for k in range(3):
         body.extent[k] = shadow(shape.half, wp.vec3(rotation[k, 0], rotation[k, 1], rotation[k, 2]))
-    body.touch = touch_distance(shape)
+    body.touch = shape.touch
     return body
 
 
@@ -95,7 +88,7 @@ def touch_plane(
 ) -> int:
     """With a plane that the lowest point of the car is `height` above: at the corner that is lowest."""
     lowest = corner(body.half, -(wp.transpose(body.rotation) * normal))
-    contacts[row, count] = car_contact(body.middle - body.origin + body.rotation * lowest, normal, height)
+    contacts[row, count] = car_contact(body.arm + body.rotation * lowest, normal, height)
     return count + 1
 
 
@@ -185,12 +178,12 @@ def touch_triangles(
                 mesh = t.mesh
                 first = count
             away = body.rotation * meeting.normal
-            on_core = body.middle + body.rotation * meeting.point
-            on_triangle = on_core - away * meeting.distance
+            on_core = body.rotation * meeting.point
+            on_triangle = body.middle + on_core - away * meeting.distance
             touch.touches = True
             if not on_plane:
                 touch.normal = away
-            arm = on_core - away * body.edge - body.origin
+            arm = body.arm + on_core - away * body.edge
             new = car_contact(arm, normal_near_edges(t, on_triangle, away), distance)
             count = with_point(contacts, row, first, count, room, new)
     return count, touch
@@ -220,20 +213,36 @@ def car_touches_arena(
 
 
 @wp.func
-def clearance(shape: CarShape, height: float, vertical: wp.vec3) -> float:
-    """How far the lowest corner of a car is above where it touches the floor. `vertical` is the third row of its rotation: the
-    world's up in the car's own frame."""
-    return height + wp.dot(vertical, shape.middle) - shadow(shape.half, vertical) - touch_distance(shape)
+def touch_floor(shape: CarShape, position: wp.vec3, rotation: wp.mat33):
+    """Whether a car that is near nothing but the floor touches it (1 or 0), and where."""
+    vertical = wp.vec3(rotation[2, 0], rotation[2, 1], rotation[2, 2])  # the world's up in the car's own frame
+    height = position[2] + wp.dot(vertical, shape.middle) - shadow(shape.half, vertical)
+    lowest = shape.middle + corner(shape.half, -vertical)
+    contact = car_contact(rotation * lowest, wp.vec3(0.0, 0.0, 1.0), height)
+    return wp.where(height < shape.touch, 1, 0), contact
 
 
 @wp.func
 def is_near_arena(arena: Arena, shape: CarShape, position: wp.vec3, rotation: wp.mat33) -> bool:
-    """Whether a car may touch the field: it touches a plane, or there are triangles around."""
-    cell = cell_of(position)
-    if arena.first[cell] < arena.first[cell + 1]:
-        return True
+    """Whether a car's body may touch the field."""
     body = car_body(shape, position, rotation)
     low = body.middle - body.extent
     high = body.middle + body.extent
     floor = wp.min(low[2], CEILING - high[2])
-    return wp.min(floor, wp.min(WALL_X + low[0], WALL_X - high[0])) < body.touch
+    if wp.min(floor, wp.min(WALL_X + low[0], WALL_X - high[0])) < body.touch:
+        return True
+    half = shape.half + wp.vec3(shape.touch, shape.touch, shape.touch)
+    return reaches_triangle(arena, cell_of(position), body.middle, half, rotation, body.extent)
+
+
+@wp.func
+def reaches_triangle(arena: Arena, cell: int, middle: wp.vec3, half: wp.vec3, rotation: wp.mat33, extent: wp.vec3) -> bool:
+    """Whether a box may touch a triangle; `extent` are its half sizes along the world's axes."""
+    to_box = wp.transpose(rotation)
+    for i in range(arena.first[cell], arena.first[cell + 1]):
+        plane = arena.planes[i]
+        normal = wp.vec3(plane[0], plane[1], plane[2])
+        if wp.abs(wp.dot(normal, middle) - plane[3]) <= shadow(half, to_box * normal):
+            if boxes_overlap(arena.triangles[arena.items[i]], middle, extent):
+                return True
+    return False

@@ -12,6 +12,7 @@ from wavedash.rocket.sim.bodies import Body
 from wavedash.rocket.sim.records import Car, EventRecord
 from wavedash.rocket.sim.tick import (
     begin_step,
+    bounce_ball,
     collide_bodies,
     end_step,
     is_among,
@@ -21,23 +22,16 @@ from wavedash.rocket.sim.tick import (
     ready_car,
     touch_arena,
     watch_arena,
+    way_of,
 )
-from wavedash.rocket.sim.world import BUSY, MET, NEAR, Arenas, World
+from wavedash.rocket.sim.world import BALL_ALONE, BOUNCING, BUSY, DRIVES, FLIES, LISTS, MEETING, TOUCHING, Arenas, World
 
 OPTIONS = {"max_unroll": 4,
            "cpu_compiler_flags": "-march=native -mllvm=-inline-threshold=100000 -mllvm=-slp-recursion-max-depth=4"}
 """What is not inlined is handed copies of all its structs"""
 SPREAD = wp.constant(8)
-"""See `alone_in_warp`"""
-
-
-@wp.func
-def alone_in_warp(thread: int) -> int:
-    """Number of the work of every SPREAD-th thread, -1: none. Where each thread goes its own way, a warp takes as long as all
-    of its threads together, so few of them work in each of many warps."""
-    if thread % SPREAD == 0:
-        return thread / SPREAD
-    return -1
+"""Where each thread goes its own way, a warp takes as long as all of its threads together: only every SPREAD-th works"""
+ALL_LISTS = wp.constant(LISTS)
 
 
 class Kernels(NamedTuple):
@@ -46,7 +40,7 @@ class Kernels(NamedTuple):
     step: Any
     """(first, world, arenas, ticks, delay) by arena: all ticks of a step. A goal ends it."""
     collide: Any
-    """(world, arenas, tick) by arena of the list: its part of a tick"""
+    """(world, arenas, tick, threads) over a list: its part of a tick"""
 
 
 @cache
@@ -66,30 +60,61 @@ def kernels(seats: int) -> Kernels:
             if is_over(arenas, e):
                 break
             look_around(world, arenas, e)
+            busy = int(0)
             for c in range(arenas.seats):
-                if ready_car(world, arenas, e, c, delay, is_among(arenas.cruising[e], c)):
+                way = way_of(world, arenas, e, c)
+                if way == BUSY:
+                    busy |= 1 << c
+                if ready_car(world, arenas, e, c, delay, way):
                     touch_arena(world, arenas, e, c)
-            if arenas.meeting[e] != 0:
+            if arenas.meeting[e] == BALL_ALONE:
+                bounce_ball(world, arenas, e)
+            elif arenas.meeting[e] != 0:
                 collide_bodies(world, arenas, e, cars, bodies, events)
             for c in range(arenas.seats):
-                if not is_among(arenas.cruising[e], c):
+                if is_among(busy, c):
                     move_on(arenas, e, c)
             watch_arena(world, arenas, e)
         end_step(arenas, e)
 
     @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-    def collide(world: World, arenas: Arenas, tick: int):
-        i = alone_in_warp(wp.tid())
-        if i >= 0 and i < arenas.many[MET, tick]:
-            cars = wp.zeros(shape=(SEATS,), dtype=Car)
-            bodies = wp.zeros(shape=(BODIES,), dtype=Body)
-            events = wp.zeros(shape=(SEATS,), dtype=EventRecord)
-            collide_bodies(world, arenas, arenas.met[i], cars, bodies, events)
+    def collide(world: World, arenas: Arenas, tick: int, threads: int):
+        if wp.tid() % SPREAD == 0:
+            for i in range(wp.tid() / SPREAD, arenas.many[MEETING, tick], threads / SPREAD):
+                cars = wp.zeros(shape=(SEATS,), dtype=Car)
+                bodies = wp.zeros(shape=(BODIES,), dtype=Body)
+                events = wp.zeros(shape=(SEATS,), dtype=EventRecord)
+                collide_bodies(world, arenas, arenas.lists[MEETING, i], cars, bodies, events)
 
     return Kernels(step, collide)
 
 
-# On a GPU, the parts of a tick one after the other ----------------------------------------------------------------------------
+# On a GPU, the parts of a tick one after the other. A list may be shorter or longer than there are threads: each takes every so
+# many-th of its entries.
+
+
+@wp.func_native("""
+    int* address = (int*)((char*)many.data + (size_t)list * many.strides[0] + (size_t)tick * many.strides[1]);
+#ifdef __CUDA_ARCH__
+    const unsigned together = __activemask();
+    const int lane = threadIdx.x & 31, first = __ffs(together) - 1;
+    int place = 0;
+    if (lane == first)
+        place = atomicAdd(address, __popc(together));
+    return __shfl_sync(together, place, first) + __popc(together & ((1u << lane) - 1));
+#else
+    return (*address)++;
+#endif
+""")
+def next_place(many: wp.array2d(dtype=wp.int32), list: int, tick: int) -> int:
+    """In a list that becomes longer by one. Threads side by side are counted together."""
+    return 0
+
+
+@wp.func
+def enlist(arenas: Arenas, list: int, tick: int, who: int):
+    """A car (arena * seats + seat) or an arena."""
+    arenas.lists[list, next_place(arenas.many, list, tick)] = who
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
@@ -97,56 +122,85 @@ def begin(arenas: Arenas):
     """By arena."""
     e = wp.tid()
     begin_step(arenas, e)
-    if e == 0:
-        for tick in range(arenas.many.shape[1]):
-            arenas.many[BUSY, tick] = 0
-            arenas.many[NEAR, tick] = 0
-            arenas.many[MET, tick] = 0
+    for tick in range(e, arenas.many.shape[1], arenas.meeting.shape[0]):
+        for list in range(ALL_LISTS):
+            arenas.many[list, tick] = 0
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
 def look(world: World, arenas: Arenas, tick: int):
-    """By arena."""
+    """By arena: lists those with collisions."""
     e = wp.tid()
     look_around(world, arenas, e)
-    if arenas.meeting[e] != 0:
-        arenas.met[wp.atomic_add(arenas.many, MET, tick, 1)] = e
+    if arenas.meeting[e] == BALL_ALONE:
+        enlist(arenas, BOUNCING, tick, e)
+    elif arenas.meeting[e] != 0:
+        enlist(arenas, MEETING, tick, e)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def cruise(world: World, arenas: Arenas, delay: int, tick: int):
-    """By seat and arena."""
+def sort(world: World, arenas: Arenas, tick: int):
+    """By seat and arena: lists cars by what they do."""
     c, e = wp.tid()
-    if is_among(arenas.cruising[e], c):
-        ready_car(world, arenas, e, c, delay, True)
-    elif not is_over(arenas, e):
-        arenas.busy[wp.atomic_add(arenas.many, BUSY, tick, 1)] = e * arenas.seats + c
+    if not is_over(arenas, e):
+        way = way_of(world, arenas, e, c)
+        car = e * arenas.seats + c
+        if way == FLIES:
+            enlist(arenas, FLIES, tick, car)
+        elif way == DRIVES:
+            enlist(arenas, DRIVES, tick, car)
+        else:
+            enlist(arenas, BUSY, tick, car)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def ready(world: World, arenas: Arenas, delay: int, tick: int):
-    """By car that does not cruise."""
-    i = wp.tid()
-    if i < arenas.many[BUSY, tick]:
-        car = arenas.busy[i]
-        if ready_car(world, arenas, car / arenas.seats, car % arenas.seats, delay, False):
-            arenas.near[wp.atomic_add(arenas.many, NEAR, tick, 1)] = car
+def fly(world: World, arenas: Arenas, delay: int, tick: int, threads: int):
+    """By car that does."""
+    for i in range(wp.tid(), arenas.many[FLIES, tick], threads):
+        car = arenas.lists[FLIES, i]
+        ready_car(world, arenas, car / arenas.seats, car % arenas.seats, delay, FLIES)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def touch(world: World, arenas: Arenas, tick: int):
-    """By car near the arena's walls."""
-    i = alone_in_warp(wp.tid())
-    if i >= 0 and i < arenas.many[NEAR, tick]:
-        touch_arena(world, arenas, arenas.near[i] / arenas.seats, arenas.near[i] % arenas.seats)
+def drive(world: World, arenas: Arenas, delay: int, tick: int, threads: int):
+    """By car that does."""
+    for i in range(wp.tid(), arenas.many[DRIVES, tick], threads):
+        car = arenas.lists[DRIVES, i]
+        ready_car(world, arenas, car / arenas.seats, car % arenas.seats, delay, DRIVES)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def move(arenas: Arenas, tick: int):
-    """By car that does not cruise."""
-    i = wp.tid()
-    if i < arenas.many[BUSY, tick]:
-        move_on(arenas, arenas.busy[i] / arenas.seats, arenas.busy[i] % arenas.seats)
+def ready(world: World, arenas: Arenas, delay: int, tick: int, threads: int):
+    """By busy car: lists those that may touch walls."""
+    for i in range(wp.tid(), arenas.many[BUSY, tick], threads):
+        car = arenas.lists[BUSY, i]
+        if ready_car(world, arenas, car / arenas.seats, car % arenas.seats, delay, BUSY):
+            enlist(arenas, TOUCHING, tick, car)
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+def touch(world: World, arenas: Arenas, tick: int, threads: int):
+    """By car near walls."""
+    if wp.tid() % SPREAD == 0:
+        for i in range(wp.tid() / SPREAD, arenas.many[TOUCHING, tick], threads / SPREAD):
+            car = arenas.lists[TOUCHING, i]
+            touch_arena(world, arenas, car / arenas.seats, car % arenas.seats)
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+def bounce(world: World, arenas: Arenas, tick: int, threads: int):
+    """By arena where the ball is at a wall."""
+    if wp.tid() % SPREAD == 0:
+        for i in range(wp.tid() / SPREAD, arenas.many[BOUNCING, tick], threads / SPREAD):
+            bounce_ball(world, arenas, arenas.lists[BOUNCING, i])
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+def move(arenas: Arenas, tick: int, threads: int):
+    """By busy car."""
+    for i in range(wp.tid(), arenas.many[BUSY, tick], threads):
+        car = arenas.lists[BUSY, i]
+        move_on(arenas, car / arenas.seats, car % arenas.seats)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)

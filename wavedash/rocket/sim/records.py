@@ -115,8 +115,7 @@ BALL_MOTION_WORD = wp.constant(BallRecord.ctype.velocity.offset // 4)
 """Velocity and spin"""
 CARS_AT = wp.constant(words_of(BallRecord))
 CAR_WORDS = wp.constant(words_of(Car))
-VERTICAL_WORD = wp.constant(Car.ctype.rotation.offset // 4 + 6)
-"""The third row of a car's rotation"""
+ROTATION_WORD = wp.constant(Car.ctype.rotation.offset // 4)
 HITBOX_WORD = wp.constant(Car.ctype.hitbox.offset // 4)
 TEAM_WORD = wp.constant(Car.ctype.team.offset // 4)
 HIT_TICK_WORD = wp.constant(Car.ctype.ball_hit_tick.offset // 4)
@@ -155,8 +154,8 @@ def event_at(seats: int, seat: int) -> int:
 
 
 @wp.func
-def place_of(numbers: wp.array2d(dtype=wp.float32), e: int, first: int) -> wp.vec3:
-    """Position of the ball or car whose record begins there."""
+def vector_at(numbers: wp.array2d(dtype=wp.float32), e: int, first: int) -> wp.vec3:
+    """Three numbers; where a record of the ball or a car begins, its position."""
     return wp.vec3(numbers[e, first], numbers[e, first + 1], numbers[e, first + 2])
 
 

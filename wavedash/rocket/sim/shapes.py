@@ -3,11 +3,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import warp as wp
 
 from wavedash.rocket.constants import HITBOXES
 
 SUSPENSION_TRAVEL = 12.0
+TOUCH_SHARE = 0.02
+"""What lies within this share of the body's radius is touched"""
+ROUND_ABOUT = 1.0
+"""uu between what a car can reach and what it is taken to reach"""
 MARGIN = 2.0
 """What Bullet takes off a box before it rounds its edges. Flat boxes get less back: up to 0.4 uu smaller than hitboxes."""
 _WHEELS = {  # radius, length at rest and place of the front wheel on the right, then of the back wheel
@@ -32,6 +37,11 @@ class CarShape:
     """Of the box"""
     reach: wp.float32
     """Farthest point of the box from the car's origin"""
+    touch: wp.float32
+    """Distance from the arena below which the box touches it"""
+    around_middle: wp.vec3
+    """Middle and half sizes of a box around all that can touch the arena: body and wheels"""
+    around_half: wp.vec3
     inverse_inertia: wp.vec3
     front_wheel: wp.vec3
     """Where the suspension of the right one begins; the left one is mirrored"""
@@ -50,14 +60,20 @@ def car_shapes(device: str | wp.Device) -> wp.array:
         front_radius, front_length, front, back_radius, back_length, back = _WHEELS[box.name]
         shape: Any = CarShape()  # whose fields take Python's numbers
         shape.edge = min(MARGIN, 0.05 * min(box.size))
-        half = [0.5 * size - MARGIN + shape.edge for size in box.size]
-        shape.half, shape.middle = wp.vec3(*half), wp.vec3(*box.offset)
-        corner = [abs(offset) + size for offset, size in zip(box.offset, half, strict=True)]
-        shape.reach = sum(x * x for x in corner) ** 0.5
-        x, y, z = (4.0 * size * size for size in half)
+        half, middle = 0.5 * np.array(box.size) - MARGIN + shape.edge, np.array(box.offset)
+        shape.half, shape.middle = wp.vec3(*half), wp.vec3(*middle)
+        shape.reach = np.linalg.norm(np.abs(middle) + half)
+        shape.touch = TOUCH_SHARE * (np.linalg.norm(half) + np.linalg.norm(middle))
+        x, y, z = 4.0 * half * half
         shape.inverse_inertia = wp.vec3(*(12.0 / 180.0 / pair for pair in (y + z, x + z, x + y)))
         shape.front_wheel, shape.back_wheel = wp.vec3(*front), wp.vec3(*back)
         shape.front_radius, shape.back_radius = front_radius, back_radius
         shape.front_length, shape.back_length = front_length - SUSPENSION_TRAVEL, back_length - SUSPENSION_TRAVEL
+        wheels = np.array([front, back])
+        ends = wheels - [[0.0, 0.0, front_length + front_radius], [0.0, 0.0, back_length + back_radius]]
+        points = np.concatenate([wheels, ends, [1, -1, 1] * wheels, middle - half - shape.touch, middle + half + shape.touch],
+                                axis=None).reshape(-1, 3)
+        low, high = points.min(axis=0) - ROUND_ABOUT, points.max(axis=0) + ROUND_ABOUT
+        shape.around_middle, shape.around_half = wp.vec3(*(0.5 * (low + high))), wp.vec3(*(0.5 * (high - low)))
         shapes.append(shape)
     return wp.array(shapes, dtype=CarShape, device=device)

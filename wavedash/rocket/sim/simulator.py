@@ -27,7 +27,7 @@ from wavedash.rocket.sim.scoring import Match
 from wavedash.rocket.sim.shapes import car_shapes
 from wavedash.rocket.sim.solver import Row
 from wavedash.rocket.sim.suspension import AXLES_WORDS
-from wavedash.rocket.sim.world import Arenas, World
+from wavedash.rocket.sim.world import LISTS, Arenas, World
 from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.starts import Kickoff
 from wavedash.rocket.state import GameState
@@ -38,6 +38,8 @@ MOST_TICKS = 128
 """Of a step"""
 BLOCK = 128
 """Threads of a GPU that share a multiprocessor's registers"""
+MOST_THREADS = 1 << 17
+"""That share a list"""
 
 
 class WarpSimulator(Simulator):
@@ -95,9 +97,9 @@ class WarpSimulator(Simulator):
         room.controls, room.before = wp.from_torch(self._controls), wp.from_torch(self._before)
         room.done = wp.from_torch(self._room())
         room.held, room.touching = wp.from_torch(self._room(seats)), wp.from_torch(self._room(seats))
-        room.meeting, room.cruising, room.met = (wp.zeros(arenas, dtype=wp.int32, device=self._warp) for _ in range(3))
-        room.busy, room.near = (wp.zeros(arenas * seats, dtype=wp.int32, device=self._warp) for _ in range(2))
-        room.many = wp.zeros((3, MOST_TICKS), dtype=wp.int32, device=self._warp)
+        room.meeting = wp.zeros(arenas, dtype=wp.int32, device=self._warp)
+        room.lists, room.many = (wp.zeros((LISTS, size), dtype=wp.int32, device=self._warp)
+                                 for size in (arenas * seats, MOST_TICKS))
         room.bodies = wp.from_torch(self._room((1 + seats) * words_of(Body)))
         room.contacts = wp.empty((arenas, most_contacts(seats)), dtype=Contact, device=self._warp)
         room.rows = wp.empty((arenas, most_contacts(seats)), dtype=Row, device=self._warp)
@@ -168,19 +170,27 @@ class WarpSimulator(Simulator):
     def _in_turn(self, ticks: int, delay: int) -> list[Any]:
         arenas, seats = self.state.arenas, self.state.seats
         world, room = self._world, self._arenas
-        every_car, every_arena = (seats, arenas), arenas
-        commands = [self._launch(launches.begin, every_arena, room)]
+        def over(list_of: int, *kernels_and_inputs: Any) -> Any:  # a list of at most so many
+            kernel, *inputs = kernels_and_inputs
+            threads = min(list_of, MOST_THREADS)
+            return self._launch(kernel, threads, *inputs, threads)
+
+        cars = arenas * seats
+        commands = [self._launch(launches.begin, arenas, room)]
         for t in range(ticks):
             commands += [
-                self._launch(launches.look, every_arena, world, room, t),
-                self._launch(launches.cruise, every_car, world, room, delay, t),
-                self._launch(launches.ready, arenas * seats, world, room, delay, t),
-                self._launch(launches.touch, arenas * seats * SPREAD, world, room, t),
-                self._launch(self._kernels.collide, arenas * SPREAD, world, room, t),
-                self._launch(launches.move, arenas * seats, room, t),
-                self._launch(launches.watch, every_arena, world, room),
+                self._launch(launches.look, arenas, world, room, t),
+                self._launch(launches.sort, (seats, arenas), world, room, t),
+                over(cars, launches.fly, world, room, delay, t),
+                over(cars, launches.drive, world, room, delay, t),
+                over(cars, launches.ready, world, room, delay, t),
+                over(cars * SPREAD, launches.touch, world, room, t),
+                over(arenas * SPREAD, self._kernels.collide, world, room, t),
+                over(arenas * SPREAD, launches.bounce, world, room, t),
+                over(cars, launches.move, room, t),
+                self._launch(launches.watch, arenas, world, room),
             ]
-        return [*commands, self._launch(launches.end, every_arena, room)]
+        return [*commands, self._launch(launches.end, arenas, room)]
 
     def _launch(self, kernel: Any, dim: int | tuple[int, int], *inputs: Any) -> Any:
         return wp.launch(kernel, dim=dim, inputs=list(inputs), device=self._warp, record_cmd=True, block_dim=BLOCK)

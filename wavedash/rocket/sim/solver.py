@@ -61,22 +61,20 @@ def any_tangent(n: wp.vec3) -> wp.vec3:
 
 
 @wp.func
-def prepared(contact: Contact, bodies: wp.array(dtype=Body)) -> Row:
-    """Masses, targets and directions of a contact."""
+def prepared(contact: Contact, a: Body, b: Body) -> Row:
+    """Masses, targets and directions of a contact. With the arena, `b` does not matter."""
     row = Row()
     row.a = contact.a
     row.b = contact.b
     row.n = contact.normal
     row.friction = contact.friction
     row.push_only = contact.push_only
-    a = bodies[contact.a]
     row.n_turn_a = wp.cross(contact.arm_a, contact.normal)
     row.n_spin_a = world_inverse_inertia(a, row.n_turn_a)
     inverse = impulse_mass(a, contact.arm_a, contact.normal)
     before = velocity_at(a, contact.arm_a)
     forced = a.kick + wp.cross(a.twist, contact.arm_a)
     if contact.b >= 0:
-        b = bodies[contact.b]
         row.n_turn_b = -wp.cross(contact.arm_b, contact.normal)
         row.n_spin_b = world_inverse_inertia(b, row.n_turn_b)
         inverse += impulse_mass(b, contact.arm_b, contact.normal)
@@ -94,25 +92,23 @@ def prepared(contact: Contact, bodies: wp.array(dtype=Body)) -> Row:
     row.push_impulse = 0.0
     row.push_target = wp.max(0.0, -contact.distance) * OVERLAP_SHARE / DT * row.n_mass
     if not contact.push_only:
-        row = with_friction(row, contact, bodies, after - contact.normal * approach)
+        row = with_friction(row, contact, a, b, after - contact.normal * approach)
     return row
 
 
 @wp.func
-def with_friction(row: Row, contact: Contact, bodies: wp.array(dtype=Body), sliding: wp.vec3) -> Row:
+def with_friction(row: Row, contact: Contact, a: Body, b: Body, sliding: wp.vec3) -> Row:
     """Friction acts along the velocity with which the surfaces would slide."""
     speed = wp.length(sliding)
     if speed > STANDS_STILL:
         row.s = sliding / speed
     else:
         row.s = any_tangent(contact.normal)
-    a = bodies[contact.a]
     row.s_turn_a = wp.cross(contact.arm_a, row.s)
     row.s_spin_a = world_inverse_inertia(a, row.s_turn_a)
     inverse = impulse_mass(a, contact.arm_a, row.s)
     slip = wp.dot(row.s, a.velocity + a.kick) + wp.dot(row.s_turn_a, a.spin)
     if contact.b >= 0:
-        b = bodies[contact.b]
         row.s_turn_b = -wp.cross(contact.arm_b, row.s)
         row.s_spin_b = world_inverse_inertia(b, row.s_turn_b)
         inverse += impulse_mass(b, contact.arm_b, row.s)
@@ -221,6 +217,89 @@ def solve(rows: wp.array2d(dtype=Row), arena: int, start: int, count: int, bodie
                 change = wp.max(change, stop_sliding(rows, arena, i, bodies))
         if change < SETTLED:
             break
+
+
+# A body that touches nothing but the arena ------------------------------------------------------------------------------------
+
+
+@wp.func
+def pushed_out(row: Row, body: Body):
+    """One overlap: (its impulse, the body)."""
+    now = wp.dot(row.n, body.push) + wp.dot(row.n_turn_a, body.turn)
+    has = wp.max(0.0, row.push_impulse + row.push_target - now * row.n_mass)
+    body.push = body.push + row.n * (body.inverse_mass * (has - row.push_impulse))
+    body.turn = body.turn + row.n_spin_a * (has - row.push_impulse)
+    return has, body
+
+
+@wp.func
+def stopped(row: Row, body: Body):
+    """One normal: (its impulse, the body)."""
+    now = wp.dot(row.n, body.change) + wp.dot(row.n_turn_a, body.spin_change)
+    has = wp.max(0.0, row.n_impulse + row.n_target - now * row.n_mass)
+    body.change = body.change + row.n * (body.inverse_mass * (has - row.n_impulse))
+    body.spin_change = body.spin_change + row.n_spin_a * (has - row.n_impulse)
+    return has, body
+
+
+@wp.func
+def rubbed(row: Row, body: Body):
+    """One friction: (its impulse, the body)."""
+    now = wp.dot(row.s, body.change) + wp.dot(row.s_turn_a, body.spin_change)
+    most = row.friction * row.n_impulse
+    has = wp.clamp(row.s_impulse + row.s_target - now * row.s_mass, -most, most)
+    body.change = body.change + row.s * (body.inverse_mass * (has - row.s_impulse))
+    body.spin_change = body.spin_change + row.s_spin_a * (has - row.s_impulse)
+    return has, body
+
+
+@wp.func
+def solved_alone(rows: wp.array2d(dtype=Row), arena: int, start: int, end: int, body: Body) -> Body:
+    """What `solve` comes to for rows start ... end - 1 that all are of one body and the arena."""
+    for _ in range(ROUNDS):
+        change = float(0.0)
+        for i in range(start, end):
+            if rows[arena, i].push_target > 0.0:
+                had = rows[arena, i].push_impulse
+                has, body = pushed_out(rows[arena, i], body)
+                rows[arena, i].push_impulse = has
+                change = wp.max(change, wp.abs(has - had))
+        if change < SETTLED:
+            break
+    for _ in range(ROUNDS):
+        change = float(0.0)
+        for i in range(start, end):
+            if not rows[arena, i].push_only:
+                had = rows[arena, i].n_impulse
+                has, body = stopped(rows[arena, i], body)
+                rows[arena, i].n_impulse = has
+                change = wp.max(change, wp.abs(has - had))
+        for i in range(start, end):
+            if not rows[arena, i].push_only:
+                had = rows[arena, i].s_impulse
+                has, body = rubbed(rows[arena, i], body)
+                rows[arena, i].s_impulse = has
+                change = wp.max(change, wp.abs(has - had))
+        if change < SETTLED:
+            break
+    return body
+
+
+@wp.func
+def solved_once(contact: Contact, body: Body) -> Body:
+    """What `solve` comes to for a body that has no contact but this one, with the arena. One push is enough."""
+    row = prepared(contact, body, body)
+    push, body = pushed_out(row, body)
+    for _ in range(ROUNDS):
+        had = row.n_impulse
+        stop, body = stopped(row, body)
+        row.n_impulse = stop
+        rub, body = rubbed(row, body)
+        change = wp.max(wp.abs(stop - had), wp.abs(rub - row.s_impulse))
+        row.s_impulse = rub
+        if change < SETTLED:
+            break
+    return body
 
 
 @wp.func

@@ -3,11 +3,11 @@
 The order of events is RocketSim's: cars feel their wheels and obey their controls, contacts are found where bodies are,
 impulses are solved, bodies move, speeds are capped, hits and bumps are added, pads are taken, goals are counted.
 
-The parts of a tick: `look_around` tells who is near whom. `ready_car` is the whole tick of a car that cruises: alone in the
-middle of the field, in the air or on its wheels. For the others it is followed by `touch_arena` near walls, `collide_bodies`
-where bodies of an arena meet, and `move_on`. `watch_arena` sees to the ball, pads and goals. `launches.py` runs them: on a CPU
-one loop runs all ticks of an arena while it is in the cache; on a GPU each part is a launch, over all cars or arenas, or over a
-list of those that it concerns.
+The parts of a tick: `look_around` tells who is near whom, `way_of` what a car is about to do. `ready_car` is the whole tick of
+a car that flies or drives by itself. For the others it is followed by `touch_arena` near walls, `collide_bodies` where bodies
+of an arena meet, and `move_on`. `bounce_ball` is for a ball by itself that is at a wall. `watch_arena` sees to the ball, pads
+and goals. `launches.py` runs them: on a CPU one loop runs all ticks of an arena while it is in the cache; on a GPU each part is
+a launch, over all cars or arenas, or over a list of those that it concerns.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from wavedash.rocket.constants import (
     SMALL_BOOST,
     SMALL_PAD_SECONDS,
 )
-from wavedash.rocket.sim.arena import Arena, is_in_the_middle
+from wavedash.rocket.sim.arena import CEILING, WALL_X, Arena, cell_of, is_in_the_middle
 from wavedash.rocket.sim.ball_arena import MORE, ONE_PLANE, RADIUS, ball_touches_arena, what_ball_touches
 from wavedash.rocket.sim.bodies import (
     BODY_WORDS,
@@ -41,7 +41,8 @@ from wavedash.rocket.sim.bodies import (
     store_body,
 )
 from wavedash.rocket.sim.boosting import boost, supersonic
-from wavedash.rocket.sim.car_arena import car_touches_arena, clearance, is_near_arena
+from wavedash.rocket.sim.box_triangle import shadow
+from wavedash.rocket.sim.car_arena import car_touches_arena, is_near_arena, reaches_triangle, touch_floor
 from wavedash.rocket.sim.car_ball import hit_ball, touch_ball
 from wavedash.rocket.sim.car_car import touch_cars
 from wavedash.rocket.sim.contacts import ARENA, BALL, Contact
@@ -55,7 +56,7 @@ from wavedash.rocket.sim.records import (
     GOAL_WORD,
     HITBOX_WORD,
     PAD_COUNT,
-    VERTICAL_WORD,
+    ROTATION_WORD,
     BallRecord,
     Car,
     EventRecord,
@@ -68,7 +69,7 @@ from wavedash.rocket.sim.records import (
     load_event,
     load_game,
     pads_at,
-    place_of,
+    vector_at,
     store_ball,
     store_car,
     store_event,
@@ -77,7 +78,7 @@ from wavedash.rocket.sim.records import (
 )
 from wavedash.rocket.sim.safety import mend, obeyable
 from wavedash.rocket.sim.scoring import Match, load_match, store_match, watch_ball
-from wavedash.rocket.sim.solver import bounce_off, prepared, solve
+from wavedash.rocket.sim.solver import bounce_off, prepared, solve, solved_alone, solved_once
 from wavedash.rocket.sim.suspension import (
     AXLES_WORDS,
     TYRES_AT,
@@ -91,7 +92,7 @@ from wavedash.rocket.sim.suspension import (
     store_axles,
 )
 from wavedash.rocket.sim.wheel_rays import ABOVE_FLOOR, Others, find_ground
-from wavedash.rocket.sim.world import BALL_ALONE, PER_CAR, Arenas, World
+from wavedash.rocket.sim.world import BALL_ALONE, BUSY, DRIVES, FLIES, PER_CAR, Arenas, World
 
 BALL_FRICTION = wp.constant(0.35)
 BALL_RESTITUTION = wp.constant(0.6)
@@ -120,23 +121,43 @@ def is_over(arenas: Arenas, e: int) -> bool:
 
 @wp.func
 def look_around(world: World, arenas: Arenas, e: int):
-    """Who is near whom as the tick begins: writes `meeting` and `cruising`. Nobody cruises or meets after a goal."""
+    """Who is near whom as the tick begins: writes `meeting`. Nobody meets after a goal."""
     meeting = int(0)
-    cruising = int(0)
     if not is_over(arenas, e):
         for c in range(arenas.seats):
-            here = place_of(arenas.numbers, e, car_at(c))
-            if not is_alone(arenas, e, c, here):
+            if not is_alone(arenas, e, c, vector_at(arenas.numbers, e, car_at(c))):
                 meeting |= 1 << c
-            elif is_in_the_middle(here):
-                if is_driven(arenas.words, e, c) and not is_on_floor(world, arenas, e, c, here[2]):
-                    cruising |= 1 << c
         if meeting == 0 and is_ball_awake(arenas.numbers, e):
-            touched, _normal, _height = what_ball_touches(world.arena, place_of(arenas.numbers, e, BALL_AT))
+            touched, _normal, _height = what_ball_touches(world.arena, vector_at(arenas.numbers, e, BALL_AT))
             if touched == MORE:
                 meeting = BALL_ALONE
     arenas.meeting[e] = meeting
-    arenas.cruising[e] = cruising
+
+
+@wp.func
+def way_of(world: World, arenas: Arenas, e: int, c: int) -> int:
+    """Whether a car FLIES, DRIVES or is BUSY in this tick."""
+    if is_among(arenas.meeting[e], c) or not is_driven(arenas.words, e, c):
+        return BUSY
+    here = vector_at(arenas.numbers, e, car_at(c))
+    in_the_middle = is_in_the_middle(here)
+    if in_the_middle and here[2] > ABOVE_FLOOR:
+        return FLIES
+    shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
+    first = car_at(c) + ROTATION_WORD
+    x = vector_at(arenas.numbers, e, first)
+    y = vector_at(arenas.numbers, e, first + 3)
+    z = vector_at(arenas.numbers, e, first + 6)
+    rotation = wp.matrix_from_rows(x, y, z)
+    middle = here + rotation * shape.around_middle
+    half = shape.around_half
+    extent = wp.vec3(shadow(half, x), shadow(half, y), shadow(half, z))
+    if not in_the_middle:
+        if wp.abs(middle[0]) + extent[0] > WALL_X or middle[2] + extent[2] > CEILING:
+            return BUSY
+        if reaches_triangle(world.arena, cell_of(here), middle, half, rotation, extent):
+            return BUSY
+    return wp.where(middle[2] > extent[2], FLIES, DRIVES)
 
 
 @wp.func
@@ -148,21 +169,12 @@ def is_among(seats: int, seat: int) -> bool:
 @wp.func
 def is_alone(arenas: Arenas, e: int, c: int, here: wp.vec3) -> bool:
     """Whether a car is too far from the ball and all other cars to touch them."""
-    if wp.length_sq(here - place_of(arenas.numbers, e, BALL_AT)) < MEETS_BALL * MEETS_BALL:
+    if wp.length_sq(here - vector_at(arenas.numbers, e, BALL_AT)) < MEETS_BALL * MEETS_BALL:
         return False
     for other in range(arenas.seats):
-        if other != c and wp.length_sq(here - place_of(arenas.numbers, e, car_at(other))) < MEETS_CAR * MEETS_CAR:
+        if other != c and wp.length_sq(here - vector_at(arenas.numbers, e, car_at(other))) < MEETS_CAR * MEETS_CAR:
             return False
     return True
-
-
-@wp.func
-def is_on_floor(world: World, arenas: Arenas, e: int, c: int, height: float) -> bool:
-    """Whether the body of a car, not only its wheels, touches the floor."""
-    if height > ABOVE_FLOOR:
-        return False
-    vertical = place_of(arenas.numbers, e, car_at(c) + VERTICAL_WORD)
-    return clearance(world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]], height, vertical) < 0.0
 
 
 @wp.func
@@ -178,9 +190,9 @@ def is_ball_awake(numbers: wp.array2d(dtype=wp.float32), e: int) -> bool:
 
 
 @wp.func
-def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int, cruises: bool) -> bool:
-    """What a car's wheels and driver do. One that cruises goes on to the end of the tick. Returns whether the body of another
-    may touch the arena."""
+def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int, way: int) -> bool:
+    """What a car's wheels and driver do. One that is not busy goes on to the end of the tick. Returns whether the body of one
+    that is may touch the arena."""
     arenas.touching[e, c] = 0
     car = load_car(arenas.words, e, car_at(c))
     shape = world.shapes[car.hitbox]
@@ -203,19 +215,25 @@ def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int, cruises:
         car.handbrake = pull_handbrake(car.handbrake, controls)
         throttle = real_throttle(car, controls)
         footing = Footing()
-        if cruises and body.position[2] > ABOVE_FLOOR:
+        if way == FLIES:
             footing = lift_wheels(arenas.axles, e, first + TYRES_AT)
         else:
-            wheels = find_ground(c, body, shape, world.arena, others, cruises)
+            wheels = find_ground(c, body, shape, world.arena, others, way == DRIVES)
             footing = stand(wheels, body, shape, axles, others, arenas.axles, first + TYRES_AT, car.handbrake, throttle)
         car, axles, body = obey(car, controls, throttle, footing, axles, body)
         store_axles(arenas.axles, e, first, axles)
-    if cruises:
-        store_car(arenas.words, e, car_at(c), move_car(car, body))
-        return False
-    store_car(arenas.words, e, car_at(c), car)
-    store_body(arenas.bodies, e, (1 + c) * BODY_WORDS, body)
-    return body.inverse_mass > 0.0 and is_near_arena(world.arena, shape, body.position, body.rotation)
+    if way == BUSY:
+        store_car(arenas.words, e, car_at(c), car)
+        store_body(arenas.bodies, e, (1 + c) * BODY_WORDS, body)
+        return body.inverse_mass > 0.0 and is_near_arena(world.arena, shape, body.position, body.rotation)
+    if way == DRIVES:
+        touches, contact = touch_floor(shape, body.position, body.rotation)
+        if touches == 1:
+            car.has_contact = True
+            car.contact_normal = contact.normal
+            body = solved_once(contact, body)
+    store_car(arenas.words, e, car_at(c), move_car(car, body))
+    return False
 
 
 @wp.func
@@ -235,18 +253,9 @@ def touch_arena(world: World, arenas: Arenas, e: int, c: int):
     if is_among(arenas.meeting[e], c):
         arenas.touching[e, c] = end - start
     else:
-        store_body(arenas.bodies, e, (1 + c) * BODY_WORDS, solved_alone(arenas, e, start, end, body))
-
-
-@wp.func
-def solved_alone(arenas: Arenas, e: int, start: int, end: int, body: Body) -> Body:
-    """A body with the impulses of its contacts start ... end - 1, all with the arena."""
-    bodies = wp.zeros(shape=(1,), dtype=Body)
-    bodies[0] = body
-    for i in range(start, end):
-        arenas.rows[e, i] = prepared(arenas.contacts[e, i], bodies)
-    solve(arenas.rows, e, start, end - start, bodies)
-    return bodies[0]
+        for i in range(start, end):
+            arenas.rows[e, i] = prepared(arenas.contacts[e, i], body, body)
+        store_body(arenas.bodies, e, (1 + c) * BODY_WORDS, solved_alone(arenas.rows, e, start, end, body))
 
 
 @wp.func
@@ -325,10 +334,11 @@ def collide_bodies(
         for i in range(arenas.touching[e, c]):
             contact = arenas.contacts[e, c * PER_CAR + i]
             contact.a = 1 + c
-            arenas.rows[e, rows] = prepared(contact, bodies)
+            arenas.rows[e, rows] = prepared(contact, bodies[1 + c], bodies[1 + c])
             rows += 1
     for i in range(seats * PER_CAR, count):
-        arenas.rows[e, rows] = prepared(arenas.contacts[e, i], bodies)
+        contact = arenas.contacts[e, i]
+        arenas.rows[e, rows] = prepared(contact, bodies[contact.a], bodies[wp.max(contact.b, 0)])
         rows += 1
     solve(arenas.rows, e, 0, rows, bodies)
     store_ball(arenas.words, e, BALL_AT, ball)
@@ -385,6 +395,16 @@ def bounce(contacts: wp.array2d(dtype=Contact), row: int, count: int, arena: Are
         contacts[row, count] = mean
         count += 1
     return count
+
+
+@wp.func
+def bounce_ball(world: World, arenas: Arenas, e: int):
+    """A ball that is at a wall, and near no car."""
+    body = ball_body(load_ball(arenas.words, e, BALL_AT))
+    end = bounce(arenas.contacts, e, 0, world.arena, body.position)
+    for i in range(end):
+        arenas.rows[e, i] = prepared(arenas.contacts[e, i], body, body)
+    store_body(arenas.bodies, e, 0, solved_alone(arenas.rows, e, 0, end, body))
 
 
 @wp.func
@@ -460,7 +480,7 @@ def take_pad(world: World, arenas: Arenas, e: int, c: int, done: int):
     """A car on a pad holds it, of two cars the earlier seat, and takes its boost if it is there. Timers of pads are those of
     the step's first tick until its end; `done` ticks have passed."""
     held = arenas.held[e, c]
-    pad = pad_near(world.pads, place_of(arenas.numbers, e, car_at(c)))
+    pad = pad_near(world.pads, vector_at(arenas.numbers, e, car_at(c)))
     if held < 0 and pad < 0:
         return
     car = load_car(arenas.words, e, car_at(c))

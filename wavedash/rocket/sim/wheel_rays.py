@@ -6,7 +6,7 @@ import warp as wp
 from wavedash.rocket.sim.arena import Arena, cell_of, is_inside, ray_hits_planes
 from wavedash.rocket.sim.bodies import Body, ball_body, car_body
 from wavedash.rocket.sim.rays import ray_hits_box, ray_hits_sphere
-from wavedash.rocket.sim.records import BALL_AT, car_at, load_ball, load_car, place_of
+from wavedash.rocket.sim.records import BALL_AT, car_at, load_ball, load_car, vector_at
 from wavedash.rocket.sim.shapes import CarShape
 
 wp.set_module_options({"enable_backward": False})
@@ -86,12 +86,12 @@ def mount_of(shape: CarShape, rotation: wp.mat33, i: int) -> wp.vec3:
 
 
 @wp.func
-def find_ground(seat: int, body: Body, shape: CarShape, arena: Arena, others: Others, cruises: bool) -> Wheels:
-    """Under all four wheels. Other bodies are as the tick began. Under a car that cruises there is the floor or nothing."""
+def find_ground(seat: int, body: Body, shape: CarShape, arena: Arena, others: Others, drives: bool) -> Wheels:
+    """Under all four wheels. Other bodies are as the tick began. Under a car that DRIVES there is the floor or nothing."""
     wheels = Wheels()
     wheels.seat = NOBODY
     wheels.fraction = wp.vec4(1.0, 1.0, 1.0, 1.0)
-    if cruises:
+    if drives:
         wheels = find_floor(wheels, shape, body)
     else:
         up = wp.vec3(body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2])
@@ -159,10 +159,10 @@ def find_bodies(
     wheels: Wheels, shape: CarShape, mounts: mat43, seat: int, others: Others, position: wp.vec3, up: wp.vec3
 ) -> Wheels:
     """The ball and the other cars under all four wheels."""
-    if wp.length_sq(place_of(others.numbers, others.e, BALL_AT) - position) < NEAR * NEAR:
+    if wp.length_sq(vector_at(others.numbers, others.e, BALL_AT) - position) < NEAR * NEAR:
         wheels = find_ball(wheels, shape, mounts, others, position, up)
     for k in range(others.seats):
-        if k != seat and wp.length_sq(place_of(others.numbers, others.e, car_at(k)) - position) < NEAR * NEAR:
+        if k != seat and wp.length_sq(vector_at(others.numbers, others.e, car_at(k)) - position) < NEAR * NEAR:
             wheels = find_car(wheels, shape, mounts, k, others, position, up)
     return wheels
 
@@ -170,7 +170,7 @@ def find_bodies(
 @wp.func
 def find_ball(wheels: Wheels, shape: CarShape, mounts: mat43, others: Others, position: wp.vec3, up: wp.vec3) -> Wheels:
     """The ball under the wheels."""
-    center = place_of(others.numbers, others.e, BALL_AT)
+    center = vector_at(others.numbers, others.e, BALL_AT)
     for i in range(4):
         source = position + mounts[i]
         found, fraction, normal = ray_hits_sphere(source, source - up * reach_of(shape, i), center)

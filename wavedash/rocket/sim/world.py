@@ -15,8 +15,13 @@ BALL_ALONE = wp.constant(1 << 16)
 """In `Arenas.meeting`"""
 PER_CAR = wp.constant(MOST_CAR_CONTACTS)
 """Places in the list of contacts that each car has for those with the arena; behind them come all others"""
-BUSY, NEAR, MET = wp.constant(0), wp.constant(1), wp.constant(2)
-"""Rows of `Arenas.many`"""
+FLIES, DRIVES, BUSY = wp.constant(0), wp.constant(1), wp.constant(2)
+"""What a car does in a tick. It flies: out of reach of everything. It drives: it can reach the floor, and nothing else. In both
+cases it concerns nobody. All others are busy: near walls, the ball or another car, or demolished."""
+TOUCHING, MEETING, BOUNCING = wp.constant(3), wp.constant(4), wp.constant(5)
+"""Lists of a tick, behind those of cars that fly, drive and are busy: cars that may touch the arena's walls, arenas where
+bodies meet, and arenas where the ball is at a wall"""
+LISTS = 6
 
 
 @wp.struct
@@ -54,17 +59,11 @@ class Arenas:
     meeting: wp.array(dtype=wp.int32)
     """[E] which cars may touch each other or the ball in this tick, a bit for each seat; BALL_ALONE: none, but the ball
     touches more than a plane; 0: a tick without collisions"""
-    cruising: wp.array(dtype=wp.int32)
-    """[E] which cars are alone in the middle of the field, in the air or on their wheels: what they do in a tick concerns
-    nobody else"""
     contacts: wp.array2d(dtype=Contact)
     rows: wp.array2d(dtype=Row)
-    busy: wp.array(dtype=wp.int32)
-    """[E * C], as `near`, and below [E]: on a GPU, the cars that do not cruise, those of them near the arena's walls, and the
-    arenas where bodies meet, in any order, so that neighbouring threads have the same to do"""
-    near: wp.array(dtype=wp.int32)
-    met: wp.array(dtype=wp.int32)
+    lists: wp.array2d(dtype=wp.int32)
+    """[LISTS, E * C]: on a GPU, who does what in the tick, in any order, so that neighbouring threads have the same to do"""
     many: wp.array2d(dtype=wp.int32)
-    """[3, ticks]: how many there are in the three lists, by tick of the step"""
+    """[LISTS, ticks]: how many there are, by tick of the step"""
     safety: Safety
     seats: wp.int32
