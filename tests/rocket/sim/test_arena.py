@@ -14,8 +14,10 @@ from wavedash.rocket.sim.arena import Arena, baked_arena, cell_of, load_arena, r
 from wavedash.rocket.sim.bake import BOUNDARY, REACH, Baked
 from wavedash.rocket.sim.ball_arena import MOST_BALL_CONTACTS, ball_touches_arena
 from wavedash.rocket.sim.bodies import Body
-from wavedash.rocket.sim.contacts import Contact
+from wavedash.rocket.sim.contacts import Contact, Touch
+from wavedash.rocket.sim.lanes import single
 from wavedash.rocket.sim.shapes import CarShape
+from wavedash.rocket.sim.walls import walls_near
 from wavedash.rocket.sim.wheel_rays import Others, Wheels, find_ground
 
 PLANES = [((0, 0, 1), 0.0), ((0, 0, -1), -2048.0), ((1, 0, 0), -4096.0), ((-1, 0, 0), -4096.0)]
@@ -32,7 +34,8 @@ def cast(
     cars: wp.array(dtype=Body), wheels: wp.array(dtype=Wheels),
 ):
     i = wp.tid()
-    wheels[i] = find_ground(0, cars[i], shapes[hitbox[i]], arena, others, False)
+    reach = walls_near(arena, shapes[hitbox[i]], cars[i].position, cars[i].rotation, single(0))
+    wheels[i] = find_ground(0, cars[i], shapes[hitbox[i]], arena, reach, others)
 
 
 @wp.kernel(enable_backward=False)
@@ -57,9 +60,10 @@ def locate(position: wp.array(dtype=wp.vec3), cell: wp.array(dtype=wp.int32)):
 def touch(
     arena: Arena, position: wp.array(dtype=wp.vec3),
     contacts: wp.array2d(dtype=Contact), count: wp.array(dtype=wp.int32), normals: wp.array(dtype=wp.vec3),
+    found: wp.array(dtype=Touch),
 ):
     i = wp.tid()
-    count_i, touch_i = ball_touches_arena(arena, position[i], contacts, i, 0)
+    count_i, touch_i = ball_touches_arena(arena, position[i], contacts, i, 0, single(i), found)
     count[i] = count_i
     normals[i] = touch_i.normals
 
@@ -76,8 +80,9 @@ def launch(kernel, inputs: list, outputs: list) -> list[np.ndarray]:
 def touches(position: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Contacts [balls, room], how many of them count, and the sums of their normals."""
     outputs = [wp.zeros((len(position), MOST_BALL_CONTACTS), dtype=Contact, device="cpu"),
-               wp.zeros(len(position), dtype=wp.int32, device="cpu"), wp.zeros(len(position), dtype=wp.vec3, device="cpu")]
-    contacts, count, normals = launch(touch, [load_arena("cpu"), vectors(position)], outputs)
+               wp.zeros(len(position), dtype=wp.int32, device="cpu"), wp.zeros(len(position), dtype=wp.vec3, device="cpu"),
+               wp.zeros(len(position), dtype=Touch, device="cpu")]
+    contacts, count, normals, _ = launch(touch, [load_arena("cpu"), vectors(position)], outputs)
     return contacts, count, normals.astype(np.float64)
 
 

@@ -13,11 +13,12 @@ from wavedash.rocket.rocketsim.package import rocketsim
 from wavedash.rocket.sim.arena import Arena, Triangle, load_arena
 from wavedash.rocket.sim.bodies import Body
 from wavedash.rocket.sim.box_triangle import Meeting, box_meets_triangle
-from wavedash.rocket.sim.car_arena import MOST_CAR_CONTACTS, CarTouch, car_touches_arena
-from wavedash.rocket.sim.contacts import Contact
+from wavedash.rocket.sim.car_arena import MOST_CAR_CONTACTS, ROOM_FOR_REACHED, CarTouch, car_touches_arena
+from wavedash.rocket.sim.contacts import Contact, Touch
+from wavedash.rocket.sim.lanes import single
 from wavedash.rocket.sim.manifold import with_point
 from wavedash.rocket.sim.shapes import CarShape, car_shapes
-from wavedash.rocket.sim.solver import Row, prepared, solve
+from wavedash.rocket.sim.solver import Row, prepared, solve, solved_alone
 
 Array = NDArray[np.float64]
 CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
@@ -52,11 +53,18 @@ def find(
     contacts: wp.array2d(dtype=Contact),
     counts: wp.array(dtype=int),
     touches: wp.array(dtype=CarTouch),
+    reached: wp.array2d(dtype=int),
+    found: wp.array(dtype=Touch),
 ):
     i = wp.tid()
-    count, touch = car_touches_arena(arena, shapes[hitbox[i]], position[i], rotation[i], contacts, i, 0)
+    count, touch = car_touches_arena(arena, shapes[hitbox[i]], position[i], rotation[i], contacts, i, 0, single(i), reached, found)
     counts[i] = count
     touches[i] = touch
+
+
+def room(cars: int) -> list[Any]:
+    """For the work of so many threads."""
+    return [wp.zeros((cars, ROOM_FOR_REACHED), dtype=int, device="cpu"), wp.zeros(cars, dtype=Touch, device="cpu")]
 
 
 def touch_arena(position: Array, rotation: Array, hitbox: Any = 0) -> tuple[Any, Any, Any]:
@@ -69,7 +77,8 @@ def touch_arena(position: Array, rotation: Array, hitbox: Any = 0) -> tuple[Any,
         wp.array(position.astype(np.float32), dtype=wp.vec3, device="cpu"),
         wp.array(rotation.astype(np.float32), dtype=wp.mat33, device="cpu"),
     ]
-    wp.launch(find, cars, [load_arena("cpu"), car_shapes("cpu"), *inputs, contacts, counts, touches], device="cpu")
+    wp.launch(find, cars, [load_arena("cpu"), car_shapes("cpu"), *inputs, contacts, counts, touches, *room(cars)],
+              device="cpu")
     return contacts.numpy(), counts.numpy(), touches.numpy()
 
 
@@ -284,16 +293,23 @@ def collide(
     cars: wp.array(dtype=Body),
     contacts: wp.array2d(dtype=Contact),
     rows: wp.array2d(dtype=Row),
+    reached: wp.array2d(dtype=int),
+    found: wp.array(dtype=Touch),
+    by_itself: bool,
 ):
     i = wp.tid()
     bodies = wp.zeros(shape=(1,), dtype=Body)
     bodies[0] = cars[i]
     bodies[0].inverse_inertia = shapes[0].inverse_inertia
-    count, _ = car_touches_arena(arena, shapes[0], cars[i].position, cars[i].rotation, contacts, i, 0)
+    count, _ = car_touches_arena(arena, shapes[0], cars[i].position, cars[i].rotation, contacts, i, 0, single(i), reached,
+                                 found)
     for k in range(count):
         rows[i, k] = prepared(contacts[i, k], bodies[0], bodies[0])
-    solve(rows, i, 0, count, bodies)
-    cars[i] = bodies[0]
+    if by_itself:
+        cars[i] = solved_alone(rows, i, 0, count, bodies[0])
+    else:
+        solve(rows, i, 0, count, bodies)
+        cars[i] = bodies[0]
 
 
 def test_walls_throw_a_car_back_as_in_rocketsim() -> None:
@@ -317,10 +333,14 @@ def test_walls_throw_a_car_back_as_in_rocketsim() -> None:
     cars["inverse_mass"] = 1 / 180
     free_velocity, free_spin = (np.array([numbers(getattr(state, name)) for state in above]) for name in ("vel", "ang_vel"))
     cars["kick"], cars["twist"] = free_velocity - velocity, free_spin - spin
-    bodies = wp.array(cars, dtype=Body, device="cpu")
+    bodies, same = wp.array(cars, dtype=Body, device="cpu"), wp.array(cars, dtype=Body, device="cpu")
     contacts = wp.zeros((len(cars), MOST_CAR_CONTACTS), dtype=Contact, device="cpu")
     rows = wp.zeros((len(cars), MOST_CAR_CONTACTS), dtype=Row, device="cpu")
-    wp.launch(collide, len(cars), [load_arena("cpu"), car_shapes("cpu"), bodies, contacts, rows], device="cpu")
+    for solved, by_itself in ((bodies, True), (same, False)):
+        inputs = [load_arena("cpu"), car_shapes("cpu"), solved, contacts, rows, *room(len(cars)), by_itself]
+        wp.launch(collide, len(cars), inputs, device="cpu")
+    for name in ("change", "spin_change", "push", "turn"):
+        np.testing.assert_allclose(bodies.numpy()[name], same.numpy()[name], rtol=1e-4, atol=1e-3)
     change = np.array([numbers(state.vel) for state in after]) - free_velocity
     turn = np.array([numbers(state.ang_vel) for state in after])
     hit = touching & (np.linalg.norm(change, axis=1) > 10) & ~np.array([any(state.wheels_with_contact) for state in after])

@@ -9,10 +9,12 @@ from tests.rocket.sim.poses import SHAPES, rotations
 from wavedash.rocket.sim.arena import CEILING, LOW_X, LOW_Y, LOW_Z, WALL_X, baked_arena, cell_of, is_in_the_middle
 from wavedash.rocket.sim.bake import CELL, GRID_SHAPE, REACH
 from wavedash.rocket.sim.bodies import turned
+from wavedash.rocket.sim.lanes import single
+from wavedash.rocket.sim.shapes import FARTHEST, TRAVEL
 from wavedash.rocket.sim.simulator import WarpSimulator
-from wavedash.rocket.sim.tick import look_around, move_on, ready_car, touch_arena, way_of
-from wavedash.rocket.sim.wheel_rays import ABOVE_FLOOR, FARTHEST, TRAVEL
-from wavedash.rocket.sim.world import BUSY, Arenas, World
+from wavedash.rocket.sim.tick import feel_walls, look_around, move_on, ready_car, settle_car, touch_arena, way_of
+from wavedash.rocket.sim.walls import REACH_WORDS, out_of_reach, store_reach
+from wavedash.rocket.sim.world import AT_WALLS, BUSY, Arenas, World
 
 ARENAS = 512
 
@@ -39,12 +41,17 @@ def tick_of_the_cars(world: World, arenas: Arenas, short_way: bool, ways: wp.arr
     e = wp.tid()
     look_around(world, arenas, e)
     for c in range(arenas.seats):
-        ways[e, c] = BUSY
-        if short_way:
-            ways[e, c] = way_of(world, arenas, e, c)
-        if ready_car(world, arenas, e, c, 0, ways[e, c]):
-            touch_arena(world, arenas, e, c)
-        if ways[e, c] == BUSY:
+        way = way_of(world, arenas, e, c)
+        if way == AT_WALLS:
+            way = feel_walls(world, arenas, e, c, single(e))
+        ways[e, c] = way
+        if way != BUSY and not short_way:
+            way = BUSY
+            store_reach(arenas.reach, e, c * REACH_WORDS, out_of_reach())
+        if ready_car(world, arenas, e, c, 0, way):
+            touch_arena(world, arenas, e, c, single(e))
+            settle_car(arenas, e, c)
+        if way == BUSY:
             move_on(arenas, e, c)
 
 
@@ -72,7 +79,7 @@ def test_in_the_middle_there_is_nothing_but_the_floor():
 def test_no_part_of_a_car_is_farther_than_is_looked_for():
     for shape in SHAPES:
         corner = np.linalg.norm(np.abs(shape["middle"]) + shape["half"])
-        assert corner + 0.02 * (np.linalg.norm(shape["half"]) + np.linalg.norm(shape["middle"])) < min(REACH, ABOVE_FLOOR)
+        assert corner + 0.02 * (np.linalg.norm(shape["half"]) + np.linalg.norm(shape["middle"])) < min(REACH, FARTHEST)
         for end in ("front", "back"):
             x, y, z = shape[f"{end}_wheel"]
             reach = shape[f"{end}_length"] + TRAVEL + shape[f"{end}_radius"]

@@ -9,8 +9,9 @@ import warp as wp
 
 from wavedash.rocket.constants import BALL_RADIUS
 from wavedash.rocket.sim.arena import CEILING, WALL_X, Arena, Triangle, cell_of, is_in_the_middle
-from wavedash.rocket.sim.contacts import ARENA, BALL, Contact
+from wavedash.rocket.sim.contacts import ARENA, BALL, Contact, Touch
 from wavedash.rocket.sim.edges import normal_near_edges
+from wavedash.rocket.sim.lanes import Team, meet, votes
 from wavedash.rocket.sim.manifold import with_point
 
 wp.set_module_options({"enable_backward": False})
@@ -90,47 +91,75 @@ def touch_plane(contacts: wp.array2d(dtype=Contact), row: int, count: int, norma
 
 
 @wp.func
+def touch_triangle(t: Triangle, position: wp.vec3) -> Touch:
+    """Where the ball touches a triangle."""
+    touch = Touch()
+    point = nearest_on_triangle(t, position)
+    away = position - point
+    squared = wp.length_sq(away)
+    if squared < (RADIUS + TOUCH) * (RADIUS + TOUCH) and squared > 1.0e-6:
+        apart = wp.sqrt(squared)
+        touch.touches = True
+        touch.mesh = t.mesh
+        touch.away = away / apart
+        touch.contact = ball_contact(touch.away * (-RADIUS), normal_near_edges(t, point, touch.away), apart - RADIUS)
+    return touch
+
+
+@wp.func
 def touch_triangles(
-    arena: Arena, cell: int, position: wp.vec3, contacts: wp.array2d(dtype=Contact), row: int, count: int, room: int
+    arena: Arena, cell: int, position: wp.vec3, contacts: wp.array2d(dtype=Contact), row: int, count: int, room: int,
+    team: Team, touches: wp.array(dtype=Touch),
 ) -> int:
-    """All triangles near the ball, at most four points for each mesh."""
+    """All triangles near the ball, at most four points for each mesh. The team tests triangles side by side; lane 0 takes the
+    contacts in their order, and is the one that knows how many there are."""
     first = count
     mesh = int(-1)
-    for i in range(arena.first[cell], arena.first[cell + 1]):
-        plane = arena.planes[i]
-        height = wp.dot(wp.vec3(plane[0], plane[1], plane[2]), position) - plane[3]
-        if wp.abs(height) < RADIUS + TOUCH:
-            t = arena.triangles[arena.items[i]]
-            point = nearest_on_triangle(t, position)
-            away = position - point
-            squared = wp.length_sq(away)
-            if squared < (RADIUS + TOUCH) * (RADIUS + TOUCH) and squared > 1.0e-6:
-                if t.mesh != mesh:
-                    mesh = t.mesh
-                    first = count
-                apart = wp.sqrt(squared)
-                normal = away / apart
-                new = ball_contact(normal * (-RADIUS), normal_near_edges(t, point, normal), apart - RADIUS)
-                count = with_point(contacts, row, first, count, room, new)
+    end = arena.first[cell + 1]
+    for start in range(arena.first[cell], end, team.lanes):
+        i = start + team.lane
+        touch = Touch()
+        if i < end:
+            plane = arena.planes[i]
+            if wp.abs(wp.dot(wp.vec3(plane[0], plane[1], plane[2]), position) - plane[3]) < RADIUS + TOUCH:
+                touch = touch_triangle(arena.triangles[arena.items[i]], position)
+        if votes(team.lane, team.lanes, touch.touches) != 0:
+            touches[team.place + team.lane] = touch
+            meet(team.lane, team.lanes)
+            if team.lane == 0:
+                for k in range(team.lanes):
+                    touch = touches[team.place + k]
+                    if touch.touches:
+                        if touch.mesh != mesh:
+                            mesh = touch.mesh
+                            first = count
+                        count = with_point(contacts, row, first, count, room, touch.contact)
+            meet(team.lane, team.lanes)
     return count
 
 
 @wp.func
-def ball_touches_arena(arena: Arena, position: wp.vec3, contacts: wp.array2d(dtype=Contact), row: int, count: int):
-    """Writes the ball's contacts behind the `count` that a row of the list has: (new count, what the ball bounces off)."""
+def ball_touches_arena(
+    arena: Arena, position: wp.vec3, contacts: wp.array2d(dtype=Contact), row: int, count: int, team: Team,
+    touches: wp.array(dtype=Touch),
+):
+    """Writes the ball's contacts behind the `count` that a row of the list has: (new count, what the ball bounces off), for
+    lane 0 of the team. The last argument is room for its work."""
     start = count
-    count = touch_plane(contacts, row, count, wp.vec3(0.0, 0.0, 1.0), position[2])
-    count = touch_plane(contacts, row, count, wp.vec3(0.0, 0.0, -1.0), CEILING - position[2])
-    count = touch_plane(contacts, row, count, wp.vec3(1.0, 0.0, 0.0), WALL_X + position[0])
-    count = touch_plane(contacts, row, count, wp.vec3(-1.0, 0.0, 0.0), WALL_X - position[0])
+    if team.lane == 0:
+        count = touch_plane(contacts, row, count, wp.vec3(0.0, 0.0, 1.0), position[2])
+        count = touch_plane(contacts, row, count, wp.vec3(0.0, 0.0, -1.0), CEILING - position[2])
+        count = touch_plane(contacts, row, count, wp.vec3(1.0, 0.0, 0.0), WALL_X + position[0])
+        count = touch_plane(contacts, row, count, wp.vec3(-1.0, 0.0, 0.0), WALL_X - position[0])
     cell = cell_of(position)
     if arena.first[cell] < arena.first[cell + 1]:
-        count = touch_triangles(arena, cell, position, contacts, row, count, start + ROOM)
+        count = touch_triangles(arena, cell, position, contacts, row, count, start + ROOM, team, touches)
     touch = BallTouch()
-    for i in range(start, count):
-        touch.contacts += 1
-        touch.normals = touch.normals + contacts[row, i].normal
-        touch.arms += RADIUS
+    if team.lane == 0:
+        for i in range(start, count):
+            touch.contacts += 1
+            touch.normals = touch.normals + contacts[row, i].normal
+            touch.arms += RADIUS
     return count, touch
 
 

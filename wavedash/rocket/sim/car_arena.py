@@ -11,10 +11,12 @@ import warp as wp
 
 from wavedash.rocket.sim.arena import CEILING, WALL_X, Arena, Triangle, cell_of
 from wavedash.rocket.sim.box_triangle import box_meets_triangle, corner, shadow
-from wavedash.rocket.sim.contacts import ARENA, Contact
+from wavedash.rocket.sim.contacts import ARENA, Contact, Touch
 from wavedash.rocket.sim.edges import normal_near_edges
+from wavedash.rocket.sim.lanes import Team, meet, ones, votes
 from wavedash.rocket.sim.manifold import with_point
 from wavedash.rocket.sim.shapes import CarShape
+from wavedash.rocket.sim.walls import boxes_overlap, extent_of
 
 wp.set_module_options({"enable_backward": False})
 
@@ -23,7 +25,8 @@ RESTITUTION = wp.constant(0.3)
 MOST_CAR_CONTACTS = 10
 """Two planes and two meshes"""
 ROOM = wp.constant(MOST_CAR_CONTACTS)
-MOST_REACHED = 48
+ROOM_FOR_REACHED = 48
+MOST_REACHED = wp.constant(ROOM_FOR_REACHED)
 """Triangles whose planes and boxes reach a car; they are listed first, so that threads test them side by side"""
 
 
@@ -63,8 +66,7 @@ def car_body(shape: CarShape, position: wp.vec3, rotation: wp.mat33) -> CarBody:
     body.middle = position + body.arm
     body.half = shape.half
     body.edge = shape.edge
-    for k in range(3):
-        body.extent[k] = shadow(shape.half, wp.vec3(rotation[k, 0], rotation[k, 1], rotation[k, 2]))
+    body.extent = extent_of(shape.half, rotation)
     body.touch = shape.touch
     return body
 
@@ -116,17 +118,6 @@ def touch_planes(body: CarBody, contacts: wp.array2d(dtype=Contact), row: int, c
 
 
 @wp.func
-def boxes_overlap(t: Triangle, middle: wp.vec3, extent: wp.vec3) -> bool:
-    """Whether the boxes along the world's axes around a triangle and a car overlap: Bullet looks no further if not."""
-    for k in range(3):
-        if wp.min(wp.min(t.a[k], t.b[k]), t.c[k]) > middle[k] + extent[k]:
-            return False
-        if wp.max(wp.max(t.a[k], t.b[k]), t.c[k]) < middle[k] - extent[k]:
-            return False
-    return True
-
-
-@wp.func
 def seen_from(t: Triangle, body: CarBody) -> Triangle:
     """A triangle in the frame of a car's box."""
     to_car = wp.transpose(body.rotation)
@@ -140,6 +131,48 @@ def seen_from(t: Triangle, body: CarBody) -> Triangle:
 
 
 @wp.func
+def list_reached(body: CarBody, arena: Arena, cell: int, team: Team, reached: wp.array2d(dtype=wp.int32)) -> int:
+    """Writes the triangles that the car may touch, in their order, and returns how many there are."""
+    to_car = wp.transpose(body.rotation)
+    core = body.half - wp.vec3(body.edge, body.edge, body.edge)
+    most = body.edge + body.touch
+    many = int(0)
+    end = arena.first[cell + 1]
+    for start in range(arena.first[cell], end, team.lanes):
+        i = start + team.lane
+        found = bool(False)
+        if i < end:
+            plane = arena.planes[i]
+            normal = wp.vec3(plane[0], plane[1], plane[2])
+            if wp.abs(wp.dot(normal, body.middle) - plane[3]) <= most + shadow(core, to_car * normal):
+                found = boxes_overlap(arena.triangles[arena.items[i]], body.middle, body.extent)
+        who = votes(team.lane, team.lanes, found)
+        place = many + ones(who & ((1 << team.lane) - 1))
+        if found and place < MOST_REACHED:
+            reached[team.place / team.lanes, place] = arena.items[i]
+        many += ones(who)
+    return wp.min(many, MOST_REACHED)
+
+
+@wp.func
+def touch_triangle(body: CarBody, t: Triangle) -> Touch:
+    """Where the car touches a triangle."""
+    touch = Touch()
+    core = body.half - wp.vec3(body.edge, body.edge, body.edge)
+    meeting = box_meets_triangle(core, seen_from(t, body), body.edge + body.touch)
+    distance = meeting.distance - body.edge
+    if distance <= body.touch:
+        touch.touches = True
+        touch.mesh = t.mesh
+        touch.away = body.rotation * meeting.normal
+        on_core = body.rotation * meeting.point
+        on_triangle = body.middle + on_core - touch.away * meeting.distance
+        arm = body.arm + on_core - touch.away * body.edge
+        touch.contact = car_contact(arm, normal_near_edges(t, on_triangle, touch.away), distance)
+    return touch
+
+
+@wp.func
 def touch_triangles(
     body: CarBody,
     arena: Arena,
@@ -148,45 +181,36 @@ def touch_triangles(
     row: int,
     count: int,
     room: int,
-    touch: CarTouch,
+    known: CarTouch,
+    team: Team,
+    reached: wp.array2d(dtype=wp.int32),
+    touches: wp.array(dtype=Touch),
 ):
-    """All triangles near the car: (new count, CarTouch). `touch` is what it knows of planes, whose normals come first."""
-    on_plane = touch.touches
+    """All triangles near the car: (new count, CarTouch). `known` is what it knows of planes, whose normals come first. The team
+    tests triangles side by side; lane 0 takes the contacts in their order, and is the one that knows them."""
+    on_plane = known.touches
     first = count
     mesh = int(-1)
-    to_car = wp.transpose(body.rotation)
-    core = body.half - wp.vec3(body.edge, body.edge, body.edge)
-    most = body.edge + body.touch
-    farthest = wp.length(body.half) + body.touch
-    reached = wp.zeros(shape=(MOST_REACHED,), dtype=wp.int32)
-    many = int(0)
-    for i in range(arena.first[cell], arena.first[cell + 1]):
-        plane = arena.planes[i]
-        normal = wp.vec3(plane[0], plane[1], plane[2])
-        height = wp.dot(normal, body.middle) - plane[3]
-        if wp.abs(height) <= farthest:  # by itself: `and` looks at both sides
-            if wp.abs(height) <= most + shadow(core, to_car * normal) and many < MOST_REACHED:
-                if boxes_overlap(arena.triangles[arena.items[i]], body.middle, body.extent):
-                    reached[many] = arena.items[i]
-                    many += 1
-    for i in range(many):
-        t = arena.triangles[reached[i]]
-        meeting = box_meets_triangle(core, seen_from(t, body), most)
-        distance = meeting.distance - body.edge
-        if distance <= body.touch:
-            if t.mesh != mesh:
-                mesh = t.mesh
-                first = count
-            away = body.rotation * meeting.normal
-            on_core = body.rotation * meeting.point
-            on_triangle = body.middle + on_core - away * meeting.distance
-            touch.touches = True
-            if not on_plane:
-                touch.normal = away
-            arm = body.arm + on_core - away * body.edge
-            new = car_contact(arm, normal_near_edges(t, on_triangle, away), distance)
-            count = with_point(contacts, row, first, count, room, new)
-    return count, touch
+    many = list_reached(body, arena, cell, team, reached)
+    meet(team.lane, team.lanes)
+    for start in range(0, many, team.lanes):
+        if start + team.lane < many:
+            t = arena.triangles[reached[team.place / team.lanes, start + team.lane]]
+            touches[team.place + team.lane] = touch_triangle(body, t)
+        meet(team.lane, team.lanes)
+        if team.lane == 0:
+            for i in range(wp.min(many - start, team.lanes)):
+                touch = touches[team.place + i]
+                if touch.touches:
+                    if touch.mesh != mesh:
+                        mesh = touch.mesh
+                        first = count
+                    known.touches = True
+                    if not on_plane:
+                        known.normal = touch.away
+                    count = with_point(contacts, row, first, count, room, touch.contact)
+        meet(team.lane, team.lanes)
+    return count, known
 
 
 @wp.func
@@ -198,18 +222,24 @@ def car_touches_arena(
     contacts: wp.array2d(dtype=Contact),
     row: int,
     count: int,
+    team: Team,
+    reached: wp.array2d(dtype=wp.int32),
+    touches: wp.array(dtype=Touch),
 ):
-    """Writes the car's contacts behind the `count` that a row of the list has: (the new count, what the car knows of them).
+    """Writes the car's contacts behind the `count` that a row of the list has: (the new count, what the car knows of them), for
+    lane 0 of the team. The last two arguments are room for its work.
 
     Planes come first: Bullet solves them before meshes, and where a car touches both that shows.
     """
     body = car_body(shape, position, rotation)
     room = count + ROOM
-    count, touch = touch_planes(body, contacts, row, count)
+    known = CarTouch()
+    if team.lane == 0:
+        count, known = touch_planes(body, contacts, row, count)
     cell = cell_of(position)
     if arena.first[cell] < arena.first[cell + 1]:
-        count, touch = touch_triangles(body, arena, cell, contacts, row, count, room, touch)
-    return count, touch
+        count, known = touch_triangles(body, arena, cell, contacts, row, count, room, known, team, reached, touches)
+    return count, known
 
 
 @wp.func
@@ -223,26 +253,10 @@ def touch_floor(shape: CarShape, position: wp.vec3, rotation: wp.mat33):
 
 
 @wp.func
-def is_near_arena(arena: Arena, shape: CarShape, position: wp.vec3, rotation: wp.mat33) -> bool:
-    """Whether a car's body may touch the field."""
+def is_near_plane(shape: CarShape, position: wp.vec3, rotation: wp.mat33) -> bool:
+    """Whether a car touches floor, ceiling or a side wall."""
     body = car_body(shape, position, rotation)
     low = body.middle - body.extent
     high = body.middle + body.extent
     floor = wp.min(low[2], CEILING - high[2])
-    if wp.min(floor, wp.min(WALL_X + low[0], WALL_X - high[0])) < body.touch:
-        return True
-    half = shape.half + wp.vec3(shape.touch, shape.touch, shape.touch)
-    return reaches_triangle(arena, cell_of(position), body.middle, half, rotation, body.extent)
-
-
-@wp.func
-def reaches_triangle(arena: Arena, cell: int, middle: wp.vec3, half: wp.vec3, rotation: wp.mat33, extent: wp.vec3) -> bool:
-    """Whether a box may touch a triangle; `extent` are its half sizes along the world's axes."""
-    to_box = wp.transpose(rotation)
-    for i in range(arena.first[cell], arena.first[cell + 1]):
-        plane = arena.planes[i]
-        normal = wp.vec3(plane[0], plane[1], plane[2])
-        if wp.abs(wp.dot(normal, middle) - plane[3]) <= shadow(half, to_box * normal):
-            if boxes_overlap(arena.triangles[arena.items[i]], middle, extent):
-                return True
-    return False
+    return wp.min(floor, wp.min(WALL_X + low[0], WALL_X - high[0])) < body.touch

@@ -31,6 +31,18 @@ class Contact:
     """It takes bodies out of an overlap and does not change velocities"""
 
 
+@wp.struct
+class Touch:
+    """Of a car or the ball and a triangle."""
+
+    touches: wp.bool
+    mesh: wp.int32
+    """To which the triangle belongs"""
+    away: wp.vec3
+    """From the triangle to the body"""
+    contact: Contact
+
+
 def most_contacts(seats: int) -> int:
     """How many an arena has room for, which is as many as there can be: 12 of the ball with the arena and the one that stands
     for them; of each car ten with the arena, one with the ball; four of any two cars."""

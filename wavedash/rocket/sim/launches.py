@@ -9,22 +9,38 @@ from typing import Any, NamedTuple
 import warp as wp
 
 from wavedash.rocket.sim.bodies import Body
+from wavedash.rocket.sim.lanes import next_place, single, team_of
 from wavedash.rocket.sim.records import Car, EventRecord
 from wavedash.rocket.sim.tick import (
     begin_step,
     bounce_ball,
     collide_bodies,
     end_step,
+    feel_walls,
     is_among,
     is_over,
     look_around,
     move_on,
     ready_car,
+    settle_ball,
+    settle_car,
     touch_arena,
     watch_arena,
     way_of,
 )
-from wavedash.rocket.sim.world import BALL_ALONE, BOUNCING, BUSY, DRIVES, FLIES, LISTS, MEETING, TOUCHING, Arenas, World
+from wavedash.rocket.sim.world import (
+    AT_WALLS,
+    BALL_ALONE,
+    BOUNCING,
+    BUSY,
+    DRIVES,
+    FLIES,
+    LISTS,
+    MEETING,
+    TOUCHING,
+    Arenas,
+    World,
+)
 
 OPTIONS = {"max_unroll": 4,
            "cpu_compiler_flags": "-march=native -mllvm=-inline-threshold=100000 -mllvm=-slp-recursion-max-depth=4"}
@@ -49,12 +65,17 @@ def kernels(seats: int) -> Kernels:
     SEATS = seats
     BODIES = 1 + seats
 
-    @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-    def step(first: int, world: World, arenas: Arenas, ticks: int, delay: int):
-        e = first + wp.tid()
+    @wp.func
+    def collide_in(world: World, arenas: Arenas, e: int, place: int):
         cars = wp.zeros(shape=(SEATS,), dtype=Car)
         bodies = wp.zeros(shape=(BODIES,), dtype=Body)
         events = wp.zeros(shape=(SEATS,), dtype=EventRecord)
+        collide_bodies(world, arenas, e, cars, bodies, events, place)
+
+    @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+    def step(first: int, world: World, arenas: Arenas, ticks: int, delay: int):
+        e = first + wp.tid()
+        team = single(e)
         begin_step(arenas, e)
         for _ in range(ticks):
             if is_over(arenas, e):
@@ -63,14 +84,18 @@ def kernels(seats: int) -> Kernels:
             busy = int(0)
             for c in range(arenas.seats):
                 way = way_of(world, arenas, e, c)
+                if way == AT_WALLS:
+                    way = feel_walls(world, arenas, e, c, team)
                 if way == BUSY:
                     busy |= 1 << c
                 if ready_car(world, arenas, e, c, delay, way):
-                    touch_arena(world, arenas, e, c)
+                    touch_arena(world, arenas, e, c, team)
+                    settle_car(arenas, e, c)
             if arenas.meeting[e] == BALL_ALONE:
-                bounce_ball(world, arenas, e)
+                bounce_ball(world, arenas, e, team)
+                settle_ball(arenas, e)
             elif arenas.meeting[e] != 0:
-                collide_bodies(world, arenas, e, cars, bodies, events)
+                collide_in(world, arenas, e, e)
             for c in range(arenas.seats):
                 if is_among(busy, c):
                     move_on(arenas, e, c)
@@ -81,40 +106,32 @@ def kernels(seats: int) -> Kernels:
     def collide(world: World, arenas: Arenas, tick: int, threads: int):
         if wp.tid() % SPREAD == 0:
             for i in range(wp.tid() / SPREAD, arenas.many[MEETING, tick], threads / SPREAD):
-                cars = wp.zeros(shape=(SEATS,), dtype=Car)
-                bodies = wp.zeros(shape=(BODIES,), dtype=Body)
-                events = wp.zeros(shape=(SEATS,), dtype=EventRecord)
-                collide_bodies(world, arenas, arenas.lists[MEETING, i], cars, bodies, events)
+                collide_in(world, arenas, arenas.lists[MEETING, i], wp.tid())
 
     return Kernels(step, collide)
 
 
-# On a GPU, the parts of a tick one after the other. A list may be shorter or longer than there are threads: each takes every so
-# many-th of its entries.
-
-
-@wp.func_native("""
-    int* address = (int*)((char*)many.data + (size_t)list * many.strides[0] + (size_t)tick * many.strides[1]);
-#ifdef __CUDA_ARCH__
-    const unsigned together = __activemask();
-    const int lane = threadIdx.x & 31, first = __ffs(together) - 1;
-    int place = 0;
-    if (lane == first)
-        place = atomicAdd(address, __popc(together));
-    return __shfl_sync(together, place, first) + __popc(together & ((1u << lane) - 1));
-#else
-    return (*address)++;
-#endif
-""")
-def next_place(many: wp.array2d(dtype=wp.int32), list: int, tick: int) -> int:
-    """In a list that becomes longer by one. Threads side by side are counted together."""
-    return 0
+# On a GPU, the parts of a tick one after the other. A list may be longer than there are threads: each takes every so many-th of
+# its entries.
 
 
 @wp.func
 def enlist(arenas: Arenas, list: int, tick: int, who: int):
     """A car (arena * seats + seat) or an arena."""
     arenas.lists[list, next_place(arenas.many, list, tick)] = who
+
+
+@wp.func
+def enlist_car(arenas: Arenas, way: int, tick: int, car: int):
+    """By what it does. Those that do the same are counted together."""
+    if way == FLIES:
+        enlist(arenas, FLIES, tick, car)
+    elif way == DRIVES:
+        enlist(arenas, DRIVES, tick, car)
+    elif way == BUSY:
+        enlist(arenas, BUSY, tick, car)
+    else:
+        enlist(arenas, AT_WALLS, tick, car)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
@@ -143,14 +160,18 @@ def sort(world: World, arenas: Arenas, tick: int):
     """By seat and arena: lists cars by what they do."""
     c, e = wp.tid()
     if not is_over(arenas, e):
-        way = way_of(world, arenas, e, c)
-        car = e * arenas.seats + c
-        if way == FLIES:
-            enlist(arenas, FLIES, tick, car)
-        elif way == DRIVES:
-            enlist(arenas, DRIVES, tick, car)
-        else:
-            enlist(arenas, BUSY, tick, car)
+        enlist_car(arenas, way_of(world, arenas, e, c), tick, e * arenas.seats + c)
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+def feel(world: World, arenas: Arenas, tick: int, lanes: int, threads: int):
+    """By car at walls, a team for each: lists it by what it does."""
+    team = team_of(wp.tid(), lanes)
+    for i in range(wp.tid() / lanes, arenas.many[AT_WALLS, tick], threads / lanes):
+        car = arenas.lists[AT_WALLS, i]
+        way = feel_walls(world, arenas, car / arenas.seats, car % arenas.seats, team)
+        if team.lane == 0:
+            enlist_car(arenas, way, tick, car)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
@@ -179,20 +200,35 @@ def ready(world: World, arenas: Arenas, delay: int, tick: int, threads: int):
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def touch(world: World, arenas: Arenas, tick: int, threads: int):
-    """By car near walls."""
-    if wp.tid() % SPREAD == 0:
-        for i in range(wp.tid() / SPREAD, arenas.many[TOUCHING, tick], threads / SPREAD):
-            car = arenas.lists[TOUCHING, i]
-            touch_arena(world, arenas, car / arenas.seats, car % arenas.seats)
+def touch(world: World, arenas: Arenas, tick: int, lanes: int, threads: int):
+    """By car that may touch the arena, a team for each."""
+    team = team_of(wp.tid(), lanes)
+    for i in range(wp.tid() / lanes, arenas.many[TOUCHING, tick], threads / lanes):
+        car = arenas.lists[TOUCHING, i]
+        touch_arena(world, arenas, car / arenas.seats, car % arenas.seats, team)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def bounce(world: World, arenas: Arenas, tick: int, threads: int):
+def settle_cars(arenas: Arenas, tick: int, threads: int):
+    """By car that may touch the arena."""
+    for i in range(wp.tid(), arenas.many[TOUCHING, tick], threads):
+        car = arenas.lists[TOUCHING, i]
+        settle_car(arenas, car / arenas.seats, car % arenas.seats)
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+def bounce(world: World, arenas: Arenas, tick: int, lanes: int, threads: int):
+    """By arena where the ball is at a wall, a team for each."""
+    team = team_of(wp.tid(), lanes)
+    for i in range(wp.tid() / lanes, arenas.many[BOUNCING, tick], threads / lanes):
+        bounce_ball(world, arenas, arenas.lists[BOUNCING, i], team)
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+def settle_balls(arenas: Arenas, tick: int, threads: int):
     """By arena where the ball is at a wall."""
-    if wp.tid() % SPREAD == 0:
-        for i in range(wp.tid() / SPREAD, arenas.many[BOUNCING, tick], threads / SPREAD):
-            bounce_ball(world, arenas, arenas.lists[BOUNCING, i])
+    for i in range(wp.tid(), arenas.many[BOUNCING, tick], threads):
+        settle_ball(arenas, arenas.lists[BOUNCING, i])
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)

@@ -123,6 +123,9 @@ PRESENT_WORD = wp.constant(Car.ctype.present.offset // 4)
 PRESENT_BYTE = wp.constant(Car.ctype.present.offset % 4)
 DEMOED_WORD = wp.constant(Car.ctype.is_demoed.offset // 4)
 DEMOED_BYTE = wp.constant(Car.ctype.is_demoed.offset % 4)
+CONTACT_NORMAL_WORD = wp.constant(Car.ctype.contact_normal.offset // 4)
+CONTACT_WORD = wp.constant(Car.ctype.has_contact.offset // 4)
+CONTACT_BYTE = wp.constant(Car.ctype.has_contact.offset % 4)
 EVENT_WORDS = wp.constant(words_of(EventRecord))
 PAD_COUNT = wp.constant(len(PADS))
 GOAL_WORD = wp.constant(words_of(GameRecord) - 1)
@@ -170,3 +173,12 @@ def is_driven(words: wp.array2d(dtype=wp.int32), e: int, seat: int) -> bool:
     """Whether someone sits there whose car is not demolished."""
     demoed = (words[e, car_at(seat) + DEMOED_WORD] >> (8 * DEMOED_BYTE)) & 255
     return is_present(words, e, seat) and demoed == 0
+
+
+@wp.func
+def note_contact(words: wp.array2d(dtype=wp.int32), numbers: wp.array2d(dtype=wp.float32), e: int, seat: int, normal: wp.vec3):
+    """A car touches the arena."""
+    at = car_at(seat)
+    words[e, at + CONTACT_WORD] = words[e, at + CONTACT_WORD] | (1 << (8 * CONTACT_BYTE))
+    for k in range(3):
+        numbers[e, at + CONTACT_NORMAL_WORD + k] = normal[k]

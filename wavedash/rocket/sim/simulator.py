@@ -17,7 +17,8 @@ from wavedash.rocket.seats import Seat, seated
 from wavedash.rocket.sim import launches
 from wavedash.rocket.sim.arena import load_arena
 from wavedash.rocket.sim.bodies import Body
-from wavedash.rocket.sim.contacts import Contact, most_contacts
+from wavedash.rocket.sim.car_arena import ROOM_FOR_REACHED
+from wavedash.rocket.sim.contacts import Contact, Touch, most_contacts
 from wavedash.rocket.sim.launches import SPREAD, kernels
 from wavedash.rocket.sim.package import announced
 from wavedash.rocket.sim.pads import pad_table
@@ -27,6 +28,7 @@ from wavedash.rocket.sim.scoring import Match
 from wavedash.rocket.sim.shapes import car_shapes
 from wavedash.rocket.sim.solver import Row
 from wavedash.rocket.sim.suspension import AXLES_WORDS
+from wavedash.rocket.sim.walls import Reach
 from wavedash.rocket.sim.world import LISTS, Arenas, World
 from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.starts import Kickoff
@@ -40,6 +42,8 @@ BLOCK = 128
 """Threads of a GPU that share a multiprocessor's registers"""
 MOST_THREADS = 1 << 17
 """That share a list"""
+LANES = 8
+"""Of a GPU's threads, that share the triangles around a car or ball"""
 
 
 class WarpSimulator(Simulator):
@@ -79,6 +83,7 @@ class WarpSimulator(Simulator):
         self._running: list[Future[None]] = []
         self._steps: dict[tuple[int, int], list[Any]] = {}
         self._kernels = kernels(seats)
+        self._lanes = LANES if self.capturable else 1
         with announced(f"{self.device}"):
             self._commands(ticks=8, delay=1)  # a kernel cannot be loaded while a graph is being recorded
 
@@ -96,10 +101,14 @@ class WarpSimulator(Simulator):
         room.axles, room.matches = wp.from_torch(self._axles.flatten(1)), wp.from_torch(self._matches)
         room.controls, room.before = wp.from_torch(self._controls), wp.from_torch(self._before)
         room.done = wp.from_torch(self._room())
-        room.held, room.touching = wp.from_torch(self._room(seats)), wp.from_torch(self._room(seats))
+        room.held, room.touching = wp.from_torch(self._room(seats)), wp.from_torch(self._room(1 + seats))
+        room.reach = wp.from_torch(self._room(seats * words_of(Reach)))
         room.meeting = wp.zeros(arenas, dtype=wp.int32, device=self._warp)
         room.lists, room.many = (wp.zeros((LISTS, size), dtype=wp.int32, device=self._warp)
                                  for size in (arenas * seats, MOST_TICKS))
+        threads = max(arenas, MOST_THREADS if self._in_parts else 0)
+        room.reaches, room.touches = (wp.empty(threads, dtype=kind, device=self._warp) for kind in (Reach, Touch))
+        room.reached = wp.empty((threads, ROOM_FOR_REACHED), dtype=wp.int32, device=self._warp)
         room.bodies = wp.from_torch(self._room((1 + seats) * words_of(Body)))
         room.contacts = wp.empty((arenas, most_contacts(seats)), dtype=Contact, device=self._warp)
         room.rows = wp.empty((arenas, most_contacts(seats)), dtype=Row, device=self._warp)
@@ -170,24 +179,28 @@ class WarpSimulator(Simulator):
     def _in_turn(self, ticks: int, delay: int) -> list[Any]:
         arenas, seats = self.state.arenas, self.state.seats
         world, room = self._world, self._arenas
-        def over(list_of: int, *kernels_and_inputs: Any) -> Any:  # a list of at most so many
-            kernel, *inputs = kernels_and_inputs
-            threads = min(list_of, MOST_THREADS)
-            return self._launch(kernel, threads, *inputs, threads)
-
         cars = arenas * seats
+
+        def over(kernel: Any, most: int, *inputs: Any, lanes: int = 0) -> Any:
+            """A list that has `most` entries at most; `lanes` in the team of each."""
+            threads = min(most * max(lanes, 1), MOST_THREADS)
+            return self._launch(kernel, threads, *inputs, *([lanes] if lanes else []), threads)
+
         commands = [self._launch(launches.begin, arenas, room)]
         for t in range(ticks):
             commands += [
                 self._launch(launches.look, arenas, world, room, t),
                 self._launch(launches.sort, (seats, arenas), world, room, t),
-                over(cars, launches.fly, world, room, delay, t),
-                over(cars, launches.drive, world, room, delay, t),
-                over(cars, launches.ready, world, room, delay, t),
-                over(cars * SPREAD, launches.touch, world, room, t),
-                over(arenas * SPREAD, self._kernels.collide, world, room, t),
-                over(arenas * SPREAD, launches.bounce, world, room, t),
-                over(cars, launches.move, room, t),
+                over(launches.feel, cars, world, room, t, lanes=self._lanes),
+                over(launches.fly, cars, world, room, delay, t),
+                over(launches.drive, cars, world, room, delay, t),
+                over(launches.ready, cars, world, room, delay, t),
+                over(launches.touch, cars, world, room, t, lanes=self._lanes),
+                over(launches.settle_cars, cars, room, t),
+                over(launches.bounce, arenas, world, room, t, lanes=self._lanes),
+                over(launches.settle_balls, arenas, room, t),
+                over(self._kernels.collide, arenas * SPREAD, world, room, t),
+                over(launches.move, cars, room, t),
                 self._launch(launches.watch, arenas, world, room),
             ]
         return [*commands, self._launch(launches.end, arenas, room)]

@@ -244,7 +244,9 @@ def stopped(row: Row, body: Body):
 
 @wp.func
 def rubbed(row: Row, body: Body):
-    """One friction: (its impulse, the body)."""
+    """One friction: (its impulse, the body). It stays as it was while nothing presses."""
+    if row.n_impulse <= 0.0:
+        return row.s_impulse, body
     now = wp.dot(row.s, body.change) + wp.dot(row.s_turn_a, body.spin_change)
     most = row.friction * row.n_impulse
     has = wp.clamp(row.s_impulse + row.s_target - now * row.s_mass, -most, most)
@@ -289,7 +291,7 @@ def solved_alone(rows: wp.array2d(dtype=Row), arena: int, start: int, end: int, 
 def solved_once(contact: Contact, body: Body) -> Body:
     """What `solve` comes to for a body that has no contact but this one, with the arena. One push is enough."""
     row = prepared(contact, body, body)
-    push, body = pushed_out(row, body)
+    _push, body = pushed_out(row, body)
     for _ in range(ROUNDS):
         had = row.n_impulse
         stop, body = stopped(row, body)

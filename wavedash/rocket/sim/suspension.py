@@ -8,21 +8,16 @@ import warp as wp
 
 from wavedash.rocket.sim.bodies import DT, Body, impulse_mass, velocity_at
 from wavedash.rocket.sim.records import loader, storer, words_of
-from wavedash.rocket.sim.shapes import CarShape
+from wavedash.rocket.sim.shapes import RAY_SHORTENED, TRAVEL, CarShape, length_of, radius_of, reach_of
 from wavedash.rocket.sim.tyres import grip, tyre
 from wavedash.rocket.sim.wheel_rays import (
     ARENA_GROUND,
     BODY_GROUND,
     NOTHING,
-    RAY_SHORTENED,
-    TRAVEL,
     Others,
     Wheels,
     body_under,
-    length_of,
     mount_of,
-    radius_of,
-    reach_of,
 )
 
 wp.set_module_options({"enable_backward": False})

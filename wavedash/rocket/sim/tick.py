@@ -3,11 +3,11 @@
 The order of events is RocketSim's: cars feel their wheels and obey their controls, contacts are found where bodies are,
 impulses are solved, bodies move, speeds are capped, hits and bumps are added, pads are taken, goals are counted.
 
-The parts of a tick: `look_around` tells who is near whom, `way_of` what a car is about to do. `ready_car` is the whole tick of
-a car that flies or drives by itself. For the others it is followed by `touch_arena` near walls, `collide_bodies` where bodies
-of an arena meet, and `move_on`. `bounce_ball` is for a ball by itself that is at a wall. `watch_arena` sees to the ball, pads
-and goals. `launches.py` runs them: on a CPU one loop runs all ticks of an arena while it is in the cache; on a GPU each part is
-a launch, over all cars or arenas, or over a list of those that it concerns.
+The parts of a tick: `look_around` tells who is near whom, `way_of` and `feel_walls` what a car is about to do. `ready_car` is
+the whole tick of a car that flies or drives by itself. For the others it is followed by `touch_arena` and `settle_car` at
+walls, `collide_bodies` where bodies of an arena meet, and `move_on`. `bounce_ball` and `settle_ball` are for a ball by itself
+at a wall. `watch_arena` sees to the ball, pads and goals. `launches.py` runs them: on a CPU one loop runs all ticks of an arena
+while it is in the cache; on a GPU each part is a launch, over all cars or arenas, or over a list of those that it concerns.
 """
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from wavedash.rocket.sim.bodies import (
     store_body,
 )
 from wavedash.rocket.sim.boosting import boost, supersonic
-from wavedash.rocket.sim.box_triangle import shadow
-from wavedash.rocket.sim.car_arena import car_touches_arena, is_near_arena, reaches_triangle, touch_floor
+from wavedash.rocket.sim.car_arena import car_touches_arena, is_near_plane, touch_floor
 from wavedash.rocket.sim.car_ball import hit_ball, touch_ball
 from wavedash.rocket.sim.car_car import touch_cars
 from wavedash.rocket.sim.contacts import ARENA, BALL, Contact
 from wavedash.rocket.sim.driving import drive, pull_handbrake, real_throttle
 from wavedash.rocket.sim.flying import auto_roll, fly
 from wavedash.rocket.sim.jumping import auto_flip, jump, second_jump
+from wavedash.rocket.sim.lanes import Team, meet, single
 from wavedash.rocket.sim.pads import is_on_pad, pad_near
 from wavedash.rocket.sim.records import (
     BALL_AT,
@@ -68,16 +68,18 @@ from wavedash.rocket.sim.records import (
     load_car,
     load_event,
     load_game,
+    note_contact,
     pads_at,
-    vector_at,
     store_ball,
     store_car,
     store_event,
     store_game,
     vec8,
+    vector_at,
 )
 from wavedash.rocket.sim.safety import mend, obeyable
 from wavedash.rocket.sim.scoring import Match, load_match, store_match, watch_ball
+from wavedash.rocket.sim.shapes import FARTHEST
 from wavedash.rocket.sim.solver import bounce_off, prepared, solve, solved_alone, solved_once
 from wavedash.rocket.sim.suspension import (
     AXLES_WORDS,
@@ -91,8 +93,18 @@ from wavedash.rocket.sim.suspension import (
     stand,
     store_axles,
 )
-from wavedash.rocket.sim.wheel_rays import ABOVE_FLOOR, Others, find_ground
-from wavedash.rocket.sim.world import BALL_ALONE, BUSY, DRIVES, FLIES, PER_CAR, Arenas, World
+from wavedash.rocket.sim.walls import (
+    BODY_NEAR,
+    REACH_WORDS,
+    extent_of,
+    load_reach,
+    nearer,
+    out_of_reach,
+    store_reach,
+    walls_near,
+)
+from wavedash.rocket.sim.wheel_rays import Others, Wheels, find_floor, find_ground
+from wavedash.rocket.sim.world import AT_WALLS, BALL_ALONE, BUSY, DRIVES, FLIES, PER_CAR, Arenas, World
 
 BALL_FRICTION = wp.constant(0.35)
 BALL_RESTITUTION = wp.constant(0.6)
@@ -136,28 +148,64 @@ def look_around(world: World, arenas: Arenas, e: int):
 
 @wp.func
 def way_of(world: World, arenas: Arenas, e: int, c: int) -> int:
-    """Whether a car FLIES, DRIVES or is BUSY in this tick."""
+    """Whether a car FLIES, DRIVES, is BUSY or AT_WALLS in this tick. Of those at walls `feel_walls` tells."""
+    here = vector_at(arenas.numbers, e, car_at(c))
+    if not is_in_the_middle(here):
+        cell = cell_of(here)
+        if world.arena.first[cell] < world.arena.first[cell + 1]:
+            return AT_WALLS
+    way = way_by_planes(world, arenas, e, c, here)
+    if way == BUSY:
+        store_reach(arenas.reach, e, c * REACH_WORDS, out_of_reach())
+    return way
+
+
+@wp.func
+def way_by_planes(world: World, arenas: Arenas, e: int, c: int, here: wp.vec3) -> int:
+    """The way of a car that can reach no triangle."""
     if is_among(arenas.meeting[e], c) or not is_driven(arenas.words, e, c):
         return BUSY
-    here = vector_at(arenas.numbers, e, car_at(c))
-    in_the_middle = is_in_the_middle(here)
-    if in_the_middle and here[2] > ABOVE_FLOOR:
+    wall = WALL_X - wp.abs(here[0])
+    ceiling = CEILING - here[2]
+    if here[2] > FARTHEST and ceiling > FARTHEST and wall > FARTHEST:
         return FLIES
+    rotation = rotation_of(arenas, e, c)
     shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
+    middle = rotation * shape.around_middle
+    extent = extent_of(shape.around_half, rotation)
+    if wp.abs(middle[0]) + extent[0] > wall or middle[2] + extent[2] > ceiling:
+        return BUSY
+    return wp.where(here[2] + middle[2] > extent[2], FLIES, DRIVES)
+
+
+@wp.func
+def rotation_of(arenas: Arenas, e: int, c: int) -> wp.mat33:
+    """Of a car."""
     first = car_at(c) + ROTATION_WORD
-    x = vector_at(arenas.numbers, e, first)
-    y = vector_at(arenas.numbers, e, first + 3)
-    z = vector_at(arenas.numbers, e, first + 6)
-    rotation = wp.matrix_from_rows(x, y, z)
-    middle = here + rotation * shape.around_middle
-    half = shape.around_half
-    extent = wp.vec3(shadow(half, x), shadow(half, y), shadow(half, z))
-    if not in_the_middle:
-        if wp.abs(middle[0]) + extent[0] > WALL_X or middle[2] + extent[2] > CEILING:
-            return BUSY
-        if reaches_triangle(world.arena, cell_of(here), middle, half, rotation, extent):
-            return BUSY
-    return wp.where(middle[2] > extent[2], FLIES, DRIVES)
+    return wp.matrix_from_rows(vector_at(arenas.numbers, e, first), vector_at(arenas.numbers, e, first + 3),
+                               vector_at(arenas.numbers, e, first + 6))
+
+
+@wp.func
+def feel_walls(world: World, arenas: Arenas, e: int, c: int, team: Team) -> int:
+    """What a car AT_WALLS can reach of them, and what it does: FLIES, DRIVES or is BUSY. Lane 0 of the team knows."""
+    here = vector_at(arenas.numbers, e, car_at(c))
+    shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
+    reach = walls_near(world.arena, shape, here, rotation_of(arenas, e, c), team)
+    if team.lanes > 1:
+        arenas.reaches[team.place + team.lane] = reach
+        meet(team.lane, team.lanes)
+        if team.lane == 0:
+            for i in range(1, team.lanes):
+                reach = nearer(reach, arenas.reaches[team.place + i])
+        meet(team.lane, team.lanes)
+    way = int(BUSY)
+    if team.lane == 0:
+        if reach.near == 0:
+            way = way_by_planes(world, arenas, e, c, here)
+        if way == BUSY:
+            store_reach(arenas.reach, e, c * REACH_WORDS, reach)
+    return way
 
 
 @wp.func
@@ -193,7 +241,7 @@ def is_ball_awake(numbers: wp.array2d(dtype=wp.float32), e: int) -> bool:
 def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int, way: int) -> bool:
     """What a car's wheels and driver do. One that is not busy goes on to the end of the tick. Returns whether the body of one
     that is may touch the arena."""
-    arenas.touching[e, c] = 0
+    arenas.touching[e, 1 + c] = 0
     car = load_car(arenas.words, e, car_at(c))
     shape = world.shapes[car.hitbox]
     body = car_body(car, shape)
@@ -218,14 +266,22 @@ def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int, way: int
         if way == FLIES:
             footing = lift_wheels(arenas.axles, e, first + TYRES_AT)
         else:
-            wheels = find_ground(c, body, shape, world.arena, others, way == DRIVES)
+            wheels = Wheels()
+            if way == DRIVES:
+                wheels = find_floor(shape, body)
+            else:
+                reach = load_reach(arenas.reach, e, c * REACH_WORDS)
+                wheels = find_ground(c, body, shape, world.arena, reach, others)
             footing = stand(wheels, body, shape, axles, others, arenas.axles, first + TYRES_AT, car.handbrake, throttle)
         car, axles, body = obey(car, controls, throttle, footing, axles, body)
         store_axles(arenas.axles, e, first, axles)
     if way == BUSY:
         store_car(arenas.words, e, car_at(c), car)
         store_body(arenas.bodies, e, (1 + c) * BODY_WORDS, body)
-        return body.inverse_mass > 0.0 and is_near_arena(world.arena, shape, body.position, body.rotation)
+        if body.inverse_mass > 0.0:
+            near_wall = arenas.reach[e, c * REACH_WORDS] == BODY_NEAR
+            return near_wall or is_near_plane(shape, body.position, body.rotation)
+        return False
     if way == DRIVES:
         touches, contact = touch_floor(shape, body.position, body.rotation)
         if touches == 1:
@@ -237,25 +293,41 @@ def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int, way: int
 
 
 @wp.func
-def touch_arena(world: World, arenas: Arenas, e: int, c: int):
-    """Where a car's body touches the arena, and the impulses that follow if no other body is near; else `collide_bodies` sees
-    to them."""
-    body = load_body(arenas.bodies, e, (1 + c) * BODY_WORDS)
+def touch_arena(world: World, arenas: Arenas, e: int, c: int, team: Team):
+    """Where a car's body touches the arena."""
     shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
+    body = load_body(arenas.bodies, e, (1 + c) * BODY_WORDS)
     start = c * PER_CAR
-    end, touch = car_touches_arena(world.arena, shape, body.position, body.rotation, arenas.contacts, e, start)
-    if not touch.touches:
-        return
-    car = load_car(arenas.words, e, car_at(c))
-    car.has_contact = True
-    car.contact_normal = touch.normal
-    store_car(arenas.words, e, car_at(c), car)
-    if is_among(arenas.meeting[e], c):
-        arenas.touching[e, c] = end - start
-    else:
-        for i in range(start, end):
+    end, touch = car_touches_arena(world.arena, shape, body.position, body.rotation, arenas.contacts, e, start, team,
+                                   arenas.reached, arenas.touches)
+    if team.lane == 0 and touch.touches:
+        arenas.touching[e, 1 + c] = end - start
+        note_contact(arenas.words, arenas.numbers, e, c, touch.normal)
+
+
+@wp.func
+def settle(arenas: Arenas, e: int, who: int, start: int):
+    """The impulses that follow for the ball (0) or a car (1 + seat) that touches nothing but the arena; its contacts begin at
+    `start`."""
+    many = arenas.touching[e, who]
+    if many > 0:
+        body = load_body(arenas.bodies, e, who * BODY_WORDS)
+        for i in range(start, start + many):
             arenas.rows[e, i] = prepared(arenas.contacts[e, i], body, body)
-        store_body(arenas.bodies, e, (1 + c) * BODY_WORDS, solved_alone(arenas.rows, e, start, end, body))
+        store_body(arenas.bodies, e, who * BODY_WORDS, solved_alone(arenas.rows, e, start, start + many, body))
+
+
+@wp.func
+def settle_car(arenas: Arenas, e: int, c: int):
+    """One that meets others is left to `collide_bodies`."""
+    if not is_among(arenas.meeting[e], c):
+        settle(arenas, e, 1 + c, c * PER_CAR)
+
+
+@wp.func
+def settle_ball(arenas: Arenas, e: int):
+    """One that is near no car."""
+    settle(arenas, e, 0, arenas.seats * PER_CAR)
 
 
 @wp.func
@@ -317,10 +389,10 @@ def wait_for_respawn(car: Car, seat: int, now: int) -> Car:
 @wp.func
 def collide_bodies(
     world: World, arenas: Arenas, e: int, cars: wp.array(dtype=Car), bodies: wp.array(dtype=Body),
-    events: wp.array(dtype=EventRecord),
+    events: wp.array(dtype=EventRecord), place: int,
 ):
-    """Contacts between all bodies of an arena, and the impulses that follow. The last three arguments are room for an
-    arena's."""
+    """Contacts between all bodies of an arena, and the impulses that follow. The arrays are room for an arena's, `place` is
+    that of this thread in `arenas.touches`."""
     seats = arenas.seats
     ball = load_ball(arenas.words, e, BALL_AT)
     bodies[0] = ball_body(ball)
@@ -328,14 +400,15 @@ def collide_bodies(
         cars[c] = load_car(arenas.words, e, car_at(c))
         bodies[1 + c] = load_body(arenas.bodies, e, (1 + c) * BODY_WORDS)
         events[c] = load_event(arenas.words, e, event_at(seats, c))
-    count, ball = find_contacts(world, arenas, e, arenas.words[e, game_at(seats)], ball, cars, bodies, events)
+    count, ball = find_contacts(world, arenas, e, arenas.words[e, game_at(seats)], ball, cars, bodies, events, place)
     rows = int(0)
     for c in range(seats):
-        for i in range(arenas.touching[e, c]):
-            contact = arenas.contacts[e, c * PER_CAR + i]
-            contact.a = 1 + c
-            arenas.rows[e, rows] = prepared(contact, bodies[1 + c], bodies[1 + c])
-            rows += 1
+        if is_among(arenas.meeting[e], c):
+            for i in range(arenas.touching[e, 1 + c]):
+                contact = arenas.contacts[e, c * PER_CAR + i]
+                contact.a = 1 + c
+                arenas.rows[e, rows] = prepared(contact, bodies[1 + c], bodies[1 + c])
+                rows += 1
     for i in range(seats * PER_CAR, count):
         contact = arenas.contacts[e, i]
         arenas.rows[e, rows] = prepared(contact, bodies[contact.a], bodies[wp.max(contact.b, 0)])
@@ -351,8 +424,8 @@ def collide_bodies(
 
 @wp.func
 def find_contacts(
-    world: World, arenas: Arenas, e: int, tick: int, ball: BallRecord, cars: wp.array(dtype=Car), bodies: wp.array(dtype=Body),
-    events: wp.array(dtype=EventRecord),
+    world: World, arenas: Arenas, e: int, tick: int, ball: BallRecord, cars: wp.array(dtype=Car),
+    bodies: wp.array(dtype=Body), events: wp.array(dtype=EventRecord), place: int,
 ):
     """Of cars with the ball and each other, and of the ball with the arena, where the bodies are now. Hits, bumps and
     demolitions are decided here. Returns the end of the list, and the ball."""
@@ -374,14 +447,15 @@ def find_contacts(
             if both and bodies[1 + a].inverse_mass * bodies[1 + b].inverse_mass > 0.0:
                 count = touch_cars(arenas.contacts, e, count, a, b, bodies, cars, world.shapes, events)
     if wp.length_sq(bodies[0].kick) > 0.0:
-        count = bounce(arenas.contacts, e, count, world.arena, bodies[0].position)
+        count = bounce(arenas, e, count, world.arena, bodies[0].position, single(place))
     return count, ball
 
 
 @wp.func
-def bounce(contacts: wp.array2d(dtype=Contact), row: int, count: int, arena: Arena, position: wp.vec3) -> int:
-    """The ball against the arena. It bounces off one contact that is the mean of all; each of them pushes it out."""
-    count, touch = ball_touches_arena(arena, position, contacts, row, count)
+def bounce(arenas: Arenas, e: int, count: int, arena: Arena, position: wp.vec3, team: Team) -> int:
+    """The ball against the arena. It bounces off one contact that is the mean of all; each of them pushes it out. Lane 0 of the
+    team knows the new count."""
+    count, touch = ball_touches_arena(arena, position, arenas.contacts, e, count, team, arenas.touches)
     if touch.contacts > 0:
         many = float(touch.contacts)
         mean = Contact()
@@ -392,19 +466,20 @@ def bounce(contacts: wp.array2d(dtype=Contact), row: int, count: int, arena: Are
         mean.friction = BALL_FRICTION
         mean.restitution = BALL_RESTITUTION
         mean.distance = 1.0
-        contacts[row, count] = mean
+        arenas.contacts[e, count] = mean
         count += 1
     return count
 
 
 @wp.func
-def bounce_ball(world: World, arenas: Arenas, e: int):
-    """A ball that is at a wall, and near no car."""
+def bounce_ball(world: World, arenas: Arenas, e: int, team: Team):
+    """A ball that is at a wall, and near no car: where it touches. `settle_ball` follows."""
     body = ball_body(load_ball(arenas.words, e, BALL_AT))
-    end = bounce(arenas.contacts, e, 0, world.arena, body.position)
-    for i in range(end):
-        arenas.rows[e, i] = prepared(arenas.contacts[e, i], body, body)
-    store_body(arenas.bodies, e, 0, solved_alone(arenas.rows, e, 0, end, body))
+    start = arenas.seats * PER_CAR
+    end = bounce(arenas, e, start, world.arena, body.position, team)
+    if team.lane == 0:
+        arenas.touching[e, 0] = end - start
+        store_body(arenas.bodies, e, 0, body)
 
 
 @wp.func

@@ -3,22 +3,17 @@ from __future__ import annotations
 
 import warp as wp
 
-from wavedash.rocket.sim.arena import Arena, cell_of, is_inside, ray_hits_planes
+from wavedash.rocket.sim.arena import Arena, ray_hits_planes
 from wavedash.rocket.sim.bodies import Body, ball_body, car_body
 from wavedash.rocket.sim.rays import ray_hits_box, ray_hits_sphere
 from wavedash.rocket.sim.records import BALL_AT, car_at, load_ball, load_car, vector_at
-from wavedash.rocket.sim.shapes import CarShape
+from wavedash.rocket.sim.shapes import CarShape, reach_of, wheel_of
+from wavedash.rocket.sim.walls import Reach
 
 wp.set_module_options({"enable_backward": False})
 
-TRAVEL = wp.constant(12.0)
-RAY_SHORTENED = wp.constant(2.5)
 NEAR = wp.constant(200.0)
 """From car to car or ball, beyond which no wheel stands on the other"""
-FARTHEST = wp.constant(70.0)
-"""From a car's origin: no ray of a wheel ends beyond it"""
-ABOVE_FLOOR = wp.constant(150.0)
-"""Height of a car's origin from which no part of it reaches the floor"""
 NOTHING = wp.constant(0)
 ARENA_GROUND = wp.constant(1)
 BODY_GROUND = wp.constant(2)
@@ -53,60 +48,37 @@ class Others:
 
 
 @wp.func
-def radius_of(shape: CarShape, i: int) -> float:
-    """Of a wheel."""
-    if i < 2:
-        return shape.front_radius
-    return shape.back_radius
-
-
-@wp.func
-def length_of(shape: CarShape, i: int) -> float:
-    """Of a wheel's suspension at rest."""
-    if i < 2:
-        return shape.front_length
-    return shape.back_length
-
-
-@wp.func
-def reach_of(shape: CarShape, i: int) -> float:
-    """Length of the ray down from a wheel's mount."""
-    return length_of(shape, i) + TRAVEL + radius_of(shape, i) - RAY_SHORTENED
-
-
-@wp.func
 def mount_of(shape: CarShape, rotation: wp.mat33, i: int) -> wp.vec3:
-    """Where a wheel's suspension begins, from the car's origin."""
-    place = shape.back_wheel
-    if i < 2:
-        place = shape.front_wheel
-    if i % 2 == 1:
-        place = wp.vec3(place[0], -place[1], place[2])
-    return rotation * place
+    """Where a wheel's suspension begins, from the car's origin, in the world's axes."""
+    return rotation * wheel_of(shape, i)
 
 
 @wp.func
-def find_ground(seat: int, body: Body, shape: CarShape, arena: Arena, others: Others, drives: bool) -> Wheels:
-    """Under all four wheels. Other bodies are as the tick began. Under a car that DRIVES there is the floor or nothing."""
+def find_ground(seat: int, body: Body, shape: CarShape, arena: Arena, reach: Reach, others: Others) -> Wheels:
+    """Under all four wheels. Other bodies are as the tick began."""
+    wheels = no_ground()
+    up = wp.vec3(body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2])
+    mounts = mat43()
+    for i in range(4):
+        mounts[i] = mount_of(shape, body.rotation, i)
+    wheels = find_planes(wheels, shape, mounts, body.position, up)
+    wheels = find_walls(wheels, reach, shape, mounts, arena, body.position)
+    return find_bodies(wheels, shape, mounts, seat, others, body.position, up)
+
+
+@wp.func
+def no_ground() -> Wheels:
+    """Under any wheel."""
     wheels = Wheels()
     wheels.seat = NOBODY
     wheels.fraction = wp.vec4(1.0, 1.0, 1.0, 1.0)
-    if drives:
-        wheels = find_floor(wheels, shape, body)
-    else:
-        up = wp.vec3(body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2])
-        mounts = mat43()
-        for i in range(4):
-            mounts[i] = mount_of(shape, body.rotation, i)
-        wheels = find_planes(wheels, shape, mounts, body.position, up)
-        wheels = find_triangles(wheels, shape, mounts, arena, body.position, up)
-        wheels = find_bodies(wheels, shape, mounts, seat, others, body.position, up)
     return wheels
 
 
 @wp.func
-def find_floor(wheels: Wheels, shape: CarShape, body: Body) -> Wheels:
-    """The floor under all four wheels, where nothing else is near."""
+def find_floor(shape: CarShape, body: Body) -> Wheels:
+    """Under all four wheels, where nothing else is near."""
+    wheels = no_ground()
     for i in range(4):
         before = body.position[2] + mount_of(shape, body.rotation, i)[2]
         after = before - body.rotation[2, 2] * reach_of(shape, i)
@@ -131,26 +103,15 @@ def find_planes(wheels: Wheels, shape: CarShape, mounts: mat43, position: wp.vec
 
 
 @wp.func
-def find_triangles(wheels: Wheels, shape: CarShape, mounts: mat43, arena: Arena, position: wp.vec3, up: wp.vec3) -> Wheels:
+def find_walls(wheels: Wheels, reach: Reach, shape: CarShape, mounts: mat43, arena: Arena, position: wp.vec3) -> Wheels:
     """Curves, corners, back walls and goals under all four wheels."""
-    cell = cell_of(position)
-    for k in range(arena.first[cell], arena.first[cell + 1]):
-        plane = arena.planes[k]
-        normal = wp.vec3(plane[0], plane[1], plane[2])
-        height = wp.dot(normal, position) - plane[3]
-        if wp.abs(height) < FARTHEST:
-            slope = wp.dot(normal, up)
-            for i in range(4):
-                before = height + wp.dot(normal, mounts[i])
-                after = before - slope * reach_of(shape, i)
-                if before * after < 0.0:
-                    fraction = before / (before - after)
-                    if fraction < wheels.fraction[i]:
-                        point = position + mounts[i] - up * (reach_of(shape, i) * fraction)
-                        if is_inside(arena.triangles[arena.items[k]], point):
-                            wheels.ground[i] = ARENA_GROUND
-                            wheels.fraction[i] = fraction
-                            wheels.normal[i] = normal * wp.sign(before)
+    for i in range(4):
+        if reach.fraction[i] < wheels.fraction[i]:
+            plane = arena.planes[reach.item[i]]
+            normal = wp.vec3(plane[0], plane[1], plane[2])
+            wheels.ground[i] = ARENA_GROUND
+            wheels.fraction[i] = reach.fraction[i]
+            wheels.normal[i] = normal * wp.sign(wp.dot(normal, position + mounts[i]) - plane[3])
     return wheels
 
 

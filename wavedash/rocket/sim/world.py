@@ -5,23 +5,25 @@ import warp as wp
 
 from wavedash.rocket.sim.arena import Arena
 from wavedash.rocket.sim.car_arena import MOST_CAR_CONTACTS
-from wavedash.rocket.sim.contacts import Contact
+from wavedash.rocket.sim.contacts import Contact, Touch
 from wavedash.rocket.sim.pads import PadTable
 from wavedash.rocket.sim.safety import Safety
 from wavedash.rocket.sim.shapes import CarShape
 from wavedash.rocket.sim.solver import Row
+from wavedash.rocket.sim.walls import Reach
 
 BALL_ALONE = wp.constant(1 << 16)
 """In `Arenas.meeting`"""
 PER_CAR = wp.constant(MOST_CAR_CONTACTS)
 """Places in the list of contacts that each car has for those with the arena; behind them come all others"""
-FLIES, DRIVES, BUSY = wp.constant(0), wp.constant(1), wp.constant(2)
+FLIES, DRIVES, BUSY, AT_WALLS = wp.constant(0), wp.constant(1), wp.constant(2), wp.constant(3)
 """What a car does in a tick. It flies: out of reach of everything. It drives: it can reach the floor, and nothing else. In both
-cases it concerns nobody. All others are busy: near walls, the ball or another car, or demolished."""
-TOUCHING, MEETING, BOUNCING = wp.constant(3), wp.constant(4), wp.constant(5)
-"""Lists of a tick, behind those of cars that fly, drive and are busy: cars that may touch the arena's walls, arenas where
-bodies meet, and arenas where the ball is at a wall"""
-LISTS = 6
+cases it concerns nobody. All others are busy: near walls, the ball or another car, or demolished. At walls: there are triangles
+around, and which of the three it is depends on what of them is within reach."""
+TOUCHING, MEETING, BOUNCING = wp.constant(4), wp.constant(5), wp.constant(6)
+"""Lists of a tick, behind those of cars by what they do: cars that touch the arena, arenas where bodies meet, and arenas where
+the ball is at a wall"""
+LISTS = 7
 
 
 @wp.struct
@@ -55,7 +57,9 @@ class Arenas:
     bodies: wp.array2d(dtype=wp.int32)
     """[E, (1 + C) * words] of the tick: the ball, then the cars"""
     touching: wp.array2d(dtype=wp.int32)
-    """[E, C] how many contacts a car has with the arena"""
+    """[E, 1 + C] how many contacts the ball and the cars have with the arena"""
+    reach: wp.array2d(dtype=wp.int32)
+    """[E, C * words] of the tick: what of the walls busy cars can reach"""
     meeting: wp.array(dtype=wp.int32)
     """[E] which cars may touch each other or the ball in this tick, a bit for each seat; BALL_ALONE: none, but the ball
     touches more than a plane; 0: a tick without collisions"""
@@ -65,5 +69,10 @@ class Arenas:
     """[LISTS, E * C]: on a GPU, who does what in the tick, in any order, so that neighbouring threads have the same to do"""
     many: wp.array2d(dtype=wp.int32)
     """[LISTS, ticks]: how many there are, by tick of the step"""
+    reaches: wp.array(dtype=Reach)
+    """[threads], as `touches`, and [threads, ...] below: room for what they find in a team (`lanes.py`). On a CPU a thread's is
+    that of its arena."""
+    touches: wp.array(dtype=Touch)
+    reached: wp.array2d(dtype=wp.int32)
     safety: Safety
     seats: wp.int32

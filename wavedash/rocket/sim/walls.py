@@ -1,0 +1,114 @@
+"""Which triangles of the arena are within reach of a car, and which of them its wheels stand on.
+
+A team of threads shares the triangles around a car (`lanes.py`).
+"""
+from __future__ import annotations
+
+import warp as wp
+
+from wavedash.rocket.sim.arena import Arena, Triangle, cell_of, is_inside
+from wavedash.rocket.sim.box_triangle import shadow
+from wavedash.rocket.sim.lanes import Team
+from wavedash.rocket.sim.records import loader, storer, words_of
+from wavedash.rocket.sim.shapes import CarShape, reach_of, wheel_of
+
+wp.set_module_options({"enable_backward": False})
+
+WHEELS_NEAR = wp.constant(1)
+BODY_NEAR = wp.constant(2)
+NO_TRIANGLE = wp.constant(-1)
+
+
+@wp.struct
+class Reach:
+    """What of the walls is within reach of a car."""
+
+    near: wp.int32
+    """0: nothing, WHEELS_NEAR: something is within reach of its wheels, BODY_NEAR: its body may touch something"""
+    item: wp.vec4i
+    """Of the arena, under each wheel; NO_TRIANGLE: none"""
+    fraction: wp.vec4
+    """Of the ray down from each wheel's mount, where it meets the triangle"""
+
+
+load_reach, store_reach = loader(Reach), storer(Reach)
+REACH_WORDS = wp.constant(words_of(Reach))
+
+
+@wp.func
+def out_of_reach() -> Reach:
+    """Of all walls."""
+    reach = Reach()
+    reach.item = wp.vec4i(NO_TRIANGLE, NO_TRIANGLE, NO_TRIANGLE, NO_TRIANGLE)
+    reach.fraction = wp.vec4(1.0, 1.0, 1.0, 1.0)
+    return reach
+
+
+@wp.func
+def boxes_overlap(t: Triangle, middle: wp.vec3, extent: wp.vec3) -> bool:
+    """Whether the boxes along the world's axes around a triangle and a body overlap: Bullet looks no further if not."""
+    for k in range(3):
+        if wp.min(wp.min(t.a[k], t.b[k]), t.c[k]) > middle[k] + extent[k]:
+            return False
+        if wp.max(wp.max(t.a[k], t.b[k]), t.c[k]) < middle[k] - extent[k]:
+            return False
+    return True
+
+
+@wp.func
+def extent_of(half: wp.vec3, rotation: wp.mat33) -> wp.vec3:
+    """Half sizes along the world's axes of a box that is turned."""
+    return wp.vec3(
+        shadow(half, wp.vec3(rotation[0, 0], rotation[0, 1], rotation[0, 2])),
+        shadow(half, wp.vec3(rotation[1, 0], rotation[1, 1], rotation[1, 2])),
+        shadow(half, wp.vec3(rotation[2, 0], rotation[2, 1], rotation[2, 2])),
+    )
+
+
+@wp.func
+def walls_near(arena: Arena, shape: CarShape, position: wp.vec3, rotation: wp.mat33, team: Team) -> Reach:
+    """Of the triangles that fall to one thread of a team; `nearer` puts them together."""
+    reach = out_of_reach()
+    to_car = wp.transpose(rotation)
+    middle = position + rotation * shape.around_middle
+    extent = extent_of(shape.around_half, rotation)
+    body_middle = position + rotation * shape.middle
+    body_extent = extent_of(shape.half, rotation)
+    body_half = shape.half + wp.vec3(shape.touch, shape.touch, shape.touch)
+    cell = cell_of(position)
+    for k in range(arena.first[cell] + team.lane, arena.first[cell + 1], team.lanes):
+        plane = arena.planes[k]
+        normal = wp.vec3(plane[0], plane[1], plane[2])
+        seen = to_car * normal
+        if wp.abs(wp.dot(normal, middle) - plane[3]) <= shadow(shape.around_half, seen):
+            t = arena.triangles[arena.items[k]]
+            if boxes_overlap(t, middle, extent):
+                reach.near = wp.max(reach.near, WHEELS_NEAR)
+                if wp.abs(wp.dot(normal, body_middle) - plane[3]) <= shadow(body_half, seen):
+                    if boxes_overlap(t, body_middle, body_extent):
+                        reach.near = BODY_NEAR
+                height = wp.dot(normal, position) - plane[3]
+                for i in range(4):
+                    mount = wheel_of(shape, i)
+                    before = height + wp.dot(seen, mount)
+                    after = before - seen[2] * reach_of(shape, i)
+                    if before * after < 0.0:
+                        fraction = before / (before - after)
+                        if fraction < reach.fraction[i]:
+                            end = wp.vec3(mount[0], mount[1], mount[2] - reach_of(shape, i) * fraction)
+                            if is_inside(t, position + rotation * end):
+                                reach.item[i] = k
+                                reach.fraction[i] = fraction
+    return reach
+
+
+@wp.func
+def nearer(one: Reach, other: Reach) -> Reach:
+    """What two threads of a team found. Of two triangles at the same place the first counts."""
+    one.near = wp.max(one.near, other.near)
+    for i in range(4):
+        first = other.fraction[i] == one.fraction[i] and other.item[i] < one.item[i]
+        if other.fraction[i] < one.fraction[i] or first:
+            one.item[i] = other.item[i]
+            one.fraction[i] = other.fraction[i]
+    return one
