@@ -4,9 +4,6 @@ All of an arena is one record of words, and every field below is a view over the
 [E, 3], `cars.velocity` [E, C, 3]. So copying a state, keeping the one before, moving it to another device or resetting some of
 its arenas is one operation, and simulators write where tasks read.
 
-The records lie in memory arena by arena, or word by word: the first words of all arenas, then the second ones, ... A GPU is
-fast where neighbouring threads, those of neighbouring arenas, read neighbouring words. Who uses the fields sees no difference.
-
 Units are the game's: uu (1 cm), uu/s, radians/s, seconds. Y points from blue's goal (-) to orange's (+), X along the goal
 lines, Z up. The columns of a rotation are the forward, right and up axes of a body in the world. Team 0 is blue, 1 is orange.
 Cars are numbered by seat, 0 to C - 1, blue's first; -1 means no car.
@@ -25,9 +22,9 @@ from wavedash.rocket.constants import PADS
 
 CONTROLS = ("throttle", "steer", "pitch", "yaw", "roll", "jump", "boost", "handbrake")
 """The eight controls of a car, in the order of every tensor of controls. The first five in [-1, 1], buttons 0 or 1."""
-RECORD_ALIGNMENT = 16
+PIECE = 16
+"""Bytes that a thread of a GPU loads at once: parts of a record begin at multiples of it"""
 WORD = 4
-"""Bytes: what stays together wherever it lies"""
 
 
 def _of(*shape: int, dtype: torch.dtype = torch.float32) -> Any:
@@ -200,7 +197,7 @@ class GameState:
     game: Game
     events: Events
     memory: Tensor
-    """[E, W] int32: the records, as words. Arena by arena its strides are (W, 1), word by word (1, E)."""
+    """[E, W] int32: the records, as words"""
 
     PER_CAR: ClassVar = ("cars", "events")
     PARTS: ClassVar = {"ball": Ball, "cars": Cars, "pads": Pads, "game": Game, "events": Events}
@@ -219,7 +216,7 @@ class GameState:
         end = 0
         for *_, dtype, shape, offset, stride in cls.layout(seats):
             end = max(end, offset + (seats - 1) * stride + prod(shape) * dtype.itemsize)
-        return -(-end // RECORD_ALIGNMENT) * RECORD_ALIGNMENT
+        return -(-end // PIECE) * PIECE
 
     @classmethod
     def layout(cls, seats: int) -> Iterator[tuple[str, str, torch.dtype, tuple[int, ...], int, int]]:
@@ -228,7 +225,7 @@ class GameState:
         for part, kind in cls.PARTS.items():
             wide = [(f.name, f.metadata["dtype"], f.metadata["shape"]) for f in fields(kind)]
             size = sum(prod(shape) * dtype.itemsize for _, dtype, shape in wide)
-            stride = -(-size // WORD) * WORD
+            stride = -(-size // PIECE) * PIECE
             place = offset
             for name, dtype, shape in wide:  # words are declared before flags, four flags before one: none crosses two words
                 yield part, name, dtype, shape, place, stride if part in cls.PER_CAR else 0
@@ -237,7 +234,7 @@ class GameState:
 
     @classmethod
     def over(cls, memory: Tensor, seats: int) -> GameState:
-        """Views over words [E, W] that lie somewhere already, arena by arena or word by word."""
+        """Views over words [E, W] that lie somewhere already."""
         parts: dict[str, dict[str, Tensor]] = {part: {} for part in cls.PARTS}
         for part, name, dtype, shape, offset, stride in cls.layout(seats):
             per_car = [(seats, stride)] if stride else []
@@ -246,27 +243,17 @@ class GameState:
         return cls(**{part: kind(**parts[part]) for part, kind in cls.PARTS.items()}, memory=memory)
 
     @classmethod
-    def empty(cls, arenas: int, seats: int, device: torch.device | str = "cpu", by_word: bool = False) -> GameState:
-        """All zero: cars are absent, and nothing has happened. `by_word`: it lies word by word."""
+    def empty(cls, arenas: int, seats: int, device: torch.device | str = "cpu") -> GameState:
+        """All zero: cars are absent, and nothing has happened."""
         words = cls.record_bytes(seats) // WORD
-        shape = (words, arenas) if by_word else (arenas, words)
-        memory = torch.zeros(shape, dtype=torch.int32, device=device)
-        return cls.over(memory.T if by_word else memory, seats)
-
-    @property
-    def by_word(self) -> bool:
-        """Whether it lies word by word. A single arena lies both ways."""
-        return self.memory.stride(1) != 1
+        return cls.over(torch.zeros(arenas, words, dtype=torch.int32, device=device), seats)
 
     def clone(self) -> GameState:
-        """Like every copy of a state, it lies in memory as this one does."""
         return GameState.over(self.memory.clone(), self.seats)
 
     def repeated(self, times: int) -> GameState:
         """So many copies of all arenas, one after the other."""
-        copies = GameState.empty(times * self.arenas, self.seats, self.memory.device, self.by_word)
-        copies.memory.copy_(self.memory.repeat(times, 1))
-        return copies
+        return GameState.over(self.memory.repeat(times, 1), self.seats)
 
     def to(self, device: torch.device | str) -> GameState:
         return GameState.over(self.memory.to(device), self.seats)
@@ -309,14 +296,8 @@ class GameState:
 
 def view_of(memory: Tensor, dtype: torch.dtype, offset: int, *dims: tuple[int, int]) -> Tensor:
     """What is at the same place of all records [E, W]: [E, ...]. The place is in bytes of a record, where it begins, and for
-    every dimension the size and the distance from one to the next. A distance of less than a word must not lead out of it."""
-    arena, word = memory.stride()
-    per_word = WORD // dtype.itemsize
-
-    def items(distance: int) -> int:
-        """The same in numbers of this type, in memory."""
-        return distance // WORD * word * per_word + distance % WORD // dtype.itemsize
-
-    first = memory.as_strided((1,), (1,)).view(dtype)
-    return first.as_strided((len(memory), *(size for size, _ in dims)), (arena * per_word, *(items(step) for _, step in dims)),
-                            first.storage_offset() + items(offset))
+    every dimension the size and the distance from one to the next."""
+    typed = memory.view(dtype)
+    steps = [step // dtype.itemsize for _, step in dims]
+    return typed.as_strided((len(memory), *(size for size, _ in dims)), (typed.stride(0), *steps),
+                            typed.storage_offset() + offset // dtype.itemsize)

@@ -35,7 +35,7 @@ def cast(
 ):
     i = wp.tid()
     reach = walls_near(arena, shapes[hitbox[i]], cars[i].position, cars[i].rotation, single(0))
-    wheels[i] = find_ground(0, cars[i], shapes[hitbox[i]], arena, reach, others)
+    wheels[i] = find_ground(0, cars[i], shapes[hitbox[i]], arena, reach, others, True)
 
 
 @wp.kernel(enable_backward=False)

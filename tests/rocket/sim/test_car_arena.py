@@ -57,7 +57,8 @@ def find(
     found: wp.array(dtype=Touch),
 ):
     i = wp.tid()
-    count, touch = car_touches_arena(arena, shapes[hitbox[i]], position[i], rotation[i], contacts, i, 0, single(i), reached, found)
+    count, touch = car_touches_arena(arena, shapes[hitbox[i]], position[i], rotation[i], contacts, i, 0, single(i), reached,
+                                     found)
     counts[i] = count
     touches[i] = touch
 

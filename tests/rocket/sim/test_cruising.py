@@ -10,10 +10,10 @@ from wavedash.rocket.sim.arena import CEILING, LOW_X, LOW_Y, LOW_Z, WALL_X, bake
 from wavedash.rocket.sim.bake import CELL, GRID_SHAPE, REACH
 from wavedash.rocket.sim.bodies import turned
 from wavedash.rocket.sim.lanes import single
-from wavedash.rocket.sim.shapes import FARTHEST, TRAVEL
 from wavedash.rocket.sim.simulator import WarpSimulator
-from wavedash.rocket.sim.tick import feel_walls, look_around, move_on, ready_car, settle_car, touch_arena, way_of
-from wavedash.rocket.sim.walls import REACH_WORDS, out_of_reach, store_reach
+from wavedash.rocket.sim.tick import feel_walls, look_around, ready_car, settle_car, touch_arena, way_of
+from wavedash.rocket.sim.walls import FARTHEST, REACH_WORDS, out_of_reach, store_reach
+from wavedash.rocket.sim.wheels import TRAVEL
 from wavedash.rocket.sim.world import AT_WALLS, BUSY, Arenas, World
 
 ARENAS = 512
@@ -51,8 +51,6 @@ def tick_of_the_cars(world: World, arenas: Arenas, short_way: bool, ways: wp.arr
         if ready_car(world, arenas, e, c, 0, way):
             touch_arena(world, arenas, e, c, single(e))
             settle_car(arenas, e, c)
-        if way == BUSY:
-            move_on(arenas, e, c)
 
 
 def located(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ import warp as wp
 
 from wavedash.rocket import constants
 from wavedash.rocket.constants import BALL_RADIUS
-from wavedash.rocket.sim.records import BallRecord, Car, loader, storer, words_of
+from wavedash.rocket.sim.records import BallRecord, Car, loader, room_of, storer
 from wavedash.rocket.sim.shapes import CarShape
 
 wp.set_module_options({"enable_backward": False})
@@ -48,7 +48,7 @@ class Body:
 
 
 load_body, store_body = loader(Body), storer(Body)
-BODY_WORDS = wp.constant(words_of(Body))
+BODY_WORDS = wp.constant(room_of(Body))
 
 
 @wp.func

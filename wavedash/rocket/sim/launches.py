@@ -17,10 +17,8 @@ from wavedash.rocket.sim.tick import (
     collide_bodies,
     end_step,
     feel_walls,
-    is_among,
     is_over,
     look_around,
-    move_on,
     ready_car,
     settle_ball,
     settle_car,
@@ -81,13 +79,10 @@ def kernels(seats: int) -> Kernels:
             if is_over(arenas, e):
                 break
             look_around(world, arenas, e)
-            busy = int(0)
             for c in range(arenas.seats):
                 way = way_of(world, arenas, e, c)
                 if way == AT_WALLS:
                     way = feel_walls(world, arenas, e, c, team)
-                if way == BUSY:
-                    busy |= 1 << c
                 if ready_car(world, arenas, e, c, delay, way):
                     touch_arena(world, arenas, e, c, team)
                     settle_car(arenas, e, c)
@@ -96,9 +91,6 @@ def kernels(seats: int) -> Kernels:
                 settle_ball(arenas, e)
             elif arenas.meeting[e] != 0:
                 collide_in(world, arenas, e, e)
-            for c in range(arenas.seats):
-                if is_among(busy, c):
-                    move_on(arenas, e, c)
             watch_arena(world, arenas, e)
         end_step(arenas, e)
 
@@ -229,14 +221,6 @@ def settle_balls(arenas: Arenas, tick: int, threads: int):
     """By arena where the ball is at a wall."""
     for i in range(wp.tid(), arenas.many[BOUNCING, tick], threads):
         settle_ball(arenas, arenas.lists[BOUNCING, i])
-
-
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def move(arenas: Arenas, tick: int, threads: int):
-    """By busy car."""
-    for i in range(wp.tid(), arenas.many[BUSY, tick], threads):
-        car = arenas.lists[BUSY, i]
-        move_on(arenas, car / arenas.seats, car % arenas.seats)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)

@@ -1,8 +1,8 @@
 """What the kernels read and write: the records of the game state, and what a car, a ball and their contacts remember.
 
 `Car`, `BallRecord`, `GameRecord` and `EventRecord` have the fields of `wavedash.rocket.state`, in the same order and at the
-same places in a record. Kernels see records as words [E, W], in the very memory that tasks see. On a GPU, where neighbouring
-threads must read neighbouring words, it lies word by word.
+same places in a record. Kernels see records as words [E, W], in the very memory that tasks see. Records begin at multiples of
+16 bytes, the most that a thread of a GPU loads at once.
 """
 from __future__ import annotations
 
@@ -47,28 +47,26 @@ def words_of(kind: Any) -> int:
     return ctypes.sizeof(kind.ctype) // 4
 
 
-_AS_ONE_PIECE = """
-#ifndef __CUDA_ARCH__
-    if (words.strides[1] == 4) {{
-        memcpy({to}, {source}, 4 * {words});
-        {end}
-    }}
-#endif
-"""
-"""On a CPU a record's words are neighbours"""
+def room_of(kind: Any) -> int:
+    """Words from one struct to the next."""
+    return -(-words_of(kind) // 4) * 4
 
 
 def loader(kind: Any) -> Any:
-    """A function that loads a struct from the words of an arena. Neighbouring threads read neighbouring words where the
-    same word of all arenas lies together in memory."""
+    """A function that loads a struct from the words of an arena."""
+    size = 4 * words_of(kind)
     snippet = f"""
     {kind.native_name} out;
-    const char* place = (const char*)words.data + (size_t)e * words.strides[0] + (size_t)first * words.strides[1];
-{_AS_ONE_PIECE.format(words=words_of(kind), to="&out", source="place", end="return out;")}
-    for (int w = 0; w < {words_of(kind)}; ++w) {{
-        const int word = *(const int*)(place + (size_t)w * words.strides[1]);
-        memcpy((char*)&out + 4 * w, &word, 4);
+    const char* place = (const char*)words.data + (size_t)e * words.strides[0] + (size_t)first * 4;
+#ifdef __CUDA_ARCH__
+    #pragma unroll
+    for (int at = 0; at < {size}; at += 16) {{
+        const int4 piece = *(const int4*)(place + at);
+        memcpy((char*)&out + at, &piece, at + 16 <= {size} ? 16 : {size % 16});
     }}
+#else
+    memcpy(&out, place, {size});
+#endif
     return out;
     """
 
@@ -81,20 +79,27 @@ def loader(kind: Any) -> Any:
 
 def storer(kind: Any) -> Any:
     """The way back. Bytes behind the last field, which belong to nobody, are zero."""
-    last = words_of(kind) - 1
+    size = 4 * words_of(kind)
     used = max(getattr(kind.ctype, name).offset + getattr(kind.ctype, name).size for name, _ in kind.ctype._fields_)
-    mask = (1 << 8 * (used - 4 * last)) - 1
-    ends = f"((int*)place)[{last}] &= (int)0x{mask:x}u;"
+    mask = (1 << 8 * (used - size + 4)) - 1
     snippet = f"""
-    char* place = (char*)words.data + (size_t)e * words.strides[0] + (size_t)first * words.strides[1];
-{_AS_ONE_PIECE.format(words=words_of(kind), to="place", source="&value", end=f"{ends} return;")}
-    for (int w = 0; w < {words_of(kind)}; ++w) {{
-        int word;
-        memcpy(&word, (const char*)&value + 4 * w, 4);
-        if (w == {last})
-            word &= (int)0x{mask:x}u;
-        *(int*)(place + (size_t)w * words.strides[1]) = word;
+    char* place = (char*)words.data + (size_t)e * words.strides[0] + (size_t)first * 4;
+    int last;
+    memcpy(&last, (const char*)&value + {size - 4}, 4);
+    last &= (int)0x{mask:x}u;
+#ifdef __CUDA_ARCH__
+    #pragma unroll
+    for (int at = 0; at < {size}; at += 16) {{
+        int4 piece = make_int4(0, 0, 0, 0);
+        memcpy(&piece, (const char*)&value + at, at + 16 <= {size} ? 16 : {size % 16});
+        if (at + 16 >= {size})
+            memcpy((char*)&piece + {(size - 4) % 16}, &last, 4);
+        *(int4*)(place + at) = piece;
     }}
+#else
+    memcpy(place, &value, {size});
+    memcpy(place + {size - 4}, &last, 4);
+#endif
     """
 
     def store(words: wp.array2d(dtype=wp.int32), e: int, first: int, value: Any): ...
@@ -113,8 +118,8 @@ load_event, store_event = loader(EventRecord), storer(EventRecord)
 BALL_AT = wp.constant(0)
 BALL_MOTION_WORD = wp.constant(BallRecord.ctype.velocity.offset // 4)
 """Velocity and spin"""
-CARS_AT = wp.constant(words_of(BallRecord))
-CAR_WORDS = wp.constant(words_of(Car))
+CARS_AT = wp.constant(room_of(BallRecord))
+CAR_WORDS = wp.constant(room_of(Car))
 ROTATION_WORD = wp.constant(Car.ctype.rotation.offset // 4)
 HITBOX_WORD = wp.constant(Car.ctype.hitbox.offset // 4)
 TEAM_WORD = wp.constant(Car.ctype.team.offset // 4)
@@ -126,7 +131,7 @@ DEMOED_BYTE = wp.constant(Car.ctype.is_demoed.offset % 4)
 CONTACT_NORMAL_WORD = wp.constant(Car.ctype.contact_normal.offset // 4)
 CONTACT_WORD = wp.constant(Car.ctype.has_contact.offset // 4)
 CONTACT_BYTE = wp.constant(Car.ctype.has_contact.offset % 4)
-EVENT_WORDS = wp.constant(words_of(EventRecord))
+EVENT_WORDS = wp.constant(room_of(EventRecord))
 PAD_COUNT = wp.constant(len(PADS))
 GOAL_WORD = wp.constant(words_of(GameRecord) - 1)
 """Of a game: the team that scored"""

@@ -10,13 +10,9 @@ from wavedash.rocket.constants import HITBOXES
 
 TOUCH_SHARE = 0.02
 """What lies within this share of the body's radius is touched"""
-FARTHEST = wp.constant(110.0)
-"""From a car's origin: no part of it reaches that far"""
 ROUND_ABOUT = 1.0
 """uu between what a car can reach and what it is taken to reach"""
-TRAVEL = wp.constant(12.0)
-"""Of a wheel's suspension, up and down"""
-RAY_SHORTENED = wp.constant(2.5)
+SUSPENSION_TRAVEL = 12.0
 MARGIN = 2.0
 """What Bullet takes off a box before it rounds its edges. Flat boxes get less back: up to 0.4 uu smaller than hitboxes."""
 _WHEELS = {  # radius, length at rest and place of the front wheel on the right, then of the back wheel
@@ -72,7 +68,7 @@ def car_shapes(device: str | wp.Device) -> wp.array:
         shape.inverse_inertia = wp.vec3(*(12.0 / 180.0 / pair for pair in (y + z, x + z, x + y)))
         shape.front_wheel, shape.back_wheel = wp.vec3(*front), wp.vec3(*back)
         shape.front_radius, shape.back_radius = front_radius, back_radius
-        shape.front_length, shape.back_length = front_length - TRAVEL, back_length - TRAVEL
+        shape.front_length, shape.back_length = front_length - SUSPENSION_TRAVEL, back_length - SUSPENSION_TRAVEL
         wheels = np.array([front, back])
         ends = wheels - [[0.0, 0.0, front_length + front_radius], [0.0, 0.0, back_length + back_radius]]
         points = np.concatenate([wheels, ends, [1, -1, 1] * wheels, middle - half - shape.touch, middle + half + shape.touch],
@@ -81,36 +77,3 @@ def car_shapes(device: str | wp.Device) -> wp.array:
         shape.around_middle, shape.around_half = wp.vec3(*(0.5 * (low + high))), wp.vec3(*(0.5 * (high - low)))
         shapes.append(shape)
     return wp.array(shapes, dtype=CarShape, device=device)
-
-
-@wp.func
-def wheel_of(shape: CarShape, i: int) -> wp.vec3:
-    """Where a wheel's suspension begins, in the car's frame. Wheels: front right, front left, back right, back left."""
-    place = shape.back_wheel
-    if i < 2:
-        place = shape.front_wheel
-    if i % 2 == 1:
-        place = wp.vec3(place[0], -place[1], place[2])
-    return place
-
-
-@wp.func
-def radius_of(shape: CarShape, i: int) -> float:
-    """Of a wheel."""
-    if i < 2:
-        return shape.front_radius
-    return shape.back_radius
-
-
-@wp.func
-def length_of(shape: CarShape, i: int) -> float:
-    """Of a wheel's suspension at rest."""
-    if i < 2:
-        return shape.front_length
-    return shape.back_length
-
-
-@wp.func
-def reach_of(shape: CarShape, i: int) -> float:
-    """Length of the ray down from a wheel's mount."""
-    return length_of(shape, i) + TRAVEL + radius_of(shape, i) - RAY_SHORTENED

@@ -22,7 +22,7 @@ from wavedash.rocket.sim.contacts import Contact, Touch, most_contacts
 from wavedash.rocket.sim.launches import SPREAD, kernels
 from wavedash.rocket.sim.package import announced
 from wavedash.rocket.sim.pads import pad_table
-from wavedash.rocket.sim.records import words_of
+from wavedash.rocket.sim.records import room_of
 from wavedash.rocket.sim.safety import safety_of
 from wavedash.rocket.sim.scoring import Match
 from wavedash.rocket.sim.shapes import car_shapes
@@ -67,10 +67,10 @@ class WarpSimulator(Simulator):
         self.capturable = self.device.type == "cuda"
         self._in_parts = in_parts or self.capturable
         seats = blue + orange
-        self.state = _kickoffs(seated(arenas, blue, orange, hitboxes, sizes), self.device, by_word=self._in_parts)
+        self.state = _kickoffs(seated(arenas, blue, orange, hitboxes, sizes), self.device)
         warp = wp.device_from_torch(self.device)
         self._warp = warp
-        self._axles, self._matches = self._room(seats, AXLES_WORDS), self._room(words_of(Match))
+        self._axles, self._matches = self._room(seats, AXLES_WORDS), self._room(room_of(Match))
         self._controls, self._before = (self._room(seats, 8, dtype=torch.float32) for _ in range(2))
         self._world, self._arenas = World(), self._allocated(arenas, seats)
         self._bad = self._room()
@@ -88,10 +88,8 @@ class WarpSimulator(Simulator):
             self._commands(ticks=8, delay=1)  # a kernel cannot be loaded while a graph is being recorded
 
     def _room(self, *shape: int, dtype: torch.dtype = torch.int32) -> Tensor:
-        """[E, ...] zeros. Where each is a thread of a GPU, arenas are neighbours in memory."""
-        if self._in_parts:
-            return torch.zeros(*shape, self.state.arenas, dtype=dtype, device=self.device).movedim(-1, 0)
-        return torch.zeros(self.state.arenas, *shape, dtype=dtype)
+        """[E, ...] zeros."""
+        return torch.zeros(self.state.arenas, *shape, dtype=dtype, device=self.device)
 
     def _allocated(self, arenas: int, seats: int) -> Any:
         """Records, what is remembered, and room for a tick's work."""
@@ -102,14 +100,14 @@ class WarpSimulator(Simulator):
         room.controls, room.before = wp.from_torch(self._controls), wp.from_torch(self._before)
         room.done = wp.from_torch(self._room())
         room.held, room.touching = wp.from_torch(self._room(seats)), wp.from_torch(self._room(1 + seats))
-        room.reach = wp.from_torch(self._room(seats * words_of(Reach)))
+        room.reach = wp.from_torch(self._room(seats * room_of(Reach)))
         room.meeting = wp.zeros(arenas, dtype=wp.int32, device=self._warp)
         room.lists, room.many = (wp.zeros((LISTS, size), dtype=wp.int32, device=self._warp)
                                  for size in (arenas * seats, MOST_TICKS))
         threads = max(arenas, MOST_THREADS if self._in_parts else 0)
         room.reaches, room.touches = (wp.empty(threads, dtype=kind, device=self._warp) for kind in (Reach, Touch))
         room.reached = wp.empty((threads, ROOM_FOR_REACHED), dtype=wp.int32, device=self._warp)
-        room.bodies = wp.from_torch(self._room((1 + seats) * words_of(Body)))
+        room.bodies = wp.from_torch(self._room((1 + seats) * room_of(Body)))
         room.contacts = wp.empty((arenas, most_contacts(seats)), dtype=Contact, device=self._warp)
         room.rows = wp.empty((arenas, most_contacts(seats)), dtype=Row, device=self._warp)
         return room
@@ -200,7 +198,6 @@ class WarpSimulator(Simulator):
                 over(launches.bounce, arenas, world, room, t, lanes=self._lanes),
                 over(launches.settle_balls, arenas, room, t),
                 over(self._kernels.collide, arenas * SPREAD, world, room, t),
-                over(launches.move, cars, room, t),
                 self._launch(launches.watch, arenas, world, room),
             ]
         return [*commands, self._launch(launches.end, arenas, room)]
@@ -213,9 +210,9 @@ class WarpSimulator(Simulator):
             self._pool.shutdown()
 
 
-def _kickoffs(seats: Sequence[Sequence[Seat]], device: torch.device, by_word: bool = False) -> GameState:
+def _kickoffs(seats: Sequence[Sequence[Seat]], device: torch.device) -> GameState:
     table = torch.tensor(seats, dtype=torch.int32, device=device)  # [E, C, team, hitbox, present]
-    state = GameState.empty(table.shape[0], table.shape[1], device, by_word)
+    state = GameState.empty(table.shape[0], table.shape[1], device)
     state.cars.team.copy_(table[..., 0])
     state.cars.hitbox.copy_(table[..., 1])
     state.cars.present.copy_(table[..., 2])

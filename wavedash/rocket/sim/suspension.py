@@ -7,8 +7,8 @@ from __future__ import annotations
 import warp as wp
 
 from wavedash.rocket.sim.bodies import DT, Body, impulse_mass, velocity_at
-from wavedash.rocket.sim.records import loader, storer, words_of
-from wavedash.rocket.sim.shapes import RAY_SHORTENED, TRAVEL, CarShape, length_of, radius_of, reach_of
+from wavedash.rocket.sim.records import loader, room_of, storer
+from wavedash.rocket.sim.shapes import CarShape
 from wavedash.rocket.sim.tyres import grip, tyre
 from wavedash.rocket.sim.wheel_rays import (
     ARENA_GROUND,
@@ -19,6 +19,7 @@ from wavedash.rocket.sim.wheel_rays import (
     body_under,
     mount_of,
 )
+from wavedash.rocket.sim.wheels import RAY_SHORTENED, TRAVEL, length_of, radius_of, reach_of
 
 wp.set_module_options({"enable_backward": False})
 
@@ -51,8 +52,8 @@ class Tyre:
 
 load_axles, store_axles = loader(Axles), storer(Axles)
 load_tyre, store_tyre = loader(Tyre), storer(Tyre)
-TYRES_AT, TYRE_WORDS = wp.constant(words_of(Axles)), wp.constant(words_of(Tyre))
-AXLES_WORDS = wp.constant(words_of(Axles) + 4 * words_of(Tyre))
+TYRES_AT, TYRE_WORDS = wp.constant(room_of(Axles)), wp.constant(room_of(Tyre))
+AXLES_WORDS = wp.constant(room_of(Axles) + 4 * room_of(Tyre))
 
 
 @wp.struct

@@ -4,10 +4,10 @@ The order of events is RocketSim's: cars feel their wheels and obey their contro
 impulses are solved, bodies move, speeds are capped, hits and bumps are added, pads are taken, goals are counted.
 
 The parts of a tick: `look_around` tells who is near whom, `way_of` and `feel_walls` what a car is about to do. `ready_car` is
-the whole tick of a car that flies or drives by itself. For the others it is followed by `touch_arena` and `settle_car` at
-walls, `collide_bodies` where bodies of an arena meet, and `move_on`. `bounce_ball` and `settle_ball` are for a ball by itself
-at a wall. `watch_arena` sees to the ball, pads and goals. `launches.py` runs them: on a CPU one loop runs all ticks of an arena
-while it is in the cache; on a GPU each part is a launch, over all cars or arenas, or over a list of those that it concerns.
+the whole tick of a car by itself. For the others it is followed by `touch_arena` and `settle_car` at walls, and by
+`collide_bodies` where bodies of an arena meet. `bounce_ball` and `settle_ball` are for a ball by itself at a wall.
+`watch_arena` sees to the ball, pads and goals. `launches.py` runs them: on a CPU one loop runs all ticks of an arena while it
+is in the cache; on a GPU each part is a launch, over all cars or arenas, or over a list of those that it concerns.
 """
 from __future__ import annotations
 
@@ -64,6 +64,7 @@ from wavedash.rocket.sim.records import (
     event_at,
     game_at,
     is_driven,
+    is_present,
     load_ball,
     load_car,
     load_event,
@@ -79,7 +80,6 @@ from wavedash.rocket.sim.records import (
 )
 from wavedash.rocket.sim.safety import mend, obeyable
 from wavedash.rocket.sim.scoring import Match, load_match, store_match, watch_ball
-from wavedash.rocket.sim.shapes import FARTHEST
 from wavedash.rocket.sim.solver import bounce_off, prepared, solve, solved_alone, solved_once
 from wavedash.rocket.sim.suspension import (
     AXLES_WORDS,
@@ -95,6 +95,7 @@ from wavedash.rocket.sim.suspension import (
 )
 from wavedash.rocket.sim.walls import (
     BODY_NEAR,
+    FARTHEST,
     REACH_WORDS,
     extent_of,
     load_reach,
@@ -119,7 +120,8 @@ SMALL_AGAIN, BIG_AGAIN = wp.constant(SMALL_PAD_SECONDS), wp.constant(BIG_PAD_SEC
 """Seconds until a pad is back"""
 MEETS_BALL = wp.constant(200.0)
 """From a car's origin to the ball's middle: farther, they cannot touch; and from car to car"""
-MEETS_CAR = wp.constant(210.0)
+MEETS_CAR = wp.constant(230.0)
+"""They also cannot after one of them has moved to the end of the tick, before the other has looked"""
 
 
 # Who is near whom -------------------------------------------------------------------------------------------------------------
@@ -239,9 +241,10 @@ def is_ball_awake(numbers: wp.array2d(dtype=wp.float32), e: int) -> bool:
 
 @wp.func
 def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int, way: int) -> bool:
-    """What a car's wheels and driver do. One that is not busy goes on to the end of the tick. Returns whether the body of one
-    that is may touch the arena."""
+    """What a car's wheels and driver do. One that touches nothing but the floor goes on to the end of the tick. Returns whether
+    the body of a car may touch more of the arena."""
     arenas.touching[e, 1 + c] = 0
+    meets = way == BUSY and is_among(arenas.meeting[e], c)
     car = load_car(arenas.words, e, car_at(c))
     shape = world.shapes[car.hitbox]
     body = car_body(car, shape)
@@ -271,17 +274,18 @@ def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int, way: int
                 wheels = find_floor(shape, body)
             else:
                 reach = load_reach(arenas.reach, e, c * REACH_WORDS)
-                wheels = find_ground(c, body, shape, world.arena, reach, others)
+                wheels = find_ground(c, body, shape, world.arena, reach, others, meets)
             footing = stand(wheels, body, shape, axles, others, arenas.axles, first + TYRES_AT, car.handbrake, throttle)
         car, axles, body = obey(car, controls, throttle, footing, axles, body)
         store_axles(arenas.axles, e, first, axles)
     if way == BUSY:
-        store_car(arenas.words, e, car_at(c), car)
-        store_body(arenas.bodies, e, (1 + c) * BODY_WORDS, body)
-        if body.inverse_mass > 0.0:
-            near_wall = arenas.reach[e, c * REACH_WORDS] == BODY_NEAR
-            return near_wall or is_near_plane(shape, body.position, body.rotation)
-        return False
+        near = body.inverse_mass > 0.0 and arenas.reach[e, c * REACH_WORDS] == BODY_NEAR
+        if body.inverse_mass > 0.0 and not near:
+            near = is_near_plane(shape, body.position, body.rotation)
+        if meets or near or body.inverse_mass == 0.0:
+            store_car(arenas.words, e, car_at(c), car)
+            store_body(arenas.bodies, e, (1 + c) * BODY_WORDS, body)
+            return near
     if way == DRIVES:
         touches, contact = touch_floor(shape, body.position, body.rotation)
         if touches == 1:
@@ -306,28 +310,28 @@ def touch_arena(world: World, arenas: Arenas, e: int, c: int, team: Team):
 
 
 @wp.func
-def settle(arenas: Arenas, e: int, who: int, start: int):
-    """The impulses that follow for the ball (0) or a car (1 + seat) that touches nothing but the arena; its contacts begin at
+def settled(arenas: Arenas, e: int, who: int, start: int) -> Body:
+    """The ball (0) or a car (1 + seat) that touches nothing but the arena, with the impulses that follow; its contacts begin at
     `start`."""
+    body = load_body(arenas.bodies, e, who * BODY_WORDS)
     many = arenas.touching[e, who]
-    if many > 0:
-        body = load_body(arenas.bodies, e, who * BODY_WORDS)
-        for i in range(start, start + many):
-            arenas.rows[e, i] = prepared(arenas.contacts[e, i], body, body)
-        store_body(arenas.bodies, e, who * BODY_WORDS, solved_alone(arenas.rows, e, start, start + many, body))
+    for i in range(start, start + many):
+        arenas.rows[e, i] = prepared(arenas.contacts[e, i], body, body)
+    return solved_alone(arenas.rows, e, start, many, body)
 
 
 @wp.func
 def settle_car(arenas: Arenas, e: int, c: int):
-    """One that meets others is left to `collide_bodies`."""
+    """A car that may touch the arena goes on to the end of the tick. One that meets others is left to `collide_bodies`."""
     if not is_among(arenas.meeting[e], c):
-        settle(arenas, e, 1 + c, c * PER_CAR)
+        body = settled(arenas, e, 1 + c, c * PER_CAR)
+        store_car(arenas.words, e, car_at(c), move_car(load_car(arenas.words, e, car_at(c)), body))
 
 
 @wp.func
 def settle_ball(arenas: Arenas, e: int):
-    """One that is near no car."""
-    settle(arenas, e, 0, arenas.seats * PER_CAR)
+    """A ball at a wall, near no car. `watch_arena` moves it."""
+    store_body(arenas.bodies, e, 0, settled(arenas, e, 0, arenas.seats * PER_CAR))
 
 
 @wp.func
@@ -361,8 +365,13 @@ def obey(car: Car, controls: vec8, throttle: float, footing: Footing, axles: Axl
 
 
 @wp.func
-def wait_for_respawn(car: Car, seat: int, now: int) -> Car:
-    """A demolished car comes back after three seconds, at one of four places that the clock chooses."""
+def wait_for_respawn(arenas: Arenas, e: int, seat: int, now: int):
+    """A demolished car comes back after three seconds, at one of four places that the clock chooses. Time begins to run in the
+    tick after."""
+    if load_body(arenas.bodies, e, (1 + seat) * BODY_WORDS).inverse_mass > 0.0:
+        return
+    forget_wheels(arenas.axles, e, seat * AXLES_WORDS)
+    car = load_car(arenas.words, e, car_at(seat))
     car.demo_timer = wp.max(car.demo_timer - DT, 0.0)
     if car.demo_timer == 0.0:
         team = car.team
@@ -380,7 +389,7 @@ def wait_for_respawn(car: Car, seat: int, now: int) -> Car:
         car.boost = RESPAWN_BOOST
         car.position = wp.vec3(x, RESPAWN_Y * side, RESPAWN_Z)
         car.rotation = wp.mat33(0.0, -side, 0.0, side, 0.0, 0.0, 0.0, 0.0, 1.0)
-    return car
+    store_car(arenas.words, e, car_at(seat), car)
 
 
 # All bodies of an arena -------------------------------------------------------------------------------------------------------
@@ -391,15 +400,16 @@ def collide_bodies(
     world: World, arenas: Arenas, e: int, cars: wp.array(dtype=Car), bodies: wp.array(dtype=Body),
     events: wp.array(dtype=EventRecord), place: int,
 ):
-    """Contacts between all bodies of an arena, and the impulses that follow. The arrays are room for an arena's, `place` is
-    that of this thread in `arenas.touches`."""
+    """Contacts between the bodies of an arena that meet, and the impulses that follow; cars go on to the end of the tick. The
+    arrays are room for an arena's, `place` is that of this thread in `arenas.touches`."""
     seats = arenas.seats
     ball = load_ball(arenas.words, e, BALL_AT)
     bodies[0] = ball_body(ball)
     for c in range(seats):
-        cars[c] = load_car(arenas.words, e, car_at(c))
-        bodies[1 + c] = load_body(arenas.bodies, e, (1 + c) * BODY_WORDS)
-        events[c] = load_event(arenas.words, e, event_at(seats, c))
+        if is_among(arenas.meeting[e], c):
+            cars[c] = load_car(arenas.words, e, car_at(c))
+            bodies[1 + c] = load_body(arenas.bodies, e, (1 + c) * BODY_WORDS)
+            events[c] = load_event(arenas.words, e, event_at(seats, c))
     count, ball = find_contacts(world, arenas, e, arenas.words[e, game_at(seats)], ball, cars, bodies, events, place)
     rows = int(0)
     for c in range(seats):
@@ -417,9 +427,9 @@ def collide_bodies(
     store_ball(arenas.words, e, BALL_AT, ball)
     store_body(arenas.bodies, e, 0, bodies[0])
     for c in range(seats):
-        store_car(arenas.words, e, car_at(c), cars[c])
-        store_body(arenas.bodies, e, (1 + c) * BODY_WORDS, bodies[1 + c])
-        store_event(arenas.words, e, event_at(seats, c), events[c])
+        if is_among(arenas.meeting[e], c) and bodies[1 + c].inverse_mass > 0.0:
+            store_car(arenas.words, e, car_at(c), move_car(cars[c], bodies[1 + c]))
+            store_event(arenas.words, e, event_at(seats, c), events[c])
 
 
 @wp.func
@@ -512,18 +522,6 @@ def move_car(car: Car, body: Body) -> Car:
 
 
 @wp.func
-def move_on(arenas: Arenas, e: int, c: int):
-    """A car to the end of the tick."""
-    body = load_body(arenas.bodies, e, (1 + c) * BODY_WORDS)
-    car = load_car(arenas.words, e, car_at(c))
-    if body.inverse_mass > 0.0:
-        store_car(arenas.words, e, car_at(c), move_car(car, body))
-    elif car.present and car.is_demoed:
-        store_car(arenas.words, e, car_at(c), wait_for_respawn(car, c, arenas.words[e, game_at(arenas.seats)]))
-        forget_wheels(arenas.axles, e, c * AXLES_WORDS)
-
-
-@wp.func
 def watch_arena(world: World, arenas: Arenas, e: int):
     """The ball to the end of the tick, then pads, goals and the clock."""
     seats = arenas.seats
@@ -543,6 +541,8 @@ def watch_arena(world: World, arenas: Arenas, e: int):
     done = arenas.done[e] + 1
     arenas.done[e] = done
     for c in range(seats):
+        if is_present(arenas.words, e, c) and not is_driven(arenas.words, e, c):
+            wait_for_respawn(arenas, e, c, game.tick)
         take_pad(world, arenas, e, c, done)
     match, game = watch_ball(load_match(arenas.matches, e, 0), game, ball, arenas.words, e, seats)
     game.tick += 1

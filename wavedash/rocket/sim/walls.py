@@ -9,14 +9,17 @@ import warp as wp
 from wavedash.rocket.sim.arena import Arena, Triangle, cell_of, is_inside
 from wavedash.rocket.sim.box_triangle import shadow
 from wavedash.rocket.sim.lanes import Team
-from wavedash.rocket.sim.records import loader, storer, words_of
-from wavedash.rocket.sim.shapes import CarShape, reach_of, wheel_of
+from wavedash.rocket.sim.records import loader, room_of, storer
+from wavedash.rocket.sim.shapes import CarShape
+from wavedash.rocket.sim.wheels import reach_of, wheel_of
 
 wp.set_module_options({"enable_backward": False})
 
 WHEELS_NEAR = wp.constant(1)
 BODY_NEAR = wp.constant(2)
 NO_TRIANGLE = wp.constant(-1)
+FARTHEST = wp.constant(110.0)
+"""From a car's origin: no part of it reaches that far"""
 
 
 @wp.struct
@@ -32,7 +35,7 @@ class Reach:
 
 
 load_reach, store_reach = loader(Reach), storer(Reach)
-REACH_WORDS = wp.constant(words_of(Reach))
+REACH_WORDS = wp.constant(room_of(Reach))
 
 
 @wp.func

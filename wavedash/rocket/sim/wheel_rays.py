@@ -7,8 +7,9 @@ from wavedash.rocket.sim.arena import Arena, ray_hits_planes
 from wavedash.rocket.sim.bodies import Body, ball_body, car_body
 from wavedash.rocket.sim.rays import ray_hits_box, ray_hits_sphere
 from wavedash.rocket.sim.records import BALL_AT, car_at, load_ball, load_car, vector_at
-from wavedash.rocket.sim.shapes import CarShape, reach_of, wheel_of
+from wavedash.rocket.sim.shapes import CarShape
 from wavedash.rocket.sim.walls import Reach
+from wavedash.rocket.sim.wheels import reach_of, wheel_of
 
 wp.set_module_options({"enable_backward": False})
 
@@ -54,8 +55,8 @@ def mount_of(shape: CarShape, rotation: wp.mat33, i: int) -> wp.vec3:
 
 
 @wp.func
-def find_ground(seat: int, body: Body, shape: CarShape, arena: Arena, reach: Reach, others: Others) -> Wheels:
-    """Under all four wheels. Other bodies are as the tick began."""
+def find_ground(seat: int, body: Body, shape: CarShape, arena: Arena, reach: Reach, others: Others, meets: bool) -> Wheels:
+    """Under all four wheels. Other bodies are as the tick began; where the car `meets` none, they are far away."""
     wheels = no_ground()
     up = wp.vec3(body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2])
     mounts = mat43()
@@ -63,7 +64,9 @@ def find_ground(seat: int, body: Body, shape: CarShape, arena: Arena, reach: Rea
         mounts[i] = mount_of(shape, body.rotation, i)
     wheels = find_planes(wheels, shape, mounts, body.position, up)
     wheels = find_walls(wheels, reach, shape, mounts, arena, body.position)
-    return find_bodies(wheels, shape, mounts, seat, others, body.position, up)
+    if meets:
+        wheels = find_bodies(wheels, shape, mounts, seat, others, body.position, up)
+    return wheels
 
 
 @wp.func
