@@ -17,7 +17,7 @@ from wavedash.rocket.sim.bodies import Body
 from wavedash.rocket.sim.contacts import Contact, Touch
 from wavedash.rocket.sim.lanes import single
 from wavedash.rocket.sim.shapes import CarShape
-from wavedash.rocket.sim.walls import walls_near
+from wavedash.rocket.sim.walls import ROOM_FOR_WALLS, walls_near
 from wavedash.rocket.sim.wheel_rays import Others, Wheels, find_ground
 
 PLANES = [((0, 0, 1), 0.0), ((0, 0, -1), -2048.0), ((1, 0, 0), -4096.0), ((-1, 0, 0), -4096.0)]
@@ -31,10 +31,10 @@ TOUCH = 0.02 * (BALL_RADIUS + 4.0)
 @wp.kernel(enable_backward=False)
 def cast(
     arena: Arena, shapes: wp.array(dtype=CarShape), others: Others, hitbox: wp.array(dtype=wp.int32),
-    cars: wp.array(dtype=Body), wheels: wp.array(dtype=Wheels),
+    cars: wp.array(dtype=Body), wheels: wp.array(dtype=Wheels), listed: wp.array2d(dtype=wp.int32),
 ):
     i = wp.tid()
-    reach = walls_near(arena, shapes[hitbox[i]], cars[i].position, cars[i].rotation, single(0))
+    reach = walls_near(arena, shapes[hitbox[i]], cars[i].position, cars[i].rotation, single(i), listed)
     wheels[i] = find_ground(0, cars[i], shapes[hitbox[i]], arena, reach, others, True)
 
 
@@ -237,7 +237,8 @@ def test_wheels_stand_on_what_brute_force_hits(baked: Baked, rng: np.random.Gene
     rotation = rotations(cars, rng)
     poses = to_warp(bodies(position, rotation), Body)
     inputs = [load_arena("cpu"), warp_shapes(), nobody_else(), to_warp(hitbox, wp.int32), poses]
-    wheels, = launch(cast, inputs, [wp.zeros(cars, dtype=Wheels, device="cpu")])
+    outputs = [wp.zeros(cars, dtype=Wheels, device="cpu"), wp.zeros((cars, ROOM_FOR_WALLS), dtype=wp.int32, device="cpu")]
+    wheels, _ = launch(cast, inputs, outputs)
     ground, fraction, normal = wheels["ground"], wheels["fraction"], wheels["normal"]
     source, target = wheel_rays(hitbox, position, rotation)
     compared = 0

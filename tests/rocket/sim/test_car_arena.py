@@ -13,12 +13,13 @@ from wavedash.rocket.rocketsim.package import rocketsim
 from wavedash.rocket.sim.arena import Arena, Triangle, load_arena
 from wavedash.rocket.sim.bodies import Body
 from wavedash.rocket.sim.box_triangle import Meeting, box_meets_triangle
-from wavedash.rocket.sim.car_arena import MOST_CAR_CONTACTS, ROOM_FOR_REACHED, CarTouch, car_touches_arena
+from wavedash.rocket.sim.car_arena import MOST_CAR_CONTACTS, CarTouch, car_touches_arena
 from wavedash.rocket.sim.contacts import Contact, Touch
 from wavedash.rocket.sim.lanes import single
 from wavedash.rocket.sim.manifold import with_point
 from wavedash.rocket.sim.shapes import CarShape, car_shapes
 from wavedash.rocket.sim.solver import Row, prepared, solve, solved_alone
+from wavedash.rocket.sim.walls import ROOM_FOR_WALLS
 
 Array = NDArray[np.float64]
 CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
@@ -53,11 +54,11 @@ def find(
     contacts: wp.array2d(dtype=Contact),
     counts: wp.array(dtype=int),
     touches: wp.array(dtype=CarTouch),
-    reached: wp.array2d(dtype=int),
+    listed: wp.array2d(dtype=int),
     found: wp.array(dtype=Touch),
 ):
     i = wp.tid()
-    count, touch = car_touches_arena(arena, shapes[hitbox[i]], position[i], rotation[i], contacts, i, 0, single(i), reached,
+    count, touch = car_touches_arena(arena, shapes[hitbox[i]], position[i], rotation[i], contacts, i, 0, single(i), listed,
                                      found)
     counts[i] = count
     touches[i] = touch
@@ -65,7 +66,7 @@ def find(
 
 def room(cars: int) -> list[Any]:
     """For the work of so many threads."""
-    return [wp.zeros((cars, ROOM_FOR_REACHED), dtype=int, device="cpu"), wp.zeros(cars, dtype=Touch, device="cpu")]
+    return [wp.zeros((cars, ROOM_FOR_WALLS), dtype=int, device="cpu"), wp.zeros(cars, dtype=Touch, device="cpu")]
 
 
 def touch_arena(position: Array, rotation: Array, hitbox: Any = 0) -> tuple[Any, Any, Any]:
@@ -294,7 +295,7 @@ def collide(
     cars: wp.array(dtype=Body),
     contacts: wp.array2d(dtype=Contact),
     rows: wp.array2d(dtype=Row),
-    reached: wp.array2d(dtype=int),
+    listed: wp.array2d(dtype=int),
     found: wp.array(dtype=Touch),
     by_itself: bool,
 ):
@@ -302,7 +303,7 @@ def collide(
     bodies = wp.zeros(shape=(1,), dtype=Body)
     bodies[0] = cars[i]
     bodies[0].inverse_inertia = shapes[0].inverse_inertia
-    count, _ = car_touches_arena(arena, shapes[0], cars[i].position, cars[i].rotation, contacts, i, 0, single(i), reached,
+    count, _ = car_touches_arena(arena, shapes[0], cars[i].position, cars[i].rotation, contacts, i, 0, single(i), listed,
                                  found)
     for k in range(count):
         rows[i, k] = prepared(contacts[i, k], bodies[0], bodies[0])

@@ -86,7 +86,7 @@ def test_no_part_of_a_car_is_farther_than_is_looked_for():
 
 def scattered(seed: int) -> WarpSimulator:
     """Cars over the floor in any pose and motion, the ball far away; the other car sometimes near a wall."""
-    sim, generator = WarpSimulator(ARENAS, 1, 1), torch.Generator().manual_seed(seed)
+    sim, generator = WarpSimulator(ARENAS, 1, 1, threads=1), torch.Generator().manual_seed(seed)
     state = sim.state
     state.ball.position[:] = torch.tensor([0.0, 0.0, 1500.0])
     place = torch.rand(ARENAS, 2, 3, generator=generator) * torch.tensor([3900.0, 1500.0, 250.0])
@@ -113,8 +113,9 @@ def test_the_short_tick_of_a_car_by_itself_is_the_tick_of_everyone():
     for _ in range(40):
         controls = torch.rand(ARENAS, 2, 8, generator=generator) * 2 - 1
         for sim, short in zip(sims, (True, False), strict=True):
-            sim._controls.copy_(controls)
-            wp.launch(tick_of_the_cars, ARENAS, inputs=[sim._world, sim._arenas, short, ways], device="cpu")
+            group = sim._groups[0]
+            sim._memory.controls.copy_(controls)
+            wp.launch(tick_of_the_cars, ARENAS, inputs=[group.world, group.arenas, short, ways], device="cpu")
             seen += torch.bincount(wp.to_torch(ways).flatten(), minlength=3) if short else 0
         ours, theirs = (sim.state for sim in sims)
         for name in ("position", "rotation", "velocity", "angular_velocity", "boost", "contact_normal"):

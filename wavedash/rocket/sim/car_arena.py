@@ -13,10 +13,10 @@ from wavedash.rocket.sim.arena import CEILING, WALL_X, Arena, Triangle, cell_of
 from wavedash.rocket.sim.box_triangle import box_meets_triangle, corner, shadow
 from wavedash.rocket.sim.contacts import ARENA, Contact, Touch
 from wavedash.rocket.sim.edges import normal_near_edges
-from wavedash.rocket.sim.lanes import Team, meet, ones, votes
+from wavedash.rocket.sim.lanes import Team, meet
 from wavedash.rocket.sim.manifold import with_point
 from wavedash.rocket.sim.shapes import CarShape
-from wavedash.rocket.sim.walls import boxes_overlap, extent_of
+from wavedash.rocket.sim.walls import extent_of, list_walls
 
 wp.set_module_options({"enable_backward": False})
 
@@ -25,9 +25,6 @@ RESTITUTION = wp.constant(0.3)
 MOST_CAR_CONTACTS = 10
 """Two planes and two meshes"""
 ROOM = wp.constant(MOST_CAR_CONTACTS)
-ROOM_FOR_REACHED = 48
-MOST_REACHED = wp.constant(ROOM_FOR_REACHED)
-"""Triangles whose planes and boxes reach a car; they are listed first, so that threads test them side by side"""
 
 
 @wp.struct
@@ -131,30 +128,6 @@ def seen_from(t: Triangle, body: CarBody) -> Triangle:
 
 
 @wp.func
-def list_reached(body: CarBody, arena: Arena, cell: int, team: Team, reached: wp.array2d(dtype=wp.int32)) -> int:
-    """Writes the triangles that the car may touch, in their order, and returns how many there are."""
-    to_car = wp.transpose(body.rotation)
-    core = body.half - wp.vec3(body.edge, body.edge, body.edge)
-    most = body.edge + body.touch
-    many = int(0)
-    end = arena.first[cell + 1]
-    for start in range(arena.first[cell], end, team.lanes):
-        i = start + team.lane
-        found = bool(False)
-        if i < end:
-            plane = arena.planes[i]
-            normal = wp.vec3(plane[0], plane[1], plane[2])
-            if wp.abs(wp.dot(normal, body.middle) - plane[3]) <= most + shadow(core, to_car * normal):
-                found = boxes_overlap(arena.triangles[arena.items[i]], body.middle, body.extent)
-        who = votes(team.lane, team.lanes, found)
-        place = many + ones(who & ((1 << team.lane) - 1))
-        if found and place < MOST_REACHED:
-            reached[team.place / team.lanes, place] = arena.items[i]
-        many += ones(who)
-    return wp.min(many, MOST_REACHED)
-
-
-@wp.func
 def touch_triangle(body: CarBody, t: Triangle) -> Touch:
     """Where the car touches a triangle."""
     touch = Touch()
@@ -183,7 +156,7 @@ def touch_triangles(
     room: int,
     known: CarTouch,
     team: Team,
-    reached: wp.array2d(dtype=wp.int32),
+    listed: wp.array2d(dtype=wp.int32),
     touches: wp.array(dtype=Touch),
 ):
     """All triangles near the car: (new count, CarTouch). `known` is what it knows of planes, whose normals come first. The team
@@ -191,25 +164,29 @@ def touch_triangles(
     on_plane = known.touches
     first = count
     mesh = int(-1)
-    many = list_reached(body, arena, cell, team, reached)
-    meet(team.lane, team.lanes)
-    for start in range(0, many, team.lanes):
-        if start + team.lane < many:
-            t = arena.triangles[reached[team.place / team.lanes, start + team.lane]]
-            touches[team.place + team.lane] = touch_triangle(body, t)
-        meet(team.lane, team.lanes)
-        if team.lane == 0:
-            for i in range(wp.min(many - start, team.lanes)):
-                touch = touches[team.place + i]
-                if touch.touches:
-                    if touch.mesh != mesh:
-                        mesh = touch.mesh
-                        first = count
-                    known.touches = True
-                    if not on_plane:
-                        known.normal = touch.away
-                    count = with_point(contacts, row, first, count, room, touch.contact)
-        meet(team.lane, team.lanes)
+    half = body.half + wp.vec3(body.touch, body.touch, body.touch)
+    start = arena.first[cell]
+    end = arena.first[cell + 1]
+    while start < end:
+        many, goes_on = list_walls(arena, start, end, body.middle, half, body.rotation, body.extent, team, listed)
+        start = goes_on
+        for done in range(0, many, team.lanes):
+            if done + team.lane < many:
+                t = arena.triangles[arena.items[listed[team.place / team.lanes, done + team.lane]]]
+                touches[team.place + team.lane] = touch_triangle(body, t)
+            meet(team.lane, team.lanes)
+            if team.lane == 0:
+                for i in range(wp.min(many - done, team.lanes)):
+                    touch = touches[team.place + i]
+                    if touch.touches:
+                        if touch.mesh != mesh:
+                            mesh = touch.mesh
+                            first = count
+                        known.touches = True
+                        if not on_plane:
+                            known.normal = touch.away
+                        count = with_point(contacts, row, first, count, room, touch.contact)
+            meet(team.lane, team.lanes)
     return count, known
 
 
@@ -223,7 +200,7 @@ def car_touches_arena(
     row: int,
     count: int,
     team: Team,
-    reached: wp.array2d(dtype=wp.int32),
+    listed: wp.array2d(dtype=wp.int32),
     touches: wp.array(dtype=Touch),
 ):
     """Writes the car's contacts behind the `count` that a row of the list has: (the new count, what the car knows of them), for
@@ -238,7 +215,7 @@ def car_touches_arena(
         count, known = touch_planes(body, contacts, row, count)
     cell = cell_of(position)
     if arena.first[cell] < arena.first[cell + 1]:
-        count, known = touch_triangles(body, arena, cell, contacts, row, count, room, known, team, reached, touches)
+        count, known = touch_triangles(body, arena, cell, contacts, row, count, room, known, team, listed, touches)
     return count, known
 
 

@@ -52,7 +52,7 @@ class Kernels(NamedTuple):
     """For arenas with a number of seats."""
 
     step: Any
-    """(first, world, arenas, ticks, delay) by arena: all ticks of a step. A goal ends it."""
+    """(world, arenas, ticks, delay) by arena: all ticks of a step. A goal ends it."""
     collide: Any
     """(world, arenas, tick, threads) over a list: its part of a tick"""
 
@@ -71,10 +71,10 @@ def kernels(seats: int) -> Kernels:
         collide_bodies(world, arenas, e, cars, bodies, events, place)
 
     @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-    def step(first: int, world: World, arenas: Arenas, ticks: int, delay: int):
-        e = first + wp.tid()
+    def step(world: World, arenas: Arenas, ticks: int, delay: int):
+        e = wp.tid()
         team = single(e)
-        begin_step(arenas, e)
+        begin_step(world, arenas, e)
         for _ in range(ticks):
             if is_over(arenas, e):
                 break
@@ -92,7 +92,7 @@ def kernels(seats: int) -> Kernels:
             elif arenas.meeting[e] != 0:
                 collide_in(world, arenas, e, e)
             watch_arena(world, arenas, e)
-        end_step(arenas, e)
+        end_step(world, arenas, e)
 
     @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
     def collide(world: World, arenas: Arenas, tick: int, threads: int):
@@ -127,10 +127,10 @@ def enlist_car(arenas: Arenas, way: int, tick: int, car: int):
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def begin(arenas: Arenas):
+def begin(world: World, arenas: Arenas):
     """By arena."""
     e = wp.tid()
-    begin_step(arenas, e)
+    begin_step(world, arenas, e)
     for tick in range(e, arenas.many.shape[1], arenas.meeting.shape[0]):
         for list in range(ALL_LISTS):
             arenas.many[list, tick] = 0
@@ -138,21 +138,16 @@ def begin(arenas: Arenas):
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
 def look(world: World, arenas: Arenas, tick: int):
-    """By arena: lists those with collisions."""
+    """By arena: lists cars by what they do, and arenas with collisions."""
     e = wp.tid()
-    look_around(world, arenas, e)
-    if arenas.meeting[e] == BALL_ALONE:
-        enlist(arenas, BOUNCING, tick, e)
-    elif arenas.meeting[e] != 0:
-        enlist(arenas, MEETING, tick, e)
-
-
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def sort(world: World, arenas: Arenas, tick: int):
-    """By seat and arena: lists cars by what they do."""
-    c, e = wp.tid()
     if not is_over(arenas, e):
-        enlist_car(arenas, way_of(world, arenas, e, c), tick, e * arenas.seats + c)
+        look_around(world, arenas, e)
+        for c in range(arenas.seats):
+            enlist_car(arenas, way_of(world, arenas, e, c), tick, e * arenas.seats + c)
+        if arenas.meeting[e] == BALL_ALONE:
+            enlist(arenas, BOUNCING, tick, e)
+        elif arenas.meeting[e] != 0:
+            enlist(arenas, MEETING, tick, e)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
@@ -230,6 +225,6 @@ def watch(world: World, arenas: Arenas):
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def end(arenas: Arenas):
+def end(world: World, arenas: Arenas):
     """By arena."""
-    end_step(arenas, wp.tid())
+    end_step(world, arenas, wp.tid())

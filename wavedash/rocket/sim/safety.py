@@ -85,7 +85,7 @@ SEATS = ("ball.last_touch", "cars.contact_car", "pads.locked_car")
 
 @wp.struct
 class Safety:
-    """What is looked at, and how often it was found wrong."""
+    """What may be, and what comes where it is not."""
 
     low: wp.array(dtype=wp.int32)
     """[W], by word of a record: the least it may be, and the most"""
@@ -94,8 +94,6 @@ class Safety:
     """[W]: bits to turn in a negative one to compare it as an integer; none in one that is an integer"""
     kickoff: wp.array2d(dtype=wp.int32)
     """[1, W]: the record of an arena that begins, all seats taken"""
-    bad: wp.array(dtype=wp.int32)
-    """[E]: how often an arena had to begin again"""
 
 
 def sortable(x: float) -> int:
@@ -104,9 +102,9 @@ def sortable(x: float) -> int:
     return bits ^ (bits >> 31 & MOST)
 
 
-def safety_of(kickoff: GameState, bad: torch.Tensor) -> Any:
-    """For kernels: the arenas counted in `bad` [E] begin again like the one arena of `kickoff`."""
-    device = wp.device_from_torch(bad.device)
+def safety_of(kickoff: GameState) -> Any:
+    """For kernels: arenas begin again like the one arena of `kickoff`."""
+    device = wp.device_from_torch(kickoff.memory.device)
     safety: Any = Safety()
     words = kickoff.memory.shape[1]
     low, high, turned = (np.full(words, bits, np.int32) for bits in (LEAST, MOST, 0))
@@ -121,7 +119,6 @@ def safety_of(kickoff: GameState, bad: torch.Tensor) -> Any:
                 turned[where] = MOST if is_float else 0
     safety.low, safety.high, safety.turned = (wp.array(column, device=device) for column in (low, high, turned))
     safety.kickoff = wp.from_torch(kickoff.memory)
-    safety.bad = wp.from_torch(bad)
     return safety
 
 
@@ -170,7 +167,6 @@ def mend(safety: Safety, words: wp.array2d(dtype=wp.int32), numbers: wp.array2d(
     if is_in_order(safety, words, numbers, e, seats):
         return False
     begin_again(safety, words, e, seats)
-    safety.bad[e] = safety.bad[e] + 1
     return True
 
 

@@ -259,12 +259,10 @@ def rubbed(row: Row, had: float, pressed: float, body: Body):
 
 
 @wp.func
-def solved_alone(rows: wp.array2d(dtype=Row), arena: int, start: int, count: int, body: Body) -> Body:
-    """What `solve` comes to for rows that all are of one body and the arena. Their impulses are not in the rows, which nobody
-    writes to, so that a GPU keeps them in its nearest cache."""
+def pushed_apart(rows: wp.array2d(dtype=Row), arena: int, start: int, count: int, body: Body) -> Body:
+    """What `push_apart` comes to for rows that all are of one body and the arena. Their impulses are not in the rows, which
+    nobody writes to, so that a GPU keeps them in its nearest cache."""
     pushes = impulses()
-    stops = impulses()
-    rubs = impulses()
     for _ in range(ROUNDS):
         change = float(0.0)
         for i in range(count):
@@ -274,18 +272,25 @@ def solved_alone(rows: wp.array2d(dtype=Row), arena: int, start: int, count: int
                 pushes[i] = has
         if change < SETTLED:
             break
+    return body
+
+
+@wp.func
+def solved_alone(rows: wp.array2d(dtype=Row), arena: int, start: int, count: int, body: Body) -> Body:
+    """What `solve` comes to for rows that all are of one body and the arena, none of them only to push."""
+    body = pushed_apart(rows, arena, start, count, body)
+    stops = impulses()
+    rubs = impulses()
     for _ in range(ROUNDS):
         change = float(0.0)
         for i in range(count):
-            if not rows[arena, start + i].push_only:
-                has, body = stopped(rows[arena, start + i], stops[i], body)
-                change = wp.max(change, wp.abs(has - stops[i]))
-                stops[i] = has
+            has, body = stopped(rows[arena, start + i], stops[i], body)
+            change = wp.max(change, wp.abs(has - stops[i]))
+            stops[i] = has
         for i in range(count):
-            if not rows[arena, start + i].push_only:
-                has, body = rubbed(rows[arena, start + i], rubs[i], stops[i], body)
-                change = wp.max(change, wp.abs(has - rubs[i]))
-                rubs[i] = has
+            has, body = rubbed(rows[arena, start + i], rubs[i], stops[i], body)
+            change = wp.max(change, wp.abs(has - rubs[i]))
+            rubs[i] = has
         if change < SETTLED:
             break
     return body

@@ -80,7 +80,7 @@ from wavedash.rocket.sim.records import (
 )
 from wavedash.rocket.sim.safety import mend, obeyable
 from wavedash.rocket.sim.scoring import Match, load_match, store_match, watch_ball
-from wavedash.rocket.sim.solver import bounce_off, prepared, solve, solved_alone, solved_once
+from wavedash.rocket.sim.solver import bounce_off, prepared, pushed_apart, solve, solved_alone, solved_once
 from wavedash.rocket.sim.suspension import (
     AXLES_WORDS,
     TYRES_AT,
@@ -135,16 +135,15 @@ def is_over(arenas: Arenas, e: int) -> bool:
 
 @wp.func
 def look_around(world: World, arenas: Arenas, e: int):
-    """Who is near whom as the tick begins: writes `meeting`. Nobody meets after a goal."""
+    """Who is near whom as the tick begins: writes `meeting`."""
     meeting = int(0)
-    if not is_over(arenas, e):
-        for c in range(arenas.seats):
-            if not is_alone(arenas, e, c, vector_at(arenas.numbers, e, car_at(c))):
-                meeting |= 1 << c
-        if meeting == 0 and is_ball_awake(arenas.numbers, e):
-            touched, _normal, _height = what_ball_touches(world.arena, vector_at(arenas.numbers, e, BALL_AT))
-            if touched == MORE:
-                meeting = BALL_ALONE
+    for c in range(arenas.seats):
+        if not is_alone(arenas, e, c, vector_at(arenas.numbers, e, car_at(c))):
+            meeting |= 1 << c
+    if meeting == 0 and is_ball_awake(arenas.numbers, e):
+        touched, _normal, _height = what_ball_touches(world.arena, vector_at(arenas.numbers, e, BALL_AT))
+        if touched == MORE:
+            meeting = BALL_ALONE
     arenas.meeting[e] = meeting
 
 
@@ -193,7 +192,7 @@ def feel_walls(world: World, arenas: Arenas, e: int, c: int, team: Team) -> int:
     """What a car AT_WALLS can reach of them, and what it does: FLIES, DRIVES or is BUSY. Lane 0 of the team knows."""
     here = vector_at(arenas.numbers, e, car_at(c))
     shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
-    reach = walls_near(world.arena, shape, here, rotation_of(arenas, e, c), team)
+    reach = walls_near(world.arena, shape, here, rotation_of(arenas, e, c), team, arenas.listed)
     if team.lanes > 1:
         arenas.reaches[team.place + team.lane] = reach
         meet(team.lane, team.lanes)
@@ -303,35 +302,38 @@ def touch_arena(world: World, arenas: Arenas, e: int, c: int, team: Team):
     body = load_body(arenas.bodies, e, (1 + c) * BODY_WORDS)
     start = c * PER_CAR
     end, touch = car_touches_arena(world.arena, shape, body.position, body.rotation, arenas.contacts, e, start, team,
-                                   arenas.reached, arenas.touches)
+                                   arenas.listed, arenas.touches)
     if team.lane == 0 and touch.touches:
         arenas.touching[e, 1 + c] = end - start
         note_contact(arenas.words, arenas.numbers, e, c, touch.normal)
 
 
 @wp.func
-def settled(arenas: Arenas, e: int, who: int, start: int) -> Body:
-    """The ball (0) or a car (1 + seat) that touches nothing but the arena, with the impulses that follow; its contacts begin at
-    `start`."""
-    body = load_body(arenas.bodies, e, who * BODY_WORDS)
-    many = arenas.touching[e, who]
-    for i in range(start, start + many):
-        arenas.rows[e, i] = prepared(arenas.contacts[e, i], body, body)
-    return solved_alone(arenas.rows, e, start, many, body)
-
-
-@wp.func
 def settle_car(arenas: Arenas, e: int, c: int):
     """A car that may touch the arena goes on to the end of the tick. One that meets others is left to `collide_bodies`."""
     if not is_among(arenas.meeting[e], c):
-        body = settled(arenas, e, 1 + c, c * PER_CAR)
+        body = load_body(arenas.bodies, e, (1 + c) * BODY_WORDS)
+        start = c * PER_CAR
+        many = arenas.touching[e, 1 + c]
+        for i in range(start, start + many):
+            arenas.rows[e, i] = prepared(arenas.contacts[e, i], body, body)
+        body = solved_alone(arenas.rows, e, start, many, body)
         store_car(arenas.words, e, car_at(c), move_car(load_car(arenas.words, e, car_at(c)), body))
 
 
 @wp.func
 def settle_ball(arenas: Arenas, e: int):
-    """A ball at a wall, near no car. `watch_arena` moves it."""
-    store_body(arenas.bodies, e, 0, settled(arenas, e, 0, arenas.seats * PER_CAR))
+    """A ball at a wall, near no car: all contacts but the last only push it out, and it bounces off the last. `watch_arena`
+    moves it."""
+    body = load_body(arenas.bodies, e, 0)
+    start = arenas.seats * PER_CAR
+    many = arenas.touching[e, 0]
+    if many > 0:
+        for i in range(start, start + many - 1):
+            arenas.rows[e, i] = prepared(arenas.contacts[e, i], body, body)
+        body = pushed_apart(arenas.rows, e, start, many - 1, body)
+        body = solved_once(arenas.contacts[e, start + many - 1], body)
+        store_body(arenas.bodies, e, 0, body)
 
 
 @wp.func
@@ -585,11 +587,11 @@ def take_pad(world: World, arenas: Arenas, e: int, c: int, done: int):
 
 
 @wp.func
-def begin_step(arenas: Arenas, e: int):
+def begin_step(world: World, arenas: Arenas, e: int):
     """Nothing has happened yet."""
     arenas.words[e, game_at(arenas.seats) + GOAL_WORD] = -1
     arenas.done[e] = 0
-    keep_in_order(arenas, e)
+    keep_in_order(world, arenas, e)
     nothing = EventRecord()
     nothing.bumped = -1
     nothing.demolished = -1
@@ -604,7 +606,7 @@ def begin_step(arenas: Arenas, e: int):
 
 
 @wp.func
-def end_step(arenas: Arenas, e: int):
+def end_step(world: World, arenas: Arenas, e: int):
     """Pads as the step left them."""
     passed = float(arenas.done[e]) * DT
     timers = pads_at(arenas.seats)
@@ -614,13 +616,14 @@ def end_step(arenas: Arenas, e: int):
     for c in range(arenas.seats):
         if arenas.held[e, c] >= 0:
             arenas.words[e, timers + PAD_COUNT + arenas.held[e, c]] = c
-    keep_in_order(arenas, e)
+    keep_in_order(world, arenas, e)
 
 
 @wp.func
-def keep_in_order(arenas: Arenas, e: int):
+def keep_in_order(world: World, arenas: Arenas, e: int):
     """An arena that cannot be one of the game begins again, and nothing is remembered."""
-    if mend(arenas.safety, arenas.words, arenas.numbers, e, arenas.seats):
+    if mend(world.safety, arenas.words, arenas.numbers, e, arenas.seats):
+        arenas.bad[e] = arenas.bad[e] + 1
         store_match(arenas.matches, e, 0, Match())
         for c in range(arenas.seats):
             forget_wheels(arenas.axles, e, c * AXLES_WORDS)

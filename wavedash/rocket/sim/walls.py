@@ -8,7 +8,7 @@ import warp as wp
 
 from wavedash.rocket.sim.arena import Arena, Triangle, cell_of, is_inside
 from wavedash.rocket.sim.box_triangle import shadow
-from wavedash.rocket.sim.lanes import Team
+from wavedash.rocket.sim.lanes import Team, meet, ones, votes
 from wavedash.rocket.sim.records import loader, room_of, storer
 from wavedash.rocket.sim.shapes import CarShape
 from wavedash.rocket.sim.wheels import reach_of, wheel_of
@@ -18,6 +18,9 @@ wp.set_module_options({"enable_backward": False})
 WHEELS_NEAR = wp.constant(1)
 BODY_NEAR = wp.constant(2)
 NO_TRIANGLE = wp.constant(-1)
+ROOM_FOR_WALLS = 48
+MOST_LISTED = wp.constant(ROOM_FOR_WALLS)
+"""Triangles around a car that are listed before they are looked at, so that threads do that side by side"""
 FARTHEST = wp.constant(110.0)
 """From a car's origin: no part of it reaches that far"""
 
@@ -69,39 +72,79 @@ def extent_of(half: wp.vec3, rotation: wp.mat33) -> wp.vec3:
 
 
 @wp.func
-def walls_near(arena: Arena, shape: CarShape, position: wp.vec3, rotation: wp.mat33, team: Team) -> Reach:
+def list_walls(
+    arena: Arena, start: int, end: int, middle: wp.vec3, half: wp.vec3, rotation: wp.mat33, extent: wp.vec3, team: Team,
+    listed: wp.array2d(dtype=wp.int32),
+):
+    """Of the arena's items start ... end - 1, writes those that a box may touch, in their order: (how many there are, the item
+    to go on with when they are done with). `extent` are half sizes along the world's axes."""
+    to_box = wp.transpose(rotation)
+    many = int(0)
+    goes_on = int(end)
+    for first in range(start, end, team.lanes):
+        if many + team.lanes > MOST_LISTED:
+            goes_on = first
+            break
+        k = first + team.lane
+        found = bool(False)
+        if k < end:
+            plane = arena.planes[k]
+            normal = wp.vec3(plane[0], plane[1], plane[2])
+            if wp.abs(wp.dot(normal, middle) - plane[3]) <= shadow(half, to_box * normal):
+                found = boxes_overlap(arena.triangles[arena.items[k]], middle, extent)
+        who = votes(team.lane, team.lanes, found)
+        if found:
+            listed[team.place / team.lanes, many + ones(who & ((1 << team.lane) - 1))] = k
+        many += ones(who)
+    meet(team.lane, team.lanes)
+    return many, goes_on
+
+
+@wp.func
+def walls_near(
+    arena: Arena, shape: CarShape, position: wp.vec3, rotation: wp.mat33, team: Team, listed: wp.array2d(dtype=wp.int32)
+) -> Reach:
     """Of the triangles that fall to one thread of a team; `nearer` puts them together."""
     reach = out_of_reach()
-    to_car = wp.transpose(rotation)
     middle = position + rotation * shape.around_middle
     extent = extent_of(shape.around_half, rotation)
-    body_middle = position + rotation * shape.middle
-    body_extent = extent_of(shape.half, rotation)
-    body_half = shape.half + wp.vec3(shape.touch, shape.touch, shape.touch)
     cell = cell_of(position)
-    for k in range(arena.first[cell] + team.lane, arena.first[cell + 1], team.lanes):
-        plane = arena.planes[k]
-        normal = wp.vec3(plane[0], plane[1], plane[2])
-        seen = to_car * normal
-        if wp.abs(wp.dot(normal, middle) - plane[3]) <= shadow(shape.around_half, seen):
-            t = arena.triangles[arena.items[k]]
-            if boxes_overlap(t, middle, extent):
-                reach.near = wp.max(reach.near, WHEELS_NEAR)
-                if wp.abs(wp.dot(normal, body_middle) - plane[3]) <= shadow(body_half, seen):
-                    if boxes_overlap(t, body_middle, body_extent):
-                        reach.near = BODY_NEAR
-                height = wp.dot(normal, position) - plane[3]
-                for i in range(4):
-                    mount = wheel_of(shape, i)
-                    before = height + wp.dot(seen, mount)
-                    after = before - seen[2] * reach_of(shape, i)
-                    if before * after < 0.0:
-                        fraction = before / (before - after)
-                        if fraction < reach.fraction[i]:
-                            end = wp.vec3(mount[0], mount[1], mount[2] - reach_of(shape, i) * fraction)
-                            if is_inside(t, position + rotation * end):
-                                reach.item[i] = k
-                                reach.fraction[i] = fraction
+    start = arena.first[cell]
+    end = arena.first[cell + 1]
+    while start < end:
+        many, goes_on = list_walls(arena, start, end, middle, shape.around_half, rotation, extent, team, listed)
+        start = goes_on
+        for j in range(team.lane, many, team.lanes):
+            reach = with_wall(reach, arena, listed[team.place / team.lanes, j], shape, position, rotation)
+        meet(team.lane, team.lanes)
+    return reach
+
+
+@wp.func
+def with_wall(reach: Reach, arena: Arena, k: int, shape: CarShape, position: wp.vec3, rotation: wp.mat33) -> Reach:
+    """And the arena's item k, which is near."""
+    plane = arena.planes[k]
+    normal = wp.vec3(plane[0], plane[1], plane[2])
+    seen = wp.transpose(rotation) * normal
+    t = arena.triangles[arena.items[k]]
+    reach.near = wp.max(reach.near, WHEELS_NEAR)
+    middle = position + rotation * shape.middle
+    half = shape.half + wp.vec3(shape.touch, shape.touch, shape.touch)
+    if wp.abs(wp.dot(normal, middle) - plane[3]) <= shadow(half, seen):
+        if boxes_overlap(t, middle, extent_of(shape.half, rotation)):
+            reach.near = BODY_NEAR
+    height = wp.dot(normal, position) - plane[3]
+    for i in range(4):
+        mount = wheel_of(shape, i)
+        before = height + wp.dot(seen, mount)
+        after = before - seen[2] * reach_of(shape, i)
+        if before * after < 0.0:
+            fraction = before / (before - after)
+            if fraction < reach.fraction[i]:
+                end = wp.vec3(mount[0], mount[1], mount[2] - reach_of(shape, i) * fraction)
+                if is_inside(t, position + rotation * end):
+                    reach.item[i] = k
+                    reach.fraction[i] = fraction
     return reach
 
 

@@ -33,6 +33,7 @@ class World:
     arena: Arena
     shapes: wp.array(dtype=CarShape)
     pads: PadTable
+    safety: Safety
 
 
 @wp.struct
@@ -70,9 +71,10 @@ class Arenas:
     many: wp.array2d(dtype=wp.int32)
     """[LISTS, ticks]: how many there are, by tick of the step"""
     reaches: wp.array(dtype=Reach)
-    """[threads], as `touches`, and [threads, ...] below: room for what they find in a team (`lanes.py`). On a CPU a thread's is
-    that of its arena."""
+    """[threads], as `touches`, and [teams, ...] below: room for what they find in a team (`lanes.py`). On a CPU a team works on
+    an arena."""
     touches: wp.array(dtype=Touch)
-    reached: wp.array2d(dtype=wp.int32)
-    safety: Safety
+    listed: wp.array2d(dtype=wp.int32)
+    bad: wp.array(dtype=wp.int32)
+    """[E]: how often an arena had to begin again"""
     seats: wp.int32
