@@ -69,6 +69,7 @@ class Group:
         for t in range(ticks):
             step += [
                 self._launch(launches.look, self.count, world, arenas, t),
+                self._over_list(launches.sift, cars, world, arenas, t),
                 self._over_list(launches.feel, cars * self.lanes, world, arenas, t, self.lanes),
                 self._over_list(launches.fly, cars, world, arenas, delay, t),
                 self._over_list(launches.drive, cars, world, arenas, delay, t),

@@ -24,6 +24,7 @@ from wavedash.rocket.sim.tick import (
     settle_car,
     touch_arena,
     watch_arena,
+    way_at_walls,
     way_of,
 )
 from wavedash.rocket.sim.world import (
@@ -32,6 +33,7 @@ from wavedash.rocket.sim.world import (
     BOUNCING,
     BUSY,
     DRIVES,
+    FEELING,
     FLIES,
     LISTS,
     MEETING,
@@ -40,9 +42,10 @@ from wavedash.rocket.sim.world import (
     World,
 )
 
-OPTIONS = {"max_unroll": 4,
+OPTIONS = {"max_unroll": 4, "fast_math": True,
            "cpu_compiler_flags": "-march=native -mllvm=-inline-threshold=100000 -mllvm=-slp-recursion-max-depth=4"}
-"""What is not inlined is handed copies of all its structs"""
+"""On a CPU, what is not inlined is handed copies of all its structs. On a GPU, quotients and roots are right but for the last
+two bits (`fast_math`, which is nothing to a CPU)."""
 SPREAD = wp.constant(8)
 """Where each thread goes its own way, a warp takes as long as all of its threads together: only every SPREAD-th works"""
 ALL_LISTS = wp.constant(LISTS)
@@ -82,7 +85,10 @@ def kernels(seats: int) -> Kernels:
             for c in range(arenas.seats):
                 way = way_of(world, arenas, e, c)
                 if way == AT_WALLS:
-                    way = feel_walls(world, arenas, e, c, team)
+                    way = way_at_walls(world, arenas, e, c)
+                if way == AT_WALLS:
+                    feel_walls(world, arenas, e, c, team)
+                    way = BUSY
                 if ready_car(world, arenas, e, c, delay, way):
                     touch_arena(world, arenas, e, c, team)
                     settle_car(arenas, e, c)
@@ -151,14 +157,24 @@ def look(world: World, arenas: Arenas, tick: int):
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def feel(world: World, arenas: Arenas, tick: int, lanes: int, threads: int):
-    """By car at walls, a team for each: lists it by what it does."""
-    team = team_of(wp.tid(), lanes)
-    for i in range(wp.tid() / lanes, arenas.many[AT_WALLS, tick], threads / lanes):
+def sift(world: World, arenas: Arenas, tick: int, threads: int):
+    """By car at walls: lists it by what it does, and whether it is to feel them."""
+    for i in range(wp.tid(), arenas.many[AT_WALLS, tick], threads):
         car = arenas.lists[AT_WALLS, i]
-        way = feel_walls(world, arenas, car / arenas.seats, car % arenas.seats, team)
-        if team.lane == 0:
-            enlist_car(arenas, way, tick, car)
+        way = way_at_walls(world, arenas, car / arenas.seats, car % arenas.seats)
+        if way == AT_WALLS:
+            enlist(arenas, FEELING, tick, car)
+            way = BUSY
+        enlist_car(arenas, way, tick, car)
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+def feel(world: World, arenas: Arenas, tick: int, lanes: int, threads: int):
+    """By car with walls within reach, a team for each."""
+    team = team_of(wp.tid(), lanes)
+    for i in range(wp.tid() / lanes, arenas.many[FEELING, tick], threads / lanes):
+        car = arenas.lists[FEELING, i]
+        feel_walls(world, arenas, car / arenas.seats, car % arenas.seats, team)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)

@@ -3,7 +3,7 @@
 The order of events is RocketSim's: cars feel their wheels and obey their controls, contacts are found where bodies are,
 impulses are solved, bodies move, speeds are capped, hits and bumps are added, pads are taken, goals are counted.
 
-The parts of a tick: `look_around` tells who is near whom, `way_of` and `feel_walls` what a car is about to do. `ready_car` is
+The parts of a tick: `look_around` tells who is near whom, `way_of` and `way_at_walls` what a car is about to do. `ready_car` is
 the whole tick of a car by itself. For the others it is followed by `touch_arena` and `settle_car` at walls, and by
 `collide_bodies` where bodies of an arena meet. `bounce_ball` and `settle_ball` are for a ball by itself at a wall.
 `watch_arena` sees to the ball, pads and goals. `launches.py` runs them: on a CPU one loop runs all ticks of an arena while it
@@ -98,6 +98,7 @@ from wavedash.rocket.sim.walls import (
     FARTHEST,
     REACH_WORDS,
     extent_of,
+    is_near_wall,
     load_reach,
     nearer,
     out_of_reach,
@@ -149,7 +150,7 @@ def look_around(world: World, arenas: Arenas, e: int):
 
 @wp.func
 def way_of(world: World, arenas: Arenas, e: int, c: int) -> int:
-    """Whether a car FLIES, DRIVES, is BUSY or AT_WALLS in this tick. Of those at walls `feel_walls` tells."""
+    """Whether a car FLIES, DRIVES, is BUSY or AT_WALLS in this tick. Of those at walls `way_at_walls` tells."""
     here = vector_at(arenas.numbers, e, car_at(c))
     if not is_in_the_middle(here):
         cell = cell_of(here)
@@ -188,8 +189,21 @@ def rotation_of(arenas: Arenas, e: int, c: int) -> wp.mat33:
 
 
 @wp.func
-def feel_walls(world: World, arenas: Arenas, e: int, c: int, team: Team) -> int:
-    """What a car AT_WALLS can reach of them, and what it does: FLIES, DRIVES or is BUSY. Lane 0 of the team knows."""
+def way_at_walls(world: World, arenas: Arenas, e: int, c: int) -> int:
+    """The way of a car AT_WALLS; it stays that if `feel_walls` is to tell what of them it can reach."""
+    here = vector_at(arenas.numbers, e, car_at(c))
+    shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
+    if is_near_wall(world.arena, shape, here, rotation_of(arenas, e, c)):
+        return AT_WALLS
+    way = way_by_planes(world, arenas, e, c, here)
+    if way == BUSY:
+        store_reach(arenas.reach, e, c * REACH_WORDS, out_of_reach())
+    return way
+
+
+@wp.func
+def feel_walls(world: World, arenas: Arenas, e: int, c: int, team: Team):
+    """What a car can reach of the walls."""
     here = vector_at(arenas.numbers, e, car_at(c))
     shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
     reach = walls_near(world.arena, shape, here, rotation_of(arenas, e, c), team, arenas.listed)
@@ -200,13 +214,8 @@ def feel_walls(world: World, arenas: Arenas, e: int, c: int, team: Team) -> int:
             for i in range(1, team.lanes):
                 reach = nearer(reach, arenas.reaches[team.place + i])
         meet(team.lane, team.lanes)
-    way = int(BUSY)
     if team.lane == 0:
-        if reach.near == 0:
-            way = way_by_planes(world, arenas, e, c, here)
-        if way == BUSY:
-            store_reach(arenas.reach, e, c * REACH_WORDS, reach)
-    return way
+        store_reach(arenas.reach, e, c * REACH_WORDS, reach)
 
 
 @wp.func

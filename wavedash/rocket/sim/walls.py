@@ -72,6 +72,22 @@ def extent_of(half: wp.vec3, rotation: wp.mat33) -> wp.vec3:
 
 
 @wp.func
+def is_near_wall(arena: Arena, shape: CarShape, position: wp.vec3, rotation: wp.mat33) -> bool:
+    """Whether a triangle is within reach of a car."""
+    middle = position + rotation * shape.around_middle
+    extent = extent_of(shape.around_half, rotation)
+    to_car = wp.transpose(rotation)
+    cell = cell_of(position)
+    for k in range(arena.first[cell], arena.first[cell + 1]):
+        plane = arena.planes[k]
+        normal = wp.vec3(plane[0], plane[1], plane[2])
+        if wp.abs(wp.dot(normal, middle) - plane[3]) <= shadow(shape.around_half, to_car * normal):
+            if boxes_overlap(arena.triangles[arena.items[k]], middle, extent):
+                return True
+    return False
+
+
+@wp.func
 def list_walls(
     arena: Arena, start: int, end: int, middle: wp.vec3, half: wp.vec3, rotation: wp.mat33, extent: wp.vec3, team: Team,
     listed: wp.array2d(dtype=wp.int32),
