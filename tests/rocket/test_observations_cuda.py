@@ -12,11 +12,10 @@ from wavedash.rocket.state import GameState
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 
 
-@pytest.mark.parametrize("by_word", [False, True])
 @pytest.mark.parametrize("kind", [DefaultObs, AdvancedObsPlus, lambda: AdvancedObsPlus(frames=2)])
-def test_observations_are_captured(kind, by_word):
+def test_observations_are_captured(kind):
     states = [random_state(256, 3, 3, seed) for seed in range(4)]
-    state, begin = GameState.empty(256, 6, "cuda", by_word).copy_(states[0]), torch.ones(256, dtype=torch.bool)
+    state, begin = GameState.empty(256, 6, "cuda").copy_(states[0]), torch.ones(256, dtype=torch.bool)
     controls = torch.zeros(256, 6, 8)
     on_gpu, on_cpu = kind(), kind()
     on_gpu.bind(state)

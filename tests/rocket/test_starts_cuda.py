@@ -10,9 +10,8 @@ from wavedash.rocket.state import GameState
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 
 
-@pytest.mark.parametrize("by_word", [False, True])
-def test_starts_and_endings_are_captured(tmp_path, by_word):
-    state = GameState.empty(4096, 4, "cuda", by_word)
+def test_starts_and_endings_are_captured(tmp_path):
+    state = GameState.empty(4096, 4, "cuda")
     state.cars.team.copy_(torch.arange(4, device="cuda") >= 2)
     state.cars.present.fill_(True)
     generator = torch.Generator("cuda").manual_seed(0)

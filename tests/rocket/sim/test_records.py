@@ -1,4 +1,4 @@
-"""Kernels find every field of the game state where tasks do, however the words of the records lie in memory."""
+"""Kernels find every field of the game state where tasks do."""
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,8 @@ from wavedash.rocket.sim.records import (
     game_at,
     is_present,
     pads_at,
+    room_of,
     vector_at,
-    words_of,
 )
 from wavedash.rocket.state import GameState
 
@@ -56,7 +56,7 @@ def test_the_parts_of_a_record_begin_where_the_state_has_them(seats: int) -> Non
     assert place["ball", "velocity"][0] == records.BALL_MOTION_WORD == place["ball", "angular_velocity"][0] - 3
     for word, name in ((records.HITBOX_WORD, "hitbox"), (records.TEAM_WORD, "team"), (records.HIT_TICK_WORD, "ball_hit_tick")):
         assert car + word == place["cars", name][0]
-    assert records.CAR_WORDS == words_of(Car) == to_next and records.EVENT_WORDS == words_of(EventRecord) == to_next_event
+    assert records.CAR_WORDS == room_of(Car) == to_next and records.EVENT_WORDS == room_of(EventRecord) == to_next_event
 
 
 @wp.kernel(enable_backward=False)
@@ -67,10 +67,9 @@ def look(words: wp.array2d(dtype=wp.int32), numbers: wp.array2d(dtype=wp.float32
     position[e, seat] = vector_at(numbers, e, car_at(seat))
 
 
-@pytest.mark.parametrize("layout", ["arena by arena", "word by word"])
-def test_presence_and_place_are_seen_without_loading_a_car(layout: str) -> None:
+def test_presence_and_place_are_seen_without_loading_a_car() -> None:
     state = random_state(2)
-    words = as_words(state, layout)
+    words = state.memory.clone()
     there = wp.zeros((ARENAS, SEATS), dtype=wp.bool, device="cpu")
     position = wp.zeros((ARENAS, SEATS), dtype=wp.vec3, device="cpu")
     inputs = [wp.from_torch(words), wp.from_torch(words.view(torch.float32))]
@@ -109,12 +108,6 @@ def random_state(seed: int) -> GameState:
     return state
 
 
-def as_words(state: GameState, layout: str) -> torch.Tensor:
-    """A copy of the records [E, W]: arena by arena as on a CPU, or word by word as on a GPU."""
-    words = state.memory
-    return words.clone() if layout == "arena by arena" else words.T.contiguous().T
-
-
 def of_seat(state: GameState, part: str, name: str, seat: int) -> np.ndarray:
     values = getattr(getattr(state, part), name)
     return np.asarray(values[:, seat] if part in GameState.PER_CAR else values)
@@ -131,17 +124,16 @@ def first_word(part: str, seat: int) -> int:
 
 
 @pytest.mark.parametrize("part", KINDS)
-@pytest.mark.parametrize("layout", ["arena by arena", "word by word"])
-def test_every_field_is_loaded_and_stored(part: str, layout: str) -> None:
+def test_every_field_is_loaded_and_stored(part: str) -> None:
     load_all, store_all = kernels(part)
     state, other = random_state(0), random_state(1)
     for seat in range(SEATS if part in GameState.PER_CAR else 1):
         found = wp.zeros(ARENAS, dtype=KINDS[part], device="cpu")
-        wp.launch(load_all, ARENAS, [wp.from_torch(as_words(state, layout)), first_word(part, seat)], [found], device="cpu")
+        wp.launch(load_all, ARENAS, [wp.from_torch(state.memory.clone()), first_word(part, seat)], [found], device="cpu")
         fields = {name for other_part, name, *_ in GameState.layout(SEATS) if other_part == part}
         assert same(found.numpy(), state, part, seat) == dict.fromkeys(fields, True)
 
-        words = as_words(other, layout)
+        words = other.memory.clone()
         wp.launch(store_all, ARENAS, [wp.from_torch(words), first_word(part, seat), found], device="cpu")
         expected = other.clone()  # in which nothing else has changed
         for name in fields:
@@ -151,11 +143,11 @@ def test_every_field_is_loaded_and_stored(part: str, layout: str) -> None:
 
 
 @pytest.mark.parametrize("part", KINDS)
-def test_a_wrong_place_or_layout_would_be_seen(part: str) -> None:
+def test_a_wrong_place_would_be_seen(part: str) -> None:
     load_all, _ = kernels(part)
     state, found = random_state(0), wp.zeros(ARENAS, dtype=KINDS[part], device="cpu")
-    words, first = as_words(state, "arena by arena"), first_word(part, 0)
-    for wrong, place in ((words, first + 1), (words.T.contiguous().view(ARENAS, -1), first)):
+    words, first = state.memory.clone(), first_word(part, 0)
+    for wrong, place in ((words, first + 4), (words.T.contiguous().view(ARENAS, -1), first)):
         wp.launch(load_all, ARENAS, [wp.from_torch(wrong), place], [found], device="cpu")
         right = same(found.numpy(), state, part, 0)
         assert sum(right.values()) <= len(right) // 4, "flags may be the same by chance"

@@ -78,12 +78,15 @@ def is_near_wall(arena: Arena, shape: CarShape, position: wp.vec3, rotation: wp.
     extent = extent_of(shape.around_half, rotation)
     to_car = wp.transpose(rotation)
     cell = cell_of(position)
-    for k in range(arena.first[cell], arena.first[cell + 1]):
-        plane = arena.planes[k]
-        normal = wp.vec3(plane[0], plane[1], plane[2])
-        if wp.abs(wp.dot(normal, middle) - plane[3]) <= shadow(shape.around_half, to_car * normal):
-            if boxes_overlap(arena.triangles[arena.items[k]], middle, extent):
-                return True
+    end = arena.first[cell + 1]
+    for first in range(arena.first[cell], end, 4):
+        for i in range(4):  # four at a time, so that a GPU waits for four at once
+            k = wp.min(first + i, end - 1)
+            plane = arena.planes[k]
+            normal = wp.vec3(plane[0], plane[1], plane[2])
+            if wp.abs(wp.dot(normal, middle) - plane[3]) <= shadow(shape.around_half, to_car * normal):
+                if boxes_overlap(arena.triangles[arena.items[k]], middle, extent):
+                    return True
     return False
 
 
