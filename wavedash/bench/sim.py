@@ -30,10 +30,10 @@ from wavedash.rocket.state import CONTROLS, GameState
 TICKS = 8
 GAME = 150
 """Steps from one start to the next: ten seconds"""
-ARENAS = {"cpu": [64, 256, 1024, 4096], "cuda": [1024, 4096, 16_384, 65_536, 262_144]}
+ARENAS = {"cpu": [64, 256, 1024, 4096], "cuda": [1024, 4096, 16_384, 65_536, 262_144, 1_048_576]}
 TEAMS = {"2v2": 2, "3v3": 3}
 STARTS: dict[str, list[type[Start]]] = {"random": [Kickoff, Random], "kickoff": [Kickoff]}
-TEAMS_AT = {"cpu": 1024, "cuda": 65_536}
+TEAMS_AT = {"cpu": 1024, "cuda": 262_144}
 ROCKETSIM = "RocketSim"
 
 

@@ -59,9 +59,11 @@ class Group:
     def launches(self, ticks: int, delay: int) -> list[Any]:
         """Of a step, in their order."""
         if (ticks, delay) not in self._steps:
-            whole = [self._launch(kernels(self.seats).step, self.count, self.world, self.arenas, ticks, delay)]
-            self._steps[ticks, delay] = self._parts(ticks, delay) if self.in_parts else whole
+            self._steps[ticks, delay] = (self._parts if self.in_parts else self._whole)(ticks, delay)
         return self._steps[ticks, delay]
+
+    def _whole(self, ticks: int, delay: int) -> list[Any]:
+        return [self._launch(kernels(self.seats).step, self.count, self.world, self.arenas, ticks, delay)]
 
     def _parts(self, ticks: int, delay: int) -> list[Any]:
         world, arenas, cars = self.world, self.arenas, self.count * self.seats
