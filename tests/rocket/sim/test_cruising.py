@@ -11,7 +11,7 @@ from wavedash.rocket.sim.bake import CELL, GRID_SHAPE, REACH
 from wavedash.rocket.sim.bodies import turned
 from wavedash.rocket.sim.lanes import single
 from wavedash.rocket.sim.simulator import WarpSimulator
-from wavedash.rocket.sim.tick import feel_walls, look_around, ready_car, settle_car, touch_arena, way_at_walls, way_of
+from wavedash.rocket.sim.tick import feel_walls, free_way, look_around, ready_car, settle_car, touch_arena, way_of
 from wavedash.rocket.sim.walls import FARTHEST, REACH_WORDS, out_of_reach, store_reach
 from wavedash.rocket.sim.wheels import TRAVEL
 from wavedash.rocket.sim.world import AT_WALLS, BUSY, Arenas, World
@@ -43,10 +43,9 @@ def tick_of_the_cars(world: World, arenas: Arenas, short_way: bool, ways: wp.arr
     for c in range(arenas.seats):
         way = way_of(world, arenas, e, c)
         if way == AT_WALLS:
-            way = way_at_walls(world, arenas, e, c)
-        if way == AT_WALLS:
-            feel_walls(world, arenas, e, c, single(e))
             way = BUSY
+            if not feel_walls(world, arenas, e, c, single(e)):
+                way = free_way(world, arenas, e, c)
         ways[e, c] = way
         if way != BUSY and not short_way:
             way = BUSY

@@ -14,9 +14,11 @@ from wavedash.rocket.sim.records import Car, EventRecord
 from wavedash.rocket.sim.tick import (
     begin_step,
     bounce_ball,
+    can_feel_walls,
     collide_bodies,
     end_step,
     feel_walls,
+    free_way,
     is_over,
     look_around,
     ready_car,
@@ -24,7 +26,6 @@ from wavedash.rocket.sim.tick import (
     settle_car,
     touch_arena,
     watch_arena,
-    way_at_walls,
     way_of,
 )
 from wavedash.rocket.sim.world import (
@@ -85,10 +86,9 @@ def kernels(seats: int) -> Kernels:
             for c in range(arenas.seats):
                 way = way_of(world, arenas, e, c)
                 if way == AT_WALLS:
-                    way = way_at_walls(world, arenas, e, c)
-                if way == AT_WALLS:
-                    feel_walls(world, arenas, e, c, team)
                     way = BUSY
+                    if not feel_walls(world, arenas, e, c, team):
+                        way = free_way(world, arenas, e, c)
                 if ready_car(world, arenas, e, c, delay, way):
                     touch_arena(world, arenas, e, c, team)
                     settle_car(arenas, e, c)
@@ -161,10 +161,11 @@ def sift(world: World, arenas: Arenas, tick: int, threads: int):
     """By car at walls: lists it by what it does, and whether it is to feel them."""
     for i in range(wp.tid(), arenas.many[AT_WALLS, tick], threads):
         car = arenas.lists[AT_WALLS, i]
-        way = way_at_walls(world, arenas, car / arenas.seats, car % arenas.seats)
-        if way == AT_WALLS:
+        way = int(BUSY)
+        if can_feel_walls(world, arenas, car / arenas.seats, car % arenas.seats):
             enlist(arenas, FEELING, tick, car)
-            way = BUSY
+        else:
+            way = free_way(world, arenas, car / arenas.seats, car % arenas.seats)
         enlist_car(arenas, way, tick, car)
 
 

@@ -3,7 +3,7 @@
 The order of events is RocketSim's: cars feel their wheels and obey their controls, contacts are found where bodies are,
 impulses are solved, bodies move, speeds are capped, hits and bumps are added, pads are taken, goals are counted.
 
-The parts of a tick: `look_around` tells who is near whom, `way_of` and `way_at_walls` what a car is about to do. `ready_car` is
+The parts of a tick: `look_around` tells who is near whom, `way_of` and `feel_walls` what a car is about to do. `ready_car` is
 the whole tick of a car by itself. For the others it is followed by `touch_arena` and `settle_car` at walls, and by
 `collide_bodies` where bodies of an arena meet. `bounce_ball` and `settle_ball` are for a ball by itself at a wall.
 `watch_arena` sees to the ball, pads and goals. `launches.py` runs them: on a CPU one loop runs all ticks of an arena while it
@@ -150,21 +150,29 @@ def look_around(world: World, arenas: Arenas, e: int):
 
 @wp.func
 def way_of(world: World, arenas: Arenas, e: int, c: int) -> int:
-    """Whether a car FLIES, DRIVES, is BUSY or AT_WALLS in this tick. Of those at walls `way_at_walls` tells."""
+    """Whether a car FLIES, DRIVES, is BUSY or AT_WALLS in this tick. Those at walls are busy if `feel_walls` finds something,
+    and else go the `free_way`."""
     here = vector_at(arenas.numbers, e, car_at(c))
     if not is_in_the_middle(here):
         cell = cell_of(here)
         if world.arena.first[cell] < world.arena.first[cell + 1]:
             return AT_WALLS
-    way = way_by_planes(world, arenas, e, c, here)
+    return free_way(world, arenas, e, c)
+
+
+@wp.func
+def free_way(world: World, arenas: Arenas, e: int, c: int) -> int:
+    """What a car does that can reach no triangle: it FLIES, DRIVES or is BUSY."""
+    way = way_by_planes(world, arenas, e, c)
     if way == BUSY:
         store_reach(arenas.reach, e, c * REACH_WORDS, out_of_reach())
     return way
 
 
 @wp.func
-def way_by_planes(world: World, arenas: Arenas, e: int, c: int, here: wp.vec3) -> int:
-    """The way of a car that can reach no triangle."""
+def way_by_planes(world: World, arenas: Arenas, e: int, c: int) -> int:
+    """The same, by where it is."""
+    here = vector_at(arenas.numbers, e, car_at(c))
     if is_among(arenas.meeting[e], c) or not is_driven(arenas.words, e, c):
         return BUSY
     wall = WALL_X - wp.abs(here[0])
@@ -189,21 +197,16 @@ def rotation_of(arenas: Arenas, e: int, c: int) -> wp.mat33:
 
 
 @wp.func
-def way_at_walls(world: World, arenas: Arenas, e: int, c: int) -> int:
-    """The way of a car AT_WALLS; it stays that if `feel_walls` is to tell what of them it can reach."""
+def can_feel_walls(world: World, arenas: Arenas, e: int, c: int) -> bool:
+    """Whether `feel_walls` will find something within reach of a car: a GPU asks first, which takes one thread, not a team."""
     here = vector_at(arenas.numbers, e, car_at(c))
     shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
-    if is_near_wall(world.arena, shape, here, rotation_of(arenas, e, c)):
-        return AT_WALLS
-    way = way_by_planes(world, arenas, e, c, here)
-    if way == BUSY:
-        store_reach(arenas.reach, e, c * REACH_WORDS, out_of_reach())
-    return way
+    return is_near_wall(world.arena, shape, here, rotation_of(arenas, e, c))
 
 
 @wp.func
-def feel_walls(world: World, arenas: Arenas, e: int, c: int, team: Team):
-    """What a car can reach of the walls."""
+def feel_walls(world: World, arenas: Arenas, e: int, c: int, team: Team) -> bool:
+    """What a car can reach of the walls, and whether that is anything. Lane 0 of the team knows."""
     here = vector_at(arenas.numbers, e, car_at(c))
     shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
     reach = walls_near(world.arena, shape, here, rotation_of(arenas, e, c), team, arenas.listed)
@@ -216,6 +219,7 @@ def feel_walls(world: World, arenas: Arenas, e: int, c: int, team: Team):
         meet(team.lane, team.lanes)
     if team.lane == 0:
         store_reach(arenas.reach, e, c * REACH_WORDS, reach)
+    return reach.near > 0
 
 
 @wp.func

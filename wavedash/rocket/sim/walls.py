@@ -98,6 +98,7 @@ def list_walls(
     """Of the arena's items start ... end - 1, writes those that a box may touch, in their order: (how many there are, the item
     to go on with when they are done with). `extent` are half sizes along the world's axes."""
     to_box = wp.transpose(rotation)
+    farthest = wp.length(half)
     many = int(0)
     goes_on = int(end)
     for first in range(start, end, team.lanes):
@@ -109,8 +110,10 @@ def list_walls(
         if k < end:
             plane = arena.planes[k]
             normal = wp.vec3(plane[0], plane[1], plane[2])
-            if wp.abs(wp.dot(normal, middle) - plane[3]) <= shadow(half, to_box * normal):
-                found = boxes_overlap(arena.triangles[arena.items[k]], middle, extent)
+            height = wp.abs(wp.dot(normal, middle) - plane[3])
+            if height <= farthest:  # by itself: `and` looks at both sides
+                if height <= shadow(half, to_box * normal):
+                    found = boxes_overlap(arena.triangles[arena.items[k]], middle, extent)
         who = votes(team.lane, team.lanes, found)
         if found:
             listed[team.place / team.lanes, many + ones(who & ((1 << team.lane) - 1))] = k
@@ -123,7 +126,7 @@ def list_walls(
 def walls_near(
     arena: Arena, shape: CarShape, position: wp.vec3, rotation: wp.mat33, team: Team, listed: wp.array2d(dtype=wp.int32)
 ) -> Reach:
-    """Of the triangles that fall to one thread of a team; `nearer` puts them together."""
+    """What of the walls is within reach, of the triangles that fall to one thread of a team; `nearer` puts them together."""
     reach = out_of_reach()
     middle = position + rotation * shape.around_middle
     extent = extent_of(shape.around_half, rotation)
