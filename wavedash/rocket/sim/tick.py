@@ -125,7 +125,7 @@ MEETS_CAR = wp.constant(230.0)
 """They also cannot after one of them has moved to the end of the tick, before the other has looked"""
 
 
-# Who is near whom -------------------------------------------------------------------------------------------------------------
+# Who is near whom, and what each car does -------------------------------------------------------------------------------------
 
 
 @wp.func
