@@ -1,4 +1,4 @@
-"""A tick in parts, as a GPU runs it: over lists, in memory that lies word by word. It is the same tick."""
+"""A tick in parts, as a GPU runs it: launch by launch, over lists. It is the same tick."""
 from __future__ import annotations
 
 import torch

@@ -37,8 +37,8 @@ MOST_GROUPS = 8
 
 
 class WarpSimulator(Simulator):
-    """`arenas` with `blue` and `orange` seats, all stepped by one launch. It begins with kick-offs. `state` is the memory that
-    the kernel works on.
+    """`arenas` with `blue` and `orange` seats, all stepped at once. It begins with kick-offs. `state` is the memory that the
+    kernels work on.
 
     `hitboxes`: of all cars, or one for each seat. `sizes`: how many of the seats are taken in each arena, (blue, orange); None:
     all. `threads`: of a CPU, all by default. `in_parts`: each part of a tick is a launch, as it always is on a GPU; on a CPU,

@@ -120,9 +120,10 @@ SMALL, BIG = wp.constant(SMALL_BOOST), wp.constant(BIG_BOOST)
 SMALL_AGAIN, BIG_AGAIN = wp.constant(SMALL_PAD_SECONDS), wp.constant(BIG_PAD_SECONDS)
 """Seconds until a pad is back"""
 MEETS_BALL = wp.constant(200.0)
-"""From a car's origin to the ball's middle: farther, they cannot touch; and from car to car"""
+"""From a car's origin to the ball's middle: farther, they cannot touch"""
 MEETS_CAR = wp.constant(230.0)
-"""They also cannot after one of them has moved to the end of the tick, before the other has looked"""
+"""From car to car: farther, they cannot touch, nor can a wheel stand on the other when that has already moved to the end of the
+tick"""
 
 
 # Who is near whom, and what each car does -------------------------------------------------------------------------------------
