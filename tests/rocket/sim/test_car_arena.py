@@ -17,8 +17,18 @@ from wavedash.rocket.sim.car_arena import MOST_CAR_CONTACTS, CarTouch, car_touch
 from wavedash.rocket.sim.contacts import Contact, Touch
 from wavedash.rocket.sim.lanes import single
 from wavedash.rocket.sim.manifold import with_point
+from wavedash.rocket.sim.pieces import room_of
 from wavedash.rocket.sim.shapes import CarShape, car_shapes
-from wavedash.rocket.sim.solver import Row, prepared, solve, solved_alone
+from wavedash.rocket.sim.solver import (
+    WALL_ROW_WORDS,
+    Row,
+    WallRow,
+    against_wall,
+    prepared,
+    solve,
+    solved_alone,
+    store_wall_row,
+)
 from wavedash.rocket.sim.walls import ROOM_FOR_WALLS
 
 Array = NDArray[np.float64]
@@ -295,6 +305,7 @@ def collide(
     cars: wp.array(dtype=Body),
     contacts: wp.array2d(dtype=Contact),
     rows: wp.array2d(dtype=Row),
+    wall_rows: wp.array2d(dtype=int),
     listed: wp.array2d(dtype=int),
     found: wp.array(dtype=Touch),
     by_itself: bool,
@@ -307,8 +318,9 @@ def collide(
                                  found)
     for k in range(count):
         rows[i, k] = prepared(contacts[i, k], bodies[0], bodies[0])
+        store_wall_row(wall_rows, i, k * WALL_ROW_WORDS, against_wall(contacts[i, k], bodies[0]))
     if by_itself:
-        cars[i] = solved_alone(rows, i, 0, count, bodies[0])
+        cars[i] = solved_alone(wall_rows, i, 0, count, bodies[0])
     else:
         solve(rows, i, 0, count, bodies)
         cars[i] = bodies[0]
@@ -338,8 +350,9 @@ def test_walls_throw_a_car_back_as_in_rocketsim() -> None:
     bodies, same = wp.array(cars, dtype=Body, device="cpu"), wp.array(cars, dtype=Body, device="cpu")
     contacts = wp.zeros((len(cars), MOST_CAR_CONTACTS), dtype=Contact, device="cpu")
     rows = wp.zeros((len(cars), MOST_CAR_CONTACTS), dtype=Row, device="cpu")
+    wall_rows = wp.zeros((len(cars), MOST_CAR_CONTACTS * room_of(WallRow)), dtype=wp.int32, device="cpu")
     for solved, by_itself in ((bodies, True), (same, False)):
-        inputs = [load_arena("cpu"), car_shapes("cpu"), solved, contacts, rows, *room(len(cars)), by_itself]
+        inputs = [load_arena("cpu"), car_shapes("cpu"), solved, contacts, rows, wall_rows, *room(len(cars)), by_itself]
         wp.launch(collide, len(cars), inputs, device="cpu")
     for name in ("change", "spin_change", "push", "turn"):
         np.testing.assert_allclose(bodies.numpy()[name], same.numpy()[name], rtol=1e-4, atol=1e-3)

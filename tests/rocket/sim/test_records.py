@@ -7,18 +7,22 @@ import torch
 import warp as wp
 
 from wavedash.rocket.sim import records
+from wavedash.rocket.sim.pieces import room_of
 from wavedash.rocket.sim.records import (
+    MOTION_WORD,
     BallRecord,
     Car,
     EventRecord,
     GameRecord,
+    Motion,
+    Pose,
     car_at,
     event_at,
     game_at,
     is_present,
+    load_motion,
+    load_pose,
     pads_at,
-    room_of,
-    vector_at,
 )
 from wavedash.rocket.state import GameState
 
@@ -53,30 +57,34 @@ def test_the_parts_of_a_record_begin_where_the_state_has_them(seats: int) -> Non
     assert place["ball", "position"][0] == records.BALL_AT
     assert pads + records.PAD_COUNT == place["pads", "locked_car"][0]
     assert game + records.GOAL_WORD == place["game", "goal"][0]
-    assert place["ball", "velocity"][0] == records.BALL_MOTION_WORD == place["ball", "angular_velocity"][0] - 3
+    for part, first in (("ball", records.BALL_AT), ("cars", car)):
+        words = [place[part, name][0] - first for name in ("rotation", "velocity", "angular_velocity")]
+        assert words == [3, records.MOTION_WORD, records.MOTION_WORD + 3]
     for word, name in ((records.HITBOX_WORD, "hitbox"), (records.TEAM_WORD, "team"), (records.HIT_TICK_WORD, "ball_hit_tick")):
         assert car + word == place["cars", name][0]
     assert records.CAR_WORDS == room_of(Car) == to_next and records.EVENT_WORDS == room_of(EventRecord) == to_next_event
 
 
 @wp.kernel(enable_backward=False)
-def look(words: wp.array2d(dtype=wp.int32), numbers: wp.array2d(dtype=wp.float32), there: wp.array2d(dtype=wp.bool),
-         position: wp.array2d(dtype=wp.vec3)):
+def look(words: wp.array2d(dtype=wp.int32), there: wp.array2d(dtype=wp.bool), pose: wp.array2d(dtype=Pose),
+         motion: wp.array2d(dtype=Motion)):
     e, seat = wp.tid()
     there[e, seat] = is_present(words, e, seat)
-    position[e, seat] = vector_at(numbers, e, car_at(seat))
+    pose[e, seat] = load_pose(words, e, car_at(seat))
+    motion[e, seat] = load_motion(words, e, car_at(seat) + MOTION_WORD)
 
 
-def test_presence_and_place_are_seen_without_loading_a_car() -> None:
+def test_presence_place_and_motion_are_seen_without_loading_a_car() -> None:
     state = random_state(2)
     words = state.memory.clone()
     there = wp.zeros((ARENAS, SEATS), dtype=wp.bool, device="cpu")
-    position = wp.zeros((ARENAS, SEATS), dtype=wp.vec3, device="cpu")
-    inputs = [wp.from_torch(words), wp.from_torch(words.view(torch.float32))]
-    wp.launch(look, (ARENAS, SEATS), inputs, [there, position], device="cpu")
+    pose, motion = (wp.zeros((ARENAS, SEATS), dtype=kind, device="cpu") for kind in (Pose, Motion))
+    wp.launch(look, (ARENAS, SEATS), [wp.from_torch(words)], [there, pose, motion], device="cpu")
     assert 0 < there.numpy().sum() < ARENAS * SEATS
     assert np.array_equal(there.numpy(), state.cars.present)
-    assert np.array_equal(position.numpy(), state.cars.position)
+    for seen in (pose, motion):
+        for name in seen.numpy().dtype.names:
+            assert np.array_equal(seen.numpy()[name], getattr(state.cars, name))
 
 
 # Loading and storing ----------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import warp as wp
 from wavedash.errors import UserError
 from wavedash.rocket.rocketsim.package import collision_meshes
 from wavedash.rocket.sim.bake import CELL, GRID_LOW, GRID_SHAPE, Baked, bake
+from wavedash.rocket.sim.pieces import loader, room_of, words_of
 
 wp.set_module_options({"enable_backward": False})
 
@@ -56,15 +57,39 @@ class Triangle:
     """0 ... 15: which of the field's pieces it belongs to"""
 
 
+load_triangle = loader(Triangle)
+
+
 @wp.struct
 class Arena:
     """The triangles near a cell are those numbered items[first[cell]] ... items[first[cell + 1] - 1], in ascending order."""
 
-    triangles: wp.array(dtype=Triangle)
+    triangles: wp.array2d(dtype=wp.int32)
+    """[triangles, words]"""
     first: wp.array(dtype=wp.int32)
     items: wp.array(dtype=wp.int32)
     planes: wp.array(dtype=wp.vec4)
     """Normal and offset of each item again: most triangles are ruled out by them, in the order in which they lie in memory"""
+
+
+@wp.func
+def triangle_of(arena: Arena, item: int) -> Triangle:
+    """That an item stands for."""
+    return load_triangle(arena.triangles, arena.items[item], 0)
+
+
+@wp.func_native("""
+    const float* place = (const float*)planes.data + 4 * (size_t)item;
+#ifdef __CUDA_ARCH__
+    const float4 plane = *(const float4*)place;
+    return wp::vec_t<4, wp::float32>(plane.x, plane.y, plane.z, plane.w);
+#else
+    return wp::vec_t<4, wp::float32>(place[0], place[1], place[2], place[3]);
+#endif
+""")
+def plane_of(planes: wp.array(dtype=wp.vec4), item: int) -> wp.vec4:
+    """Of an item's triangle."""
+    return wp.vec4()
 
 
 @wp.func
@@ -144,7 +169,9 @@ def _on_device(device: str) -> Any:
     triangles["offset"] = (baked.normals.astype(np.float64) * baked.corners[:, 0]).sum(axis=1)
     planes = np.concatenate([triangles["normal"], triangles["offset"][:, None]], axis=1)[baked.items]
     arena = Arena()
-    arena.triangles = wp.array(triangles, dtype=Triangle, device=device)
+    words = np.zeros((len(triangles), room_of(Triangle)), np.int32)
+    words[:, :words_of(Triangle)] = triangles.view(np.int32).reshape(len(triangles), -1)
+    arena.triangles = wp.array(words, dtype=wp.int32, device=device)
     arena.first = wp.array(baked.first, dtype=wp.int32, device=device)
     arena.items = wp.array(baked.items, dtype=wp.int32, device=device)
     arena.planes = wp.array(planes, dtype=wp.vec4, device=device)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warp as wp
 
 from wavedash.rocket.constants import BALL_RADIUS
-from wavedash.rocket.sim.arena import CEILING, WALL_X, Arena, Triangle, cell_of, is_in_the_middle
+from wavedash.rocket.sim.arena import CEILING, WALL_X, Arena, Triangle, cell_of, is_in_the_middle, plane_of, triangle_of
 from wavedash.rocket.sim.contacts import ARENA, BALL, Contact, Touch
 from wavedash.rocket.sim.edges import normal_near_edges
 from wavedash.rocket.sim.lanes import Team, meet, votes
@@ -120,9 +120,9 @@ def touch_triangles(
         i = start + team.lane
         touch = Touch()
         if i < end:
-            plane = arena.planes[i]
+            plane = plane_of(arena.planes, i)
             if wp.abs(wp.dot(wp.vec3(plane[0], plane[1], plane[2]), position) - plane[3]) < RADIUS + TOUCH:
-                touch = touch_triangle(arena.triangles[arena.items[i]], position)
+                touch = touch_triangle(triangle_of(arena, i), position)
         if votes(team.lane, team.lanes, touch.touches) != 0:
             touches[team.place + team.lane] = touch
             meet(team.lane, team.lanes)
@@ -187,7 +187,7 @@ def what_ball_touches(arena: Arena, position: wp.vec3):
         height = wall
     cell = cell_of(position)
     for i in range(arena.first[cell], arena.first[cell + 1]):
-        plane = arena.planes[i]
+        plane = plane_of(arena.planes, i)
         if wp.abs(wp.dot(wp.vec3(plane[0], plane[1], plane[2]), position) - plane[3]) < RADIUS + TOUCH:
             return MORE, normal, height
     return wp.min(touched, MORE), normal, height

@@ -5,7 +5,8 @@ import warp as wp
 
 from wavedash.rocket import constants
 from wavedash.rocket.constants import BALL_RADIUS
-from wavedash.rocket.sim.records import BallRecord, Car, loader, room_of, storer
+from wavedash.rocket.sim.pieces import loader, room_of, storer
+from wavedash.rocket.sim.records import BallRecord, Car
 from wavedash.rocket.sim.shapes import CarShape
 
 wp.set_module_options({"enable_backward": False})

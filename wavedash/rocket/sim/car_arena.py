@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from wavedash.rocket.sim.arena import CEILING, WALL_X, Arena, Triangle, cell_of
+from wavedash.rocket.sim.arena import CEILING, WALL_X, Arena, Triangle, cell_of, triangle_of
 from wavedash.rocket.sim.box_triangle import box_meets_triangle, corner, shadow
 from wavedash.rocket.sim.contacts import ARENA, Contact, Touch
 from wavedash.rocket.sim.edges import normal_near_edges
@@ -172,7 +172,7 @@ def touch_triangles(
         start = goes_on
         for done in range(0, many, team.lanes):
             if done + team.lane < many:
-                t = arena.triangles[arena.items[listed[team.place / team.lanes, done + team.lane]]]
+                t = triangle_of(arena, listed[team.place / team.lanes, done + team.lane])
                 touches[team.place + team.lane] = touch_triangle(body, t)
             meet(team.lane, team.lanes)
             if team.lane == 0:

@@ -43,7 +43,11 @@ class Touch:
     contact: Contact
 
 
+def most_with_arena(seats: int) -> int:
+    """How many bodies can have with the arena: each car ten, the ball 12 and the one that stands for them."""
+    return 13 + 10 * seats
+
+
 def most_contacts(seats: int) -> int:
-    """How many an arena has room for, which is as many as there can be: 12 of the ball with the arena and the one that stands
-    for them; of each car ten with the arena, one with the ball; four of any two cars."""
-    return 13 + 11 * seats + 4 * (seats * (seats - 1) // 2)
+    """How many there can be: with the arena, one of each car with the ball, four of any two cars."""
+    return most_with_arena(seats) + seats + 4 * (seats * (seats - 1) // 2)

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from wavedash.rocket.sim import launches
 from wavedash.rocket.sim.bodies import Body
-from wavedash.rocket.sim.contacts import Contact, Touch, most_contacts
+from wavedash.rocket.sim.contacts import Contact, Touch, most_contacts, most_with_arena
 from wavedash.rocket.sim.launches import SPREAD, kernels
-from wavedash.rocket.sim.records import room_of
-from wavedash.rocket.sim.solver import Row
+from wavedash.rocket.sim.pieces import room_of
+from wavedash.rocket.sim.solver import Row, WallRow
 from wavedash.rocket.sim.walls import ROOM_FOR_WALLS, Reach
 from wavedash.rocket.sim.world import LISTS, Arenas
 
@@ -67,10 +67,9 @@ class Group:
 
     def _parts(self, ticks: int, delay: int) -> list[Any]:
         world, arenas, cars = self.world, self.arenas, self.count * self.seats
-        step = [self._launch(launches.begin, self.count, world, arenas)]
+        step = [self._launch(kernel, self.count, world, arenas) for kernel in (launches.begin, launches.look)]
         for t in range(ticks):
             step += [
-                self._launch(launches.look, self.count, world, arenas, t),
                 self._over_list(launches.sift, cars, world, arenas, t),
                 self._over_list(launches.feel, cars * self.lanes, world, arenas, t, self.lanes),
                 self._over_list(launches.fly, cars, world, arenas, delay, t),
@@ -81,7 +80,7 @@ class Group:
                 self._over_list(launches.bounce, self.count * self.lanes, world, arenas, t, self.lanes),
                 self._over_list(launches.settle_balls, self.count, arenas, t),
                 self._over_list(kernels(self.seats).collide, self.count * SPREAD, world, arenas, t),
-                self._launch(launches.watch, self.count, world, arenas),
+                self._launch(launches.watch, self.count, world, arenas, t, ticks),
             ]
         return [*step, self._launch(launches.end, self.count, world, arenas)]
 
@@ -98,17 +97,19 @@ class Group:
         arenas: Any = Arenas()  # whose fields take Python's numbers
         arenas.words, arenas.numbers = wp.from_torch(memory.words), wp.from_torch(memory.words.view(torch.float32))
         arenas.axles, arenas.matches = wp.from_torch(memory.axles.flatten(1)), wp.from_torch(memory.matches)
-        arenas.controls, arenas.before = wp.from_torch(memory.controls), wp.from_torch(memory.before)
+        arenas.controls, arenas.before = (wp.from_torch(commands.view(torch.int32).flatten(1))
+                                          for commands in (memory.controls, memory.before))
         arenas.bad, arenas.seats = wp.from_torch(memory.bad), self.seats
         arenas.done, arenas.meeting = self._room(wp.int32), self._room(wp.int32)
         arenas.held, arenas.touching = self._room(wp.int32, self.seats), self._room(wp.int32, 1 + self.seats)
         arenas.reach = self._room(wp.int32, self.seats * room_of(Reach))
         arenas.bodies = self._room(wp.int32, (1 + self.seats) * room_of(Body))
         arenas.contacts, arenas.rows = (self._room(kind, most_contacts(self.seats)) for kind in (Contact, Row))
+        arenas.wall_rows = self._room(wp.int32, most_with_arena(self.seats) * room_of(WallRow))
         arenas.lists, arenas.many = (wp.zeros((LISTS, size), dtype=wp.int32, device=self.device)
                                      for size in (self.count * self.seats, MOST_TICKS))
         threads = MOST_THREADS if self.in_parts else self.count
-        arenas.reaches, arenas.touches = (wp.empty(threads, dtype=kind, device=self.device) for kind in (Reach, Touch))
+        arenas.touches = wp.empty(threads, dtype=Touch, device=self.device)
         arenas.listed = wp.empty((threads // self.lanes, ROOM_FOR_WALLS), dtype=wp.int32, device=self.device)
         return arenas
 

@@ -65,6 +65,19 @@ def meet(lane: int, lanes: int):
 
 @wp.func_native("""
 #ifdef __CUDA_ARCH__
+    const unsigned mates = (lanes == 32 ? ~0u : (1u << lanes) - 1) << ((threadIdx.x & 31) - lane);
+    for (int far = lanes / 2; far > 0; far /= 2)
+        value = min(value, __shfl_xor_sync(mates, value, far));
+#endif
+    return value;
+""")
+def least(lane: int, lanes: int, value: int) -> int:
+    """Of the values of a team. All must ask, and all know it."""
+    return 0
+
+
+@wp.func_native("""
+#ifdef __CUDA_ARCH__
     return __popc(bits);
 #else
     int count = 0;

@@ -142,10 +142,9 @@ def begin(world: World, arenas: Arenas):
             arenas.many[list, tick] = 0
 
 
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def look(world: World, arenas: Arenas, tick: int):
-    """By arena: lists cars by what they do, and arenas with collisions."""
-    e = wp.tid()
+@wp.func
+def sort_out(world: World, arenas: Arenas, e: int, tick: int):
+    """Lists the cars of an arena by what they do, and the arena if something collides."""
     if not is_over(arenas, e):
         look_around(world, arenas, e)
         for c in range(arenas.seats):
@@ -154,6 +153,12 @@ def look(world: World, arenas: Arenas, tick: int):
             enlist(arenas, BOUNCING, tick, e)
         elif arenas.meeting[e] != 0:
             enlist(arenas, MEETING, tick, e)
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+def look(world: World, arenas: Arenas):
+    """By arena: before the first tick."""
+    sort_out(world, arenas, wp.tid(), 0)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
@@ -236,9 +241,12 @@ def settle_balls(arenas: Arenas, tick: int, threads: int):
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def watch(world: World, arenas: Arenas):
-    """By arena."""
-    watch_arena(world, arenas, wp.tid())
+def watch(world: World, arenas: Arenas, tick: int, ticks: int):
+    """By arena. What it has read is at hand for a look at the next tick."""
+    e = wp.tid()
+    watch_arena(world, arenas, e)
+    if tick + 1 < ticks:
+        sort_out(world, arenas, e, tick + 1)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)

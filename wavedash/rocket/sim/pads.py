@@ -10,6 +10,7 @@ from wavedash.rocket.sim.shapes import CarShape
 
 wp.set_module_options({"enable_backward": False})
 
+COUNT = len(PADS)
 REACH_Z = wp.constant(95.0)
 TALLEST = wp.constant(95.0 + 250.0)
 BOX_HEIGHT = wp.constant(64.0)
@@ -80,3 +81,47 @@ def is_on_pad(table: PadTable, pad: int, car: Car, shape: CarShape, held: int) -
     if table.big[pad] == 1:
         radius = 208.0
     return away[0] * away[0] + away[1] * away[1] < radius * radius and wp.abs(away[2]) < REACH_Z
+
+
+@wp.func_native(f"""
+    const char* place = (const char*)words.data + (size_t)e * words.strides[0] + (size_t)first * 4;
+    int most = -1;
+#ifdef __CUDA_ARCH__
+    #pragma unroll
+    for (int at = {COUNT}; at < {2 * COUNT}; at += 2) {{
+        const int2 holders = *(const int2*)(place + 4 * at);
+        most = max(most, max(holders.x, holders.y));
+    }}
+#else
+    for (int at = {COUNT}; at < {2 * COUNT}; ++at)
+        most = ((const int*)place)[at] > most ? ((const int*)place)[at] : most;
+#endif
+    return most >= 0;
+""")
+def is_any_pad_held(words: wp.array2d(dtype=wp.int32), e: int, first: int) -> bool:
+    """By a car. The record of the pads begins at word `first`: timers, then who holds them."""
+    return False
+
+
+@wp.func_native(f"""
+    char* place = (char*)words.data + (size_t)e * words.strides[0] + (size_t)first * 4;
+#ifdef __CUDA_ARCH__
+    #pragma unroll
+    for (int at = 0; at < {COUNT}; at += 2) {{
+        float2 timers = *(float2*)(place + 4 * at);
+        timers.x = fmaxf(timers.x - seconds, 0.0f);
+        timers.y = fmaxf(timers.y - seconds, 0.0f);
+        *(float2*)(place + 4 * at) = timers;
+        *(int2*)(place + 4 * (at + {COUNT})) = make_int2(-1, -1);
+    }}
+#else
+    float* timers = (float*)place;
+    int* holders = (int*)place + {COUNT};
+    for (int i = 0; i < {COUNT}; ++i) {{
+        timers[i] = timers[i] - seconds > 0.0f ? timers[i] - seconds : 0.0f;
+        holders[i] = -1;
+    }}
+#endif
+""")
+def let_pads_wait(words: wp.array2d(dtype=wp.int32), e: int, first: int, seconds: float):
+    """Time passes, and nobody holds a pad."""

@@ -6,7 +6,6 @@ same places in a record. Kernels see records as words [E, W], in the very memory
 """
 from __future__ import annotations
 
-import ctypes
 from dataclasses import fields
 from typing import Any
 
@@ -14,6 +13,7 @@ import torch
 import warp as wp
 
 from wavedash.rocket.constants import PADS
+from wavedash.rocket.sim.pieces import loader, room_of, storer, words_of
 from wavedash.rocket.state import Ball, Cars, Events, Game
 
 vec8 = wp.types.vector(length=8, dtype=wp.float32)
@@ -42,85 +42,41 @@ GameRecord = _record("GameRecord", Game)
 EventRecord = _record("EventRecord", Events)
 
 
-def words_of(kind: Any) -> int:
-    """Size of a struct in words of four bytes."""
-    return ctypes.sizeof(kind.ctype) // 4
+@wp.struct
+class Pose:
+    """How the record of a ball or car begins."""
+
+    position: wp.vec3
+    rotation: wp.mat33
 
 
-def room_of(kind: Any) -> int:
-    """Words from one struct to the next."""
-    return -(-words_of(kind) // 4) * 4
+@wp.struct
+class Motion:
+    """How it goes on."""
+
+    velocity: wp.vec3
+    angular_velocity: wp.vec3
 
 
-def loader(kind: Any) -> Any:
-    """A function that loads a struct from the words of an arena."""
-    size = 4 * words_of(kind)
-    snippet = f"""
-    {kind.native_name} out;
-    const char* place = (const char*)words.data + (size_t)e * words.strides[0] + (size_t)first * 4;
-#ifdef __CUDA_ARCH__
-    #pragma unroll
-    for (int at = 0; at < {size}; at += 16) {{
-        const int4 piece = *(const int4*)(place + at);
-        memcpy((char*)&out + at, &piece, at + 16 <= {size} ? 16 : {size % 16});
-    }}
-#else
-    memcpy(&out, place, {size});
-#endif
-    return out;
-    """
+@wp.struct
+class Command:
+    """Of a driver."""
 
-    def load(words: wp.array2d(dtype=wp.int32), e: int, first: int):
-        return kind()
-
-    load.__name__ = load.__qualname__ = f"load_{kind.key.lower()}"
-    return wp.func_native(snippet)(load)
-
-
-def storer(kind: Any) -> Any:
-    """The way back. Bytes behind the last field, which belong to nobody, are zero."""
-    size = 4 * words_of(kind)
-    used = max(getattr(kind.ctype, name).offset + getattr(kind.ctype, name).size for name, _ in kind.ctype._fields_)
-    mask = (1 << 8 * (used - size + 4)) - 1
-    snippet = f"""
-    char* place = (char*)words.data + (size_t)e * words.strides[0] + (size_t)first * 4;
-    int last;
-    memcpy(&last, (const char*)&value + {size - 4}, 4);
-    last &= (int)0x{mask:x}u;
-#ifdef __CUDA_ARCH__
-    #pragma unroll
-    for (int at = 0; at < {size}; at += 16) {{
-        int4 piece = make_int4(0, 0, 0, 0);
-        memcpy(&piece, (const char*)&value + at, at + 16 <= {size} ? 16 : {size % 16});
-        if (at + 16 >= {size})
-            memcpy((char*)&piece + {(size - 4) % 16}, &last, 4);
-        *(int4*)(place + at) = piece;
-    }}
-#else
-    memcpy(place, &value, {size});
-    memcpy(place + {size - 4}, &last, 4);
-#endif
-    """
-
-    def store(words: wp.array2d(dtype=wp.int32), e: int, first: int, value: Any): ...
-
-    store.__name__ = store.__qualname__ = f"store_{kind.key.lower()}"
-    store.__annotations__["value"] = kind
-    return wp.func_native(snippet)(store)
+    controls: vec8
 
 
 load_car, store_car = loader(Car), storer(Car)
 load_ball, store_ball = loader(BallRecord), storer(BallRecord)
 load_game, store_game = loader(GameRecord), storer(GameRecord)
 load_event, store_event = loader(EventRecord), storer(EventRecord)
+load_pose, load_motion, load_command = loader(Pose), loader(Motion), loader(Command)
 
 # Where the parts of a record begin, in words; `test_records` compares them with the state's own layout.
 BALL_AT = wp.constant(0)
-BALL_MOTION_WORD = wp.constant(BallRecord.ctype.velocity.offset // 4)
-"""Velocity and spin"""
+MOTION_WORD = wp.constant(room_of(Pose))
+COMMAND_WORDS = wp.constant(room_of(Command))
 CARS_AT = wp.constant(room_of(BallRecord))
 CAR_WORDS = wp.constant(room_of(Car))
-ROTATION_WORD = wp.constant(Car.ctype.rotation.offset // 4)
 HITBOX_WORD = wp.constant(Car.ctype.hitbox.offset // 4)
 TEAM_WORD = wp.constant(Car.ctype.team.offset // 4)
 HIT_TICK_WORD = wp.constant(Car.ctype.ball_hit_tick.offset // 4)
@@ -162,9 +118,9 @@ def event_at(seats: int, seat: int) -> int:
 
 
 @wp.func
-def vector_at(numbers: wp.array2d(dtype=wp.float32), e: int, first: int) -> wp.vec3:
-    """Three numbers; where a record of the ball or a car begins, its position."""
-    return wp.vec3(numbers[e, first], numbers[e, first + 1], numbers[e, first + 2])
+def position_at(words: wp.array2d(dtype=wp.int32), e: int, first: int) -> wp.vec3:
+    """Of the ball or car whose record begins there."""
+    return load_pose(words, e, first).position
 
 
 @wp.func

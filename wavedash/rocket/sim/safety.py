@@ -41,6 +41,7 @@ from wavedash.rocket.sim.records import (
     store_car,
     store_event,
     store_game,
+    vec8,
 )
 from wavedash.rocket.state import GameState
 
@@ -123,26 +124,26 @@ def safety_of(kickoff: GameState) -> Any:
 
 
 # Floats are compared as integers, which are in the same order once the other bits of negative ones are turned: so NaN is beyond
-# infinity, and a CPU compares many words at once where they are neighbours.
+# infinity, and a CPU compares many words at once.
 ARE_WITHIN = """
-const char* place = (const char*)words.data + (size_t)e * words.strides[0];
-const size_t stride = words.strides[1];
+const int* word = (const int*)((const char*)words.data + (size_t)e * words.strides[0]);
 const int* low = (const int*)safety.low.data;
 const int* high = (const int*)safety.high.data;
 const int* turned = (const int*)safety.turned.data;
 int wrong = 0;
-if (stride == 4) {
-    const int* word = (const int*)place;
-    for (int w = start; w < end; ++w) {
-        const int x = word[w] ^ (word[w] >> 31 & turned[w]);
-        wrong |= (x < low[w]) | (x > high[w]);
-    }
-} else {
-    for (int w = start; w < end; ++w) {
-        const int word = *(const int*)(place + w * stride);
-        const int x = word ^ (word >> 31 & turned[w]);
-        wrong |= (x < low[w]) | (x > high[w]);
-    }
+int w = start;
+#ifdef __CUDA_ARCH__
+for (; w % 4 == 0 && w + 4 <= end; w += 4) {
+    const int4 x = *(const int4*)(word + w), l = *(const int4*)(low + w), h = *(const int4*)(high + w);
+    const int4 t = *(const int4*)(turned + w);
+    const int a = x.x ^ (x.x >> 31 & t.x), b = x.y ^ (x.y >> 31 & t.y);
+    const int c = x.z ^ (x.z >> 31 & t.z), d = x.w ^ (x.w >> 31 & t.w);
+    wrong |= (a < l.x) | (a > h.x) | (b < l.y) | (b > h.y) | (c < l.z) | (c > h.z) | (d < l.w) | (d > h.w);
+}
+#endif
+for (; w < end; ++w) {
+    const int x = word[w] ^ (word[w] >> 31 & turned[w]);
+    wrong |= (x < low[w]) | (x > high[w]);
 }
 return wrong == 0;
 """
@@ -154,11 +155,14 @@ def are_within(safety: Safety, words: wp.array2d(dtype=wp.int32), e: int, start:
 
 
 @wp.func
-def obeyable(control: float) -> float:
-    """A control as a car can obey it. What is no number is no command."""
-    if not wp.isfinite(control):
-        return 0.0
-    return wp.clamp(control, -1.0, 1.0)
+def obeyable(controls: vec8) -> vec8:
+    """As a car can obey them. What is no number is no command."""
+    for k in range(8):
+        if wp.isfinite(controls[k]):
+            controls[k] = wp.clamp(controls[k], -1.0, 1.0)
+        else:
+            controls[k] = 0.0
+    return controls
 
 
 @wp.func

@@ -9,6 +9,7 @@ import warp as wp
 
 from wavedash.rocket.constants import GOAL_HALF_WIDTH, GOAL_HEIGHT
 from wavedash.rocket.sim.bodies import DT
+from wavedash.rocket.sim.pieces import loader, storer
 from wavedash.rocket.sim.records import (
     HIT_TICK_WORD,
     TEAM_WORD,
@@ -18,9 +19,7 @@ from wavedash.rocket.sim.records import (
     event_at,
     is_present,
     load_event,
-    loader,
     store_event,
-    storer,
 )
 
 wp.set_module_options({"enable_backward": False})

@@ -18,7 +18,7 @@ from wavedash.rocket.sim.arena import load_arena
 from wavedash.rocket.sim.group import MOST_TICKS, Group, Memory
 from wavedash.rocket.sim.package import announced
 from wavedash.rocket.sim.pads import pad_table
-from wavedash.rocket.sim.records import room_of
+from wavedash.rocket.sim.pieces import room_of
 from wavedash.rocket.sim.safety import safety_of
 from wavedash.rocket.sim.scoring import Match
 from wavedash.rocket.sim.shapes import car_shapes

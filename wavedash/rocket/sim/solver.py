@@ -10,6 +10,7 @@ import warp as wp
 
 from wavedash.rocket.sim.bodies import DT, Body, impulse_mass, velocity_at, world_inverse_inertia
 from wavedash.rocket.sim.contacts import Contact
+from wavedash.rocket.sim.pieces import loader, room_of, storer
 
 wp.set_module_options({"enable_backward": False})
 
@@ -225,49 +226,92 @@ def solve(rows: wp.array2d(dtype=Row), arena: int, start: int, count: int, bodie
 # A body that touches nothing but the arena ------------------------------------------------------------------------------------
 
 
+@wp.struct
+class WallRow:
+    """What counts of a `Row` with the arena, in the order in which it is needed. Impulses are not in it: while it is being
+    solved nobody writes to it, so that a GPU keeps it in its nearest cache."""
+
+    n: wp.vec3
+    n_mass: wp.float32
+    n_turn: wp.vec3
+    push_target: wp.float32
+    n_spin: wp.vec3
+    n_target: wp.float32
+    s: wp.vec3
+    s_mass: wp.float32
+    s_turn: wp.vec3
+    s_target: wp.float32
+    s_spin: wp.vec3
+    friction: wp.float32
+
+
+load_wall_row, store_wall_row = loader(WallRow), storer(WallRow)
+WALL_ROW_WORDS = wp.constant(room_of(WallRow))
+
+
 @wp.func
-def pushed_out(row: Row, had: float, body: Body):
+def against_wall(contact: Contact, body: Body) -> WallRow:
+    """A contact of a body with the arena, ready to be solved."""
+    row = prepared(contact, body, body)
+    wall = WallRow()
+    wall.n = row.n
+    wall.n_mass = row.n_mass
+    wall.n_turn = row.n_turn_a
+    wall.push_target = row.push_target
+    wall.n_spin = row.n_spin_a
+    wall.n_target = row.n_target
+    wall.s = row.s
+    wall.s_mass = row.s_mass
+    wall.s_turn = row.s_turn_a
+    wall.s_target = row.s_target
+    wall.s_spin = row.s_spin_a
+    wall.friction = row.friction
+    return wall
+
+
+@wp.func
+def pushed_out(row: WallRow, had: float, body: Body):
     """One overlap, with the impulse that it had: (the new one, the body)."""
-    now = wp.dot(row.n, body.push) + wp.dot(row.n_turn_a, body.turn)
+    now = wp.dot(row.n, body.push) + wp.dot(row.n_turn, body.turn)
     has = wp.max(0.0, had + row.push_target - now * row.n_mass)
     body.push = body.push + row.n * (body.inverse_mass * (has - had))
-    body.turn = body.turn + row.n_spin_a * (has - had)
+    body.turn = body.turn + row.n_spin * (has - had)
     return has, body
 
 
 @wp.func
-def stopped(row: Row, had: float, body: Body):
+def stopped(row: WallRow, had: float, body: Body):
     """One normal."""
-    now = wp.dot(row.n, body.change) + wp.dot(row.n_turn_a, body.spin_change)
+    now = wp.dot(row.n, body.change) + wp.dot(row.n_turn, body.spin_change)
     has = wp.max(0.0, had + row.n_target - now * row.n_mass)
     body.change = body.change + row.n * (body.inverse_mass * (has - had))
-    body.spin_change = body.spin_change + row.n_spin_a * (has - had)
+    body.spin_change = body.spin_change + row.n_spin * (has - had)
     return has, body
 
 
 @wp.func
-def rubbed(row: Row, had: float, pressed: float, body: Body):
+def rubbed(row: WallRow, had: float, pressed: float, body: Body):
     """One friction. It stays as it was while nothing presses."""
     if pressed <= 0.0:
         return had, body
-    now = wp.dot(row.s, body.change) + wp.dot(row.s_turn_a, body.spin_change)
+    now = wp.dot(row.s, body.change) + wp.dot(row.s_turn, body.spin_change)
     most = row.friction * pressed
     has = wp.clamp(had + row.s_target - now * row.s_mass, -most, most)
     body.change = body.change + row.s * (body.inverse_mass * (has - had))
-    body.spin_change = body.spin_change + row.s_spin_a * (has - had)
+    body.spin_change = body.spin_change + row.s_spin * (has - had)
     return has, body
 
 
 @wp.func
-def pushed_apart(rows: wp.array2d(dtype=Row), arena: int, start: int, count: int, body: Body) -> Body:
-    """What `push_apart` comes to for rows that all are of one body and the arena. Their impulses are not in the rows, which
-    nobody writes to, so that a GPU keeps them in its nearest cache."""
+def pushed_apart(rows: wp.array2d(dtype=wp.int32), arena: int, start: int, count: int, body: Body) -> Body:
+    """What `push_apart` comes to for rows that all are of one body and the arena."""
     pushes = impulses()
     for _ in range(ROUNDS):
         change = float(0.0)
         for i in range(count):
-            if rows[arena, start + i].push_target > 0.0:
-                has, body = pushed_out(rows[arena, start + i], pushes[i], body)
+            row = load_wall_row(rows, arena, (start + i) * WALL_ROW_WORDS)
+            if row.push_target > 0.0:
+                has, body = pushed_out(row, pushes[i], body)
                 change = wp.max(change, wp.abs(has - pushes[i]))
                 pushes[i] = has
         if change < SETTLED:
@@ -276,7 +320,7 @@ def pushed_apart(rows: wp.array2d(dtype=Row), arena: int, start: int, count: int
 
 
 @wp.func
-def solved_alone(rows: wp.array2d(dtype=Row), arena: int, start: int, count: int, body: Body) -> Body:
+def solved_alone(rows: wp.array2d(dtype=wp.int32), arena: int, start: int, count: int, body: Body) -> Body:
     """What `solve` comes to for rows that all are of one body and the arena, none of them only to push."""
     body = pushed_apart(rows, arena, start, count, body)
     stops = impulses()
@@ -284,11 +328,11 @@ def solved_alone(rows: wp.array2d(dtype=Row), arena: int, start: int, count: int
     for _ in range(ROUNDS):
         change = float(0.0)
         for i in range(count):
-            has, body = stopped(rows[arena, start + i], stops[i], body)
+            has, body = stopped(load_wall_row(rows, arena, (start + i) * WALL_ROW_WORDS), stops[i], body)
             change = wp.max(change, wp.abs(has - stops[i]))
             stops[i] = has
         for i in range(count):
-            has, body = rubbed(rows[arena, start + i], rubs[i], stops[i], body)
+            has, body = rubbed(load_wall_row(rows, arena, (start + i) * WALL_ROW_WORDS), rubs[i], stops[i], body)
             change = wp.max(change, wp.abs(has - rubs[i]))
             rubs[i] = has
         if change < SETTLED:
@@ -299,7 +343,7 @@ def solved_alone(rows: wp.array2d(dtype=Row), arena: int, start: int, count: int
 @wp.func
 def solved_once(contact: Contact, body: Body) -> Body:
     """What `solve` comes to for a body that has no contact but this one, with the arena. One push is enough."""
-    row = prepared(contact, body, body)
+    row = against_wall(contact, body)
     _push, body = pushed_out(row, 0.0, body)
     stop = float(0.0)
     rub = float(0.0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import warp as wp
 
 from wavedash.rocket.sim.bodies import DT, Body, impulse_mass, velocity_at
-from wavedash.rocket.sim.records import loader, room_of, storer
+from wavedash.rocket.sim.pieces import loader, room_of, storer
 from wavedash.rocket.sim.shapes import CarShape
 from wavedash.rocket.sim.tyres import grip, tyre
 from wavedash.rocket.sim.wheel_rays import (
@@ -53,6 +53,7 @@ class Tyre:
 load_axles, store_axles = loader(Axles), storer(Axles)
 load_tyre, store_tyre = loader(Tyre), storer(Tyre)
 TYRES_AT, TYRE_WORDS = wp.constant(room_of(Axles)), wp.constant(room_of(Tyre))
+REBOUND_WORD = wp.constant(Tyre.ctype.rebound.offset // 4)
 AXLES_WORDS = wp.constant(room_of(Axles) + 4 * room_of(Tyre))
 
 
@@ -133,9 +134,7 @@ def stand(
 def lift_wheels(memory: wp.array2d(dtype=wp.int32), e: int, first: int) -> Footing:
     """Nothing is under any wheel."""
     for i in range(4):
-        tyre_i = load_tyre(memory, e, first + i * TYRE_WORDS)
-        tyre_i.rebound = 0.0
-        store_tyre(memory, e, first + i * TYRE_WORDS, tyre_i)
+        memory[e, first + i * TYRE_WORDS + REBOUND_WORD] = 0
     return Footing()
 
 

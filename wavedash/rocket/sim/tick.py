@@ -48,17 +48,18 @@ from wavedash.rocket.sim.contacts import ARENA, BALL, Contact
 from wavedash.rocket.sim.driving import drive, pull_handbrake, real_throttle
 from wavedash.rocket.sim.flying import auto_roll, fly
 from wavedash.rocket.sim.jumping import auto_flip, jump, second_jump
-from wavedash.rocket.sim.lanes import Team, meet, single
-from wavedash.rocket.sim.pads import is_on_pad, pad_near
+from wavedash.rocket.sim.lanes import Team, single
+from wavedash.rocket.sim.pads import is_any_pad_held, is_on_pad, let_pads_wait, pad_near
 from wavedash.rocket.sim.records import (
     BALL_AT,
-    BALL_MOTION_WORD,
+    COMMAND_WORDS,
     GOAL_WORD,
     HITBOX_WORD,
+    MOTION_WORD,
     PAD_COUNT,
-    ROTATION_WORD,
     BallRecord,
     Car,
+    Command,
     EventRecord,
     car_at,
     event_at,
@@ -67,20 +68,33 @@ from wavedash.rocket.sim.records import (
     is_present,
     load_ball,
     load_car,
+    load_command,
     load_event,
     load_game,
+    load_motion,
+    load_pose,
     note_contact,
     pads_at,
+    position_at,
     store_ball,
     store_car,
     store_event,
     store_game,
     vec8,
-    vector_at,
 )
 from wavedash.rocket.sim.safety import mend, obeyable
 from wavedash.rocket.sim.scoring import Match, load_match, store_match, watch_ball
-from wavedash.rocket.sim.solver import bounce_off, prepared, pushed_apart, solve, solved_alone, solved_once
+from wavedash.rocket.sim.solver import (
+    WALL_ROW_WORDS,
+    against_wall,
+    bounce_off,
+    prepared,
+    pushed_apart,
+    solve,
+    solved_alone,
+    solved_once,
+    store_wall_row,
+)
 from wavedash.rocket.sim.suspension import (
     AXLES_WORDS,
     TYRES_AT,
@@ -100,7 +114,6 @@ from wavedash.rocket.sim.walls import (
     extent_of,
     is_near_wall,
     load_reach,
-    nearer,
     out_of_reach,
     store_reach,
     walls_near,
@@ -140,10 +153,10 @@ def look_around(world: World, arenas: Arenas, e: int):
     """Who is near whom as the tick begins: writes `meeting`."""
     meeting = int(0)
     for c in range(arenas.seats):
-        if not is_alone(arenas, e, c, vector_at(arenas.numbers, e, car_at(c))):
+        if not is_alone(arenas, e, c, position_at(arenas.words, e, car_at(c))):
             meeting |= 1 << c
-    if meeting == 0 and is_ball_awake(arenas.numbers, e):
-        touched, _normal, _height = what_ball_touches(world.arena, vector_at(arenas.numbers, e, BALL_AT))
+    if meeting == 0 and is_ball_awake(arenas.words, e):
+        touched, _normal, _height = what_ball_touches(world.arena, position_at(arenas.words, e, BALL_AT))
         if touched == MORE:
             meeting = BALL_ALONE
     arenas.meeting[e] = meeting
@@ -153,7 +166,7 @@ def look_around(world: World, arenas: Arenas, e: int):
 def way_of(world: World, arenas: Arenas, e: int, c: int) -> int:
     """Whether a car FLIES, DRIVES, is BUSY or AT_WALLS in this tick. Those at walls are busy if `feel_walls` finds something,
     and else go the `free_way`."""
-    here = vector_at(arenas.numbers, e, car_at(c))
+    here = position_at(arenas.words, e, car_at(c))
     if not is_in_the_middle(here):
         cell = cell_of(here)
         if world.arena.first[cell] < world.arena.first[cell + 1]:
@@ -173,51 +186,36 @@ def free_way(world: World, arenas: Arenas, e: int, c: int) -> int:
 @wp.func
 def way_by_planes(world: World, arenas: Arenas, e: int, c: int) -> int:
     """The same, by where it is."""
-    here = vector_at(arenas.numbers, e, car_at(c))
     if is_among(arenas.meeting[e], c) or not is_driven(arenas.words, e, c):
         return BUSY
+    pose = load_pose(arenas.words, e, car_at(c))
+    here = pose.position
     wall = WALL_X - wp.abs(here[0])
     ceiling = CEILING - here[2]
     if here[2] > FARTHEST and ceiling > FARTHEST and wall > FARTHEST:
         return FLIES
-    rotation = rotation_of(arenas, e, c)
     shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
-    middle = rotation * shape.around_middle
-    extent = extent_of(shape.around_half, rotation)
+    middle = pose.rotation * shape.around_middle
+    extent = extent_of(shape.around_half, pose.rotation)
     if wp.abs(middle[0]) + extent[0] > wall or middle[2] + extent[2] > ceiling:
         return BUSY
     return wp.where(here[2] + middle[2] > extent[2], FLIES, DRIVES)
 
 
 @wp.func
-def rotation_of(arenas: Arenas, e: int, c: int) -> wp.mat33:
-    """Of a car."""
-    first = car_at(c) + ROTATION_WORD
-    return wp.matrix_from_rows(vector_at(arenas.numbers, e, first), vector_at(arenas.numbers, e, first + 3),
-                               vector_at(arenas.numbers, e, first + 6))
-
-
-@wp.func
 def can_feel_walls(world: World, arenas: Arenas, e: int, c: int) -> bool:
     """Whether `feel_walls` will find something within reach of a car: a GPU asks first, which takes one thread, not a team."""
-    here = vector_at(arenas.numbers, e, car_at(c))
+    pose = load_pose(arenas.words, e, car_at(c))
     shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
-    return is_near_wall(world.arena, shape, here, rotation_of(arenas, e, c))
+    return is_near_wall(world.arena, shape, pose.position, pose.rotation)
 
 
 @wp.func
 def feel_walls(world: World, arenas: Arenas, e: int, c: int, team: Team) -> bool:
-    """What a car can reach of the walls, and whether that is anything. Lane 0 of the team knows."""
-    here = vector_at(arenas.numbers, e, car_at(c))
+    """What a car can reach of the walls, and whether that is anything."""
+    pose = load_pose(arenas.words, e, car_at(c))
     shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
-    reach = walls_near(world.arena, shape, here, rotation_of(arenas, e, c), team, arenas.listed)
-    if team.lanes > 1:
-        arenas.reaches[team.place + team.lane] = reach
-        meet(team.lane, team.lanes)
-        if team.lane == 0:
-            for i in range(1, team.lanes):
-                reach = nearer(reach, arenas.reaches[team.place + i])
-        meet(team.lane, team.lanes)
+    reach = walls_near(world.arena, shape, pose.position, pose.rotation, team, arenas.listed)
     if team.lane == 0:
         store_reach(arenas.reach, e, c * REACH_WORDS, reach)
     return reach.near > 0
@@ -232,21 +230,19 @@ def is_among(seats: int, seat: int) -> bool:
 @wp.func
 def is_alone(arenas: Arenas, e: int, c: int, here: wp.vec3) -> bool:
     """Whether a car is too far from the ball and all other cars to touch them."""
-    if wp.length_sq(here - vector_at(arenas.numbers, e, BALL_AT)) < MEETS_BALL * MEETS_BALL:
+    if wp.length_sq(here - position_at(arenas.words, e, BALL_AT)) < MEETS_BALL * MEETS_BALL:
         return False
     for other in range(arenas.seats):
-        if other != c and wp.length_sq(here - vector_at(arenas.numbers, e, car_at(other))) < MEETS_CAR * MEETS_CAR:
+        if other != c and wp.length_sq(here - position_at(arenas.words, e, car_at(other))) < MEETS_CAR * MEETS_CAR:
             return False
     return True
 
 
 @wp.func
-def is_ball_awake(numbers: wp.array2d(dtype=wp.float32), e: int) -> bool:
+def is_ball_awake(words: wp.array2d(dtype=wp.int32), e: int) -> bool:
     """A ball without any motion, as at a kick-off, is left alone."""
-    for i in range(6):
-        if numbers[e, BALL_AT + BALL_MOTION_WORD + i] != 0.0:
-            return True
-    return False
+    motion = load_motion(words, e, BALL_AT + MOTION_WORD)
+    return wp.length_sq(motion.velocity) + wp.length_sq(motion.angular_velocity) > 0.0
 
 
 # A car by itself --------------------------------------------------------------------------------------------------------------
@@ -256,18 +252,17 @@ def is_ball_awake(numbers: wp.array2d(dtype=wp.float32), e: int) -> bool:
 def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int, way: int) -> bool:
     """What a car's wheels and driver do. One that touches nothing but the floor goes on to the end of the tick. Returns whether
     the body of a car may touch more of the arena."""
-    arenas.touching[e, 1 + c] = 0
     meets = way == BUSY and is_among(arenas.meeting[e], c)
     car = load_car(arenas.words, e, car_at(c))
     shape = world.shapes[car.hitbox]
     body = car_body(car, shape)
     if body.inverse_mass > 0.0:
-        controls = vec8()
-        for k in range(8):
-            if arenas.done[e] >= delay:
-                controls[k] = obeyable(arenas.controls[e, c, k])
-            else:
-                controls[k] = obeyable(arenas.before[e, c, k])
+        command = Command()
+        if arenas.done[e] >= delay:
+            command = load_command(arenas.controls, e, c * COMMAND_WORDS)
+        else:
+            command = load_command(arenas.before, e, c * COMMAND_WORDS)
+        controls = obeyable(command.controls)
         others = Others()
         others.words = arenas.words
         others.numbers = arenas.numbers
@@ -292,6 +287,7 @@ def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int, way: int
         car, axles, body = obey(car, controls, throttle, footing, axles, body)
         store_axles(arenas.axles, e, first, axles)
     if way == BUSY:
+        arenas.touching[e, 1 + c] = 0
         near = body.inverse_mass > 0.0 and arenas.reach[e, c * REACH_WORDS] == BODY_NEAR
         if body.inverse_mass > 0.0 and not near:
             near = is_near_plane(shape, body.position, body.rotation)
@@ -330,8 +326,8 @@ def settle_car(arenas: Arenas, e: int, c: int):
         start = c * PER_CAR
         many = arenas.touching[e, 1 + c]
         for i in range(start, start + many):
-            arenas.rows[e, i] = prepared(arenas.contacts[e, i], body, body)
-        body = solved_alone(arenas.rows, e, start, many, body)
+            store_wall_row(arenas.wall_rows, e, i * WALL_ROW_WORDS, against_wall(arenas.contacts[e, i], body))
+        body = solved_alone(arenas.wall_rows, e, start, many, body)
         store_car(arenas.words, e, car_at(c), move_car(load_car(arenas.words, e, car_at(c)), body))
 
 
@@ -344,8 +340,8 @@ def settle_ball(arenas: Arenas, e: int):
     many = arenas.touching[e, 0]
     if many > 0:
         for i in range(start, start + many - 1):
-            arenas.rows[e, i] = prepared(arenas.contacts[e, i], body, body)
-        body = pushed_apart(arenas.rows, e, start, many - 1, body)
+            store_wall_row(arenas.wall_rows, e, i * WALL_ROW_WORDS, against_wall(arenas.contacts[e, i], body))
+        body = pushed_apart(arenas.wall_rows, e, start, many - 1, body)
         body = solved_once(arenas.contacts[e, start + many - 1], body)
         store_body(arenas.bodies, e, 0, body)
 
@@ -571,7 +567,7 @@ def take_pad(world: World, arenas: Arenas, e: int, c: int, done: int):
     """A car on a pad holds it, of two cars the earlier seat, and takes its boost if it is there. Timers of pads are those of
     the step's first tick until its end; `done` ticks have passed."""
     held = arenas.held[e, c]
-    pad = pad_near(world.pads, vector_at(arenas.numbers, e, car_at(c)))
+    pad = pad_near(world.pads, position_at(arenas.words, e, car_at(c)))
     if held < 0 and pad < 0:
         return
     car = load_car(arenas.words, e, car_at(c))
@@ -612,21 +608,19 @@ def begin_step(world: World, arenas: Arenas, e: int):
     for c in range(arenas.seats):
         store_event(arenas.words, e, event_at(arenas.seats, c), nothing)
         arenas.held[e, c] = -1
-    holders = pads_at(arenas.seats) + PAD_COUNT
-    for i in range(PAD_COUNT):
-        holder = arenas.words[e, holders + i]
-        if holder >= 0:
-            arenas.held[e, holder] = i
+    if is_any_pad_held(arenas.words, e, pads_at(arenas.seats)):
+        holders = pads_at(arenas.seats) + PAD_COUNT
+        for i in range(PAD_COUNT):
+            holder = arenas.words[e, holders + i]
+            if holder >= 0:
+                arenas.held[e, holder] = i
 
 
 @wp.func
 def end_step(world: World, arenas: Arenas, e: int):
     """Pads as the step left them."""
-    passed = float(arenas.done[e]) * DT
     timers = pads_at(arenas.seats)
-    for i in range(PAD_COUNT):
-        arenas.numbers[e, timers + i] = wp.max(arenas.numbers[e, timers + i] - passed, 0.0)
-        arenas.words[e, timers + PAD_COUNT + i] = -1
+    let_pads_wait(arenas.words, e, timers, float(arenas.done[e]) * DT)
     for c in range(arenas.seats):
         if arenas.held[e, c] >= 0:
             arenas.words[e, timers + PAD_COUNT + arenas.held[e, c]] = c

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import warp as wp
 
-from wavedash.rocket.sim.arena import Arena, Triangle, cell_of, is_inside
+from wavedash.rocket.sim.arena import Arena, Triangle, cell_of, is_inside, plane_of, triangle_of
 from wavedash.rocket.sim.box_triangle import shadow
-from wavedash.rocket.sim.lanes import Team, meet, ones, votes
-from wavedash.rocket.sim.records import loader, room_of, storer
+from wavedash.rocket.sim.lanes import Team, least, meet, ones, votes
+from wavedash.rocket.sim.pieces import loader, room_of, storer
 from wavedash.rocket.sim.shapes import CarShape
 from wavedash.rocket.sim.wheels import reach_of, wheel_of
 
@@ -17,7 +17,7 @@ wp.set_module_options({"enable_backward": False})
 
 WHEELS_NEAR = wp.constant(1)
 BODY_NEAR = wp.constant(2)
-NO_TRIANGLE = wp.constant(-1)
+NO_TRIANGLE, NOT_FIRST = wp.constant(-1), wp.constant(2**31 - 1)
 ROOM_FOR_WALLS = 48
 MOST_LISTED = wp.constant(ROOM_FOR_WALLS)
 """Triangles around a car that are listed before they are looked at, so that threads do that side by side"""
@@ -82,10 +82,10 @@ def is_near_wall(arena: Arena, shape: CarShape, position: wp.vec3, rotation: wp.
     for first in range(arena.first[cell], end, 4):
         for i in range(4):  # four at a time, so that a GPU waits for four at once
             k = wp.min(first + i, end - 1)
-            plane = arena.planes[k]
+            plane = plane_of(arena.planes, k)
             normal = wp.vec3(plane[0], plane[1], plane[2])
             if wp.abs(wp.dot(normal, middle) - plane[3]) <= shadow(shape.around_half, to_car * normal):
-                if boxes_overlap(arena.triangles[arena.items[k]], middle, extent):
+                if boxes_overlap(triangle_of(arena, k), middle, extent):
                     return True
     return False
 
@@ -108,12 +108,12 @@ def list_walls(
         k = first + team.lane
         found = bool(False)
         if k < end:
-            plane = arena.planes[k]
+            plane = plane_of(arena.planes, k)
             normal = wp.vec3(plane[0], plane[1], plane[2])
             height = wp.abs(wp.dot(normal, middle) - plane[3])
             if height <= farthest:  # by itself: `and` looks at both sides
                 if height <= shadow(half, to_box * normal):
-                    found = boxes_overlap(arena.triangles[arena.items[k]], middle, extent)
+                    found = boxes_overlap(triangle_of(arena, k), middle, extent)
         who = votes(team.lane, team.lanes, found)
         if found:
             listed[team.place / team.lanes, many + ones(who & ((1 << team.lane) - 1))] = k
@@ -126,7 +126,7 @@ def list_walls(
 def walls_near(
     arena: Arena, shape: CarShape, position: wp.vec3, rotation: wp.mat33, team: Team, listed: wp.array2d(dtype=wp.int32)
 ) -> Reach:
-    """What of the walls is within reach, of the triangles that fall to one thread of a team; `nearer` puts them together."""
+    """What of the walls is within reach. All of the team know it."""
     reach = out_of_reach()
     middle = position + rotation * shape.around_middle
     extent = extent_of(shape.around_half, rotation)
@@ -139,16 +139,18 @@ def walls_near(
         for j in range(team.lane, many, team.lanes):
             reach = with_wall(reach, arena, listed[team.place / team.lanes, j], shape, position, rotation)
         meet(team.lane, team.lanes)
+    if team.lanes > 1:
+        reach = together(reach, team)
     return reach
 
 
 @wp.func
 def with_wall(reach: Reach, arena: Arena, k: int, shape: CarShape, position: wp.vec3, rotation: wp.mat33) -> Reach:
     """And the arena's item k, which is near."""
-    plane = arena.planes[k]
+    plane = plane_of(arena.planes, k)
     normal = wp.vec3(plane[0], plane[1], plane[2])
     seen = wp.transpose(rotation) * normal
-    t = arena.triangles[arena.items[k]]
+    t = triangle_of(arena, k)
     reach.near = wp.max(reach.near, WHEELS_NEAR)
     middle = position + rotation * shape.middle
     half = shape.half + wp.vec3(shape.touch, shape.touch, shape.touch)
@@ -171,12 +173,12 @@ def with_wall(reach: Reach, arena: Arena, k: int, shape: CarShape, position: wp.
 
 
 @wp.func
-def nearer(one: Reach, other: Reach) -> Reach:
-    """What two threads of a team found. Of two triangles at the same place the first counts."""
-    one.near = wp.max(one.near, other.near)
+def together(reach: Reach, team: Team) -> Reach:
+    """What all threads of a team found. Of two triangles at the same place the first counts."""
+    reach.near = -least(team.lane, team.lanes, -reach.near)
     for i in range(4):
-        first = other.fraction[i] == one.fraction[i] and other.item[i] < one.item[i]
-        if other.fraction[i] < one.fraction[i] or first:
-            one.item[i] = other.item[i]
-            one.fraction[i] = other.fraction[i]
-    return one
+        place = wp.cast(reach.fraction[i], wp.int32)  # positive numbers are in the order of their bits
+        nearest = least(team.lane, team.lanes, place)
+        reach.item[i] = least(team.lane, team.lanes, wp.where(place == nearest, reach.item[i], NOT_FIRST))
+        reach.fraction[i] = wp.cast(nearest, wp.float32)
+    return reach

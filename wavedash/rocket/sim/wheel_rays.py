@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import warp as wp
 
-from wavedash.rocket.sim.arena import Arena, ray_hits_planes
+from wavedash.rocket.sim.arena import Arena, plane_of, ray_hits_planes
 from wavedash.rocket.sim.bodies import Body, ball_body, car_body
 from wavedash.rocket.sim.rays import ray_hits_box, ray_hits_sphere
-from wavedash.rocket.sim.records import BALL_AT, car_at, load_ball, load_car, vector_at
+from wavedash.rocket.sim.records import BALL_AT, car_at, load_ball, load_car, position_at
 from wavedash.rocket.sim.shapes import CarShape
 from wavedash.rocket.sim.walls import Reach
 from wavedash.rocket.sim.wheels import reach_of, wheel_of
@@ -110,7 +110,7 @@ def find_walls(wheels: Wheels, reach: Reach, shape: CarShape, mounts: mat43, are
     """Curves, corners, back walls and goals under all four wheels."""
     for i in range(4):
         if reach.fraction[i] < wheels.fraction[i]:
-            plane = arena.planes[reach.item[i]]
+            plane = plane_of(arena.planes, reach.item[i])
             normal = wp.vec3(plane[0], plane[1], plane[2])
             wheels.ground[i] = ARENA_GROUND
             wheels.fraction[i] = reach.fraction[i]
@@ -123,10 +123,10 @@ def find_bodies(
     wheels: Wheels, shape: CarShape, mounts: mat43, seat: int, others: Others, position: wp.vec3, up: wp.vec3
 ) -> Wheels:
     """The ball and the other cars under all four wheels."""
-    if wp.length_sq(vector_at(others.numbers, others.e, BALL_AT) - position) < NEAR * NEAR:
+    if wp.length_sq(position_at(others.words, others.e, BALL_AT) - position) < NEAR * NEAR:
         wheels = find_ball(wheels, shape, mounts, others, position, up)
     for k in range(others.seats):
-        if k != seat and wp.length_sq(vector_at(others.numbers, others.e, car_at(k)) - position) < NEAR * NEAR:
+        if k != seat and wp.length_sq(position_at(others.words, others.e, car_at(k)) - position) < NEAR * NEAR:
             wheels = find_car(wheels, shape, mounts, k, others, position, up)
     return wheels
 
@@ -134,7 +134,7 @@ def find_bodies(
 @wp.func
 def find_ball(wheels: Wheels, shape: CarShape, mounts: mat43, others: Others, position: wp.vec3, up: wp.vec3) -> Wheels:
     """The ball under the wheels."""
-    center = vector_at(others.numbers, others.e, BALL_AT)
+    center = position_at(others.words, others.e, BALL_AT)
     for i in range(4):
         source = position + mounts[i]
         found, fraction, normal = ray_hits_sphere(source, source - up * reach_of(shape, i), center)

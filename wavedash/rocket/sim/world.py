@@ -10,7 +10,6 @@ from wavedash.rocket.sim.pads import PadTable
 from wavedash.rocket.sim.safety import Safety
 from wavedash.rocket.sim.shapes import CarShape
 from wavedash.rocket.sim.solver import Row
-from wavedash.rocket.sim.walls import Reach
 
 BALL_ALONE = wp.constant(1 << 16)
 """In `Arenas.meeting`"""
@@ -47,10 +46,10 @@ class Arenas:
     """[E, C * words]: remembered from tick to tick, as is"""
     matches: wp.array2d(dtype=wp.int32)
     """[E, words]"""
-    controls: wp.array3d(dtype=wp.float32)
-    """[E, C, 8] of the step"""
-    before: wp.array3d(dtype=wp.float32)
-    """[E, C, 8] of the step before, in force until the delay is over"""
+    controls: wp.array2d(dtype=wp.int32)
+    """[E, C * words]: commands of the step"""
+    before: wp.array2d(dtype=wp.int32)
+    """[E, C * words]: those of the step before, in force until the delay is over"""
     done: wp.array(dtype=wp.int32)
     """[E] ticks of the step so far"""
     held: wp.array2d(dtype=wp.int32)
@@ -66,14 +65,14 @@ class Arenas:
     touches more than a plane; 0: a tick without collisions"""
     contacts: wp.array2d(dtype=Contact)
     rows: wp.array2d(dtype=Row)
+    wall_rows: wp.array2d(dtype=wp.int32)
+    """[E, contacts * words]: of bodies that touch nothing but the arena"""
     lists: wp.array2d(dtype=wp.int32)
     """[LISTS, E * C]: on a GPU, who does what in the tick, in any order, so that neighbouring threads have the same to do"""
     many: wp.array2d(dtype=wp.int32)
     """[LISTS, ticks]: how many there are, by tick of the step"""
-    reaches: wp.array(dtype=Reach)
-    """[threads], as `touches`, and [teams, ...] below: room for what they find in a team (`lanes.py`). On a CPU a team works on
-    an arena."""
     touches: wp.array(dtype=Touch)
+    """[threads], and [teams, ...] below: room for what they find in a team (`lanes.py`). On a CPU a team works on an arena."""
     listed: wp.array2d(dtype=wp.int32)
     bad: wp.array(dtype=wp.int32)
     """[E]: how often an arena had to begin again"""
