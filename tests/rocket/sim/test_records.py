@@ -60,7 +60,8 @@ def test_the_parts_of_a_record_begin_where_the_state_has_them(seats: int) -> Non
     for part, first in (("ball", records.BALL_AT), ("cars", car)):
         words = [place[part, name][0] - first for name in ("rotation", "velocity", "angular_velocity")]
         assert words == [3, records.MOTION_WORD, records.MOTION_WORD + 3]
-    for word, name in ((records.HITBOX_WORD, "hitbox"), (records.TEAM_WORD, "team"), (records.HIT_TICK_WORD, "ball_hit_tick")):
+    for word, name in ((records.BOOST_WORD, "boost"), (records.HITBOX_WORD, "hitbox"), (records.TEAM_WORD, "team"),
+                       (records.HIT_TICK_WORD, "ball_hit_tick")):
         assert car + word == place["cars", name][0]
     assert records.CAR_WORDS == room_of(Car) == to_next and records.EVENT_WORDS == room_of(EventRecord) == to_next_event
 

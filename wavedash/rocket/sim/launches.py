@@ -79,7 +79,7 @@ def kernels(seats: int) -> Kernels:
         e = wp.tid()
         team = single(e)
         begin_step(world, arenas, e)
-        for _ in range(ticks):
+        for tick in range(ticks):
             if is_over(arenas, e):
                 break
             look_around(world, arenas, e)
@@ -89,7 +89,7 @@ def kernels(seats: int) -> Kernels:
                     way = BUSY
                     if not feel_walls(world, arenas, e, c, team):
                         way = free_way(world, arenas, e, c)
-                if ready_car(world, arenas, e, c, delay, way):
+                if ready_car(world, arenas, e, c, tick < delay, way):
                     touch_arena(world, arenas, e, c, team)
                     settle_car(arenas, e, c)
             if arenas.meeting[e] == BALL_ALONE:
@@ -188,7 +188,7 @@ def fly(world: World, arenas: Arenas, delay: int, tick: int, threads: int):
     """By car that does."""
     for i in range(wp.tid(), arenas.many[FLIES, tick], threads):
         car = arenas.lists[FLIES, i]
-        ready_car(world, arenas, car / arenas.seats, car % arenas.seats, delay, FLIES)
+        ready_car(world, arenas, car / arenas.seats, car % arenas.seats, tick < delay, FLIES)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
@@ -196,7 +196,7 @@ def drive(world: World, arenas: Arenas, delay: int, tick: int, threads: int):
     """By car that does."""
     for i in range(wp.tid(), arenas.many[DRIVES, tick], threads):
         car = arenas.lists[DRIVES, i]
-        ready_car(world, arenas, car / arenas.seats, car % arenas.seats, delay, DRIVES)
+        ready_car(world, arenas, car / arenas.seats, car % arenas.seats, tick < delay, DRIVES)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
@@ -204,7 +204,7 @@ def ready(world: World, arenas: Arenas, delay: int, tick: int, threads: int):
     """By busy car: lists those that may touch walls."""
     for i in range(wp.tid(), arenas.many[BUSY, tick], threads):
         car = arenas.lists[BUSY, i]
-        if ready_car(world, arenas, car / arenas.seats, car % arenas.seats, delay, BUSY):
+        if ready_car(world, arenas, car / arenas.seats, car % arenas.seats, tick < delay, BUSY):
             enlist(arenas, TOUCHING, tick, car)
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import warp as wp
 
 from wavedash.rocket.constants import PADS
-from wavedash.rocket.sim.records import Car
+from wavedash.rocket.sim.records import Pose
 from wavedash.rocket.sim.shapes import CarShape
 
 wp.set_module_options({"enable_backward": False})
@@ -59,21 +59,18 @@ def pad_near(table: PadTable, place: wp.vec3) -> int:
 
 
 @wp.func
-def is_on_pad(table: PadTable, pad: int, car: Car, shape: CarShape, held: int) -> bool:
-    """A car with full boost stands on none. Who holds a pad holds it while its box is over the pad's; others must come near its
-    middle."""
-    if car.boost >= 100.0:
-        return False
-    away = car.position - table.place[pad]
+def is_on_pad(table: PadTable, pad: int, pose: Pose, shape: CarShape, held: int) -> bool:
+    """Who holds a pad holds it while its box is over the pad's; others must come near its middle."""
+    away = pose.position - table.place[pad]
     if held == pad:
         side = float(120.0)
         if table.big[pad] == 1:
             side = 160.0
-        middle = away + car.rotation * shape.middle
+        middle = away + pose.rotation * shape.middle
         extent = wp.vec3(
-            wp.dot(wp.abs(car.rotation[0]), shape.half),
-            wp.dot(wp.abs(car.rotation[1]), shape.half),
-            wp.dot(wp.abs(car.rotation[2]), shape.half),
+            wp.dot(wp.abs(pose.rotation[0]), shape.half),
+            wp.dot(wp.abs(pose.rotation[1]), shape.half),
+            wp.dot(wp.abs(pose.rotation[2]), shape.half),
         )
         over = wp.abs(middle[0]) < side + extent[0] and wp.abs(middle[1]) < side + extent[1]
         return over and middle[2] - extent[2] < BOX_HEIGHT and middle[2] + extent[2] > 0.0
@@ -88,9 +85,11 @@ def is_on_pad(table: PadTable, pad: int, car: Car, shape: CarShape, held: int) -
     int most = -1;
 #ifdef __CUDA_ARCH__
     #pragma unroll
-    for (int at = {COUNT}; at < {2 * COUNT}; at += 2) {{
-        const int2 holders = *(const int2*)(place + 4 * at);
-        most = max(most, max(holders.x, holders.y));
+    for (int at = {COUNT} / 4 * 4; at < {2 * COUNT}; at += 4) {{
+        const int4 holders = *(const int4*)(place + 4 * at);
+        if (at >= {COUNT})
+            most = max(most, max(holders.x, holders.y));
+        most = max(most, max(holders.z, holders.w));
     }}
 #else
     for (int at = {COUNT}; at < {2 * COUNT}; ++at)
@@ -107,12 +106,19 @@ def is_any_pad_held(words: wp.array2d(dtype=wp.int32), e: int, first: int) -> bo
     char* place = (char*)words.data + (size_t)e * words.strides[0] + (size_t)first * 4;
 #ifdef __CUDA_ARCH__
     #pragma unroll
-    for (int at = 0; at < {COUNT}; at += 2) {{
-        float2 timers = *(float2*)(place + 4 * at);
-        timers.x = fmaxf(timers.x - seconds, 0.0f);
-        timers.y = fmaxf(timers.y - seconds, 0.0f);
-        *(float2*)(place + 4 * at) = timers;
-        *(int2*)(place + 4 * (at + {COUNT})) = make_int2(-1, -1);
+    for (int at = 0; at < {2 * COUNT}; at += 4) {{  // most of them are ready and free: nothing is written
+        const int4 is = *(const int4*)(place + 4 * at);
+        int4 becomes = make_int4(-1, -1, -1, -1);
+        if (at < {COUNT}) {{
+            becomes.x = __float_as_int(fmaxf(__int_as_float(is.x) - seconds, 0.0f));
+            becomes.y = __float_as_int(fmaxf(__int_as_float(is.y) - seconds, 0.0f));
+        }}
+        if (at + 2 < {COUNT}) {{
+            becomes.z = __float_as_int(fmaxf(__int_as_float(is.z) - seconds, 0.0f));
+            becomes.w = __float_as_int(fmaxf(__int_as_float(is.w) - seconds, 0.0f));
+        }}
+        if (becomes.x != is.x || becomes.y != is.y || becomes.z != is.z || becomes.w != is.w)
+            *(int4*)(place + 4 * at) = becomes;
     }}
 #else
     float* timers = (float*)place;

@@ -38,6 +38,8 @@ class Axles:
     """Angle of the front wheels, radians"""
     engine: wp.float32
     brake: wp.float32
+    rebounds: wp.int32
+    """1: one of its tyres does"""
 
 
 @wp.struct
@@ -73,6 +75,8 @@ class Footing:
     """Impulse of springs and tyres"""
     turn: wp.vec3
     """Their angular impulse; tyres act at the height of the car's origin, so that it does not roll over"""
+    rebounds: wp.int32
+    """1: a tyre remembers a rebound"""
 
 
 @wp.func
@@ -126,15 +130,18 @@ def stand(
             side, roll = grip(velocity_at(body, mount), axle, normal, handbrake, throttle)
             tyre_i.side_grip = side
             tyre_i.roll_grip = roll
+            if tyre_i.rebound != 0.0:
+                footing.rebounds = 1
         store_tyre(memory, others.e, first + i * TYRE_WORDS, tyre_i)
     return footing
 
 
 @wp.func
-def lift_wheels(memory: wp.array2d(dtype=wp.int32), e: int, first: int) -> Footing:
+def lift_wheels(axles: Axles, memory: wp.array2d(dtype=wp.int32), e: int, first: int) -> Footing:
     """Nothing is under any wheel."""
-    for i in range(4):
-        memory[e, first + i * TYRE_WORDS + REBOUND_WORD] = 0
+    if axles.rebounds == 1:
+        for i in range(4):
+            memory[e, first + i * TYRE_WORDS + REBOUND_WORD] = 0
     return Footing()
 
 

@@ -52,6 +52,7 @@ from wavedash.rocket.sim.lanes import Team, single
 from wavedash.rocket.sim.pads import is_any_pad_held, is_on_pad, let_pads_wait, pad_near
 from wavedash.rocket.sim.records import (
     BALL_AT,
+    BOOST_WORD,
     COMMAND_WORDS,
     GOAL_WORD,
     HITBOX_WORD,
@@ -249,33 +250,32 @@ def is_ball_awake(words: wp.array2d(dtype=wp.int32), e: int) -> bool:
 
 
 @wp.func
-def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int, way: int) -> bool:
-    """What a car's wheels and driver do. One that touches nothing but the floor goes on to the end of the tick. Returns whether
-    the body of a car may touch more of the arena."""
+def ready_car(world: World, arenas: Arenas, e: int, c: int, late: bool, way: int) -> bool:
+    """What a car's wheels and driver do. One that touches nothing but the floor goes on to the end of the tick. `late`: the
+    driver's commands are still those of the step before. Returns whether the body of a car may touch more of the arena."""
     meets = way == BUSY and is_among(arenas.meeting[e], c)
-    car = load_car(arenas.words, e, car_at(c))
+    car = load_car(arenas.words, e, car_at(c))  # all loads come first: a GPU waits for them together
+    command = Command()
+    if late:
+        command = load_command(arenas.before, e, c * COMMAND_WORDS)
+    else:
+        command = load_command(arenas.controls, e, c * COMMAND_WORDS)
+    first = c * AXLES_WORDS
+    axles = load_axles(arenas.axles, e, first)
     shape = world.shapes[car.hitbox]
     body = car_body(car, shape)
     if body.inverse_mass > 0.0:
-        command = Command()
-        if arenas.done[e] >= delay:
-            command = load_command(arenas.controls, e, c * COMMAND_WORDS)
-        else:
-            command = load_command(arenas.before, e, c * COMMAND_WORDS)
         controls = obeyable(command.controls)
         others = Others()
         others.words = arenas.words
-        others.numbers = arenas.numbers
         others.shapes = world.shapes
         others.e = e
         others.seats = arenas.seats
-        first = c * AXLES_WORDS
-        axles = load_axles(arenas.axles, e, first)
         car.handbrake = pull_handbrake(car.handbrake, controls)
         throttle = real_throttle(car, controls)
         footing = Footing()
         if way == FLIES:
-            footing = lift_wheels(arenas.axles, e, first + TYRES_AT)
+            footing = lift_wheels(axles, arenas.axles, e, first + TYRES_AT)
         else:
             wheels = Wheels()
             if way == DRIVES:
@@ -284,6 +284,7 @@ def ready_car(world: World, arenas: Arenas, e: int, c: int, delay: int, way: int
                 reach = load_reach(arenas.reach, e, c * REACH_WORDS)
                 wheels = find_ground(c, body, shape, world.arena, reach, others, meets)
             footing = stand(wheels, body, shape, axles, others, arenas.axles, first + TYRES_AT, car.handbrake, throttle)
+        axles.rebounds = footing.rebounds
         car, axles, body = obey(car, controls, throttle, footing, axles, body)
         store_axles(arenas.axles, e, first, axles)
     if way == BUSY:
@@ -538,11 +539,14 @@ def watch_arena(world: World, arenas: Arenas, e: int):
     """The ball to the end of the tick, then pads, goals and the clock."""
     seats = arenas.seats
     game = load_game(arenas.words, e, game_at(seats))
+    ball = load_ball(arenas.words, e, BALL_AT)
+    match = load_match(arenas.matches, e, 0)
+    meeting = arenas.meeting[e]
+    done = arenas.done[e] + 1
     if game.goal >= 0:
         return
-    ball = load_ball(arenas.words, e, BALL_AT)
     body = ball_body(ball)
-    if arenas.meeting[e] != 0:
+    if meeting != 0:
         body = load_body(arenas.bodies, e, 0)
     elif wp.length_sq(body.kick) > 0.0:
         touched, normal, height = what_ball_touches(world.arena, body.position)
@@ -550,13 +554,12 @@ def watch_arena(world: World, arenas: Arenas, e: int):
             body = bounce_off(body, normal, height, RADIUS, BALL_FRICTION, BALL_RESTITUTION)
     ball = move_ball(ball, body)
     store_ball(arenas.words, e, BALL_AT, ball)
-    done = arenas.done[e] + 1
     arenas.done[e] = done
     for c in range(seats):
         if is_present(arenas.words, e, c) and not is_driven(arenas.words, e, c):
             wait_for_respawn(arenas, e, c, game.tick)
         take_pad(world, arenas, e, c, done)
-    match, game = watch_ball(load_match(arenas.matches, e, 0), game, ball, arenas.words, e, seats)
+    match, game = watch_ball(match, game, ball, arenas.words, e, seats)
     game.tick += 1
     store_game(arenas.words, e, game_at(seats), game)
     store_match(arenas.matches, e, 0, match)
@@ -564,15 +567,19 @@ def watch_arena(world: World, arenas: Arenas, e: int):
 
 @wp.func
 def take_pad(world: World, arenas: Arenas, e: int, c: int, done: int):
-    """A car on a pad holds it, of two cars the earlier seat, and takes its boost if it is there. Timers of pads are those of
-    the step's first tick until its end; `done` ticks have passed."""
+    """A car on a pad holds it, of two cars the earlier seat, and takes its boost if it is there. One with full boost stands on
+    none. Timers of pads are those of the step's first tick until its end; `done` ticks have passed."""
     held = arenas.held[e, c]
-    pad = pad_near(world.pads, position_at(arenas.words, e, car_at(c)))
+    pose = load_pose(arenas.words, e, car_at(c))
+    pad = pad_near(world.pads, pose.position)
     if held < 0 and pad < 0:
         return
-    car = load_car(arenas.words, e, car_at(c))
+    boost = arenas.numbers[e, car_at(c) + BOOST_WORD]
+    if boost >= 100.0 or not is_driven(arenas.words, e, c):
+        pad = -1
     if pad >= 0:
-        if car.is_demoed or not car.present or not is_on_pad(world.pads, pad, car, world.shapes[car.hitbox], held):
+        shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
+        if not is_on_pad(world.pads, pad, pose, shape, held):
             pad = -1
     for other in range(c):
         if arenas.held[e, other] == pad:
@@ -582,8 +589,7 @@ def take_pad(world: World, arenas: Arenas, e: int, c: int, done: int):
         timer = pads_at(arenas.seats) + pad
         if arenas.numbers[e, timer] - float(done) * DT <= 0.0:
             big = world.pads.big[pad] == 1
-            car.boost = wp.min(car.boost + wp.where(big, BIG, SMALL), 100.0)
-            store_car(arenas.words, e, car_at(c), car)
+            arenas.numbers[e, car_at(c) + BOOST_WORD] = wp.min(boost + wp.where(big, BIG, SMALL), 100.0)
             arenas.numbers[e, timer] = wp.where(big, BIG_AGAIN, SMALL_AGAIN) + float(done) * DT
             event = load_event(arenas.words, e, event_at(arenas.seats, c))
             if big:

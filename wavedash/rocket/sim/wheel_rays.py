@@ -42,7 +42,6 @@ class Others:
     """Where a car finds the ball and the other cars of its arena."""
 
     words: wp.array2d(dtype=wp.int32)
-    numbers: wp.array2d(dtype=wp.float32)
     shapes: wp.array(dtype=CarShape)
     e: wp.int32
     seats: wp.int32
