@@ -123,13 +123,15 @@ def touch_triangles(
             plane = plane_of(arena.planes, i)
             if wp.abs(wp.dot(wp.vec3(plane[0], plane[1], plane[2]), position) - plane[3]) < RADIUS + TOUCH:
                 touch = touch_triangle(triangle_of(arena, i), position)
-        if votes(team.lane, team.lanes, touch.touches) != 0:
+        who = votes(team.lane, team.lanes, touch.touches)
+        if touch.touches:
             touches[team.place + team.lane] = touch
+        if who != 0:
             meet(team.lane, team.lanes)
             if team.lane == 0:
                 for k in range(team.lanes):
-                    touch = touches[team.place + k]
-                    if touch.touches:
+                    if (who >> k) & 1 == 1:
+                        touch = touches[team.place + k]
                         if touch.mesh != mesh:
                             mesh = touch.mesh
                             first = count
@@ -164,30 +166,36 @@ def ball_touches_arena(
 
 
 @wp.func
-def what_ball_touches(arena: Arena, position: wp.vec3):
-    """(NOTHING, ONE_PLANE or MORE, the plane's normal, the ball's height above it); MORE are planes and maybe triangles."""
-    touched = int(NOTHING)
+def planes_at_ball(position: wp.vec3):
+    """(How many of floor, ceiling and side walls the ball touches, the last one's normal, the ball's height above it)."""
+    touched = int(0)
     normal = wp.vec3()
     height = float(0.0)
     ceiling = CEILING - position[2]
     wall = WALL_X - wp.abs(position[0])
     if position[2] < RADIUS + TOUCH:
-        touched += ONE_PLANE
+        touched += 1
         normal = wp.vec3(0.0, 0.0, 1.0)
         height = position[2]
-    if is_in_the_middle(position):
-        return touched, normal, height
     if ceiling < RADIUS + TOUCH:
-        touched += ONE_PLANE
+        touched += 1
         normal = wp.vec3(0.0, 0.0, -1.0)
         height = ceiling
     if wall < RADIUS + TOUCH:
-        touched += ONE_PLANE
+        touched += 1
         normal = wp.vec3(-wp.sign(position[0]), 0.0, 0.0)
         height = wall
-    cell = cell_of(position)
-    for i in range(arena.first[cell], arena.first[cell + 1]):
-        plane = plane_of(arena.planes, i)
-        if wp.abs(wp.dot(wp.vec3(plane[0], plane[1], plane[2]), position) - plane[3]) < RADIUS + TOUCH:
-            return MORE, normal, height
-    return wp.min(touched, MORE), normal, height
+    return touched, normal, height
+
+
+@wp.func
+def what_ball_touches(arena: Arena, position: wp.vec3) -> int:
+    """NOTHING, ONE_PLANE or MORE: planes, and maybe triangles."""
+    touched, _normal, _height = planes_at_ball(position)
+    if not is_in_the_middle(position):
+        cell = cell_of(position)
+        for i in range(arena.first[cell], arena.first[cell + 1]):
+            plane = plane_of(arena.planes, i)
+            if wp.abs(wp.dot(wp.vec3(plane[0], plane[1], plane[2]), position) - plane[3]) < RADIUS + TOUCH:
+                return MORE
+    return wp.min(touched, MORE)

@@ -13,7 +13,7 @@ from wavedash.rocket.sim.arena import CEILING, WALL_X, Arena, Triangle, cell_of,
 from wavedash.rocket.sim.box_triangle import box_meets_triangle, corner, shadow
 from wavedash.rocket.sim.contacts import ARENA, Contact, Touch
 from wavedash.rocket.sim.edges import normal_near_edges
-from wavedash.rocket.sim.lanes import Team, meet
+from wavedash.rocket.sim.lanes import Team, meet, votes
 from wavedash.rocket.sim.manifold import with_point
 from wavedash.rocket.sim.shapes import CarShape
 from wavedash.rocket.sim.walls import extent_of, list_walls
@@ -171,22 +171,26 @@ def touch_triangles(
         many, goes_on = list_walls(arena, start, end, body.middle, half, body.rotation, body.extent, team, listed)
         start = goes_on
         for done in range(0, many, team.lanes):
+            touch = Touch()
             if done + team.lane < many:
-                t = triangle_of(arena, listed[team.place / team.lanes, done + team.lane])
-                touches[team.place + team.lane] = touch_triangle(body, t)
-            meet(team.lane, team.lanes)
-            if team.lane == 0:
-                for i in range(wp.min(many - done, team.lanes)):
-                    touch = touches[team.place + i]
-                    if touch.touches:
-                        if touch.mesh != mesh:
-                            mesh = touch.mesh
-                            first = count
-                        known.touches = True
-                        if not on_plane:
-                            known.normal = touch.away
-                        count = with_point(contacts, row, first, count, room, touch.contact)
-            meet(team.lane, team.lanes)
+                touch = touch_triangle(body, triangle_of(arena, listed[team.place / team.lanes, done + team.lane]))
+            who = votes(team.lane, team.lanes, touch.touches)
+            if touch.touches:
+                touches[team.place + team.lane] = touch
+            if who != 0:
+                meet(team.lane, team.lanes)
+                if team.lane == 0:
+                    known.touches = True
+                    for i in range(team.lanes):
+                        if (who >> i) & 1 == 1:
+                            touch = touches[team.place + i]
+                            if touch.mesh != mesh:
+                                mesh = touch.mesh
+                                first = count
+                            if not on_plane:
+                                known.normal = touch.away
+                            count = with_point(contacts, row, first, count, room, touch.contact)
+                meet(team.lane, team.lanes)
     return count, known
 
 

@@ -19,7 +19,6 @@ from wavedash.rocket.sim.tick import (
     end_step,
     feel_walls,
     free_way,
-    is_over,
     look_around,
     ready_car,
     settle_ball,
@@ -31,6 +30,7 @@ from wavedash.rocket.sim.tick import (
 from wavedash.rocket.sim.world import (
     AT_WALLS,
     BALL_ALONE,
+    BALL_ON_PLANE,
     BOUNCING,
     BUSY,
     DRIVES,
@@ -80,24 +80,23 @@ def kernels(seats: int) -> Kernels:
         team = single(e)
         begin_step(world, arenas, e)
         for tick in range(ticks):
-            if is_over(arenas, e):
-                break
-            look_around(world, arenas, e)
+            meeting = look_around(world, arenas, e)
             for c in range(arenas.seats):
-                way = way_of(world, arenas, e, c)
+                way = way_of(world, arenas, e, c, meeting)
                 if way == AT_WALLS:
                     way = BUSY
                     if not feel_walls(world, arenas, e, c, team):
-                        way = free_way(world, arenas, e, c)
+                        way = free_way(world, arenas, e, c, meeting)
                 if ready_car(world, arenas, e, c, tick < delay, way):
                     touch_arena(world, arenas, e, c, team)
                     settle_car(arenas, e, c)
-            if arenas.meeting[e] == BALL_ALONE:
+            if meeting == BALL_ALONE:
                 bounce_ball(world, arenas, e, team)
                 settle_ball(arenas, e)
-            elif arenas.meeting[e] != 0:
+            elif meeting != 0 and meeting != BALL_ON_PLANE:
                 collide_in(world, arenas, e, e)
-            watch_arena(world, arenas, e)
+            if not watch_arena(world, arenas, e):
+                break
         end_step(world, arenas, e)
 
     @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
@@ -145,14 +144,13 @@ def begin(world: World, arenas: Arenas):
 @wp.func
 def sort_out(world: World, arenas: Arenas, e: int, tick: int):
     """Lists the cars of an arena by what they do, and the arena if something collides."""
-    if not is_over(arenas, e):
-        look_around(world, arenas, e)
-        for c in range(arenas.seats):
-            enlist_car(arenas, way_of(world, arenas, e, c), tick, e * arenas.seats + c)
-        if arenas.meeting[e] == BALL_ALONE:
-            enlist(arenas, BOUNCING, tick, e)
-        elif arenas.meeting[e] != 0:
-            enlist(arenas, MEETING, tick, e)
+    meeting = look_around(world, arenas, e)
+    for c in range(arenas.seats):
+        enlist_car(arenas, way_of(world, arenas, e, c, meeting), tick, e * arenas.seats + c)
+    if meeting == BALL_ALONE:
+        enlist(arenas, BOUNCING, tick, e)
+    elif meeting != 0 and meeting != BALL_ON_PLANE:
+        enlist(arenas, MEETING, tick, e)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
@@ -170,7 +168,8 @@ def sift(world: World, arenas: Arenas, tick: int, threads: int):
         if can_feel_walls(world, arenas, car / arenas.seats, car % arenas.seats):
             enlist(arenas, FEELING, tick, car)
         else:
-            way = free_way(world, arenas, car / arenas.seats, car % arenas.seats)
+            e = car / arenas.seats
+            way = free_way(world, arenas, e, car % arenas.seats, arenas.meeting[e])
         enlist_car(arenas, way, tick, car)
 
 
@@ -244,9 +243,9 @@ def settle_balls(arenas: Arenas, tick: int, threads: int):
 def watch(world: World, arenas: Arenas, tick: int, ticks: int):
     """By arena. What it has read is at hand for a look at the next tick."""
     e = wp.tid()
-    watch_arena(world, arenas, e)
-    if tick + 1 < ticks:
-        sort_out(world, arenas, e, tick + 1)
+    if watch_arena(world, arenas, e):
+        if tick + 1 < ticks:
+            sort_out(world, arenas, e, tick + 1)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)

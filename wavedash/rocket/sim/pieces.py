@@ -76,3 +76,13 @@ def storer(kind: Any) -> Any:
     store.__name__ = store.__qualname__ = f"store_{kind.key.lower()}"
     store.__annotations__["value"] = kind
     return wp.func_native(snippet)(store)
+
+
+@wp.func_native("""
+#ifdef __CUDA_ARCH__
+    const char* place = (const char*)words.data + (size_t)e * words.strides[0] + (size_t)first * 4;
+    asm volatile("prefetch.global.L1 [%0];" :: "l"(place));
+#endif
+""")
+def fetch(words: wp.array2d(dtype=wp.int32), e: int, first: int):
+    """On a GPU, has words brought near that will be needed soon, and does not wait for them."""

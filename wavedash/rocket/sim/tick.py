@@ -26,7 +26,7 @@ from wavedash.rocket.constants import (
     SMALL_PAD_SECONDS,
 )
 from wavedash.rocket.sim.arena import CEILING, WALL_X, Arena, cell_of, is_in_the_middle
-from wavedash.rocket.sim.ball_arena import MORE, ONE_PLANE, RADIUS, ball_touches_arena, what_ball_touches
+from wavedash.rocket.sim.ball_arena import MORE, ONE_PLANE, RADIUS, ball_touches_arena, planes_at_ball, what_ball_touches
 from wavedash.rocket.sim.bodies import (
     BODY_WORDS,
     DT,
@@ -50,14 +50,17 @@ from wavedash.rocket.sim.flying import auto_roll, fly
 from wavedash.rocket.sim.jumping import auto_flip, jump, second_jump
 from wavedash.rocket.sim.lanes import Team, single
 from wavedash.rocket.sim.pads import is_any_pad_held, is_on_pad, let_pads_wait, pad_near
+from wavedash.rocket.sim.pieces import fetch
 from wavedash.rocket.sim.records import (
     BALL_AT,
     BOOST_WORD,
+    CAR_WORDS,
     COMMAND_WORDS,
     GOAL_WORD,
     HITBOX_WORD,
     MOTION_WORD,
     PAD_COUNT,
+    PRESENT_WORD,
     BallRecord,
     Car,
     Command,
@@ -120,7 +123,7 @@ from wavedash.rocket.sim.walls import (
     walls_near,
 )
 from wavedash.rocket.sim.wheel_rays import Others, Wheels, find_floor, find_ground
-from wavedash.rocket.sim.world import AT_WALLS, BALL_ALONE, BUSY, DRIVES, FLIES, PER_CAR, Arenas, World
+from wavedash.rocket.sim.world import AT_WALLS, BALL_ALONE, BALL_ON_PLANE, BUSY, DRIVES, FLIES, PER_CAR, Arenas, World
 
 BALL_FRICTION = wp.constant(0.35)
 BALL_RESTITUTION = wp.constant(0.6)
@@ -144,27 +147,24 @@ tick"""
 
 
 @wp.func
-def is_over(arenas: Arenas, e: int) -> bool:
-    """A goal stops the arena until the end of the step."""
-    return arenas.words[e, game_at(arenas.seats) + GOAL_WORD] >= 0
-
-
-@wp.func
-def look_around(world: World, arenas: Arenas, e: int):
-    """Who is near whom as the tick begins: writes `meeting`."""
+def look_around(world: World, arenas: Arenas, e: int) -> int:
+    """Who is near whom as the tick begins, see `Arenas.meeting`."""
     meeting = int(0)
     for c in range(arenas.seats):
         if not is_alone(arenas, e, c, position_at(arenas.words, e, car_at(c))):
             meeting |= 1 << c
     if meeting == 0 and is_ball_awake(arenas.words, e):
-        touched, _normal, _height = what_ball_touches(world.arena, position_at(arenas.words, e, BALL_AT))
+        touched = what_ball_touches(world.arena, position_at(arenas.words, e, BALL_AT))
         if touched == MORE:
             meeting = BALL_ALONE
+        elif touched == ONE_PLANE:
+            meeting = BALL_ON_PLANE
     arenas.meeting[e] = meeting
+    return meeting
 
 
 @wp.func
-def way_of(world: World, arenas: Arenas, e: int, c: int) -> int:
+def way_of(world: World, arenas: Arenas, e: int, c: int, meeting: int) -> int:
     """Whether a car FLIES, DRIVES, is BUSY or AT_WALLS in this tick. Those at walls are busy if `feel_walls` finds something,
     and else go the `free_way`."""
     here = position_at(arenas.words, e, car_at(c))
@@ -172,22 +172,22 @@ def way_of(world: World, arenas: Arenas, e: int, c: int) -> int:
         cell = cell_of(here)
         if world.arena.first[cell] < world.arena.first[cell + 1]:
             return AT_WALLS
-    return free_way(world, arenas, e, c)
+    return free_way(world, arenas, e, c, meeting)
 
 
 @wp.func
-def free_way(world: World, arenas: Arenas, e: int, c: int) -> int:
+def free_way(world: World, arenas: Arenas, e: int, c: int, meeting: int) -> int:
     """What a car does that can reach no triangle: it FLIES, DRIVES or is BUSY."""
-    way = way_by_planes(world, arenas, e, c)
+    way = way_by_planes(world, arenas, e, c, meeting)
     if way == BUSY:
         store_reach(arenas.reach, e, c * REACH_WORDS, out_of_reach())
     return way
 
 
 @wp.func
-def way_by_planes(world: World, arenas: Arenas, e: int, c: int) -> int:
+def way_by_planes(world: World, arenas: Arenas, e: int, c: int, meeting: int) -> int:
     """The same, by where it is."""
-    if is_among(arenas.meeting[e], c) or not is_driven(arenas.words, e, c):
+    if is_among(meeting, c) or not is_driven(arenas.words, e, c):
         return BUSY
     pose = load_pose(arenas.words, e, car_at(c))
     here = pose.position
@@ -262,6 +262,11 @@ def ready_car(world: World, arenas: Arenas, e: int, c: int, late: bool, way: int
         command = load_command(arenas.controls, e, c * COMMAND_WORDS)
     first = c * AXLES_WORDS
     axles = load_axles(arenas.axles, e, first)
+    if way != FLIES:
+        fetch(arenas.axles, e, first + TYRES_AT)
+        fetch(arenas.axles, e, first + AXLES_WORDS - 1)
+    if way == BUSY:
+        fetch(arenas.reach, e, c * REACH_WORDS)
     shape = world.shapes[car.hitbox]
     body = car_body(car, shape)
     if body.inverse_mass > 0.0:
@@ -323,6 +328,8 @@ def touch_arena(world: World, arenas: Arenas, e: int, c: int, team: Team):
 def settle_car(arenas: Arenas, e: int, c: int):
     """A car that may touch the arena goes on to the end of the tick. One that meets others is left to `collide_bodies`."""
     if not is_among(arenas.meeting[e], c):
+        fetch(arenas.words, e, car_at(c))
+        fetch(arenas.words, e, car_at(c) + CAR_WORDS / 2)
         body = load_body(arenas.bodies, e, (1 + c) * BODY_WORDS)
         start = c * PER_CAR
         many = arenas.touching[e, 1 + c]
@@ -535,23 +542,26 @@ def move_car(car: Car, body: Body) -> Car:
 
 
 @wp.func
-def watch_arena(world: World, arenas: Arenas, e: int):
-    """The ball to the end of the tick, then pads, goals and the clock."""
+def watch_arena(world: World, arenas: Arenas, e: int) -> bool:
+    """The ball to the end of the tick, then pads, goals and the clock. Returns whether the step goes on."""
     seats = arenas.seats
+    for c in range(seats):
+        fetch(arenas.words, e, car_at(c))
+        fetch(arenas.words, e, car_at(c) + PRESENT_WORD)
+    fetch(arenas.held, e, 0)
     game = load_game(arenas.words, e, game_at(seats))
     ball = load_ball(arenas.words, e, BALL_AT)
     match = load_match(arenas.matches, e, 0)
     meeting = arenas.meeting[e]
     done = arenas.done[e] + 1
     if game.goal >= 0:
-        return
+        return False
     body = ball_body(ball)
-    if meeting != 0:
+    if meeting == BALL_ON_PLANE:
+        _, normal, height = planes_at_ball(body.position)
+        body = bounce_off(body, normal, height, RADIUS, BALL_FRICTION, BALL_RESTITUTION)
+    elif meeting != 0:
         body = load_body(arenas.bodies, e, 0)
-    elif wp.length_sq(body.kick) > 0.0:
-        touched, normal, height = what_ball_touches(world.arena, body.position)
-        if touched == ONE_PLANE:
-            body = bounce_off(body, normal, height, RADIUS, BALL_FRICTION, BALL_RESTITUTION)
     ball = move_ball(ball, body)
     store_ball(arenas.words, e, BALL_AT, ball)
     arenas.done[e] = done
@@ -563,6 +573,7 @@ def watch_arena(world: World, arenas: Arenas, e: int):
     game.tick += 1
     store_game(arenas.words, e, game_at(seats), game)
     store_match(arenas.matches, e, 0, match)
+    return game.goal < 0
 
 
 @wp.func

@@ -11,7 +11,7 @@ from wavedash.rocket.sim.safety import Safety
 from wavedash.rocket.sim.shapes import CarShape
 from wavedash.rocket.sim.solver import Row
 
-BALL_ALONE = wp.constant(1 << 16)
+BALL_ALONE, BALL_ON_PLANE = wp.constant(1 << 16), wp.constant(1 << 17)
 """In `Arenas.meeting`"""
 PER_CAR = wp.constant(MOST_CAR_CONTACTS)
 """Places in the list of contacts that each car has for those with the arena; behind them come all others"""
@@ -62,7 +62,7 @@ class Arenas:
     """[E, C * words] of the tick: what of the walls busy cars can reach"""
     meeting: wp.array(dtype=wp.int32)
     """[E] which cars may touch each other or the ball in this tick, a bit for each seat; BALL_ALONE: none, but the ball
-    touches more than a plane; 0: a tick without collisions"""
+    touches more than a plane; BALL_ON_PLANE: none, and it touches just one; 0: a tick without collisions"""
     contacts: wp.array2d(dtype=Contact)
     rows: wp.array2d(dtype=Row)
     wall_rows: wp.array2d(dtype=wp.int32)
