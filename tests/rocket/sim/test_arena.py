@@ -226,7 +226,7 @@ def wheel_rays(hitbox: np.ndarray, position: np.ndarray, rotation: np.ndarray) -
 def nobody_else() -> Others:
     """No car, and the ball far away."""
     others, far = Others(), np.full((1, 3), 1e6, np.float32)
-    others.numbers, others.words = to_warp(far, wp.float32), to_warp(far.view(np.int32), wp.int32)
+    others.words = to_warp(far.view(np.int32), wp.int32)
     return others
 
 

@@ -14,6 +14,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 import warp as wp
+from numpy.typing import NDArray
 
 from wavedash.errors import UserError
 from wavedash.rocket.rocketsim.package import collision_meshes
@@ -69,13 +70,54 @@ class Arena:
     first: wp.array(dtype=wp.int32)
     items: wp.array(dtype=wp.int32)
     planes: wp.array(dtype=wp.vec4)
-    """Normal and offset of each item again: most triangles are ruled out by them, in the order in which they lie in memory"""
+    """Normal and offset of each item again, in the order in which they are looked at"""
+    boxes: wp.array2d(dtype=wp.int32)
+    """[items, 4]: the box along the world's axes around each, in eight numbers of 16 bits, see `quarters`. It rules out half of
+    the triangles that are near a car, in three instructions."""
 
 
 @wp.func
 def triangle_of(arena: Arena, item: int) -> Triangle:
     """That an item stands for."""
     return load_triangle(arena.triangles, arena.items[item], 0)
+
+
+QUARTERS = """
+    const float bounds[8] = {high[0], high[1], high[2], 0.0f, -low[0], -low[1], -low[2], 0.0f};
+    wp::vec_t<4, wp::int32> query;
+    for (int i = 0; i < 4; ++i) {
+        const int first = (int)ceilf(bounds[2 * i] * 4.0f), second = (int)ceilf(bounds[2 * i + 1] * 4.0f);
+        query[i] = (first & 0xffff) | (second << 16);
+    }
+    return query;
+"""
+
+
+@wp.func_native(QUARTERS)
+def quarters(low: wp.vec3, high: wp.vec3) -> wp.vec4i:
+    """A box that asks which others it overlaps: in quarters of uu, rounded outwards, what their least x, y, z may be at most
+    (then a zero), and what their greatest may be at least, negated (and a zero)."""
+    return wp.vec4i()
+
+
+@wp.func_native("""
+#ifdef __CUDA_ARCH__
+    const int4 box = *(const int4*)((const int*)boxes.data + 4 * (size_t)item);
+    return ((__vmaxs2(box.x, query[0]) ^ query[0]) | (__vmaxs2(box.y, query[1]) ^ query[1])
+            | (__vmaxs2(box.z, query[2]) ^ query[2]) | (__vmaxs2(box.w, query[3]) ^ query[3])) == 0;
+#else
+    short box[8], most[8];
+    memcpy(box, (const int*)boxes.data + 4 * (size_t)item, 16);
+    memcpy(most, &query, 16);
+    int outside = 0;
+    for (int i = 0; i < 8; ++i)
+        outside |= box[i] > most[i];
+    return outside == 0;
+#endif
+""")
+def may_overlap(boxes: wp.array2d(dtype=wp.int32), item: int, query: wp.vec4i) -> bool:
+    """Whether a triangle's box overlaps the one of `quarters`, or nearly so."""
+    return False
 
 
 @wp.func_native("""
@@ -175,7 +217,15 @@ def _on_device(device: str) -> Any:
     arena.first = wp.array(baked.first, dtype=wp.int32, device=device)
     arena.items = wp.array(baked.items, dtype=wp.int32, device=device)
     arena.planes = wp.array(planes, dtype=wp.vec4, device=device)
+    arena.boxes = wp.array(_boxes(baked.corners)[baked.items], dtype=wp.int32, device=device)
     return arena
+
+
+def _boxes(corners: NDArray[np.float32]) -> NDArray[np.int32]:
+    """[triangles, 4] words around triangles: least x, y, z, and the greatest, negated, as `quarters` asks for them."""
+    halves = np.full((len(corners), 2, 4), -(1 << 15), np.int16)
+    halves[:, 0, :3], halves[:, 1, :3] = np.floor(corners.min(axis=1) * 4), np.floor(-corners.max(axis=1) * 4)
+    return halves.reshape(len(corners), 8).view(np.int32)
 
 
 @cache

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import warp as wp
 
-from wavedash.rocket.sim.arena import CEILING, WALL_X, Arena, Triangle, cell_of, triangle_of
+from wavedash.rocket.sim.arena import CEILING, WALL_X, Arena, Triangle, cell_of, quarters, triangle_of
 from wavedash.rocket.sim.box_triangle import box_meets_triangle, corner, shadow
 from wavedash.rocket.sim.contacts import ARENA, Contact, Touch
 from wavedash.rocket.sim.edges import normal_near_edges
 from wavedash.rocket.sim.lanes import Team, meet, votes
 from wavedash.rocket.sim.manifold import with_point
 from wavedash.rocket.sim.shapes import CarShape
-from wavedash.rocket.sim.walls import extent_of, list_walls
+from wavedash.rocket.sim.walls import boxes_overlap, extent_of, list_walls
 
 wp.set_module_options({"enable_backward": False})
 
@@ -128,6 +128,15 @@ def seen_from(t: Triangle, body: CarBody) -> Triangle:
 
 
 @wp.func
+def is_near(t: Triangle, body: CarBody) -> bool:
+    """Whether a car's box is near a triangle's plane, and the boxes around them overlap."""
+    half = body.half + wp.vec3(body.touch, body.touch, body.touch)
+    if wp.abs(wp.dot(t.normal, body.middle) - t.offset) <= shadow(half, wp.transpose(body.rotation) * t.normal):
+        return boxes_overlap(t, body.middle, body.extent)
+    return False
+
+
+@wp.func
 def touch_triangle(body: CarBody, t: Triangle) -> Touch:
     """Where the car touches a triangle."""
     touch = Touch()
@@ -164,16 +173,18 @@ def touch_triangles(
     on_plane = known.touches
     first = count
     mesh = int(-1)
-    half = body.half + wp.vec3(body.touch, body.touch, body.touch)
+    query = quarters(body.middle - body.extent, body.middle + body.extent)
     start = arena.first[cell]
     end = arena.first[cell + 1]
     while start < end:
-        many, goes_on = list_walls(arena, start, end, body.middle, half, body.rotation, body.extent, team, listed)
+        many, goes_on = list_walls(arena, start, end, query, team, listed)
         start = goes_on
         for done in range(0, many, team.lanes):
             touch = Touch()
             if done + team.lane < many:
-                touch = touch_triangle(body, triangle_of(arena, listed[team.place / team.lanes, done + team.lane]))
+                t = triangle_of(arena, listed[team.place / team.lanes, done + team.lane])
+                if is_near(t, body):
+                    touch = touch_triangle(body, t)
             who = votes(team.lane, team.lanes, touch.touches)
             if touch.touches:
                 touches[team.place + team.lane] = touch

@@ -161,25 +161,29 @@ def look(world: World, arenas: Arenas):
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
 def sift(world: World, arenas: Arenas, tick: int, threads: int):
-    """By car at walls: lists it by what it does, and whether it is to feel them."""
+    """By car at walls: lists those that may feel them, and the others by what they do."""
     for i in range(wp.tid(), arenas.many[AT_WALLS, tick], threads):
         car = arenas.lists[AT_WALLS, i]
-        way = int(BUSY)
-        if can_feel_walls(world, arenas, car / arenas.seats, car % arenas.seats):
+        e = car / arenas.seats
+        if can_feel_walls(world, arenas, e, car % arenas.seats):
             enlist(arenas, FEELING, tick, car)
         else:
-            e = car / arenas.seats
-            way = free_way(world, arenas, e, car % arenas.seats, arenas.meeting[e])
-        enlist_car(arenas, way, tick, car)
+            enlist_car(arenas, free_way(world, arenas, e, car % arenas.seats, arenas.meeting[e]), tick, car)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
 def feel(world: World, arenas: Arenas, tick: int, lanes: int, threads: int):
-    """By car with walls within reach, a team for each."""
+    """By car that may feel walls, a team for each: lists it by what it does."""
     team = team_of(wp.tid(), lanes)
     for i in range(wp.tid() / lanes, arenas.many[FEELING, tick], threads / lanes):
         car = arenas.lists[FEELING, i]
-        feel_walls(world, arenas, car / arenas.seats, car % arenas.seats, team)
+        e = car / arenas.seats
+        feels = feel_walls(world, arenas, e, car % arenas.seats, team)
+        if team.lane == 0:
+            way = int(BUSY)
+            if not feels:
+                way = free_way(world, arenas, e, car % arenas.seats, arenas.meeting[e])
+            enlist_car(arenas, way, tick, car)
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)

@@ -205,7 +205,7 @@ def way_by_planes(world: World, arenas: Arenas, e: int, c: int, meeting: int) ->
 
 @wp.func
 def can_feel_walls(world: World, arenas: Arenas, e: int, c: int) -> bool:
-    """Whether `feel_walls` will find something within reach of a car: a GPU asks first, which takes one thread, not a team."""
+    """Whether `feel_walls` may find something: a GPU asks first, which takes one thread, not a team."""
     pose = load_pose(arenas.words, e, car_at(c))
     shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
     return is_near_wall(world.arena, shape, pose.position, pose.rotation)
@@ -213,7 +213,7 @@ def can_feel_walls(world: World, arenas: Arenas, e: int, c: int) -> bool:
 
 @wp.func
 def feel_walls(world: World, arenas: Arenas, e: int, c: int, team: Team) -> bool:
-    """What a car can reach of the walls, and whether that is anything."""
+    """What of the walls a car touches or stands on, and whether that is anything."""
     pose = load_pose(arenas.words, e, car_at(c))
     shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
     reach = walls_near(world.arena, shape, pose.position, pose.rotation, team, arenas.listed)

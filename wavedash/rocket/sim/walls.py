@@ -6,7 +6,16 @@ from __future__ import annotations
 
 import warp as wp
 
-from wavedash.rocket.sim.arena import Arena, Triangle, cell_of, is_inside, plane_of, triangle_of
+from wavedash.rocket.sim.arena import (
+    Arena,
+    Triangle,
+    cell_of,
+    is_inside,
+    may_overlap,
+    plane_of,
+    quarters,
+    triangle_of,
+)
 from wavedash.rocket.sim.box_triangle import shadow
 from wavedash.rocket.sim.lanes import Team, least, meet, ones, votes
 from wavedash.rocket.sim.pieces import loader, room_of, storer
@@ -30,7 +39,7 @@ class Reach:
     """What of the walls is within reach of a car."""
 
     near: wp.int32
-    """0: nothing, WHEELS_NEAR: something is within reach of its wheels, BODY_NEAR: its body may touch something"""
+    """0: nothing, WHEELS_NEAR: a wheel stands on something, BODY_NEAR: its body may touch something"""
     item: wp.vec4i
     """Of the arena, under each wheel; NO_TRIANGLE: none"""
     fraction: wp.vec4
@@ -73,32 +82,29 @@ def extent_of(half: wp.vec3, rotation: wp.mat33) -> wp.vec3:
 
 @wp.func
 def is_near_wall(arena: Arena, shape: CarShape, position: wp.vec3, rotation: wp.mat33) -> bool:
-    """Whether a triangle is within reach of a car."""
-    middle = position + rotation * shape.around_middle
-    extent = extent_of(shape.around_half, rotation)
-    to_car = wp.transpose(rotation)
+    """Whether a triangle may be within reach of a car."""
+    query = box_around(shape, position, rotation)
     cell = cell_of(position)
     end = arena.first[cell + 1]
     for first in range(arena.first[cell], end, 4):
         for i in range(4):  # four at a time, so that a GPU waits for four at once
-            k = wp.min(first + i, end - 1)
-            plane = plane_of(arena.planes, k)
-            normal = wp.vec3(plane[0], plane[1], plane[2])
-            if wp.abs(wp.dot(normal, middle) - plane[3]) <= shadow(shape.around_half, to_car * normal):
-                if boxes_overlap(triangle_of(arena, k), middle, extent):
-                    return True
+            if may_overlap(arena.boxes, wp.min(first + i, end - 1), query):
+                return True
     return False
 
 
 @wp.func
-def list_walls(
-    arena: Arena, start: int, end: int, middle: wp.vec3, half: wp.vec3, rotation: wp.mat33, extent: wp.vec3, team: Team,
-    listed: wp.array2d(dtype=wp.int32),
-):
-    """Of the arena's items start ... end - 1, writes those that a box may touch, in their order: (how many there are, the item
-    to go on with when they are done with). `extent` are half sizes along the world's axes."""
-    to_box = wp.transpose(rotation)
-    farthest = wp.length(half)
+def box_around(shape: CarShape, position: wp.vec3, rotation: wp.mat33) -> wp.vec4i:
+    """A car with all that its wheels can reach, as a query."""
+    middle = position + rotation * shape.around_middle
+    extent = extent_of(shape.around_half, rotation)
+    return quarters(middle - extent, middle + extent)
+
+
+@wp.func
+def list_walls(arena: Arena, start: int, end: int, query: wp.vec4i, team: Team, listed: wp.array2d(dtype=wp.int32)):
+    """Of the arena's items start ... end - 1, writes those whose boxes may overlap the query, in their order: (how many there
+    are, the item to go on with when they are done with)."""
     many = int(0)
     goes_on = int(end)
     for first in range(start, end, team.lanes):
@@ -108,12 +114,7 @@ def list_walls(
         k = first + team.lane
         found = bool(False)
         if k < end:
-            plane = plane_of(arena.planes, k)
-            normal = wp.vec3(plane[0], plane[1], plane[2])
-            height = wp.abs(wp.dot(normal, middle) - plane[3])
-            if height <= farthest:  # by itself: `and` looks at both sides
-                if height <= shadow(half, to_box * normal):
-                    found = boxes_overlap(triangle_of(arena, k), middle, extent)
+            found = may_overlap(arena.boxes, k, query)
         who = votes(team.lane, team.lanes, found)
         if found:
             listed[team.place / team.lanes, many + ones(who & ((1 << team.lane) - 1))] = k
@@ -128,13 +129,12 @@ def walls_near(
 ) -> Reach:
     """What of the walls is within reach. All of the team know it."""
     reach = out_of_reach()
-    middle = position + rotation * shape.around_middle
-    extent = extent_of(shape.around_half, rotation)
+    query = box_around(shape, position, rotation)
     cell = cell_of(position)
     start = arena.first[cell]
     end = arena.first[cell + 1]
     while start < end:
-        many, goes_on = list_walls(arena, start, end, middle, shape.around_half, rotation, extent, team, listed)
+        many, goes_on = list_walls(arena, start, end, query, team, listed)
         start = goes_on
         for j in range(team.lane, many, team.lanes):
             reach = with_wall(reach, arena, listed[team.place / team.lanes, j], shape, position, rotation)
@@ -146,12 +146,11 @@ def walls_near(
 
 @wp.func
 def with_wall(reach: Reach, arena: Arena, k: int, shape: CarShape, position: wp.vec3, rotation: wp.mat33) -> Reach:
-    """And the arena's item k, which is near."""
+    """And the arena's item k."""
     plane = plane_of(arena.planes, k)
     normal = wp.vec3(plane[0], plane[1], plane[2])
     seen = wp.transpose(rotation) * normal
     t = triangle_of(arena, k)
-    reach.near = wp.max(reach.near, WHEELS_NEAR)
     middle = position + rotation * shape.middle
     half = shape.half + wp.vec3(shape.touch, shape.touch, shape.touch)
     if wp.abs(wp.dot(normal, middle) - plane[3]) <= shadow(half, seen):
@@ -167,6 +166,7 @@ def with_wall(reach: Reach, arena: Arena, k: int, shape: CarShape, position: wp.
             if fraction < reach.fraction[i]:
                 end = wp.vec3(mount[0], mount[1], mount[2] - reach_of(shape, i) * fraction)
                 if is_inside(t, position + rotation * end):
+                    reach.near = wp.max(reach.near, WHEELS_NEAR)
                     reach.item[i] = k
                     reach.fraction[i] = fraction
     return reach

@@ -20,7 +20,7 @@ FLIES, DRIVES, BUSY, AT_WALLS = wp.constant(0), wp.constant(1), wp.constant(2), 
 cases it concerns nobody. All others are busy: near walls, the ball or another car, or demolished. At walls: there are triangles
 around, and which of the three it is depends on what of them is within reach."""
 FEELING, TOUCHING, MEETING, BOUNCING = wp.constant(4), wp.constant(5), wp.constant(6), wp.constant(7)
-"""Lists of a tick, behind those of cars by what they do: cars with walls within reach, cars that may touch the arena, arenas
+"""Lists of a tick, behind those of cars by what they do: cars that may feel walls, cars that may touch the arena, arenas
 where bodies meet, and arenas where the ball is at a wall"""
 LISTS = 8
 
