@@ -44,7 +44,7 @@ def drive(handbrake: float, throttle: float, controls: vec8, axles: Axles, footi
     angle += (powerslide_steer_angle(fast) - angle) * handbrake
     axles.steer = angle * controls[1]
     if footing.on_arena:
-        body = stick(footing, throttle, fast, body)
+        body.kick = body.kick + sticking(footing, throttle, fast, body)
     return axles, body
 
 
@@ -72,11 +72,10 @@ def engine_and_brake(axles: Axles, controls: vec8, throttle: float, touching: in
 
 
 @wp.func
-def stick(footing: Footing, throttle: float, fast: float, body: Body) -> Body:
-    """A force toward the arena's ground, stronger on walls while driving."""
+def sticking(footing: Footing, throttle: float, fast: float, body: Body) -> wp.vec3:
+    """Velocity that a force toward the arena's ground adds, stronger on walls while driving."""
     up = ground_normal(footing, wp.vec3(body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2]))
     scale = float(0.5)
     if throttle != 0.0 or fast > STANDS:
         scale += 1.0 - wp.abs(up[2])
-    body.kick = body.kick - up * (scale * GRAVITY * DT)
-    return body
+    return up * (-scale * GRAVITY * DT)

@@ -21,10 +21,11 @@ ROLL_TORQUE = wp.constant(80.0)
 
 @wp.func
 def fly(car: Car, controls: vec8, free: bool, body: Body):
-    """With fewer than three wheels on the ground. `free`: none touches, so the stick turns the car."""
+    """With fewer than three wheels on the ground: (whether the car goes on flipping, spin and velocity that it gets). `free`:
+    no wheel touches, so the stick turns the car."""
     forward = wp.vec3(body.rotation[0, 0], body.rotation[1, 0], body.rotation[2, 0])
-    if car.is_flipping:
-        car.is_flipping = car.has_flipped and car.flip_time < DODGE_SECONDS
+    twist = wp.vec3()
+    car.is_flipping = car.is_flipping and car.has_flipped and car.flip_time < DODGE_SECONDS
     steered = not car.is_flipping
     if car.is_flipping:
         torque = car.flip_torque
@@ -35,11 +36,10 @@ def fly(car: Car, controls: vec8, free: bool, body: Body):
                 torque = wp.vec3(torque[0], torque[1] * (1.0 - wp.min(wp.abs(controls[2]), 1.0)), torque[2])
                 steered = True
             torque = wp.vec3(torque[0] * DODGE_ROLL, torque[1] * DODGE_PITCH, 0.0)
-            body.twist = body.twist + body.rotation * torque * DT
+            twist = body.rotation * torque * DT
     if steered and free and not car.is_auto_flipping:
-        body.twist = body.twist + air_control(car, controls, body) * DT
-    body.kick = body.kick + forward * (controls[0] * THROTTLE * DT)
-    return car, body
+        twist = twist + air_control(car, controls, body) * DT
+    return car.is_flipping, twist, forward * (controls[0] * THROTTLE * DT)
 
 
 @wp.func
@@ -60,8 +60,8 @@ def air_control(car: Car, controls: vec8, body: Body) -> wp.vec3:
 
 
 @wp.func
-def auto_roll(ground: wp.vec3, body: Body) -> Body:
-    """Throttle with some wheels off the ground, or the body on it: the car is pulled down and turned upright."""
+def auto_roll(ground: wp.vec3, body: Body):
+    """Throttle with some wheels off the ground, or the body on it: (spin, velocity) to turn the car upright, pull it down."""
     forward = wp.vec3(body.rotation[0, 0], body.rotation[1, 0], body.rotation[2, 0])
     right = wp.vec3(body.rotation[0, 1], body.rotation[1, 1], body.rotation[2, 1])
     level_right = wp.cross(ground, forward)
@@ -70,6 +70,4 @@ def auto_roll(ground: wp.vec3, body: Body) -> Body:
     pitch = 1.0 - wp.clamp(wp.dot(forward, level_forward), 0.0, 1.0)
     roll_torque = forward * (roll * wp.where(wp.dot(right, ground) >= 0.0, -1.0, 1.0))
     pitch_torque = right * (pitch * wp.where(wp.dot(forward, ground) >= 0.0, 1.0, -1.0))
-    body.kick = body.kick - ground * (ROLL_FORCE * DT)
-    body.twist = body.twist + (roll_torque + pitch_torque) * (ROLL_TORQUE * DT)
-    return body
+    return (roll_torque + pitch_torque) * (ROLL_TORQUE * DT), ground * (-ROLL_FORCE * DT)

@@ -98,7 +98,9 @@ def second_jump(car: Car, controls: vec8, pressed: bool, speed: float, body: Bod
                 car.flip_time = 0.0
                 car.has_flipped = True
                 car.is_flipping = True
-                car, body = dodge(car, controls, speed, body)
+                torque, velocity = dodge(controls, speed, body)
+                car.flip_torque = torque
+                body.velocity = velocity
             else:
                 up = wp.vec3(body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2])
                 body.velocity = body.velocity + up * JUMP_SPEED
@@ -114,8 +116,9 @@ def second_jump(car: Car, controls: vec8, pressed: bool, speed: float, body: Bod
 
 
 @wp.func
-def dodge(car: Car, controls: vec8, speed: float, body: Body):
-    """A kick along the ground where the stick points, and the axis about which the car flips; none: a stall."""
+def dodge(controls: vec8, speed: float, body: Body):
+    """(The axis about which the car flips, its velocity after a kick along the ground where the stick points). No axis: a
+    stall."""
     ahead = -controls[2]
     aside = controls[3] + controls[4]
     if wp.abs(aside) < 0.1 and wp.abs(ahead) < 0.1:
@@ -125,7 +128,7 @@ def dodge(car: Car, controls: vec8, speed: float, body: Body):
         size = wp.sqrt(ahead * ahead + aside * aside)
         ahead /= size
         aside /= size
-    car.flip_torque = wp.vec3(-aside, ahead, 0.0)
+    torque = wp.vec3(-aside, ahead, 0.0)
     if wp.abs(ahead) < 0.1:
         ahead = 0.0
     if wp.abs(aside) < 0.1:
@@ -140,5 +143,4 @@ def dodge(car: Car, controls: vec8, speed: float, body: Body):
     kick_aside = aside * DODGE_SPEED * (1.0 + 0.9 * part)
     flat = wp.vec3(body.rotation[0, 0], body.rotation[1, 0], 0.0)
     flat = wp.normalize(flat)
-    body.velocity = body.velocity + flat * kick_ahead + wp.vec3(-flat[1], flat[0], 0.0) * kick_aside
-    return car, body
+    return torque, body.velocity + flat * kick_ahead + wp.vec3(-flat[1], flat[0], 0.0) * kick_aside

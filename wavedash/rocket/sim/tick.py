@@ -269,35 +269,36 @@ def ready_car(world: World, arenas: Arenas, e: int, c: int, late: bool, way: int
         fetch(arenas.reach, e, c * REACH_WORDS)
     shape = world.shapes[car.hitbox]
     body = car_body(car, shape)
-    if body.inverse_mass > 0.0:
-        controls = obeyable(command.controls)
-        others = Others()
-        others.words = arenas.words
-        others.shapes = world.shapes
-        others.e = e
-        others.seats = arenas.seats
-        car.handbrake = pull_handbrake(car.handbrake, controls)
-        throttle = real_throttle(car, controls)
-        footing = Footing()
-        if way == FLIES:
-            footing = lift_wheels(axles, arenas.axles, e, first + TYRES_AT)
-        else:
-            wheels = Wheels()
-            if way == DRIVES:
-                wheels = find_floor(shape, body)
-            else:
-                reach = load_reach(arenas.reach, e, c * REACH_WORDS)
-                wheels = find_ground(c, body, shape, world.arena, reach, others, meets)
-            footing = stand(wheels, body, shape, axles, others, arenas.axles, first + TYRES_AT, car.handbrake, throttle)
-        axles.rebounds = footing.rebounds
-        car, axles, body = obey(car, controls, throttle, footing, axles, body)
-        store_axles(arenas.axles, e, first, axles)
     if way == BUSY:
         arenas.touching[e, 1 + c] = 0
-        near = body.inverse_mass > 0.0 and arenas.reach[e, c * REACH_WORDS] == BODY_NEAR
-        if body.inverse_mass > 0.0 and not near:
-            near = is_near_plane(shape, body.position, body.rotation)
-        if meets or near or body.inverse_mass == 0.0:
+        if body.inverse_mass == 0.0:
+            store_body(arenas.bodies, e, (1 + c) * BODY_WORDS, body)
+            return False
+    controls = obeyable(command.controls)
+    others = Others()
+    others.words = arenas.words
+    others.shapes = world.shapes
+    others.e = e
+    others.seats = arenas.seats
+    car.handbrake = pull_handbrake(car.handbrake, controls)
+    throttle = real_throttle(car, controls)
+    footing = Footing()
+    if way == FLIES:
+        footing = lift_wheels(axles, arenas.axles, e, first + TYRES_AT)
+    else:
+        wheels = Wheels()
+        if way == DRIVES:
+            wheels = find_floor(shape, body)
+        else:
+            reach = load_reach(arenas.reach, e, c * REACH_WORDS)
+            wheels = find_ground(c, body, shape, world.arena, reach, others, meets)
+        footing = stand(wheels, body, shape, axles, others, arenas.axles, first + TYRES_AT, car.handbrake, throttle)
+    axles.rebounds = footing.rebounds
+    car, axles, body = obey(car, controls, throttle, footing, axles, body)
+    store_axles(arenas.axles, e, first, axles)
+    if way == BUSY:
+        near = arenas.reach[e, c * REACH_WORDS] == BODY_NEAR or is_near_plane(shape, body.position, body.rotation)
+        if meets or near:
             store_car(arenas.words, e, car_at(c), car)
             store_body(arenas.bodies, e, (1 + c) * BODY_WORDS, body)
             return near
@@ -306,7 +307,11 @@ def ready_car(world: World, arenas: Arenas, e: int, c: int, late: bool, way: int
         if touches == 1:
             car.has_contact = True
             car.contact_normal = contact.normal
-            body = solved_once(contact, body)
+            solved = solved_once(contact, body)
+            body.change = solved.change  # not all of it: what an if gives a value is copied whole
+            body.spin_change = solved.spin_change
+            body.push = solved.push
+            body.turn = solved.turn
     store_car(arenas.words, e, car_at(c), move_car(car, body))
     return False
 
@@ -366,7 +371,10 @@ def obey(car: Car, controls: vec8, throttle: float, footing: Footing, axles: Axl
     car.on_ground = touching >= 3
     axles, body = drive(car.handbrake, throttle, controls, axles, footing, speed, body)
     if touching < 3:
-        car, body = fly(car, controls, touching == 0, body)
+        flipping, twist, kick = fly(car, controls, touching == 0, body)
+        car.is_flipping = flipping
+        body.twist = body.twist + twist
+        body.kick = body.kick + kick
     else:
         car.is_flipping = False
     car, body = jump(car, controls, pressed, body)
@@ -376,7 +384,9 @@ def obey(car: Car, controls: vec8, throttle: float, footing: Footing, axles: Axl
         ground = car.contact_normal
         if touching > 0:
             ground = ground_normal(footing, ground)
-        body = auto_roll(ground, body)
+        twist, kick = auto_roll(ground, body)
+        body.twist = body.twist + twist
+        body.kick = body.kick + kick
     car.has_contact = False
     body = hit(body, footing.push, footing.turn)
     car, body = boost(car, controls, body)
@@ -559,9 +569,17 @@ def watch_arena(world: World, arenas: Arenas, e: int) -> bool:
     body = ball_body(ball)
     if meeting == BALL_ON_PLANE:
         _, normal, height = planes_at_ball(body.position)
-        body = bounce_off(body, normal, height, RADIUS, BALL_FRICTION, BALL_RESTITUTION)
+        solved = bounce_off(body, normal, height, RADIUS, BALL_FRICTION, BALL_RESTITUTION)
+        body.change = solved.change
+        body.spin_change = solved.spin_change
+        body.push = solved.push
     elif meeting != 0:
-        body = load_body(arenas.bodies, e, 0)
+        solved = load_body(arenas.bodies, e, 0)
+        body.change = solved.change
+        body.spin_change = solved.spin_change
+        body.push = solved.push
+        body.turn = solved.turn
+        body.late = solved.late
     ball = move_ball(ball, body)
     store_ball(arenas.words, e, BALL_AT, ball)
     arenas.done[e] = done
