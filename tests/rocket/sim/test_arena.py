@@ -10,7 +10,7 @@ from wavedash.errors import UserError
 from wavedash.rocket.constants import BALL_RADIUS, GRAVITY
 from wavedash.rocket.rocketsim.package import collision_meshes, rocketsim
 from wavedash.rocket.sim import arena as field
-from wavedash.rocket.sim.arena import Arena, baked_arena, cell_of, load_arena, ray_hits_planes
+from wavedash.rocket.sim.arena import Arena, baked_arena, cell_of, load_arena, may_overlap, quarters, ray_hits_planes
 from wavedash.rocket.sim.bake import BOUNDARY, REACH, Baked
 from wavedash.rocket.sim.ball_arena import MOST_BALL_CONTACTS, ball_touches_arena
 from wavedash.rocket.sim.bodies import Body
@@ -54,6 +54,12 @@ def cast_at_planes(
 def locate(position: wp.array(dtype=wp.vec3), cell: wp.array(dtype=wp.int32)):
     i = wp.tid()
     cell[i] = cell_of(position[i])
+
+
+@wp.kernel(enable_backward=False)
+def ask(arena: Arena, item: int, low: wp.array(dtype=wp.vec3), high: wp.array(dtype=wp.vec3), near: wp.array(dtype=wp.bool)):
+    i = wp.tid()
+    near[i] = may_overlap(arena.boxes, item, quarters(low[i], high[i]))
 
 
 @wp.kernel(enable_backward=False)
@@ -188,6 +194,19 @@ def test_places_outside_the_grid_have_the_cell_at_its_border(baked: Baked) -> No
     cells, = launch(locate, [vectors(np.concatenate([outside, border]))], [wp.zeros(12, dtype=wp.int32, device="cpu")])
     assert np.array_equal(cells[:6], cells[6:])
     assert cells.min() >= 0 and cells.max() < len(baked.first) - 1
+
+
+def test_no_triangle_that_a_box_overlaps_is_ruled_out_and_few_others_are_not(baked: Baked, rng: np.random.Generator) -> None:
+    for item in rng.integers(len(baked.items), size=30):
+        corners = baked.corners[baked.items[item]].astype(np.float64)
+        middle = corners.mean(axis=0) + rng.normal(size=(2000, 3)) * 120
+        size = rng.uniform(1, 150, (2000, 3))
+        low, high = (middle - size).astype(np.float32), (middle + size).astype(np.float32)
+        apart = np.maximum(corners.min(axis=0) - high, low - corners.max(axis=0)).max(axis=1)
+        inputs = [load_arena("cpu"), int(item), vectors(low), vectors(high)]
+        near = launch(ask, inputs, [wp.zeros(2000, dtype=wp.bool, device="cpu")])[0]
+        assert near[apart <= 0].all() and 100 < near.sum() < 1900
+        assert not near[apart > 0.5].any(), "all is rounded to quarters"
 
 
 def brute_force_ray(baked: Baked, source: np.ndarray, target: np.ndarray) -> tuple[float, np.ndarray, float]:

@@ -232,7 +232,7 @@ def kicked_off(arenas: int, **options) -> WarpSimulator:
 @pytest.mark.parametrize("where", [CPU, IN_PARTS, pytest.param(GPU, marks=NO_GPU)], ids="-".join)
 def test_every_number_that_cannot_be_is_noticed_and_the_arena_begins_again(where, caplog):
     caplog.set_level(logging.ERROR)
-    words, _ = float_words(WarpSimulator(1, 1, 1).state)
+    words, _ = float_words(GameState.empty(1, 2))
     arenas = len(words) * len(NONSENSE)
     sim = random_play(arenas, 1, 1, **where)
     sim.state.game.tick.fill_(500)

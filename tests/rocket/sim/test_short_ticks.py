@@ -39,18 +39,18 @@ def turn(rotation: wp.array(dtype=wp.mat33), spin: wp.array(dtype=wp.vec3), tick
 def tick_of_the_cars(world: World, arenas: Arenas, short_way: bool, ways: wp.array2d(dtype=wp.int32)):
     """What all cars do in a tick, each its own way, or all as if they were busy."""
     e = wp.tid()
-    look_around(world, arenas, e)
+    meeting = look_around(world, arenas, e)
     for c in range(arenas.seats):
-        way = way_of(world, arenas, e, c)
+        way = way_of(world, arenas, e, c, meeting)
         if way == AT_WALLS:
             way = BUSY
             if not feel_walls(world, arenas, e, c, single(e)):
-                way = free_way(world, arenas, e, c)
+                way = free_way(world, arenas, e, c, meeting)
         ways[e, c] = way
         if way != BUSY and not short_way:
             way = BUSY
             store_reach(arenas.reach, e, c * REACH_WORDS, out_of_reach())
-        if ready_car(world, arenas, e, c, 0, way):
+        if ready_car(world, arenas, e, c, False, way):
             touch_arena(world, arenas, e, c, single(e))
             settle_car(arenas, e, c)
 

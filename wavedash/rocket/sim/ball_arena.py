@@ -107,6 +107,15 @@ def touch_triangle(t: Triangle, position: wp.vec3) -> Touch:
 
 
 @wp.func
+def touch_item(arena: Arena, item: int, position: wp.vec3) -> Touch:
+    """The same, of an arena's item."""
+    plane = plane_of(arena.planes, item)
+    if wp.abs(wp.dot(wp.vec3(plane[0], plane[1], plane[2]), position) - plane[3]) >= RADIUS + TOUCH:
+        return Touch()
+    return touch_triangle(triangle_of(arena, item), position)
+
+
+@wp.func
 def touch_triangles(
     arena: Arena, cell: int, position: wp.vec3, contacts: wp.array2d(dtype=Contact), row: int, count: int, room: int,
     team: Team, touches: wp.array(dtype=Touch),
@@ -117,14 +126,11 @@ def touch_triangles(
     mesh = int(-1)
     end = arena.first[cell + 1]
     for start in range(arena.first[cell], end, team.lanes):
-        i = start + team.lane
-        touch = Touch()
-        if i < end:
-            plane = plane_of(arena.planes, i)
-            if wp.abs(wp.dot(wp.vec3(plane[0], plane[1], plane[2]), position) - plane[3]) < RADIUS + TOUCH:
-                touch = touch_triangle(triangle_of(arena, i), position)
-        who = votes(team.lane, team.lanes, touch.touches)
-        if touch.touches:
+        mine = wp.min(start + team.lane, end - 1)
+        touch = touch_item(arena, mine, position)
+        found = touch.touches and mine == start + team.lane
+        who = votes(team.lane, team.lanes, found)
+        if found:
             touches[team.place + team.lane] = touch
         if who != 0:
             meet(team.lane, team.lanes)

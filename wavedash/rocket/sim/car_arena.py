@@ -140,6 +140,8 @@ def is_near(t: Triangle, body: CarBody) -> bool:
 def touch_triangle(body: CarBody, t: Triangle) -> Touch:
     """Where the car touches a triangle."""
     touch = Touch()
+    if not is_near(t, body):
+        return touch
     core = body.half - wp.vec3(body.edge, body.edge, body.edge)
     meeting = box_meets_triangle(core, seen_from(t, body), body.edge + body.touch)
     distance = meeting.distance - body.edge
@@ -180,13 +182,11 @@ def touch_triangles(
         many, goes_on = list_walls(arena, start, end, query, team, listed)
         start = goes_on
         for done in range(0, many, team.lanes):
-            touch = Touch()
-            if done + team.lane < many:
-                t = triangle_of(arena, listed[team.place / team.lanes, done + team.lane])
-                if is_near(t, body):
-                    touch = touch_triangle(body, t)
-            who = votes(team.lane, team.lanes, touch.touches)
-            if touch.touches:
+            mine = wp.min(done + team.lane, many - 1)
+            touch = touch_triangle(body, triangle_of(arena, listed[team.place / team.lanes, mine]))
+            found = touch.touches and mine == done + team.lane
+            who = votes(team.lane, team.lanes, found)
+            if found:
                 touches[team.place + team.lane] = touch
             if who != 0:
                 meet(team.lane, team.lanes)

@@ -137,12 +137,11 @@ def stand(
 
 
 @wp.func
-def lift_wheels(axles: Axles, memory: wp.array2d(dtype=wp.int32), e: int, first: int) -> Footing:
+def lift_wheels(axles: Axles, memory: wp.array2d(dtype=wp.int32), e: int, first: int):
     """Nothing is under any wheel."""
     if axles.rebounds == 1:
         for i in range(4):
             memory[e, first + i * TYRE_WORDS + REBOUND_WORD] = 0
-    return Footing()
 
 
 @wp.func

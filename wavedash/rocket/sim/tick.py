@@ -88,6 +88,7 @@ from wavedash.rocket.sim.records import (
 )
 from wavedash.rocket.sim.safety import mend, obeyable
 from wavedash.rocket.sim.scoring import Match, load_match, store_match, watch_ball
+from wavedash.rocket.sim.shapes import CarShape
 from wavedash.rocket.sim.solver import (
     WALL_ROW_WORDS,
     against_wall,
@@ -255,11 +256,7 @@ def ready_car(world: World, arenas: Arenas, e: int, c: int, late: bool, way: int
     driver's commands are still those of the step before. Returns whether the body of a car may touch more of the arena."""
     meets = way == BUSY and is_among(arenas.meeting[e], c)
     car = load_car(arenas.words, e, car_at(c))  # all loads come first: a GPU waits for them together
-    command = Command()
-    if late:
-        command = load_command(arenas.before, e, c * COMMAND_WORDS)
-    else:
-        command = load_command(arenas.controls, e, c * COMMAND_WORDS)
+    command = command_of(arenas, e, c, late)
     first = c * AXLES_WORDS
     axles = load_axles(arenas.axles, e, first)
     if way != FLIES:
@@ -284,14 +281,9 @@ def ready_car(world: World, arenas: Arenas, e: int, c: int, late: bool, way: int
     throttle = real_throttle(car, controls)
     footing = Footing()
     if way == FLIES:
-        footing = lift_wheels(axles, arenas.axles, e, first + TYRES_AT)
+        lift_wheels(axles, arenas.axles, e, first + TYRES_AT)
     else:
-        wheels = Wheels()
-        if way == DRIVES:
-            wheels = find_floor(shape, body)
-        else:
-            reach = load_reach(arenas.reach, e, c * REACH_WORDS)
-            wheels = find_ground(c, body, shape, world.arena, reach, others, meets)
+        wheels = wheels_of(world, arenas, c, body, shape, others, way, meets)
         footing = stand(wheels, body, shape, axles, others, arenas.axles, first + TYRES_AT, car.handbrake, throttle)
     axles.rebounds = footing.rebounds
     car, axles, body = obey(car, controls, throttle, footing, axles, body)
@@ -314,6 +306,25 @@ def ready_car(world: World, arenas: Arenas, e: int, c: int, late: bool, way: int
             body.turn = solved.turn
     store_car(arenas.words, e, car_at(c), move_car(car, body))
     return False
+
+
+@wp.func
+def command_of(arenas: Arenas, e: int, c: int, late: bool) -> Command:
+    """A driver's."""
+    if late:
+        return load_command(arenas.before, e, c * COMMAND_WORDS)
+    return load_command(arenas.controls, e, c * COMMAND_WORDS)
+
+
+@wp.func
+def wheels_of(
+    world: World, arenas: Arenas, c: int, body: Body, shape: CarShape, others: Others, way: int, meets: bool
+) -> Wheels:
+    """What a car's wheels stand on."""
+    if way == DRIVES:
+        return find_floor(shape, body)
+    reach = load_reach(arenas.reach, others.e, c * REACH_WORDS)
+    return find_ground(c, body, shape, world.arena, reach, others, meets)
 
 
 @wp.func
