@@ -91,7 +91,7 @@ def scattered(seed: int) -> WarpSimulator:
     sim, generator = WarpSimulator(ARENAS, 1, 1, threads=1), torch.Generator().manual_seed(seed)
     state = sim.state
     state.ball.position[:] = torch.tensor([0.0, 0.0, 1500.0])
-    place = torch.rand(ARENAS, 2, 3, generator=generator) * torch.tensor([3900.0, 1500.0, 250.0])
+    place = torch.rand(ARENAS, 2, 3, generator=generator) * torch.tensor([4000.0, 1500.0, 250.0])
     place[:, 0, 1] += 500.0
     place[:, 1, 1] = -500.0 - place[:, 1, 1]
     state.cars.position.copy_(place + torch.tensor([0.0, 0.0, 5.0]))
