@@ -84,12 +84,18 @@ def extent_of(half: wp.vec3, rotation: wp.mat33) -> wp.vec3:
 def is_near_wall(arena: Arena, shape: CarShape, position: wp.vec3, rotation: wp.mat33) -> bool:
     """Whether a triangle may be within reach of a car."""
     query = box_around(shape, position, rotation)
+    middle = position + rotation * shape.around_middle
+    to_car = wp.transpose(rotation)
     cell = cell_of(position)
     end = arena.first[cell + 1]
     for first in range(arena.first[cell], end, 4):
         for i in range(4):  # four at a time, so that a GPU waits for four at once
-            if may_overlap(arena.boxes, wp.min(first + i, end - 1), query):
-                return True
+            k = wp.min(first + i, end - 1)
+            if may_overlap(arena.boxes, k, query):
+                plane = plane_of(arena.planes, k)
+                normal = wp.vec3(plane[0], plane[1], plane[2])
+                if wp.abs(wp.dot(normal, middle) - plane[3]) <= shadow(shape.around_half, to_car * normal):
+                    return True
     return False
 
 
