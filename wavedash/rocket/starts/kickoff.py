@@ -17,6 +17,7 @@ class Kickoff(Start):
 
     def bind(self, state: GameState) -> None:
         self.spots = torch.tensor(KICKOFF_SPAWNS, device=state.memory.device)
+        self.up_to = torch.ones(state.seats, state.seats, dtype=torch.bool, device=state.memory.device).tril()
 
     def write(self, state: GameState, generator: torch.Generator) -> None:
         cars, ball = state.cars, state.ball
@@ -27,8 +28,8 @@ class Kickoff(Start):
         cars.present.copy_(present)
 
         order = torch.rand(state.arenas, len(self.spots), generator=generator, device=team.device).argsort(-1)
-        blue, orange = present & (team == 0), present & (team == 1)
-        number = torch.where(team == 0, blue.cumsum(-1), orange.cumsum(-1)) - 1  # in its team; both teams use the same order
+        mates = (team.unsqueeze(-1) == team.unsqueeze(-2)) & present.unsqueeze(-2) & self.up_to
+        number = mates.sum(-1) - 1  # in its team; both teams use the same order
         x, y, yaw = self.spots[order.gather(1, number.clamp(0, len(self.spots) - 1))].unbind(-1)
         side = 1.0 - 2.0 * team
         cars.position.copy_(vector(side * x, side * y, CAR_REST_Z))
