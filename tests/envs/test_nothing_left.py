@@ -17,7 +17,9 @@ import pytest
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="looks at /dev/shm and sends signals")
 
 PROGRAM = """
-import os, sys, torch
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests themselves run in the background
+import torch
 from functools import partial
 from wavedash.envs.pool import WorkerPool
 from tests.envs.toy_envs import Counter, Fault
