@@ -16,6 +16,8 @@ from wavedash.rocket.sim.ball_arena import MOST_BALL_CONTACTS, ball_touches_aren
 from wavedash.rocket.sim.bodies import Body
 from wavedash.rocket.sim.contacts import Contact, Touch
 from wavedash.rocket.sim.lanes import single
+from wavedash.rocket.sim.pieces import room_of
+from wavedash.rocket.sim.records import BallRecord
 from wavedash.rocket.sim.shapes import CarShape
 from wavedash.rocket.sim.walls import ROOM_FOR_WALLS, walls_near
 from wavedash.rocket.sim.wheel_rays import Others, Wheels, find_ground
@@ -244,7 +246,7 @@ def wheel_rays(hitbox: np.ndarray, position: np.ndarray, rotation: np.ndarray) -
 
 def nobody_else() -> Others:
     """No car, and the ball far away."""
-    others, far = Others(), np.full((1, 3), 1e6, np.float32)
+    others, far = Others(), np.full((1, room_of(BallRecord)), 1e6, np.float32)
     others.words = to_warp(far.view(np.int32), wp.int32)
     return others
 

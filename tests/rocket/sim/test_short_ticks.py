@@ -11,8 +11,9 @@ from wavedash.rocket.sim.bake import CELL, GRID_SHAPE, REACH
 from wavedash.rocket.sim.bodies import turned
 from wavedash.rocket.sim.lanes import single
 from wavedash.rocket.sim.simulator import WarpSimulator
-from wavedash.rocket.sim.tick import feel_walls, free_way, look_around, ready_car, settle_car, touch_arena, way_of
+from wavedash.rocket.sim.tick import ready_car, settle_car, touch_arena
 from wavedash.rocket.sim.walls import FARTHEST, REACH_WORDS, out_of_reach, store_reach
+from wavedash.rocket.sim.ways import feel_walls, free_way, look_around, way_of
 from wavedash.rocket.sim.wheels import TRAVEL
 from wavedash.rocket.sim.world import AT_WALLS, BUSY, Arenas, World
 

@@ -22,9 +22,7 @@ TOUCH = wp.constant(0.02 * (BALL_RADIUS + 4.0))
 MOST_BALL_CONTACTS = 12
 """A ball in a corner touches two planes and two meshes"""
 ROOM = wp.constant(MOST_BALL_CONTACTS)
-NOTHING = wp.constant(0)
-ONE_PLANE = wp.constant(1)
-MORE = wp.constant(2)
+ONE_PLANE, MORE = wp.constant(1), wp.constant(2)
 
 
 @wp.struct
@@ -196,7 +194,7 @@ def planes_at_ball(position: wp.vec3):
 
 @wp.func
 def what_ball_touches(arena: Arena, position: wp.vec3) -> int:
-    """NOTHING, ONE_PLANE or MORE: planes, and maybe triangles."""
+    """0: nothing, ONE_PLANE, or MORE: planes, and maybe triangles."""
     touched, _normal, _height = planes_at_ball(position)
     if not is_in_the_middle(position):
         cell = cell_of(position)

@@ -14,23 +14,18 @@ from wavedash.rocket.sim.records import Car, EventRecord
 from wavedash.rocket.sim.tick import (
     begin_step,
     bounce_ball,
-    can_feel_walls,
     collide_bodies,
     end_step,
-    feel_walls,
-    free_way,
-    look_around,
     ready_car,
     settle_ball,
     settle_car,
     touch_arena,
     watch_arena,
-    way_of,
 )
+from wavedash.rocket.sim.ways import can_feel_walls, feel_walls, free_way, is_anyone_meeting, look_around, way_of
 from wavedash.rocket.sim.world import (
     AT_WALLS,
     BALL_ALONE,
-    BALL_ON_PLANE,
     BOUNCING,
     BUSY,
     DRIVES,
@@ -93,7 +88,7 @@ def kernels(seats: int) -> Kernels:
             if meeting == BALL_ALONE:
                 bounce_ball(world, arenas, e, team)
                 settle_ball(arenas, e)
-            elif meeting != 0 and meeting != BALL_ON_PLANE:
+            elif is_anyone_meeting(meeting):
                 collide_in(world, arenas, e, e)
             if not watch_arena(world, arenas, e):
                 break
@@ -149,7 +144,7 @@ def sort_out(world: World, arenas: Arenas, e: int, tick: int):
         enlist_car(arenas, way_of(world, arenas, e, c, meeting), tick, e * arenas.seats + c)
     if meeting == BALL_ALONE:
         enlist(arenas, BOUNCING, tick, e)
-    elif meeting != 0 and meeting != BALL_ON_PLANE:
+    elif is_anyone_meeting(meeting):
         enlist(arenas, MEETING, tick, e)
 
 

@@ -7,6 +7,7 @@ import warp as wp
 from wavedash.rocket.constants import PADS
 from wavedash.rocket.sim.records import Pose
 from wavedash.rocket.sim.shapes import CarShape
+from wavedash.rocket.sim.walls import extent_of
 
 wp.set_module_options({"enable_backward": False})
 
@@ -67,17 +68,16 @@ def is_on_pad(table: PadTable, pad: int, pose: Pose, shape: CarShape, held: int)
         if table.big[pad] == 1:
             side = 160.0
         middle = away + pose.rotation * shape.middle
-        extent = wp.vec3(
-            wp.dot(wp.abs(pose.rotation[0]), shape.half),
-            wp.dot(wp.abs(pose.rotation[1]), shape.half),
-            wp.dot(wp.abs(pose.rotation[2]), shape.half),
-        )
+        extent = extent_of(shape.half, pose.rotation)
         over = wp.abs(middle[0]) < side + extent[0] and wp.abs(middle[1]) < side + extent[1]
         return over and middle[2] - extent[2] < BOX_HEIGHT and middle[2] + extent[2] > 0.0
     radius = float(144.0)
     if table.big[pad] == 1:
         radius = 208.0
     return away[0] * away[0] + away[1] * away[1] < radius * radius and wp.abs(away[2]) < REACH_Z
+
+
+# The last piece with timers holds two of them; in the other half of it begin the numbers of those who hold pads.
 
 
 @wp.func_native(f"""

@@ -3,8 +3,8 @@
 The order of events is RocketSim's: cars feel their wheels and obey their controls, contacts are found where bodies are,
 impulses are solved, bodies move, speeds are capped, hits and bumps are added, pads are taken, goals are counted.
 
-The parts of a tick: `look_around` tells who is near whom, `way_of` and `feel_walls` what a car is about to do. `ready_car` is
-the whole tick of a car by itself. For the others it is followed by `touch_arena` and `settle_car` at walls, and by
+The parts of a tick: `ways.py` tells who is near whom, and what a car is about to do. `ready_car` is the whole tick of a car by
+itself. For the others it is followed by `touch_arena` and `settle_car` at walls, and by
 `collide_bodies` where bodies of an arena meet. `bounce_ball` and `settle_ball` are for a ball by itself at a wall.
 `watch_arena` sees to the ball, pads and goals. `launches.py` runs them: on a CPU one loop runs all ticks of an arena while it
 is in the cache; on a GPU each part is a launch, over all cars or arenas, or over a list of those that it concerns.
@@ -25,8 +25,8 @@ from wavedash.rocket.constants import (
     SMALL_BOOST,
     SMALL_PAD_SECONDS,
 )
-from wavedash.rocket.sim.arena import CEILING, WALL_X, Arena, cell_of, is_in_the_middle
-from wavedash.rocket.sim.ball_arena import MORE, ONE_PLANE, RADIUS, ball_touches_arena, planes_at_ball, what_ball_touches
+from wavedash.rocket.sim.arena import Arena
+from wavedash.rocket.sim.ball_arena import RADIUS, ball_touches_arena, planes_at_ball
 from wavedash.rocket.sim.bodies import (
     BODY_WORDS,
     DT,
@@ -58,7 +58,6 @@ from wavedash.rocket.sim.records import (
     COMMAND_WORDS,
     GOAL_WORD,
     HITBOX_WORD,
-    MOTION_WORD,
     PAD_COUNT,
     PRESENT_WORD,
     BallRecord,
@@ -75,11 +74,9 @@ from wavedash.rocket.sim.records import (
     load_command,
     load_event,
     load_game,
-    load_motion,
     load_pose,
     note_contact,
     pads_at,
-    position_at,
     store_ball,
     store_car,
     store_event,
@@ -114,17 +111,12 @@ from wavedash.rocket.sim.suspension import (
 )
 from wavedash.rocket.sim.walls import (
     BODY_NEAR,
-    FARTHEST,
     REACH_WORDS,
-    extent_of,
-    is_near_wall,
     load_reach,
-    out_of_reach,
-    store_reach,
-    walls_near,
 )
+from wavedash.rocket.sim.ways import is_among
 from wavedash.rocket.sim.wheel_rays import Others, Wheels, find_floor, find_ground
-from wavedash.rocket.sim.world import AT_WALLS, BALL_ALONE, BALL_ON_PLANE, BUSY, DRIVES, FLIES, PER_CAR, Arenas, World
+from wavedash.rocket.sim.world import BALL_ON_PLANE, BUSY, DRIVES, FLIES, PER_CAR, Arenas, World
 
 BALL_FRICTION = wp.constant(0.35)
 BALL_RESTITUTION = wp.constant(0.6)
@@ -137,114 +129,6 @@ RESPAWN_BOOST = wp.constant(BOOST_START)
 SMALL, BIG = wp.constant(SMALL_BOOST), wp.constant(BIG_BOOST)
 SMALL_AGAIN, BIG_AGAIN = wp.constant(SMALL_PAD_SECONDS), wp.constant(BIG_PAD_SECONDS)
 """Seconds until a pad is back"""
-MEETS_BALL = wp.constant(200.0)
-"""From a car's origin to the ball's middle: farther, they cannot touch"""
-MEETS_CAR = wp.constant(230.0)
-"""From car to car: farther, they cannot touch, nor can a wheel stand on the other when that has already moved to the end of the
-tick"""
-
-
-# Who is near whom, and what each car does -------------------------------------------------------------------------------------
-
-
-@wp.func
-def look_around(world: World, arenas: Arenas, e: int) -> int:
-    """Who is near whom as the tick begins, see `Arenas.meeting`."""
-    meeting = int(0)
-    for c in range(arenas.seats):
-        if not is_alone(arenas, e, c, position_at(arenas.words, e, car_at(c))):
-            meeting |= 1 << c
-    if meeting == 0 and is_ball_awake(arenas.words, e):
-        touched = what_ball_touches(world.arena, position_at(arenas.words, e, BALL_AT))
-        if touched == MORE:
-            meeting = BALL_ALONE
-        elif touched == ONE_PLANE:
-            meeting = BALL_ON_PLANE
-    arenas.meeting[e] = meeting
-    return meeting
-
-
-@wp.func
-def way_of(world: World, arenas: Arenas, e: int, c: int, meeting: int) -> int:
-    """Whether a car FLIES, DRIVES, is BUSY or AT_WALLS in this tick. Those at walls are busy if `feel_walls` finds something,
-    and else go the `free_way`."""
-    here = position_at(arenas.words, e, car_at(c))
-    if not is_in_the_middle(here):
-        cell = cell_of(here)
-        if world.arena.first[cell] < world.arena.first[cell + 1]:
-            return AT_WALLS
-    return free_way(world, arenas, e, c, meeting)
-
-
-@wp.func
-def free_way(world: World, arenas: Arenas, e: int, c: int, meeting: int) -> int:
-    """What a car does that can reach no triangle: it FLIES, DRIVES or is BUSY."""
-    way = way_by_planes(world, arenas, e, c, meeting)
-    if way == BUSY:
-        store_reach(arenas.reach, e, c * REACH_WORDS, out_of_reach())
-    return way
-
-
-@wp.func
-def way_by_planes(world: World, arenas: Arenas, e: int, c: int, meeting: int) -> int:
-    """The same, by where it is."""
-    if is_among(meeting, c) or not is_driven(arenas.words, e, c):
-        return BUSY
-    pose = load_pose(arenas.words, e, car_at(c))
-    here = pose.position
-    wall = WALL_X - wp.abs(here[0])
-    ceiling = CEILING - here[2]
-    if here[2] > FARTHEST and ceiling > FARTHEST and wall > FARTHEST:
-        return FLIES
-    shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
-    middle = pose.rotation * shape.around_middle
-    extent = extent_of(shape.around_half, pose.rotation)
-    if wp.abs(middle[0]) + extent[0] > wall or middle[2] + extent[2] > ceiling:
-        return BUSY
-    return wp.where(here[2] + middle[2] > extent[2], FLIES, DRIVES)
-
-
-@wp.func
-def can_feel_walls(world: World, arenas: Arenas, e: int, c: int) -> bool:
-    """Whether `feel_walls` may find something: a GPU asks first, which takes one thread, not a team."""
-    pose = load_pose(arenas.words, e, car_at(c))
-    shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
-    return is_near_wall(world.arena, shape, pose.position, pose.rotation)
-
-
-@wp.func
-def feel_walls(world: World, arenas: Arenas, e: int, c: int, team: Team) -> bool:
-    """What of the walls a car touches or stands on, and whether that is anything."""
-    pose = load_pose(arenas.words, e, car_at(c))
-    shape = world.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
-    reach = walls_near(world.arena, shape, pose.position, pose.rotation, team, arenas.listed)
-    if team.lane == 0:
-        store_reach(arenas.reach, e, c * REACH_WORDS, reach)
-    return reach.near > 0
-
-
-@wp.func
-def is_among(seats: int, seat: int) -> bool:
-    """Whether a seat is in a set of them, a bit for each."""
-    return (seats >> seat) & 1 == 1
-
-
-@wp.func
-def is_alone(arenas: Arenas, e: int, c: int, here: wp.vec3) -> bool:
-    """Whether a car is too far from the ball and all other cars to touch them."""
-    if wp.length_sq(here - position_at(arenas.words, e, BALL_AT)) < MEETS_BALL * MEETS_BALL:
-        return False
-    for other in range(arenas.seats):
-        if other != c and wp.length_sq(here - position_at(arenas.words, e, car_at(other))) < MEETS_CAR * MEETS_CAR:
-            return False
-    return True
-
-
-@wp.func
-def is_ball_awake(words: wp.array2d(dtype=wp.int32), e: int) -> bool:
-    """A ball without any motion, as at a kick-off, is left alone."""
-    motion = load_motion(words, e, BALL_AT + MOTION_WORD)
-    return wp.length_sq(motion.velocity) + wp.length_sq(motion.angular_velocity) > 0.0
 
 
 # A car by itself --------------------------------------------------------------------------------------------------------------
@@ -299,11 +183,8 @@ def ready_car(world: World, arenas: Arenas, e: int, c: int, late: bool, way: int
         if touches == 1:
             car.has_contact = True
             car.contact_normal = contact.normal
-            solved = solved_once(contact, body)
-            body.change = solved.change  # not all of it: what an if gives a value is copied whole
-            body.spin_change = solved.spin_change
-            body.push = solved.push
-            body.turn = solved.turn
+            store_car(arenas.words, e, car_at(c), move_car(car, solved_once(contact, body)))
+            return False
     store_car(arenas.words, e, car_at(c), move_car(car, body))
     return False
 
@@ -577,21 +458,7 @@ def watch_arena(world: World, arenas: Arenas, e: int) -> bool:
     done = arenas.done[e] + 1
     if game.goal >= 0:
         return False
-    body = ball_body(ball)
-    if meeting == BALL_ON_PLANE:
-        _, normal, height = planes_at_ball(body.position)
-        solved = bounce_off(body, normal, height, RADIUS, BALL_FRICTION, BALL_RESTITUTION)
-        body.change = solved.change
-        body.spin_change = solved.spin_change
-        body.push = solved.push
-    elif meeting != 0:
-        solved = load_body(arenas.bodies, e, 0)
-        body.change = solved.change
-        body.spin_change = solved.spin_change
-        body.push = solved.push
-        body.turn = solved.turn
-        body.late = solved.late
-    ball = move_ball(ball, body)
+    ball = move_ball(ball, bounced(arenas, e, ball, meeting))
     store_ball(arenas.words, e, BALL_AT, ball)
     arenas.done[e] = done
     for c in range(seats):
@@ -603,6 +470,18 @@ def watch_arena(world: World, arenas: Arenas, e: int) -> bool:
     store_game(arenas.words, e, game_at(seats), game)
     store_match(arenas.matches, e, 0, match)
     return game.goal < 0
+
+
+@wp.func
+def bounced(arenas: Arenas, e: int, ball: BallRecord, meeting: int) -> Body:
+    """The ball after all contacts of the tick."""
+    body = ball_body(ball)
+    if meeting == BALL_ON_PLANE:
+        _, normal, height = planes_at_ball(body.position)
+        return bounce_off(body, normal, height, RADIUS, BALL_FRICTION, BALL_RESTITUTION)
+    if meeting != 0:
+        return load_body(arenas.bodies, e, 0)
+    return body
 
 
 @wp.func
