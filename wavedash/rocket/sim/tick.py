@@ -183,8 +183,11 @@ def ready_car(world: World, arenas: Arenas, e: int, c: int, late: bool, way: int
         if touches == 1:
             car.has_contact = True
             car.contact_normal = contact.normal
-            store_car(arenas.words, e, car_at(c), move_car(car, solved_once(contact, body)))
-            return False
+            solved = solved_once(contact, body)
+            body.change = solved.change  # not all of it: what an if gives a value is copied whole
+            body.spin_change = solved.spin_change
+            body.push = solved.push
+            body.turn = solved.turn
     store_car(arenas.words, e, car_at(c), move_car(car, body))
     return False
 
