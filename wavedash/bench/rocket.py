@@ -75,7 +75,7 @@ def _trainers(sizes: Sizes, rlgym_ppo: Path | None, python: Path) -> dict[str, C
             _rate, _peer(rocket_peers.train_rlgym_learn), theirs, needs="pip install rlgym-learn rlgym-learn-algos")
         if rlgym_ppo:
             trainers[f"rlgym-ppo, {processes} processes"] = partial(
-                _rate, _peer(rocket_peers.train_rlgym_ppo, python), theirs, PYTHONPATH=str(rlgym_ppo.absolute()))
+                _rate, _peer(rocket_peers.train_rlgym_ppo, python.absolute()), theirs, PYTHONPATH=str(rlgym_ppo.absolute()))
     return trainers
 
 
