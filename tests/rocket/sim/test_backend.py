@@ -5,6 +5,9 @@ import builtins
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
+from threading import Event
 
 import pytest
 import torch
@@ -73,6 +76,25 @@ def test_the_number_of_threads_changes_nothing():
     one, many = played(threads=1), played(threads=3)
     assert torch.equal(records(one), records(many))
     assert (one.state.game.tick > 0).all(), "no arena was left out"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_who_sends_goes_on_while_arenas_step(threads):
+    """With one thread as well: of two cores a run leaves one to the policy."""
+    sim, go_on, began = WarpSimulator(4, 1, 1, threads=threads), Event(), Event()
+    for group in sim._groups:
+        group.step = partial(step_when_told, began, go_on, group.step)
+    sim.send(torch.zeros(4, 2, 8), ticks=8)
+    assert began.wait(60) and sim.state.game.tick.eq(0).all()
+    go_on.set()
+    sim.recv()
+    assert sim.state.game.tick.eq(8).all()
+
+
+def step_when_told(began: Event, go_on: Event, step: Callable[..., None], *how: int) -> None:
+    began.set()
+    assert go_on.wait(10), "who sent it waits for it"
+    step(*how)
 
 
 def test_simulators_that_step_at_the_same_time_do_not_see_each_other():

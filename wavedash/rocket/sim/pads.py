@@ -77,9 +77,6 @@ def is_on_pad(table: PadTable, pad: int, pose: Pose, shape: CarShape, held: int)
     return away[0] * away[0] + away[1] * away[1] < radius * radius and wp.abs(away[2]) < REACH_Z
 
 
-# The last piece with timers holds two of them; in the other half of it begin the numbers of those who hold pads.
-
-
 @wp.func_native(f"""
     const char* place = (const char*)words.data + (size_t)e * words.strides[0] + (size_t)first * 4;
     int most = -1;
@@ -87,7 +84,7 @@ def is_on_pad(table: PadTable, pad: int, pose: Pose, shape: CarShape, held: int)
     #pragma unroll
     for (int at = {COUNT} / 4 * 4; at < {2 * COUNT}; at += 4) {{
         const int4 holders = *(const int4*)(place + 4 * at);
-        if (at >= {COUNT})
+        if (at >= {COUNT})  // half of the piece before are timers
             most = max(most, max(holders.x, holders.y));
         most = max(most, max(holders.z, holders.w));
     }}

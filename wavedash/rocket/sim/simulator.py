@@ -67,9 +67,7 @@ class WarpSimulator(Simulator):
         self._streams: list[torch.cuda.Stream] = []
         if self.capturable:
             self._streams = [torch.cuda.Stream(self.device) for _ in self._groups[1:]]  # type: ignore[no-untyped-call]
-        self._pool = None
-        if not self._in_parts and len(self._groups) > 1:  # to wake a thread takes as long as to step ten arenas
-            self._pool = ThreadPoolExecutor(len(self._groups))
+        self._pool = None if self._in_parts else ThreadPoolExecutor(len(self._groups))
         self._running: list[Future[None]] = []
         with announced(f"{self.device}"):
             for group in self._groups:

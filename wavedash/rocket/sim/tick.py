@@ -4,10 +4,10 @@ The order of events is RocketSim's: cars feel their wheels and obey their contro
 impulses are solved, bodies move, speeds are capped, hits and bumps are added, pads are taken, goals are counted.
 
 The parts of a tick: `ways.py` tells who is near whom, and what a car is about to do. `ready_car` is the whole tick of a car by
-itself. For the others it is followed by `touch_arena` and `settle_car` at walls, and by
-`collide_bodies` where bodies of an arena meet. `bounce_ball` and `settle_ball` are for a ball by itself at a wall.
-`watch_arena` sees to the ball, pads and goals. `launches.py` runs them: on a CPU one loop runs all ticks of an arena while it
-is in the cache; on a GPU each part is a launch, over all cars or arenas, or over a list of those that it concerns.
+itself. For the others it is followed by `touch_arena` and `settle_car` at walls, and by `collide_bodies` where bodies of an
+arena meet. `bounce_ball` and `settle_ball` are for a ball by itself at a wall. `watch_arena` sees to the ball, pads and goals.
+`launches.py` runs them: on a CPU one loop runs all ticks of an arena while it is in the cache; on a GPU each part is a launch,
+over all cars or arenas, or over a list of those that it concerns.
 """
 from __future__ import annotations
 
@@ -109,11 +109,7 @@ from wavedash.rocket.sim.suspension import (
     stand,
     store_axles,
 )
-from wavedash.rocket.sim.walls import (
-    BODY_NEAR,
-    REACH_WORDS,
-    load_reach,
-)
+from wavedash.rocket.sim.walls import BODY_NEAR, REACH_WORDS, load_reach
 from wavedash.rocket.sim.ways import is_among
 from wavedash.rocket.sim.wheel_rays import Others, Wheels, find_floor, find_ground
 from wavedash.rocket.sim.world import BALL_ON_PLANE, BUSY, DRIVES, FLIES, PER_CAR, Arenas, World
