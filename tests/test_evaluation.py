@@ -2,14 +2,16 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import gymnasium
 import pytest
 import torch
 
 from tests.toy_worlds import TapeWorld
+from wavedash.envs.headline import Headline
 from wavedash.envs.vec_env import Obs, Step
-from wavedash.evaluation import RandomPlayer, Sample, Share, play
+from wavedash.evaluation import EvaluationResult, Games, RandomPlayer, Sample, Share, play
 
 
 class ToldWorld(TapeWorld):
@@ -33,6 +35,15 @@ def test_whole_episodes_are_counted_row_by_row():
     assert games.figures == {"twice": [2.0, pytest.approx(140 / 3)]}
     more = play(world, lambda obs: torch.zeros(2, dtype=torch.int64), episodes=4, rounds=2, seed=0)
     assert sorted(more.returns) == [1.0, 6.0, 70.0, 70.0] and sorted(more.success) == [0.0, 1.0, 1.0, 1.0]
+
+
+def test_headlines_come_first_and_amounts_of_a_whole_with_their_share():
+    figures = {"pay/a": [0.5, 0.7], "other": [1.0, 1.0], "pay/b": [-0.2, -0.2], "rate": [3.0, 5.0]}
+    headlines = [Headline("rates", {"rate": "per minute"}), Headline("pay", {"pay/a": "a", "pay/b": "b"}, shares=True)]
+    result = EvaluationResult(Path("p"), Games([1.0, 2.0], [3.0, 3.0], figures=figures), True, headlines=headlines)
+    lines = str(result).splitlines()
+    assert [line.split()[0] for line in lines] == ["policy", "episodes", "return", "length", "rate", "pay/a", "pay/b", "other"]
+    assert [line.partition("; ")[2] for line in lines[4:]] == ["", "+75.0 % of all", "-25.0 % of all", ""]
 
 
 def test_rows_that_sit_out_do_not_count():

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from wavedash.config_file import load_config
+from wavedash.envs.headline import Headline
 from wavedash.envs.make import make_env
 from wavedash.envs.obs import action_mask
 from wavedash.envs.vec_env import Obs, VecEnv
@@ -100,6 +101,8 @@ class EvaluationResult:
     games: Games
     deterministic: bool
     random: Games | None = None
+    headlines: Sequence[Headline] = ()
+    """What the environment wants to have said first."""
 
     @property
     def returns(self) -> list[float]:
@@ -123,7 +126,7 @@ class EvaluationResult:
         ]
         if games.success:
             lines.append(("success", f"{100 * Sample(games.success).mean:.1f} %"))
-        lines += [(name, _text(Sample(values))) for name, values in games.figures.items()]
+        lines += self._figures()
         if self.random is not None:
             lines.append(("", ""))
             lines.append(("random play", f"{len(self.random.returns)} episodes"))
@@ -131,6 +134,15 @@ class EvaluationResult:
             lines += [(name, self._beside(name, values)) for name, values in self.random.figures.items()]
         width = max(10, *(len(name) + 2 for name, _ in lines))
         return "\n".join(f"{name:<{width}}{value}".rstrip() for name, value in lines)
+
+    def _figures(self) -> list[tuple[str, str]]:
+        """Those of headlines first; amounts that are parts of a whole with their share."""
+        figures = self.games.figures
+        means = {name: Sample(values).mean for name, values in figures.items()}
+        headed = {name: x if headline.shares else None
+                  for headline in self.headlines for name, x in headline.measured(means).items()}
+        shares = {name: "" if share is None else f"; {100 * share:+.1f} % of all" for name, share in headed.items()}
+        return [(name, _text(Sample(figures[name])) + shares.get(name, "")) for name in {**headed, **figures}]
 
     def _beside(self, name: str, values: list[float]) -> str:
         """Random play's figure, and how many times it is reached."""
@@ -160,7 +172,7 @@ def evaluate(
         seed = stream_seed(seed, "evaluation")
         games = play(env, lambda obs: player.step(obs, deterministic), episodes, rounds, seed, player.reset)
         baseline = play(env, RandomPlayer(env, seed), episodes, rounds, seed) if random else None
-        return EvaluationResult(checkpoint.path, games, deterministic, baseline)
+        return EvaluationResult(checkpoint.path, games, deterministic, baseline, env.headlines)
     finally:
         env.close()
 

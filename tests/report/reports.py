@@ -1,9 +1,11 @@
 """Synthetic iterations for the report tests."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from wavedash.envs.headline import Headline
 from wavedash.ppo.listener import IterationReport, Listener
 
 STEPS = 100
@@ -19,14 +21,16 @@ def make_report(iteration: int, total_steps: int = 1_000, **figures: float) -> I
     )
 
 
-def stand_in_learner(steps: int = 0) -> Any:
+def stand_in_learner(steps: int = 0, headlines: Sequence[Headline] = ()) -> Any:
     """What reports read of a learner."""
-    return SimpleNamespace(steps=steps)
+    return SimpleNamespace(steps=steps, env=SimpleNamespace(headlines=headlines))
 
 
-def play(listener: Listener, iterations: range, stop: bool = True, **figures: float) -> None:
+def play(
+    listener: Listener, iterations: range, stop: bool = True, headlines: Sequence[Headline] = (), **figures: float
+) -> None:
     """A run from the listener's point of view; `stop=False` is one that was killed."""
-    learner = stand_in_learner(STEPS * (iterations.start - 1))
+    learner = stand_in_learner(STEPS * (iterations.start - 1), headlines)
     listener.on_start(learner)
     for iteration in iterations:
         listener.on_iteration(learner, make_report(iteration, **figures))

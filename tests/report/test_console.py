@@ -17,11 +17,13 @@ FIGURES = {
     "rollout__length": 21.5, "rollout__return": 22.25, "rollout__reward": 1.125, "policy__clip_fraction": 0.0625,
     "policy__kl": 0.0078, "recent__length": 31.5, "recent__return": 32.25, "recent__success": 0.75, "recent__count": 42.0,
     "optim__clip_range": 0.15, "optim__learning_rate": 0.0003, "optim__skipped": 2.0, "health__worker_restarts": 3.0,
+    "env__wins": 5.5,
 }
 RUN = f"""
 import logging, sys
 from pathlib import Path
 from tests.report.reports import play
+from wavedash.envs.headline import Headline
 from wavedash.report.console import ConsoleView
 from wavedash.report.log_file import LogFile
 
@@ -29,7 +31,7 @@ folder = Path(sys.argv[1])
 (folder / "checkpoints" / "step-000000000500").mkdir(parents=True)
 log_file, view = LogFile(folder / "log.txt"), ConsoleView(folder, "auto")
 logging.getLogger("wavedash.test").info("a message above the view")
-play(view, range(1, 11), **{FIGURES})
+play(view, range(1, 11), headlines=[Headline("in the game", {{"wins": "games won"}})], **{FIGURES})
 log_file.on_stop(None, None)
 Path(folder, "reached the end").touch()
 """
@@ -44,13 +46,13 @@ def test_without_a_terminal_there_are_plain_lines_and_the_last_one_is_the_end(tm
     lines = run(tmp_path, stdout=subprocess.PIPE).stdout.splitlines()
     assert lines[0] == "a message above the view"
     assert lines[1].startswith("100/1,000 steps (10%)  100 steps/s  eta ")
-    assert lines[1].endswith("return 32.25  length 31.5  success 0.75  kl 0.0078")
+    assert lines[1].endswith("return 32.25  length 31.5  success 0.75  kl 0.0078  in the game: games won 5.5")
     assert lines[-1].startswith("1,000/1,000 steps (100%)")
     assert len(lines) == 3, "ten iterations within a moment are not worth ten lines"
     assert "\x1b" not in "".join(lines)
 
 
-def test_in_a_terminal_there_are_the_three_tables_and_the_health_line(tmp_path: Path) -> None:
+def test_in_a_terminal_there_are_all_tables_and_the_health_line(tmp_path: Path) -> None:
     pty = pytest.importorskip("pty")
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "140", "LINES": "40"}
@@ -66,6 +68,7 @@ def test_in_a_terminal_there_are_the_three_tables_and_the_health_line(tmp_path: 
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
     assert "a message above the view" in text
     rows = {
+        "in the game": ["games won +5.5"],
         "this rollout": ["episode length +21.5", "return +22.25", "reward per step +1.125", "clip fraction +0.0625",
                          r"KL +0.0078", "time +1.00 s"],
         "the last 42 episodes": ["length +31.5", "return +32.25", "success rate +0.75"],

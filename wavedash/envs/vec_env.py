@@ -6,6 +6,7 @@ host copy or a wait for the device.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from wavedash.envs.errors import EnvError as EnvError
+from wavedash.envs.headline import Headline
 
 Obs = Tensor | dict[str, Tensor]
 
@@ -60,6 +62,12 @@ class VecEnv(ABC):
     def health(self) -> dict[str, int]:
         """Counters of trouble since the start (worker restarts, dropped episodes), read by reports once an iteration."""
         return {}
+
+    @property
+    def headlines(self) -> Sequence[Headline]:
+        """The metrics of its steps that say what this environment is about, the most important first: consoles and evaluations
+        show them. The others are in the files of a run all the same."""
+        return ()
 
     @abstractmethod
     def reset(self, seed: int | None = None) -> Obs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -11,8 +12,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from wavedash.envs.headline import Headline
 from wavedash.ppo.listener import IterationReport, Listener
-from wavedash.report.dashboard import Progress, live_view, plain_line
+from wavedash.report.dashboard import LiveView, Progress, plain_line
 from wavedash.report.log_file import PACKAGE
 
 if TYPE_CHECKING:
@@ -38,9 +40,11 @@ class ConsoleView(Listener):
         self._first_steps = self._skipped = 0
         self._drawn = -float("inf")
         self._report: IterationReport | None = None
+        self._headlines: Sequence[Headline] = ()
 
     def on_start(self, learner: Learner) -> None:
         self._started, self._first_steps = time.monotonic(), learner.steps
+        self._headlines = learner.env.headlines
         if self._live:
             self._live.start()
 
@@ -61,9 +65,9 @@ class ConsoleView(Listener):
         progress = self._progress(report)
         with contextlib.suppress(OSError):  # output that goes to a full disk or a closed terminal
             if self._live:
-                self._live.update(live_view(report, progress), refresh=True)
+                self._live.update(LiveView(report, progress, self._headlines), refresh=True)
             else:
-                self._console.print(plain_line(report, progress), markup=False, soft_wrap=True)
+                self._console.print(plain_line(report, progress, self._headlines), markup=False, soft_wrap=True)
         self._drawn = time.monotonic()
 
     def _progress(self, report: IterationReport) -> Progress:

@@ -1,18 +1,21 @@
-"""What the console shows of an iteration: the live view with its three tables, or one plain line."""
+"""What the console shows of an iteration: the live view with its tables, or one plain line.
+
+What a task is about is the environment's to say (`VecEnv.headlines`): its tables come first, with the names that it gives them.
+"""
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from rich.columns import Columns
-from rich.console import Group, RenderableType
-from rich.panel import Panel
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from wavedash.envs.headline import Headline
 from wavedash.ppo.listener import IterationReport
+from wavedash.report.shelves import Row, Sheet, shelved
 
 BAR_WIDTH = 26  # the whole then fits into 80 columns
 PART_COLOURS = {
@@ -34,12 +37,24 @@ class Progress:
     """Gradient steps that were not finite and were skipped."""
 
 
-def live_view(report: IterationReport, progress: Progress) -> RenderableType:
-    """Progress, time split, three tables, health."""
-    return Group(_progress_line(report, progress), _time_split(report), _tables(report), _health_line(report, progress))
+class LiveView:
+    """Progress, time split, tables, health: as much as the terminal has room for, whatever size it is dragged to."""
+
+    def __init__(self, report: IterationReport, progress: Progress, headlines: Sequence[Headline] = ()):
+        self.above = [_progress_line(report, progress), _time_split(report)]
+        own = [_headline_sheet(headline, report) for headline in headlines]
+        recent, *rest = _sheets(report)
+        self.sheets = [*own[:1], recent, *own[1:], *rest]  # the most important first
+        self.below = [_health_line(report, progress)]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        taken = sum(len(console.render_lines(x, options.update(height=None))) for x in (*self.above, *self.below))
+        yield from self.above
+        yield shelved([sheet for sheet in self.sheets if sheet.rows], options.max_width, options.size.height - taken - 1)
+        yield from self.below
 
 
-def plain_line(report: IterationReport, progress: Progress) -> str:
+def plain_line(report: IterationReport, progress: Progress, headlines: Sequence[Headline] = ()) -> str:
     """The same in one line, for log files and pipes. Figures that were not measured are left out."""
     shown = {"return": "recent/return", "length": "recent/length", "success": "recent/success", "kl": "policy/kl"}
     parts = [
@@ -47,8 +62,18 @@ def plain_line(report: IterationReport, progress: Progress) -> str:
         f"{report.steps_per_second:,.0f} steps/s",
         f"eta {_clock(progress.remaining)}",
         *(f"{label} {report.figures[name]:.4g}" for label, name in shown.items() if name in report.figures),
+        *filter(None, (_in_short(headline, report) for headline in headlines)),
     ]
     return "  ".join(parts)
+
+
+def _in_short(headline: Headline, report: IterationReport) -> str:
+    """The title and its numbers; of shares the three largest, which a line has room for."""
+    found = headline.measured(report.figures, "env/")
+    if headline.shares:
+        found = dict(sorted(found.items(), key=lambda item: -abs(item[1]))[:3])
+    numbers = [f"{headline.metrics[name]} {f'{x:+.0%}' if headline.shares else f'{x:.3g}'}" for name, x in found.items()]
+    return f"{headline.title}: {', '.join(numbers)}" if numbers else ""
 
 
 def _progress_line(report: IterationReport, progress: Progress) -> RenderableType:
@@ -76,41 +101,40 @@ def _time_split(report: IterationReport) -> RenderableType:
     return line
 
 
-def _tables(report: IterationReport) -> RenderableType:
+def _headline_sheet(headline: Headline, report: IterationReport) -> Sheet:
+    """Shares that take something away stand out; where there is no room for all, the largest are shown."""
+    found = {headline.metrics[name]: x for name, x in headline.measured(report.figures, "env/").items()}
+    if headline.shares:
+        return Sheet(headline.title, [Row(label, f"{x:+.1%}", "red" if x < 0 else "", abs(x)) for label, x in found.items()])
+    return Sheet(headline.title, [Row(label, _number(x)) for label, x in found.items()])
+
+
+def _sheets(report: IterationReport) -> list[Sheet]:
     figures = report.figures
-    recent = figures.get("recent/count")
-    return Columns([
-        _table("this rollout", [
-            ("episode length", _number(figures.get("rollout/length"))),
-            ("return", _number(figures.get("rollout/return"))),
-            ("reward per step", _number(figures.get("rollout/reward"))),
-            ("clip fraction", _number(figures.get("policy/clip_fraction"))),
-            ("KL", _number(figures.get("policy/kl"))),
-            ("time", f"{sum(report.seconds.values()):.2f} s"),
+    recent, success = figures.get("recent/count"), figures.get("recent/success")
+    return [
+        Sheet("recent episodes" if recent is None else f"the last {recent:,.0f} episodes", [
+            Row("return", _number(figures.get("recent/return"))),
+            Row("length", _number(figures.get("recent/length"))),
+            *([] if success is None else [Row("success rate", _number(success))]),
         ]),
-        _table("recent episodes" if recent is None else f"the last {recent:,.0f} episodes", [
-            ("length", _number(figures.get("recent/length"))),
-            ("return", _number(figures.get("recent/return"))),
-            ("success rate", _number(figures.get("recent/success"))),
+        Sheet("this rollout", [
+            Row("KL", _number(figures.get("policy/kl"))),
+            Row("clip fraction", _number(figures.get("policy/clip_fraction"))),
+            Row("episode return", _number(figures.get("rollout/return"))),
+            Row("episode length", _number(figures.get("rollout/length"))),
+            Row("reward per step", _number(figures.get("rollout/reward"))),
+            Row("time", f"{sum(report.seconds.values()):.2f} s"),
         ]),
-        _table("the run", [
-            ("episodes", f"{report.episodes:,}"),
-            ("steps", f"{report.steps:,}"),
-            ("rollouts", f"{report.iteration:,}"),
-            ("total steps", f"{report.total_steps:,}"),
-            ("clip range", _number(figures.get("optim/clip_range"))),
-            ("learning rate", _number(figures.get("optim/learning_rate"))),
+        Sheet("the run", [
+            Row("steps", f"{report.steps:,}"),
+            Row("total steps", f"{report.total_steps:,}"),
+            Row("episodes", f"{report.episodes:,}"),
+            Row("rollouts", f"{report.iteration:,}"),
+            Row("learning rate", _number(figures.get("optim/learning_rate"))),
+            Row("clip range", _number(figures.get("optim/clip_range"))),
         ]),
-    ])
-
-
-def _table(title: str, rows: Sequence[tuple[str, str]]) -> RenderableType:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim")
-    table.add_column(justify="right", min_width=10)
-    for row in rows:
-        table.add_row(*row)
-    return Panel(table, title=title, expand=False)
+    ]
 
 
 def _health_line(report: IterationReport, progress: Progress) -> RenderableType:

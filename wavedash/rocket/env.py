@@ -20,6 +20,7 @@ from torch import Tensor
 
 from wavedash.config import EnvConfig, Named, RocketConfig
 from wavedash.envs.errors import EnvError
+from wavedash.envs.headline import Headline
 from wavedash.envs.obs import ACTION_MASK, named_tensors
 from wavedash.envs.vec_env import Obs, Step, VecEnv
 from wavedash.rocket import names
@@ -29,11 +30,21 @@ from wavedash.rocket.parts import Action, Ending, Observation, Part, Start
 from wavedash.rocket.rewards import Rewards
 from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.starts import Kickoff, Mixture
-from wavedash.rocket.state import GameState
+from wavedash.rocket.state import Events, GameState
 from wavedash.seeding import stream_seed
 
 BEGINNINGS = 1024
 """That are written at once, or two for every arena where there are more arenas: many cost little more than one."""
+
+
+EVENTS: dict[str, Callable[[Events], Tensor]] = {
+    "goals": lambda events: events.goal,
+    "shots": lambda events: events.shot,
+    "saves": lambda events: events.save,
+    "touches": lambda events: events.touches > 0,
+    "demos": lambda events: events.demolished >= 0,
+}
+"""What a car can do in a step, [E, C] bool: counted per minute of its game, and shown in this order."""
 
 
 @dataclass
@@ -108,6 +119,14 @@ class RocketEnv(VecEnv):
             for name, count in arenas.simulator.health.items():
                 total[name] = total.get(name, 0) + count
         return total
+
+    @property
+    def headlines(self) -> Sequence[Headline]:
+        rewards = self._arenas[0].task.rewards.names
+        return (
+            Headline("per car and minute", {f"per_minute/{name}": name for name in EVENTS}),
+            Headline("share of each reward", {f"reward/{name}": name.replace("_", " ") for name in rewards}, shares=True),
+        )
 
     @property
     def step_seconds(self) -> float:
@@ -326,11 +345,9 @@ class Arenas:
     def _metrics(self) -> dict[str, Tensor]:
         """By row: what each reward paid, and what happened."""
         metrics = {f"reward/{name}": share.flatten() for name, share in self.task.rewards.shares().items()}
-        events = self.state.events
-        happened = {"touches": events.touches > 0, "goals": events.goal, "shots": events.shot, "saves": events.save,
-                    "demos": events.demolished >= 0}
-        rates = torch.stack(list(happened.values())).flatten(1) / self.minutes_per_step
-        metrics |= {f"per_minute/{name}": rate for name, rate in zip(happened, rates.unbind(0), strict=True)}
+        happened = torch.stack([found(self.state.events) for found in EVENTS.values()])
+        rates = happened.flatten(1) / self.minutes_per_step
+        metrics |= {f"per_minute/{name}": rate for name, rate in zip(EVENTS, rates.unbind(0), strict=True)}
         return metrics
 
 

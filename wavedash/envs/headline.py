@@ -1,0 +1,27 @@
+"""Headline: which of an environment's own metrics people want to see while it trains."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A few metrics that are read together, such as events per minute or what each reward pays.
+
+    An environment offers them (`VecEnv.headlines`) and reports show them, without knowing what they mean.
+    """
+
+    title: str
+    """What the numbers are: "per car and minute"."""
+    metrics: Mapping[str, str]
+    """Names in `Step.metrics`, in the order of the screen, each with what it is called there."""
+    shares: bool = False
+    """Whether they are amounts of one whole. Each is then shown as its share: in per cent of the sum of all amounts without
+    their signs, and below zero where it takes something away."""
+
+    def measured(self, figures: Mapping[str, float], prefix: str = "") -> dict[str, float]:
+        """The numbers to show, by name, as far as `figures` has them under `prefix` and name. Shares are fractions of 1."""
+        found = {name: figures[prefix + name] for name in self.metrics if prefix + name in figures}
+        whole = sum(abs(x) for x in found.values())
+        return {name: x / whole if whole else 0.0 for name, x in found.items()} if self.shares else found
