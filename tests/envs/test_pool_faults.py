@@ -1,19 +1,24 @@
 """WorkerPool with real faults: killed, stopped, stuck and raising workers. Training goes on, or ends with the reason."""
 from __future__ import annotations
 
+import multiprocessing
 import os
+import re
 import signal
+import subprocess
 import sys
 import time
 from functools import partial
 
+import numpy as np
 import psutil
 import pytest
 import torch
 
-from tests.envs.toy_envs import Counter, Fault
+from tests.envs.toy_envs import Counter, Fault, dies_in
 from wavedash.envs.batch import episode_seed
 from wavedash.envs.errors import EnvError
+from wavedash.envs.factory import EnvFactory
 from wavedash.envs.local import LocalVecEnv
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are how POSIX does it")
@@ -99,8 +104,9 @@ def test_a_step_that_never_returns_is_noticed_and_its_stack_is_shown(pool, tmp_p
     step = env.step(ZEROS[:2])
     assert time.monotonic() - began < 15
     assert sorted(step.active.tolist()) == [False, True]
+    hung = f"{step.active.tolist().index(False)}, episode 0"
+    assert re.search(rf"hung: no sign of life .* It was in environment {hung} .*, step 2: step\(\)", caplog.text)
     assert "toy_envs.py" in caplog.text
-    assert "hung in a step" in caplog.text
     for _ in range(20):
         assert env.step(ZEROS[:2]).active.all()
 
@@ -146,3 +152,111 @@ def test_an_environment_that_always_fails_ends_the_run_with_its_traceback(pool):
 def test_a_worker_that_cannot_start_ends_the_run_at_once(pool):
     with pytest.raises(EnvError, match=r"(?s)Traceback.*no licence for this simulator"):
         pool(partial(Fault, "constructor raises in a worker"), 2, 2)
+
+
+DEATHS = {
+    "segfault": "was killed by SIGSEGV in ",
+    "os._exit": "ended by itself with exit code 3 in ",
+    "sys.exit": "raised SystemExit: 3",
+    "kill": "was killed by SIGKILL (often the system's answer to too little memory) in ",
+    "stop": "It was in ",
+}
+
+
+@pytest.mark.parametrize("way", DEATHS)
+def test_a_worker_that_is_gone_is_named_with_the_step_that_it_was_in(pool, way, caplog):
+    """An environment that ends or stops its process: which episode and step that is follows from its seed and actions alone."""
+    env = pool(EnvFactory("tests.envs.toy_envs:Dies", {"way": way}, imported=True), 6, 2, groups=2, worker_timeout=2.0)
+    healthy, draw = LocalVecEnv(Counter, 6), np.random.default_rng(3)
+    env.reset(seed=1)
+    obs = healthy.reset(seed=1)
+    episodes, taken = np.zeros(6, int), [[] for _ in range(6)]
+    for _ in range(200):
+        action = draw.integers(5, size=6)
+        doomed = [i for i in range(6) if dies_in(*obs[i].tolist()[:2], action[i])]
+        for i in range(6):
+            taken[i].append(int(action[i]))
+        env.step(torch.from_numpy(action))
+        if doomed:
+            break
+        step = healthy.step(torch.from_numpy(action))
+        obs = step.obs
+        for i in np.flatnonzero(step.terminated):
+            episodes[i] += 1
+            taken[i] = []
+    victim = doomed[0]
+    assert episodes[victim] > 0, "a later episode, so that its number and seed say something"
+    seed = episode_seed(1, victim, episodes[victim])
+    moment = f"environment {victim}, episode {episodes[victim]} (seed {seed}), step {len(taken[victim])}: step()"
+    assert moment in caplog.text
+    assert DEATHS[way] + (moment if DEATHS[way].endswith(" in ") else "") in caplog.text
+    assert "toy_envs.py" in caplog.text or way != "segfault", "the stack, where there can be one"
+    if way in ("segfault", "os._exit", "kill"):
+        ended = subprocess.run([sys.executable, "-c", recipe(caplog.text)], capture_output=True)
+        assert ended.returncode == {"segfault": -signal.SIGSEGV, "os._exit": 3, "kill": -signal.SIGKILL}[way], ended.stderr
+        # The control: the step before it is harmless, so the recipe dies in that step and in no other.
+        spared = re.sub(r"for action in (.*):", r"for action in (\1)[:-1]:", recipe(caplog.text))
+        assert subprocess.run([sys.executable, "-c", spared]).returncode == 0
+
+
+def recipe(text):
+    """The lines of Python in a message."""
+    lines = text.partition("To see it again:\n")[2].splitlines()
+    return "\n".join(line[4:] for line in lines[: next(i for i, line in enumerate(lines) if not line.startswith("    "))])
+
+
+def test_the_actions_of_a_long_episode_are_kept_in_a_file(pool, caplog, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    env = pool(EnvFactory("tests.envs.toy_envs:Walks", {"at": 300}, imported=True), 2, 1)
+    env.reset(seed=1)
+    actions = torch.from_numpy(np.random.default_rng(0).integers(5, size=(300, 2)))
+    for action in actions:
+        env.step(action)
+    (file,) = tmp_path.glob("*.npy")
+    assert np.load(file).tolist() == actions[:, 0].tolist()
+    ended = subprocess.run([sys.executable, "-c", recipe(caplog.text)])
+    assert ended.returncode == 3
+
+
+def test_a_worker_that_dies_between_two_steps_is_not_blamed_on_an_environment(pool, caplog):
+    env = pool(Counter, 6, 2)
+    env.reset(seed=1)
+    env.step(ZEROS)
+    os.kill(worker_pids(env)[0], signal.SIGKILL)
+    env.step(ZEROS)
+    assert re.search(r"worker 0 \(environments 0 to 2\) was killed .* between two steps, in no environment", caplog.text)
+
+
+@pytest.mark.parametrize(("way", "says"), [
+    ("making", r"while it was making environment 1"),
+    ("reset", rf"environment 1, episode 0 \(seed {episode_seed(1, 1, 0)}\), step 0: reset\(\)"),
+])
+def test_a_worker_that_dies_before_its_first_step_says_where(pool, way, says, caplog, tmp_path):
+    try:
+        pool(partial(DiesEarly, way, str(tmp_path / "once")), 3, 1).reset(seed=1)
+        told = caplog.text
+    except EnvError as error:  # one that never came up is not tried again
+        told = str(error)
+    assert re.search(rf"worker 0 .*exit code 3 .*{says}", told)
+
+
+class DiesEarly(Counter):
+    """The second one of a worker process, once."""
+
+    made = 0
+
+    def __init__(self, way, file):
+        super().__init__()
+        DiesEarly.made += 1
+        self.number, self.way, self.file = DiesEarly.made, way, file
+        self.end("making")
+
+    def end(self, where):
+        inside = multiprocessing.parent_process() is not None
+        if inside and self.way == where and self.number == 2 and not os.path.exists(self.file):
+            open(self.file, "x").close()
+            os._exit(3)
+
+    def reset(self, **options):
+        self.end("reset")
+        return super().reset(**options)

@@ -1,8 +1,10 @@
 """Small environments whose every number is known, and faulty ones. Importable by worker processes."""
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -149,6 +151,45 @@ class Fault(Counter):
         if self.kind == "sleeps":
             time.sleep(10_000)
         return WRONG_VALUES[self.kind](*result)
+
+
+def dies_in(start: float, steps: float, action: Any) -> bool:
+    """Whether `Dies` dies of this action, in a state that `Counter` shows."""
+    return start % 10 == 7 and steps == 2 and action > 1
+
+
+class Dies(Counter):
+    """Ends or stops the process of its worker, in some `way`, in a state that follows from its seed and actions."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.way = way
+
+    def step(self, action: Any) -> Any:
+        if dies_in(self.start, self.steps, action):
+            ways: dict[str, Callable[[], Any]] = {
+                "segfault": lambda: ctypes.string_at(0),
+                "os._exit": lambda: os._exit(3),
+                "sys.exit": lambda: sys.exit(3),
+                "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+                "sleep": lambda: time.sleep(10_000),
+                "stop": lambda: os.kill(os.getpid(), signal.SIGSTOP),
+            }
+            ways[self.way]()
+        return super().step(action)
+
+
+class Walks(Endless):
+    """Ends its process at step `at`."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self.at = at
+
+    def step(self, action: Any) -> Any:
+        if self.steps + 1 == self.at:
+            os._exit(3)
+        return super().step(action)
 
 
 class MissingKey(DictObs):

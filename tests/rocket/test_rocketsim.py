@@ -19,7 +19,8 @@ from wavedash.errors import UserError
 from wavedash.rocket.constants import BALL_REST_Z, CAR_REST_Z, GOAL_Y, HITBOXES, KICKOFF_SPAWNS, PADS, RESPAWN_SPOTS
 from wavedash.rocket.geometry import rotation
 from wavedash.rocket.rocketsim import package
-from wavedash.rocket.rocketsim.simulator import RocketSimSimulator, _record_layout
+from wavedash.rocket.rocketsim.layout import record_layout
+from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
 from wavedash.rocket.rocketsim.state_reader import StateReader
 from wavedash.rocket.state import GameState
 
@@ -225,7 +226,7 @@ def test_reading_memory_is_the_same_as_reading_attributes(make):
     assert batch._reader._open.__name__ == "_in_memory"
     records = sim.state.memory.clone().view(torch.uint8).numpy()
     records[:] = 255
-    by_attributes = StateReader(_record_layout(4), records, by_attributes=True)
+    by_attributes = StateReader(record_layout(4), records, by_attributes=True)
     states = []
     for i, arena in enumerate(batch._arenas):
         arena.read(states)

@@ -135,13 +135,42 @@ def hear_of_its_death(worker):
 
 
 @posix
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_worker_that_is_lost_in_an_arena_names_it_and_keeps_its_game(make, sign, caplog, tmp_path, monkeypatch):  # noqa: F811
+    """Placed twice, so that the episode is shorter than the run; what is kept leads to the same bits."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    sim, healthy = make(4, 1, 1, workers=2, timeout=3.0, first=10), make(4, 1, 1)
+    for step in range(4):
+        controls = chase(healthy, step)
+        for each in (sim, healthy):
+            if step in (0, 2):
+                scene(each, {"position": (0.0, 100.0 * step, 500.0), "velocity": (0.0, 0.0, 900.0)}, {}, tick=50)
+            each.step(controls, ticks=8, delay=step % 2)
+    controls = chase(healthy, 4)
+    sim.send(controls, ticks=20_000)
+    while not sim._arrays.busy[2] or sim._arrays.placed[2:].any():  # until the second worker is in one of its arenas
+        time.sleep(0.001)
+    os.kill(pids(sim)[1], sign)
+    arena = 2 + int(sim._arrays.busy[2]) - 1
+    sim.recv()
+    assert f"in arena {10 + arena}, step 3 since its episode began (after tick 66)" in caplog.text
+    ended = {signal.SIGKILL: "was killed by SIGKILL", signal.SIGSTOP: "hung: no answer for 3 s"}
+    assert f"(arenas 12 to 13) {ended[sign]}" in caplog.text
+    healthy.step(controls, ticks=20_000)
+    lines = caplog.text.partition("To see it again:\n")[2].splitlines()[:2]
+    names: dict = {}
+    exec("\n".join(line.strip() for line in lines).replace("play('", "state = play('"), names)
+    assert torch.equal(names["state"].memory[0], healthy.state.memory[arena])
+
+
+@posix
 def test_a_stopped_worker_is_taken_for_dead(make, caplog):  # noqa: F811
     sim = make(2, 1, 1, workers=2, timeout=1.0)
     os.kill(pids(sim)[0], signal.SIGSTOP)
     sim.step(idle(sim), ticks=8)
     assert sim.state.game.tick.tolist() == [8, 8]
     assert sim.health == {"worker_restarts": 1}
-    assert "worker 0 (arenas 0 to 0) hung: no answer for 1 s" in caplog.text
+    assert "worker 0 (arenas 0 to 0) hung: no answer for 1 s. It was in no arena" in caplog.text
 
 
 @posix

@@ -41,6 +41,10 @@ class ActionLog:
         """The actions [length, ...] of each world's episode."""
         return [taken[: max(length, 0)] for taken, length in zip(self._taken, self.lengths(), strict=True)]
 
+    def of(self, world: int) -> Array:
+        """The actions of this world's episode, in the order in which they were taken."""
+        return self._taken[world, : min(int(self._length[world]), self._limit)]
+
     def write(self, actions: list[Array]) -> None:
         """The reverse of `read`."""
         self._longest = max(len(taken) for taken in actions)

@@ -24,7 +24,8 @@ class Arrays:
     reports_success: Array  # [1] bool: some world has told at the end of an episode whether it was a success
     episode: Array  # [E] int64: index of the current episode
     length: Array  # [E] int64: steps taken in it
-    heartbeat: Array  # [E] int64: grows with every sign of life
+    heartbeat: Array  # [E] int64: grows with every sign of life, before each call of a world
+    doing: Array  # [E] int64: of the first world of a process: what the process is doing, see `whereabouts`
     action: Array  # [N, ...]
     obs: dict[str, Array]  # [N, ...] each; a plain Box has the single key ""
     final_obs: dict[str, Array]  # like obs; filled only in a step in which an episode ended
@@ -45,6 +46,7 @@ class Arrays:
             episode=new((worlds,), np.int64),
             length=new((worlds,), np.int64),
             heartbeat=new((worlds,), np.int64),
+            doing=new((worlds,), np.int64),
             action=new((rows, *action_shape), action_dtype),
             obs={key: new((rows, *box.shape), box.dtype) for key, box in spec.observations.items()},
             final_obs={key: new((rows, *box.shape), box.dtype) for key, box in spec.observations.items()},
@@ -90,6 +92,7 @@ class Arrays:
             episode=self.episode[worlds],
             length=self.length[worlds],
             heartbeat=self.heartbeat[worlds],
+            doing=self.doing[worlds],
             action=self.action[rows],
             obs={key: array[rows] for key, array in self.obs.items()},
             final_obs={key: array[rows] for key, array in self.final_obs.items()},

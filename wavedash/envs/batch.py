@@ -6,7 +6,6 @@ what makes a world that cannot be pickled resumable: reset with the same seed, t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,22 +16,13 @@ from wavedash.envs.finite import all_finite, first_not_finite
 from wavedash.envs.host import Array, HostEnv
 from wavedash.envs.obs_writer import ObsWriter
 from wavedash.envs.row_spec import RowSpec
+from wavedash.envs.whereabouts import RESETTING, STEPPING, WAITING, Moment
+from wavedash.envs.whereabouts import episode_seed as episode_seed
 
 # Types of a reward that need no closer look, which would take longer than the rest of the bookkeeping of a step.
 NUMBERS = frozenset({float, int, bool, np.float64, np.float32, np.int64, np.int32, np.bool_})
-SEED_BLOCK = 64
-
-
-def episode_seed(run_seed: int, world: int, episode: int) -> int:
-    """Depends on nothing else. 31 bits, because simulators written in C take an int."""
-    return _seed_block(run_seed, world, episode // SEED_BLOCK)[episode % SEED_BLOCK]
-
-
-@lru_cache(maxsize=4096)
-def _seed_block(run_seed: int, world: int, block: int) -> list[int]:
-    # A SeedSequence costs as much as a step of CartPole, so it is asked for many seeds at once.
-    sequence = np.random.SeedSequence(run_seed, spawn_key=(world, block))
-    return (sequence.generate_state(SEED_BLOCK) & 0x7FFF_FFFF).tolist()
+# sys.exit() in an environment ends the episode, not the training.
+FAILURES = (Exception, SystemExit)
 
 
 class HostBatch:
@@ -62,6 +52,7 @@ class HostBatch:
         for i in range(len(self._worlds)):
             self._begin(i)
         self._check_observations("reset")
+        self._arrays.doing[0] = WAITING
 
     def replay(self, actions: Sequence[Array]) -> None:
         """Begin the episodes again and take these actions in them, one array [length, ...] per world.
@@ -72,15 +63,16 @@ class HostBatch:
             self._begin(i)
             for action in taken + self._start:
                 self._arrays.length[i] += 1
+                self._calling(i, STEPPING)
                 try:
                     obs, _, terminated, truncated, _ = world.step(action)
                     self._write_obs(i, obs)
-                except Exception as error:
+                except FAILURES as error:
                     raise self._broken(i, "step", error) from error
-                self._live(i)
                 if (np.any(terminated) or np.any(truncated)) and self._end(i, terminated, truncated):
                     break
         self._check_observations("step")
+        self._arrays.doing[0] = WAITING
 
     def step(self) -> bool:
         """Take `arrays.action`; tells whether an episode ended, of a world or of one of its rows."""
@@ -92,22 +84,23 @@ class HostBatch:
         # A new array, because an environment may keep the action that it was given.
         actions = self._by_world(arrays.action) + self._start
         arrays.length[:] += 1
+        arrays.doing[0] = STEPPING
         ended: list[tuple[int, Any]] = []
         for i, step, row, action in zip(self._index, self._steps, self._rows, actions, strict=True):
+            beats += 1
+            heartbeat[i] = beats
             try:
                 obs, reward, terminated, truncated, info = step(action)
                 write_obs(i, obs)
                 if reward.__class__ not in plain_rewards:
                     self._check_reward(reward)
-            except Exception as error:
+            except FAILURES as error:
                 raise self._broken(i, "step", error) from error
             reward_out[row] = reward
             terminated_out[row] = terminated
             truncated_out[row] = truncated
             if (terminated or truncated) if alone else (np.any(terminated) or np.any(truncated)):
                 ended.append((i, info))
-            beats += 1
-            heartbeat[i] = beats
         self._beats = beats
         self._check_observations("step")
         self._check_rewards()
@@ -118,6 +111,7 @@ class HostBatch:
                 self._note_success(i, info)
                 self._end(i, terminated_out[self._rows[i]], truncated_out[self._rows[i]])
             self._check_observations("reset")
+        arrays.doing[0] = WAITING
         return bool(ended)
 
     def notes(self) -> list[Any]:
@@ -135,12 +129,12 @@ class HostBatch:
 
     def _begin(self, i: int) -> None:
         self._arrays.length[i] = 0
+        self._calling(i, RESETTING)
         try:
-            self._write_obs(i, self._worlds[i].reset(self._seed(i)))
-        except Exception as error:
+            self._write_obs(i, self._worlds[i].reset(self._moment(i, "reset").seed))
+        except FAILURES as error:
             raise self._broken(i, "reset", error) from error
         self._seats[self._rows[i]] = self._worlds[i].active
-        self._live(i)
 
     def _end(self, i: int, terminated: Any, truncated: Any) -> bool:
         """Of rows of world i. When none is left that takes part, the next episode begins; tells whether it did."""
@@ -152,12 +146,11 @@ class HostBatch:
             self._begin(i)
         return over
 
-    def _seed(self, i: int) -> int:
-        return episode_seed(int(self._arrays.seed[0]), self._first + i, int(self._arrays.episode[i]))
-
-    def _live(self, i: int) -> None:
+    def _calling(self, i: int, what: int) -> None:
+        """Notes, for whoever finds the process hung or dead, that world i is about to be called."""
         self._beats += 1
         self._arrays.heartbeat[i] = self._beats
+        self._arrays.doing[0] = what
 
     def _note_success(self, i: int, info: Any) -> None:
         success = info.get("is_success", info.get("success")) if info else None
@@ -187,15 +180,14 @@ class HostBatch:
     def _not_finite(self, row: int, what: str, call: str) -> None:
         world = row * len(self._worlds) // len(self._arrays.action)
         action = f" after action {self._arrays.action[row].tolist()}" if call == "step" else ""
-        raise EnvError(f"{self._where(world, call)}: {what}{action}. Values must be finite: look for a division by zero or a "
+        raise EnvError(f"{self._moment(world, call)}: {what}{action}. Values must be finite: look for a division by zero or a "
                        "simulation that blew up, and end the episode before it gets there")
 
-    def _broken(self, i: int, call: str, error: Exception) -> EnvError:
+    def _broken(self, i: int, call: str, error: BaseException) -> EnvError:
         if isinstance(error, EnvError):
-            return EnvError(f"{self._where(i, call)}: {error}")
-        return EnvError(f"{self._where(i, call)} raised {type(error).__name__}: {error}. The traceback above shows where; "
+            return EnvError(f"{self._moment(i, call)}: {error}")
+        return EnvError(f"{self._moment(i, call)} raised {type(error).__name__}: {error}. The traceback above shows where; "
                         "reset the environment with this seed to see it again", shows_cause=True)
 
-    def _where(self, i: int, call: str) -> str:
-        return (f"environment {self._first + i}, episode {self._arrays.episode[i]} (seed {self._seed(i)}), "
-                f"step {self._arrays.length[i]}: {call}()")
+    def _moment(self, i: int, call: str) -> Moment:
+        return Moment.of(self._arrays, self._first, i, call)

@@ -15,6 +15,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from types import ModuleType
+from typing import Any
 
 from wavedash.envs.shared_block import SharedBlock
 
@@ -25,6 +26,11 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 class WorkerFailed(Exception):  # noqa: N818 (an event that the parent handles)
     """A worker died, hung or met an exception; the text tells which."""
+
+    def __init__(self, message: str, moment: Any = None) -> None:
+        """`moment`: the call of an environment that it was in, where it could not tell itself."""
+        super().__init__(message)
+        self.moment = moment
 
 
 @contextmanager
@@ -56,10 +62,11 @@ def surroundings_of_a_worker(needs_main: bool) -> Iterator[None]:
 
 
 def arrange_signals(stack: SharedBlock | None, die_with_parent: bool) -> None:
-    """In the worker: no answer to Ctrl-C, a stack dump on SIGUSR1, no life after the parent's."""
+    """In the worker: no answer to Ctrl-C, a stack dump on SIGUSR1 and on a crash, no life after the parent's."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the parent decides what it means
     if stack is not None and hasattr(faulthandler, "register"):
         faulthandler.register(signal.SIGUSR1, stack.fileno())
+        faulthandler.enable(stack.fileno())
     if sys.platform == "linux" and die_with_parent:
         # A worker that waits for its next command sees the pipe close; one that is stuck in a step needs this.
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -76,7 +83,7 @@ def how_it_ended(process: BaseProcess) -> str:
     """In the parent, after the pipe broke."""
     process.join(1.0)
     code = process.exitcode
-    if code is not None and code < 0:
-        return f"was killed by {signal.Signals(-code).name} (SIGKILL is often the system's answer to too little memory)"
-    return (f"ended by itself with exit code {code}. If your script starts training at its top level, put that under "
-            "`if __name__ == '__main__':`, because every worker imports the script; else see what it printed above")
+    if code is None or code >= 0:
+        return f"ended by itself with exit code {code}"
+    name = signal.Signals(-code).name
+    return f"was killed by {name}" + (" (often the system's answer to too little memory)" if name == "SIGKILL" else "")

@@ -25,6 +25,7 @@ from wavedash.envs.pipe_selector import PipeSelector
 from wavedash.envs.row_spec import RowSpec
 from wavedash.envs.shared_block import SharedBlock
 from wavedash.envs.vec_env import Obs, Step
+from wavedash.envs.whereabouts import how_to_see_it_again
 from wavedash.envs.worker import NOTES, REPLAY, RESET, STEP, Job
 from wavedash.envs.worker_process import WorkerProcess
 
@@ -54,7 +55,7 @@ class WorkerPool(HostVecEnv):
         members = _split(workers, groups)
         super().__init__(spec, Arrays.over(block.buffer, spec, count), device,
                          [slice(worlds[group.start].start, worlds[group.stop - 1].stop) for group in members])
-        self._members = members
+        self._make, self._spec, self._members = make, spec, members
         self._timeouts = worker_timeout, start_timeout
         self._looked = time.monotonic()
         self._restarts = 0
@@ -177,15 +178,22 @@ class WorkerPool(HostVecEnv):
     def _recover(self, worker: WorkerProcess, failure: WorkerFailed) -> None:
         self._selector.remove(worker.pipe)
         worker.stop()
+        what = f"{failure}\n{self._again(failure)}" if failure.moment is not None else str(failure)
         if worker.gives_up():
             self.close()
-            raise EnvError(f"{failure}\nA worker that cannot start, or fails 3 times within a minute, ends the run. With "
+            raise EnvError(f"{what}\nA worker that cannot start, or fails 3 times within a minute, ends the run. With "
                            "env.workers=0 the environments run in this process, where a debugger reaches them")
-        logger.warning("%s\nThe worker is started again; its unfinished episodes are dropped", failure)
+        logger.warning("%s\nThe worker is started again; its unfinished episodes are dropped", what)
         self._restarts += 1
         self._dropped += len(worker.arrays.episode)
         worker.restart()
         self._selector.add(worker.pipe, worker)
+
+    def _again(self, failure: WorkerFailed) -> str:
+        world = failure.moment.world
+        group = next(index for index, worlds in enumerate(self._worlds) if worlds.start <= world < worlds.stop)
+        actions = self._logs[group].of(world - self._worlds[group].start)
+        return how_to_see_it_again(failure.moment, self._make, actions + self._spec.action_start)
 
 
 def _split(total: int, parts: int) -> list[slice]:

@@ -14,6 +14,7 @@ from wavedash.envs.child import arrange_signals, commands
 from wavedash.envs.host import as_world
 from wavedash.envs.row_spec import RowSpec
 from wavedash.envs.shared_block import SharedBlock
+from wavedash.envs.whereabouts import MAKING, WAITING
 
 # Commands, one byte each. REPLAY is followed by the actions.
 RESET, STEP, REPLAY, NOTES = b"r", b"s", b"p", b"n"
@@ -66,7 +67,9 @@ def work(job: Job, parent: Connection) -> None:
 def _build(job: Job) -> HostBatch:
     arrays = Arrays.over(job.block.buffer, job.spec, job.count).part(job.worlds)
     worlds = []
+    arrays.doing[0] = MAKING
     for i in range(job.worlds.stop - job.worlds.start):
+        arrays.heartbeat[i] = i + 1
         worlds.append(as_world(job.make()))
-        arrays.heartbeat[i] += 1
+    arrays.doing[0] = WAITING
     return HostBatch(worlds, job.spec, arrays, first=job.worlds.start)

@@ -16,6 +16,7 @@ from typing import Any
 from wavedash.envs.arrays import Arrays
 from wavedash.envs.child import WorkerFailed, how_it_ended, surroundings_of_a_worker
 from wavedash.envs.shared_block import SharedBlock
+from wavedash.envs.whereabouts import MAKING, current_moment
 from wavedash.envs.worker import DONE_ENDED, FAILED, NOTED, READY, RESET, Job, work
 
 MAX_FAILURES, WITHIN_SECONDS = 3, 60.0
@@ -80,7 +81,7 @@ class WorkerProcess:
             if answer == NOTED:
                 self.notes = self.pipe.recv()
         except (EOFError, OSError):
-            raise WorkerFailed(f"{self._name} {how_it_ended(self._process)}") from None
+            raise self._failed(how_it_ended(self._process), self._written_stack()) from None
         if answer.startswith(FAILED):
             raise WorkerFailed(f"{self._name} failed:\n{answer[len(FAILED):].decode()}")
         self.awaited -= 1
@@ -94,9 +95,8 @@ class WorkerProcess:
         self._silence = self._silence + seconds if beat == self._last_beat else 0.0
         self._last_beat = beat
         if self._silence > (step_timeout if self._ready else start_timeout):
-            what = "in a step" if self._ready else "while it was starting"
-            raise WorkerFailed(f"{self._name} hung {what}: no sign of life for {self._silence:.1f} s. Raise env.worker_timeout "
-                               f"if a step may take that long. It was here:\n{self._stack_dump()}")
+            advice = "Raise env.worker_timeout if that may take so long. " if self._ready else ""
+            raise self._failed(f"hung: no sign of life for {self._silence:.1f} s. {advice}It was", self._stack_dump())
 
     def gives_up(self) -> bool:
         """Notes a failure; tells whether to stop trying: it never came up, or failed too often in a short time."""
@@ -127,12 +127,30 @@ class WorkerProcess:
             self._process.kill()
             self._process.join()
 
+    def _failed(self, what: str, stack: str) -> WorkerFailed:
+        """With where it was, as far as it has noted that."""
+        moment = current_moment(self.arrays, self.worlds.start)
+        if moment is not None:
+            where = f"in {moment}"
+        elif self.arrays.doing[0] == MAKING:
+            where = f"while it was making environment {self.worlds.start + int(self.arrays.heartbeat.argmax())}"
+        elif self._ready:
+            where = "between two steps, in no environment"
+        else:
+            where = ("at its start, before it made an environment. If your script starts training at its top level, put that "
+                     "under `if __name__ == '__main__':`, because every worker imports the script; else see what it printed")
+        shown = f". Its stack:\n{stack.rstrip()}" if stack else ""
+        return WorkerFailed(f"{self._name} {what} {where}{shown}", moment)
+
+    def _written_stack(self) -> str:
+        return bytes(self._stack.buffer).rstrip(b"\0").decode(errors="replace")
+
     def _stack_dump(self) -> str:
         if not hasattr(signal, "SIGUSR1"):
             return "(no stack dump on this system)"
         os.kill(self._process.pid or 0, signal.SIGUSR1)
         for _ in range(10):
             time.sleep(0.05)
-            if dump := bytes(self._stack.buffer).rstrip(b"\0"):
-                return dump.decode(errors="replace")
+            if dump := self._written_stack():
+                return dump
         return "(it does not answer: the process itself is stopped)"

@@ -382,9 +382,10 @@ def _simulators(config: EnvConfig, device: torch.device | str) -> list[Callable[
     from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
 
     groups = config.groups if config.workers else 1
+    counts = _shares(config.count, groups)
     return [partial(RocketSimSimulator, count, rocket.blue, rocket.orange, hitboxes=rocket.hitbox, workers=workers,
-                    device=device, timeout=max(60.0, config.worker_timeout))
-            for count, workers in zip(_shares(config.count, groups), _shares(config.workers, groups), strict=True)]
+                    device=device, timeout=max(60.0, config.worker_timeout), first=sum(counts[:index]))
+            for index, (count, workers) in enumerate(zip(counts, _shares(config.workers, groups), strict=True))]
 
 
 def _shares(total: int, parts: int) -> list[int]:

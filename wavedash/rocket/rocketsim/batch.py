@@ -53,24 +53,28 @@ class ArenaBatch:
         if not self._goes_on and not self._arrays.placed.any():
             return
         for i in range(len(self._arenas)) if self._goes_on else np.flatnonzero(self._arrays.placed).tolist():
+            self._arrays.busy[0] = i + 1
             self._arrays.next_records[i] = self._arrays.records[i]
             self._arenas[i].load()
             self._reader.set_offsets(i, self._arenas[i].number_offset, self._arenas[i].tick_offset)
+        self._arrays.busy[0] = 0
         self._arrays.placed.fill(False)
         self._goes_on = False
 
     def _tick(self, ticks: int, delay: int) -> None:
         """And write what RocketSim knows then into the next records."""
-        fields, controls = self._fields, self._arrays.controls
+        fields, controls, busy = self._fields, self._arrays.controls, self._arrays.busy
         self._events[:] = self._no_events
         fields["game"]["goal"].fill(-1)
         states: list[Any] = []
         stopped: dict[int, bool] = {}  # arenas with a goal, and whether they came to the new controls
         for i, (arena, pressed) in enumerate(zip(self._arenas, controls.tolist(), strict=True)):
+            busy[0] = i + 1
             obeyed = arena.step(pressed, ticks, delay)
             arena.read(states)
             if arena.events.scored_by is not None:
                 stopped[i] = obeyed
+        busy[0] = 0
         self._reader.write(states)
         before = {i: fields["cars"]["controls"][i].copy() for i, obeyed in stopped.items() if not obeyed}
         if ticks > delay:

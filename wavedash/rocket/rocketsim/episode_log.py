@@ -35,6 +35,16 @@ class EpisodeLog:
         self._age += 1
         self._steps.append((arrays.controls.copy(), ticks, delay))
 
+    def age_of(self, arena: int) -> int:
+        """Steps since the arena was placed."""
+        return int(self._age[arena])
+
+    def game_of(self, arena: int) -> tuple[Array, Array, Array]:
+        """The record that the arena was placed with, and controls [T, C, 8] and ticks and delay [T, 2] of the steps since."""
+        steps = list(self._steps)[len(self._steps) - int(self._age[arena]) :]
+        controls = np.stack([controls[arena] for controls, _, _ in steps])
+        return self._beginnings[arena], controls, np.array([[ticks, delay] for _, ticks, delay in steps])
+
     def save(self) -> dict[str, Tensor]:
         controls = [controls for controls, _, _ in self._steps]
         return {

@@ -20,10 +20,12 @@ from wavedash.envs.child import WorkerFailed
 from wavedash.envs.errors import EnvError
 from wavedash.envs.pipe_selector import PipeSelector
 from wavedash.envs.shared_block import SharedBlock
+from wavedash.rocket.rocketsim.again import how_to_see_it_again
 from wavedash.rocket.rocketsim.batch import ArenaBatch
 from wavedash.rocket.rocketsim.episode_log import EpisodeLog
+from wavedash.rocket.rocketsim.layout import record_layout
 from wavedash.rocket.rocketsim.package import rocketsim
-from wavedash.rocket.rocketsim.record import Field, RecordLayout, SharedArrays
+from wavedash.rocket.rocketsim.record import SharedArrays
 from wavedash.rocket.rocketsim.worker import Job
 from wavedash.rocket.rocketsim.worker_process import WorkerProcess
 from wavedash.rocket.seats import seated
@@ -42,7 +44,8 @@ class RocketSimSimulator(Simulator):
     """`arenas` with `blue` and `orange` seats, in `workers` processes (0: in this one). It begins with kick-offs.
 
     `hitboxes`: of all cars, or one for each seat. `sizes`: how many of the seats are taken in each arena, (blue, orange); None:
-    all. `timeout`: seconds after which a worker that does not answer is taken for dead.
+    all. `timeout`: seconds after which a worker that does not answer is taken for dead. `first`: number of its first arena
+    in the run, for messages.
 
     - A goal stops its arena for the rest of the step: the state stays that of the moment, until it is placed or stepped on.
     - The same states and controls give the same games, bit for bit, whatever was before and however many workers there are.
@@ -55,12 +58,12 @@ class RocketSimSimulator(Simulator):
 
     def __init__(self, arenas: int, blue: int, orange: int, *, hitboxes: str | Sequence[str] = "octane", workers: int = 0,
                  device: torch.device | str = "cpu", sizes: Sequence[tuple[int, int]] | None = None,
-                 timeout: float = 60.0) -> None:
+                 timeout: float = 60.0, first: int = 0) -> None:
         if not 0 <= workers <= arenas:
             raise EnvError(f"{arenas} arenas cannot be divided among {workers} workers: every worker needs an arena")
         rocketsim()  # if it is missing, better said here than by a worker
-        seats = seated(arenas, blue, orange, hitboxes, sizes)
-        layout = _record_layout(blue + orange)
+        self._seats, self._first = seated(arenas, blue, orange, hitboxes, sizes), first
+        layout = record_layout(blue + orange)
         block = SharedBlock(SharedArrays.nbytes(layout, arenas))
         self._arrays = arrays = SharedArrays.over(block.buffer, layout, arenas)
         self.device = torch.device(device)
@@ -77,11 +80,11 @@ class RocketSimSimulator(Simulator):
         try:
             for index in range(workers):
                 share = slice(arenas * index // workers, arenas * (index + 1) // workers)
-                worker = WorkerProcess(index, Job(layout, block, seats, share))
+                worker = WorkerProcess(index, Job(layout, block, self._seats, share), arrays, first)
                 self._workers.append(worker)  # before it starts: Ctrl-C may come at any time, and then it has to be stopped
                 worker.start()
                 self._selector.add(worker.pipe, worker)
-            self._batch = None if workers else ArenaBatch(layout, seats, arrays)
+            self._batch = None if workers else ArenaBatch(layout, self._seats, arrays)
             self._settle()
             host = GameState.over(torch.from_numpy(arrays.records.view(np.int32)), blue + orange)
             self._mirror = None if self.device.type == "cpu" else _DeviceMirror(host, arrays, block, self.device)
@@ -189,14 +192,22 @@ class RocketSimSimulator(Simulator):
     def _recover(self, worker: WorkerProcess, failure: WorkerFailed) -> None:
         self._selector.remove(worker.pipe)
         worker.stop()
+        what = f"{failure} {self._where(failure.moment)}"
         if worker.gives_up():
-            raise EnvError(f"{failure}\nA worker that cannot start, or fails 3 times within a minute, ends the run")
-        logger.warning("%s\nThe worker is started again; its arenas go on from their last state", failure)
+            raise EnvError(f"{what}\nA worker that cannot start, or fails 3 times within a minute, ends the run")
+        logger.warning("%s\nThe worker is started again; its arenas go on from their last state", what)
         self._restarts += 1
         worker.restart()
         self._selector.add(worker.pipe, worker)
         if self._stepping:
             worker.step(*self._step)
+
+    def _where(self, arena: int | None) -> str:
+        if arena is None:
+            return "in no arena: while it was starting, or between two steps"
+        tick = int(GameState.over(torch.from_numpy(self._arrays.records.view(np.int32)), len(self._seats[0])).game.tick[arena])
+        return (f"in arena {self._first + arena}, step {self._log.age_of(arena)} since its episode began (after tick {tick})\n"
+                + how_to_see_it_again(self._log, arena, self._seats[arena]))
 
 
 class _DeviceMirror:
@@ -239,12 +250,6 @@ class _PageLock:
 
     def __del__(self) -> None:
         self._runtime.cudaHostUnregister(self._memory.data_ptr())
-
-
-def _record_layout(seats: int) -> RecordLayout:
-    fields = (Field(part, name, str(dtype).removeprefix("torch."), shape, offset, stride)
-              for part, name, dtype, shape, offset, stride in GameState.layout(seats))
-    return RecordLayout(tuple(fields), seats, GameState.record_bytes(seats))
 
 
 def _stop_all(workers: Sequence[WorkerProcess], selector: PipeSelector[WorkerProcess]) -> None:

@@ -11,6 +11,7 @@ from multiprocessing.process import BaseProcess
 
 from wavedash.envs.child import WorkerFailed, how_it_ended, surroundings_of_a_worker
 from wavedash.envs.errors import EnvError
+from wavedash.rocket.rocketsim.record import SharedArrays
 from wavedash.rocket.rocketsim.worker import FAILED, STEP, Job, work
 
 MAX_FAILURES, WITHIN_SECONDS = 3, 60.0
@@ -21,9 +22,11 @@ START_SECONDS, SECONDS_PER_ARENA = 120.0, 2.0
 class WorkerProcess:
     """One worker. It answers its start and every step."""
 
-    def __init__(self, index: int, job: Job) -> None:
-        self.name = f"RocketSim worker {index} (arenas {job.arenas.start} to {job.arenas.stop - 1})"
+    def __init__(self, index: int, job: Job, arrays: SharedArrays, first: int = 0) -> None:
+        """`arrays` of all arenas, the first of which is number `first` of the run."""
+        self.name = f"RocketSim worker {index} (arenas {first + job.arenas.start} to {first + job.arenas.stop - 1})"
         self.arenas = job.arenas
+        self._busy = arrays.part(job.arenas).busy
         self._job = job
         self._failures: deque[float] = deque(maxlen=MAX_FAILURES)
         self._was_ready = False
@@ -37,6 +40,7 @@ class WorkerProcess:
         self.awaited = 1
         self._ready = False
         self._asked = time.monotonic()
+        self._busy[:] = 0
 
     def start(self) -> None:
         with self._child_end, surroundings_of_a_worker(needs_main=False):
@@ -58,7 +62,7 @@ class WorkerProcess:
         try:
             answer = self.pipe.recv_bytes()
         except (EOFError, OSError):
-            raise WorkerFailed(f"{self.name} {how_it_ended(self._process)}") from None
+            raise WorkerFailed(f"{self.name} {how_it_ended(self._process)}", self._busy_arena) from None
         if answer.startswith(FAILED):
             raise EnvError(f"{self.name} failed: {answer[len(FAILED):].decode()}")
         self.awaited -= 1
@@ -70,7 +74,12 @@ class WorkerProcess:
         if not self._ready:
             timeout = START_SECONDS + SECONDS_PER_ARENA * (self.arenas.stop - self.arenas.start)
         if self.awaited and time.monotonic() - self._asked > timeout:
-            raise WorkerFailed(f"{self.name} hung: no answer for {timeout:.0f} s")
+            raise WorkerFailed(f"{self.name} hung: no answer for {timeout:.0f} s. It was", self._busy_arena)
+
+    @property
+    def _busy_arena(self) -> int | None:
+        """The arena of the simulator that it was in."""
+        return self.arenas.start + int(self._busy[0]) - 1 if self._ready and self._busy[0] else None
 
     def gives_up(self) -> bool:
         """Notes a failure; tells whether to stop trying: it never came up, or failed too often in a short time."""

@@ -1,0 +1,89 @@
+"""Where a worker is. It notes in shared memory which call of which environment it is about to make, so that its parent can say
+so even if the process dies in it without a word. Must not import torch.
+"""
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wavedash.envs.arrays import Arrays
+from wavedash.envs.factory import EnvFactory
+from wavedash.envs.host import Array
+
+WAITING, MAKING, RESETTING, STEPPING = range(4)
+"""What `Arrays.doing` says of the process of some worlds: it waits for a command, or is in a call of the world whose heartbeat
+is the latest."""
+SEED_BLOCK = 64
+SHOWN_ACTIONS = 400
+"""Characters of a list of actions that a message shows; a longer one goes to a file."""
+
+
+def episode_seed(run_seed: int, world: int, episode: int) -> int:
+    """Depends on nothing else. 31 bits, because simulators written in C take an int."""
+    return _seed_block(run_seed, world, episode // SEED_BLOCK)[episode % SEED_BLOCK]
+
+
+@lru_cache(maxsize=4096)
+def _seed_block(run_seed: int, world: int, block: int) -> list[int]:
+    # A SeedSequence costs as much as a step of CartPole, so it is asked for many seeds at once.
+    sequence = np.random.SeedSequence(run_seed, spawn_key=(world, block))
+    return (sequence.generate_state(SEED_BLOCK) & 0x7FFF_FFFF).tolist()
+
+
+class Moment(NamedTuple):
+    """A call of an environment."""
+
+    world: int
+    """Counted over the whole run"""
+    episode: int
+    seed: int
+    step: int
+    """Of the episode; 0 in its reset()"""
+    call: str
+
+    @classmethod
+    def of(cls, arrays: Arrays, first: int, i: int, call: str) -> Moment:
+        """Of world `i` of `arrays`, whose first world is number `first` of the run."""
+        episode = int(arrays.episode[i])
+        return cls(first + i, episode, episode_seed(int(arrays.seed[0]), first + i, episode), int(arrays.length[i]), call)
+
+    def __str__(self) -> str:
+        return f"environment {self.world}, episode {self.episode} (seed {self.seed}), step {self.step}: {self.call}()"
+
+
+def current_moment(arrays: Arrays, first: int) -> Moment | None:
+    """The call that the process of these worlds was in; None if in none of an episode."""
+    call = {RESETTING: "reset", STEPPING: "step"}.get(int(arrays.doing[0]))
+    return None if call is None else Moment.of(arrays, first, int(arrays.heartbeat.argmax()), call)
+
+
+def how_to_see_it_again(moment: Moment, make: Callable[[], Any], actions: Array) -> str:
+    """Lines of Python that play an episode up to this moment. `actions`: those taken in it, as the environment gets them."""
+    lines = ["from wavedash.envs.host import as_world"]
+    if isinstance(make, EnvFactory):
+        lines += ["from wavedash.envs.factory import EnvFactory", f"world = as_world({make!r}())"]
+    else:
+        lines += [f"world = as_world(make())  # make: {make!r}"]
+    lines.append(f"world.reset({moment.seed})")
+    if moment.step:
+        lines[:0] = ["import numpy as np"]
+        lines += [f"for action in {_as_source(actions[: moment.step], moment)}:", "    world.step(action)"]
+    return "To see it again:\n" + "\n".join(f"    {line}" for line in lines)
+
+
+def _as_source(actions: Array, moment: Moment) -> str:
+    text = f"np.array({actions.tolist()}, np.{actions.dtype})"
+    if len(text) <= SHOWN_ACTIONS:
+        return text
+    path = Path(tempfile.gettempdir(), f"wavedash-{os.getpid()}-environment-{moment.world}-episode-{moment.episode}.npy")
+    try:
+        np.save(path, actions)
+    except OSError:  # the disk is full: the seed alone is better than nothing
+        return f"{text[:SHOWN_ACTIONS]} ...  # {len(actions)} actions, which could not be written to {path.parent}"
+    return f"np.load({str(path)!r})"
