@@ -144,7 +144,7 @@ def test_all_problems_are_reported_together_with_their_lines(tmp_path: Path) -> 
         f"{path}:4: ppo.epochs: expected a valid integer, got 'many'",
         f"{path}:5: ppo.adam_betas.1: expected less than or equal to 1, got 2",
         f"{path}:6: unknown key 'learning_rate'; did you mean 'ppo.learning_rate'?",
-        f"{path}:7: policy.activation: expected 'tanh', 'relu', 'elu' or 'silu', got 'rlu'",
+        f"{path}:7: policy.activation: expected 'tanh', 'relu', 'elu', 'silu' or 'gelu', got 'rlu'",
         "override 'sed=3': unknown key 'sed'; did you mean 'seed'?",
     }
 

@@ -52,6 +52,7 @@ CASES = {
     "masks": (CHOICES, spaces.MultiDiscrete([2, 3, 4], start=[7, 0, 1]), {"activation": "relu"}, None),
     "gaussian": (VECTOR, spaces.Box(-np.inf, np.inf, (3,)), {"std": "state"}, 1.0),
     "tanh": (VECTOR, FORCES, {"distribution": "tanh", "activation": "silu"}, 1.0),
+    "gsde": (VECTOR, FORCES, {"std": "gsde", "distribution": "tanh", "activation": "gelu"}, 1.0),
     "beta": (VECTOR, FORCES, {"distribution": "beta", "activation": "elu"}, None),
     "confined": (VECTOR, FORCES, {"distribution": "confined", "std_range": (0.3, 0.6)}, 1.0),
     "gru": (VECTOR, spaces.MultiBinary(3), {"memory": {"kind": "gru", "size": 8, "layers": 2}}, 5.0),

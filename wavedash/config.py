@@ -134,6 +134,16 @@ class MemoryConfig(Part):
     """Steps through which gradients flow back (truncated BPTT); divides ppo.rollout_steps. Longer: links distant events."""
 
 
+class GSDEConfig(Part):
+    """Generalised state-dependent exploration (`std: gsde`): noise that is a function of what the policy sees."""
+
+    sample_every: Positive | None = None
+    """Steps after which a row's noise matrix is drawn anew, counted from the beginning of a rollout; not set: at the
+    beginning of each rollout only. More steps: smoother motion, fewer different tries. RL-Zoo calls it `sde_sample_freq`."""
+    expln: bool = False
+    """Let the deviations of the noise matrix grow like a logarithm above 1 instead of exponentially."""
+
+
 class PolicyConfig(Part):
     """The networks: encoders, then memory, then hidden layers, then heads."""
 
@@ -150,15 +160,22 @@ class PolicyConfig(Part):
     """Sizes of the critic's hidden layers; the same as the actor's when not set."""
     shared: bool = False
     """One trunk for actor and critic (of size `hidden`). Saves compute; the two losses then pull on the same features."""
-    activation: Literal["tanh", "relu", "elu", "silu"] = "tanh"
-    """Between hidden layers. tanh is the safest for small control tasks, relu or silu for wide networks."""
+    activation: Literal["tanh", "relu", "elu", "silu", "gelu"] = "tanh"
+    """Between hidden layers. tanh is the safest for small control tasks, relu, silu or gelu for wide networks."""
+    orthogonal: bool = True
+    """Begin with orthogonal weights, zero biases and a small last layer of the actor, as PPO likes it. false: with torch's own
+    initialisation, whose first policy is less indifferent to what it sees."""
     distribution: Literal["gaussian", "tanh", "beta", "confined"] = "gaussian"
     """Continuous actions: a normal that is clipped, a normal squashed by tanh, a Beta, or a normal that is clipped and whose
     mean and deviation are confined to the action range and to `std_range` (all but the first need bounds)."""
-    std: Literal["fixed", "learned", "state"] = "learned"
-    """Continuous actions: standard deviation fixed, one learned value per dimension, or an output of the network."""
+    std: Literal["fixed", "learned", "state", "gsde"] = "learned"
+    """Continuous actions: standard deviation fixed, one learned value per dimension, an output of the network, or gsde: smooth
+    noise that depends on the state by a random matrix (see `gsde`), for gaussian and tanh. gsde suits robots, and tasks where
+    a jitter about the mean gets nowhere."""
     initial_std: Annotated[float, Field(gt=0)] = 1.0
-    """Standard deviation at the start, in units where the action range is [-1, 1]. Higher explores more. For gaussian, tanh."""
+    """Standard deviation at the start, in units where the action range is [-1, 1]; with gsde of each weight of the noise
+    matrix. Higher explores more. For gaussian, tanh."""
+    gsde: GSDEConfig = GSDEConfig()
     std_range: tuple[Annotated[float, Field(gt=0)], Annotated[float, Field(gt=0)]] = (0.1, 1.0)
     """confined: the least and the greatest standard deviation, outputs of the network. Higher explores more."""
 
@@ -166,7 +183,19 @@ class PolicyConfig(Part):
     def _one_view(self) -> PolicyConfig:
         if self.shared and self.actor_keys != self.critic_keys:
             raise ValueError("policy.shared=true needs equal actor_keys and critic_keys: one trunk sees one thing")
+        if self.std == "gsde" and self.distribution not in ("gaussian", "tanh"):
+            raise ValueError(f"policy.std=gsde needs policy.distribution=gaussian or tanh, not {self.distribution}: the noise "
+                             "is added to the mean of a normal")
         return self
+
+
+class DecayConfig(Part):
+    """How a number of the loss moves over the run."""
+
+    kind: Literal["constant", "linear", "cosine"] = "constant"
+    """constant; linear or cosine: from the full value to `floor` of it at the end of the run."""
+    floor: Fraction = 0.1
+    """linear, cosine: the share of the value that is left at the end of the run."""
 
 
 class ScheduleConfig(Part):
@@ -216,12 +245,16 @@ class PPOConfig(Part):
     """Advantage estimation: 1 is unbiased and noisy, 0 trusts the critic alone."""
     clip_range: Annotated[float, Field(gt=0)] = 0.2
     """How far an action's probability may move per update before its gradient is cut."""
+    clip_schedule: DecayConfig = DecayConfig()
+    """How the clip range moves over the run."""
     value_clip: Annotated[float, Field(gt=0)] | None = None
     """Limits how far a value may move per update. Off by default: published ablations found no benefit."""
     value_coef: NonNegative = 0.5
     """Weight of the value loss."""
     entropy_coef: NonNegative = 0.0
     """Weight of the entropy bonus, per nat. Higher keeps exploring longer."""
+    entropy_schedule: DecayConfig = DecayConfig()
+    """How the weight of the entropy bonus moves over the run."""
     normalize_advantage: Literal["batch", "minibatch", "off"] = "batch"
     """Scale advantages to mean 0, deviation 1 over the whole batch or each minibatch."""
     max_grad_norm: Annotated[float, Field(gt=0)] | None = 0.5

@@ -24,6 +24,8 @@ class Player:
         self.device = next(policy.parameters()).device
         self.generator = torch.Generator(self.device).manual_seed(seed)
         self.memory: dict[str, Tensor] | None = None
+        self._noise: Tensor | None = None  # gSDE: the matrices of the rows
+        self._steps = 0  # since they all began
         self._first_action = getattr(policy.action_space, "start", 0)
 
     @torch.no_grad()
@@ -42,15 +44,22 @@ class Player:
         rows = len(next(iter(obs.values())) if isinstance(obs, dict) else obs)
         if self.memory is None:
             self.memory = self.policy.initial_memory(rows)
-        decision = self.policy.act(self.policy.normalize(obs), self.memory, self.generator, deterministic)
+        if deterministic is not True:
+            self._noise = self.policy.draw_noise(self._steps, rows, self._noise, self.generator)
+            self._steps += 1
+        decision = self.policy.act(self.policy.normalize(obs), self.memory, self.generator, deterministic, self._noise)
         self.memory = decision.memory
         return self.policy.head.env_action(decision.action)
 
     def reset(self, rows: Tensor | None = None) -> None:
-        """Forget: everything, or the memory of the rows [N] that are true."""
+        """Forget: everything, or the memory of the rows [N] that are true. Their exploration begins anew as well."""
         if rows is None or self.memory is None:
-            self.memory = None
+            self.memory, self._noise, self._steps = None, None, 0
         else:
+            if self._noise is not None:
+                new = self.policy.draw_noise(0, len(rows), None, self.generator)
+                assert new is not None
+                self._noise = torch.where(rows.view(-1, 1, 1), new, self._noise)
             self.memory = {name: x * ~rows.view(-1, *(1,) * (x.dim() - 1)) for name, x in self.memory.items()}
 
     def _is_batch(self, obs: Any) -> bool:

@@ -52,13 +52,13 @@ def assert_same(policy: ActorCritic, kind: str, masked: bool) -> None:
         torch.testing.assert_close(by_hand[name], g, rtol=1e-4, atol=1e-5 * max(1.0, float(g.abs().max())), msg=name)
 
 
-SHAPES = list(itertools.product([[], [7], [7, 5], [7, 5, 6]], [False, True], ["tanh", "relu", "elu", "silu"]))
+SHAPES = list(itertools.product([[], [7], [7, 5], [7, 5, 6]], [False, True], ["tanh", "relu", "elu", "silu", "gelu"]))
 
 
 @pytest.mark.parametrize(("kind", "masked", "policy"), [
     ("discrete", False, {}), ("discrete", True, {}), ("gaussian", False, {"std": "learned"}),
-    ("gaussian", False, {"std": "fixed", "initial_std": 0.3}),
-], ids=["discrete", "masked", "learned deviation", "fixed deviation"])
+    ("gaussian", False, {"std": "fixed", "initial_std": 0.3}), ("gaussian", False, {"std": "gsde", "initial_std": 0.3}),
+], ids=["discrete", "masked", "learned deviation", "fixed deviation", "gSDE"])
 def test_gradients_by_hand_equal_autograds_for_every_shape_of_network(kind, masked, policy):
     for hidden, shared, activation in SHAPES:
         assert_same(trained_policy(kind, masked, hidden=hidden, shared=shared, activation=activation, **policy), kind, masked)

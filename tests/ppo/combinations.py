@@ -25,6 +25,7 @@ ACTIONS: dict[str, tuple[gymnasium.Space[Any], dict[str, Any]]] = {
     "multi-discrete": (spaces.MultiDiscrete([3, 2, 4]), {}),
     "gaussian": (BOUNDED, {}),
     "gaussian-state": (BOUNDED, {"std": "state"}),
+    "gsde": (BOUNDED, {"std": "gsde", "gsde": {"sample_every": 3}, "initial_std": 0.3}),
     "tanh": (BOUNDED, {"distribution": "tanh"}),
     "beta": (BOUNDED, {"distribution": "beta"}),
 }

@@ -117,7 +117,7 @@ def test_a_wait_would_be_seen(waiting_forbidden):
 
 KINDS = [Combination(memory, action, masked, senses, precision) for memory in ("none", "gru", "lstm")
          for action, masked, senses, precision in (("discrete", True, True, "fp32"), ("multi-discrete", True, False, "bf16"),
-                                                   ("discrete", False, False, "fp16"))]
+                                                   ("discrete", False, False, "fp16"), ("gsde", False, False, "fp32"))]
 
 
 @pytest.mark.parametrize("combo", KINDS, ids=str)

@@ -104,6 +104,14 @@ def test_with_memory_pictures_masks_and_in_low_precision_too(memory, precision):
     assert dict(counts) == {"tolist": 1}
 
 
+def test_with_state_dependent_exploration_too():
+    run = as_on_a_gpu(learner_of(Combination("gru", "gsde", False, True, "bf16"), ppo={
+        "clip_schedule": {"kind": "linear"}, "entropy_coef": 0.01, "entropy_schedule": {"kind": "cosine"}}))
+    with watched_reads() as counts:
+        run.iterate()
+    assert dict(counts) == {"tolist": 1}
+
+
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_who_looks_values_the_same_last_observations(memory):
     seeing, blind = (learner_of(Combination(memory, "multi-discrete", True, True, "fp32")) for _ in range(2))

@@ -30,9 +30,12 @@ def without_updates(learner: Learner) -> Learner:
     return learner
 
 
-@pytest.mark.parametrize("distribution", ["tanh", "beta", "confined"])
-def test_the_ratio_is_one_for_every_continuous_distribution(distribution):
-    learner = without_updates(identity_learner("gaussian", {"rollout_steps": T}, policy={"distribution": distribution}))
+@pytest.mark.parametrize("policy", [
+    {"distribution": "tanh"}, {"distribution": "beta"}, {"distribution": "confined"}, {"std": "gsde"},
+    {"std": "gsde", "gsde": {"expln": True, "sample_every": 5}}, {"std": "gsde", "distribution": "tanh"},
+], ids=str)
+def test_the_ratio_is_one_for_every_continuous_distribution(policy):
+    learner = without_updates(identity_learner("gaussian", {"rollout_steps": T}, policy=policy))
     learner.iterate()
     assert furthest_ratio(learner, learner.rollout) < 10 * CLOSE
 

@@ -1,12 +1,13 @@
-"""Learning-rate schedules against numbers worked out by hand."""
+"""Schedules of the learning rate, the clip range and the entropy bonus against numbers worked out by hand."""
 from __future__ import annotations
 
 from itertools import pairwise
 
 import pytest
+import torch
 
 from tests.ppo.learners import identity_learner
-from wavedash.config import ScheduleConfig
+from wavedash.config import DecayConfig, ScheduleConfig
 from wavedash.ppo.schedule import Schedule
 
 
@@ -18,7 +19,8 @@ from wavedash.ppo.schedule import Schedule
     ("linear", 0.2, 1.5, 0.2), ("cosine", 0.2, 1.5, 0.2),  # past the goal of a run that was made longer and shorter again
 ])
 def test_the_rate_falls_with_progress(kind, floor, progress, multiplier):
-    assert Schedule(ScheduleConfig(kind=kind, floor=floor)).advance(progress, kl=99.0) == pytest.approx(multiplier)
+    for config in (ScheduleConfig, DecayConfig):
+        assert Schedule(config(kind=kind, floor=floor)).advance(progress, kl=99.0) == pytest.approx(multiplier)
 
 
 def test_the_kl_schedule_moves_against_the_kl_within_its_bounds():
@@ -44,3 +46,35 @@ def test_a_run_follows_its_kl():
     for before, after in pairwise(reports):
         kl, ratio = before["policy/kl"], after["optim/learning_rate"] / before["optim/learning_rate"]
         assert kl > 2e-4 and ratio == pytest.approx(0.5)
+
+
+MOVING = {"rollout_steps": 5, "epochs": 2, "learning_rate": 0.05, "clip_range": 0.1, "entropy_coef": 0.4,
+          "clip_schedule": {"kind": "linear", "floor": 0.0}, "entropy_schedule": {"kind": "linear", "floor": 0.5}}
+
+
+def test_clip_range_and_entropy_bonus_are_reported_as_they_are_now():
+    learner = identity_learner("discrete", MOVING, total_steps=200)
+    reports = [learner.iterate().figures for _ in range(5)]
+    assert [report["optim/clip_range"] for report in reports] == pytest.approx([0.1, 0.08, 0.06, 0.04, 0.02])
+    assert [report["optim/entropy_coef"] for report in reports] == pytest.approx([0.4, 0.36, 0.32, 0.28, 0.24])
+    assert learner.updater.coefficients.clip_range.item() == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize("wrong", [None, "clip_range", "entropy_coef"])
+def test_an_update_uses_the_numbers_of_its_moment(wrong):
+    """The third update of a run whose numbers move is that of a run whose numbers have always been what they are then."""
+    moving = identity_learner("discrete", MOVING, total_steps=200)
+    for _ in range(2):
+        moving.iterate()
+    now = {"clip_range": 0.06, "entropy_coef": 0.32}
+    if wrong is not None:  # the control
+        now[wrong] = MOVING[wrong]
+    plain = {name: x for name, x in MOVING.items() if not name.endswith("schedule")}
+    fixed = identity_learner("discrete", {**plain, **now}, total_steps=200, started=False)
+    fixed.load_state(*moving.state())
+    for decay in fixed.decays.values():
+        decay.multiplier = 1.0
+    moving.iterate()
+    fixed.iterate()
+    same = torch.equal(moving.updater.optimizer.parameters, fixed.updater.optimizer.parameters)
+    assert same == (wrong is None)

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from tests.runs.stand_in import StandInLearner, forked, make_run
+from wavedash.config import PolicyConfig
 from wavedash.config_file import load_config
 from wavedash.runs.compatible import IncompatibleError, check_compatible
 from wavedash.runs.find import find_run, resolve_checkpoint
@@ -209,3 +210,13 @@ def test_looking_for_runs_needs_no_torch():
     code = "import sys, wavedash.runs.find; sys.exit('torch' in sys.modules)"
     here = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run([sys.executable, "-c", code], env=here).returncode == 0
+
+
+def test_a_checkpoint_from_before_an_option_existed_has_its_default():
+    now = {"policy": PolicyConfig(hidden=[8]).model_dump(mode="json")}
+    old = {"policy": {name: x for name, x in now["policy"].items() if name not in ("orthogonal", "gsde")}}
+    check_compatible(old, now)
+    another_beginning = PolicyConfig(hidden=[8], orthogonal=False).model_dump(mode="json")
+    check_compatible(old, {"policy": another_beginning})
+    with pytest.raises(IncompatibleError, match=r"policy\.gsde\.expln: saved False, now True"):
+        check_compatible(old, {"policy": PolicyConfig(hidden=[8], gsde={"expln": True}).model_dump(mode="json")})

@@ -17,9 +17,9 @@ from wavedash.policy.compiled import Compiled
 from wavedash.policy.distributions import Distribution
 from wavedash.policy.evaluation import Evaluation, by_autograd
 from wavedash.policy.explicit import ExplicitPolicy
-from wavedash.policy.heads import make_head
+from wavedash.policy.heads import GaussianHead, make_head
 from wavedash.policy.memory import State
-from wavedash.policy.mlp import linear
+from wavedash.policy.mlp import initialize_as_torch_does, linear
 from wavedash.policy.normalizer import ObsNormalizer
 from wavedash.policy.trunk import Trunk
 
@@ -63,6 +63,8 @@ class ActorCritic(nn.Module):
             mine = self.trunks["critic"] = Trunk(spaces, config.critic_keys, hidden, config)
             self.critic["trunk"] = mine
         self.critic["head"] = linear(mine.outputs, 1, gain=1.0)
+        if not config.orthogonal:
+            initialize_as_torch_does(self)
         self.precision: torch.dtype | None = None
         """Of the networks' arithmetic, when acting and when learning alike; None leaves it at that of the weights."""
         self._judge: Callable[..., tuple[Tensor, Tensor, Tensor]] = self.judge
@@ -90,17 +92,32 @@ class ActorCritic(nn.Module):
     def initial_memory(self, rows: int) -> State:
         return {f"{name}.{part}": x for name, trunk in self.trunks.items() for part, x in trunk.initial_state(rows).items()}
 
+    def draw_noise(self, step: int, rows: int, before: Tensor | None, generator: torch.Generator | None) -> Tensor | None:
+        """gSDE: the noise matrices [N, F, A] of a step of a rollout: new ones, or those of the step before. None for a policy
+        that has no such noise."""
+        head = self.head
+        if not isinstance(head, GaussianHead) or head.gsde is None:
+            return None
+        every = head.gsde.sample_every
+        anew = before is None or step == 0 or (every is not None and step % every == 0)
+        return head.draw_noise(rows, generator) if anew else before
+
     def act(
-        self, obs: Obs, memory: State, generator: torch.Generator | None = None, deterministic: Tensor | bool = False
+        self, obs: Obs, memory: State, generator: torch.Generator | None = None, deterministic: Tensor | bool = False,
+        noise: Tensor | None = None,
     ) -> Decision:
-        """One step of every row. `deterministic`: for all rows, or per row [N]."""
+        """One step of every row. `deterministic`: for all rows, or per row [N]. `noise`: what `draw_noise` gave; without it a
+        policy with gSDE explores by noise that is as large but new at this step."""
         with self._autocast():
             features, after = trunk.step(self.trunks, sensed(obs), memory)
         distribution, value = self._heads(features, action_mask(obs))
         if deterministic is True:
             action = distribution.mode()
         else:
-            action = distribution.sample(generator)
+            if noise is None:
+                action = distribution.sample(generator)
+            else:
+                action = self.head.explore(distribution, self._full(features["actor"]), noise)
             if isinstance(deterministic, Tensor):
                 rows = deterministic.view(-1, *(1,) * (action.dim() - 1))
                 action = torch.where(rows, distribution.mode(), action)

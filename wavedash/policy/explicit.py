@@ -29,6 +29,7 @@ ACTIVATION_SLOPES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
     "relu": lambda slope, _, out: torch.ops.aten.threshold_backward.default(slope, out, 0.0),
     "elu": lambda slope, before, _: torch.ops.aten.elu_backward.default(slope, 1.0, 1.0, 1.0, False, before),
     "silu": lambda slope, before, _: torch.ops.aten.silu_backward.default(slope, before),
+    "gelu": lambda slope, before, _: torch.ops.aten.gelu_backward.default(slope, before),
 }
 """(slope, activation's input and output) -> slope before the activation"""
 
@@ -133,7 +134,8 @@ class ExplicitPolicy:
     @staticmethod
     def fits(policy: ActorCritic) -> bool:
         head = policy.head
-        simple_head = isinstance(head, DiscreteHead) or (type(head) is GaussianHead and head.state_log_std is None)
+        simple_head = isinstance(head, DiscreteHead) or (type(head) is GaussianHead and head.state_log_std is None
+                                                         and not (head.gsde and head.gsde.expln))
         simple_trunks = all(trunk.is_plain and trunk.body.activation in ACTIVATION_SLOPES for trunk in policy.trunks.values())
         frozen = any(not p.requires_grad for name, p in policy.named_parameters() if name != "actor.head.log_std")
         on_cpu = next(policy.parameters()).device.type == "cpu"
@@ -166,8 +168,10 @@ class ExplicitPolicy:
         output = self.output.forward(actor.after[-1])
         if isinstance(self.head, DiscreteHead):
             log_prob, entropy, output_slope = _categorical(output, action, mask)
-        else:
+        elif self.head.gsde is None:
             log_prob, entropy, output_slope = _gaussian(output, self.head.log_std, action)
+        else:
+            log_prob, entropy, output_slope = _gsde(output, self.head, actor.after[-1], action)
 
         def pull_back(slopes: Slopes) -> None:
             of_actor = self.output.back(actor.after[-1], output_slope(slopes))
@@ -210,6 +214,24 @@ def _gaussian(mean: Tensor, raw_log_std: Tensor, action: Tensor) -> tuple[Tensor
         if raw_log_std.grad is not None:
             moved = (pull * (z.square() - 1.0)).sum(0) + slopes.entropy.sum()
             raw_log_std.grad.add_(moved.masked_fill(raw_log_std != log_std, 0.0))
+        return pull * z * std_inverse
+
+    return distribution.log_prob(action), distribution.entropy(), output_slope
+
+
+def _gsde(mean: Tensor, head: GaussianHead, features: Tensor, action: Tensor) -> tuple[Tensor, Tensor, OutputSlope]:
+    log_std, raw = head._log_std(features), head.log_std
+    distribution = Gaussian(mean, log_std)
+
+    def output_slope(slopes: Slopes) -> Tensor:
+        # std_a^2 = sum over f of (h_f s_fa)^2, so that   d log std_a / d log s_fa = (h_f s_fa / std_a)^2
+        std_inverse = (-log_std).exp()
+        z = (action - mean) * std_inverse
+        pull = slopes.log_prob.unsqueeze(-1)
+        if raw.grad is not None:
+            of_log_std = pull * (z.square() - 1.0) + slopes.entropy.unsqueeze(-1)
+            moved = (features.square().t() @ (of_log_std * std_inverse.square())) * head.noise_std().square()
+            raw.grad.add_(moved.masked_fill(raw != raw.clamp(*LOG_STD_RANGE), 0.0))
         return pull * z * std_inverse
 
     return distribution.log_prob(action), distribution.entropy(), output_slope

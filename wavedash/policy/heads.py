@@ -1,4 +1,9 @@
-"""Action heads: from features to an action distribution, and from a sampled action to what the environment receives."""
+"""Action heads: from features to an action distribution, and from a sampled action to what the environment receives.
+
+A normal's deviation may be that of generalised state-dependent exploration (gSDE, Raffin et al. 2020, arXiv 2005.05719): the
+noise is the features times a random matrix that stays for several steps. Each single step is a normal whose deviation follows
+from the features, and that is what is learned from; the matrix matters only for how the steps of a rollout are drawn.
+"""
 from __future__ import annotations
 
 import math
@@ -9,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from wavedash.config import PolicyConfig
+from wavedash.config import GSDEConfig, PolicyConfig
 from wavedash.errors import UserError
 from wavedash.policy.distributions import Beta, Categorical, Distribution, Gaussian, MultiCategorical, TanhGaussian
 from wavedash.policy.mlp import linear
@@ -17,7 +22,9 @@ from wavedash.policy.mlp import linear
 POLICY_GAIN = 0.01
 """A small last layer makes the first policy nearly uniform: the choice that matters most in Andrychowicz et al. 2020."""
 LOG_STD_RANGE = (-10.0, 2.0)
-StdKind = Literal["fixed", "learned", "state"]
+StdKind = Literal["fixed", "learned", "state", "gsde"]
+VARIANCE_FLOOR = 1e-6
+"""Of gSDE: features that are all zero still have a density."""
 
 
 class DiscreteHead(nn.Module):
@@ -102,17 +109,47 @@ class ContinuousHead(nn.Module):
 class GaussianHead(ContinuousHead):
     """A normal per action dimension. The unclipped sample is stored and trained on; only the environment sees it clipped."""
 
-    def __init__(self, features: int, space: gymnasium.spaces.Box, std: StdKind, initial_std: float):
+    def __init__(self, features: int, space: gymnasium.spaces.Box, config: PolicyConfig):
         super().__init__(space)
+        std: StdKind = config.std
         self.mean = linear(features, self.size, POLICY_GAIN)
         self.state_log_std = linear(features, self.size, POLICY_GAIN) if std == "state" else None
-        self.log_std = nn.Parameter(torch.full((self.size,), math.log(initial_std)), requires_grad=std == "learned")
+        self.gsde: GSDEConfig | None = config.gsde if std == "gsde" else None
+        shape = (self.size,) if self.gsde is None else (features, self.size)
+        self.log_std = nn.Parameter(torch.full(shape, math.log(config.initial_std)), requires_grad=std in ("learned", "gsde"))
+        """Of each action [A]; with gSDE of each weight of the noise matrix [F, A]"""
 
     def forward(self, features: Tensor, mask: Tensor | None = None) -> Distribution:
+        return self.distribution(self.mean(features), self._log_std(features))
+
+    def _log_std(self, features: Tensor) -> Tensor:
+        if self.gsde is not None:
+            # The noise is features @ matrix, whose weights are independent. How far it reaches is learned by the deviations
+            # alone: without detach() the features would be bent to explore more or less.
+            return 0.5 * (features.detach().square() @ self.noise_std().square() + VARIANCE_FLOOR).log()
         log_std = self.log_std
         if self.state_log_std is not None:
             log_std = log_std + self.state_log_std(features)
-        return self.distribution(self.mean(features), log_std.clamp(*LOG_STD_RANGE))
+        return log_std.clamp(*LOG_STD_RANGE)
+
+    def noise_std(self) -> Tensor:
+        """gSDE: the deviation of each weight of the noise matrix, [F, A]."""
+        assert self.gsde is not None
+        if not self.gsde.expln:
+            return self.log_std.clamp(*LOG_STD_RANGE).exp()
+        # e^x up to 0, 1 + log(1 + x) above: positive, smooth, and slow to grow (appendix of the paper).
+        return torch.where(self.log_std > 0, 1.0 + self.log_std.clamp(min=0.0).log1p(), self.log_std.clamp(max=0.0).exp())
+
+    def draw_noise(self, rows: int, generator: torch.Generator | None) -> Tensor | None:
+        """gSDE: a noise matrix for each row, [N, F, A]; None where every step has noise of its own."""
+        if self.gsde is None:
+            return None
+        std = self.noise_std()
+        return std * torch.empty(rows, *std.shape, device=std.device).normal_(generator=generator)
+
+    def explore(self, distribution: Distribution, features: Tensor, noise: Tensor) -> Tensor:
+        """gSDE: the action that these noise matrices make of the mean."""
+        return distribution.mode() + torch.einsum("nf,nfa->na", features, noise)
 
     def distribution(self, mean: Tensor, log_std: Tensor) -> Distribution:
         return Gaussian(mean, log_std)
@@ -123,8 +160,8 @@ class TanhGaussianHead(GaussianHead):
 
     quadrature: Tensor
 
-    def __init__(self, features: int, space: gymnasium.spaces.Box, std: StdKind, initial_std: float):
-        super().__init__(features, space, std, initial_std)
+    def __init__(self, features: int, space: gymnasium.spaces.Box, config: PolicyConfig):
+        super().__init__(features, space, config)
         self.register_buffer("quadrature", TanhGaussian.quadrature(), persistent=False)
 
     def distribution(self, mean: Tensor, log_std: Tensor) -> Distribution:
@@ -208,7 +245,7 @@ def _continuous_head(features: int, space: gymnasium.spaces.Box, config: PolicyC
         head = ConfinedGaussianHead(features, space, config.std_range)
     else:
         kind = TanhGaussianHead if config.distribution == "tanh" else GaussianHead
-        head = kind(features, space, config.std, config.initial_std)
+        head = kind(features, space, config)
     if config.distribution != "gaussian" and not head.bounded:
         raise UserError(f"policy.distribution={config.distribution} needs an action space with bounds, but it is {space}; "
                         "use policy.distribution=gaussian, or bound the actions with gymnasium.wrappers.RescaleAction")

@@ -35,6 +35,12 @@ class RecurrentLayer(nn.Module):
             for gate in weight.detach().chunk(gates):
                 nn.init.orthogonal_(gate)
 
+    def reset_parameters(self) -> None:
+        """As torch's own layers begin: uniform, within one over the root of the size."""
+        bound = self.weight_rec.shape[1] ** -0.5
+        for weight in self.parameters():
+            nn.init.uniform_(weight, -bound, bound)
+
     def project(self, x: Tensor) -> Tensor:
         """What x adds to the gates."""
         return F.linear(x, self.weight_in, self.bias_in)

@@ -1,4 +1,4 @@
-"""Multi-layer perceptrons with the initialisation that PPO needs: orthogonal weights, zero biases."""
+"""Multi-layer perceptrons with the initialisation that PPO likes: orthogonal weights, zero biases; or torch's own."""
 from __future__ import annotations
 
 import math
@@ -8,7 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": torch.relu, "elu": F.elu, "silu": F.silu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "tanh": torch.tanh, "relu": torch.relu, "elu": F.elu, "silu": F.silu, "gelu": F.gelu,
+}
 
 
 def linear(inputs: int, outputs: int, gain: float) -> nn.Linear:
@@ -16,6 +18,13 @@ def linear(inputs: int, outputs: int, gain: float) -> nn.Linear:
     nn.init.orthogonal_(layer.weight, gain)
     nn.init.zeros_(layer.bias)
     return layer
+
+
+def initialize_as_torch_does(network: nn.Module) -> None:
+    """Every layer of a network draws its weights and biases anew, by the rule of its own kind."""
+    for module in network.modules():
+        if hasattr(module, "reset_parameters"):
+            module.reset_parameters()  # type: ignore[operator]
 
 
 class MLP(nn.Module):

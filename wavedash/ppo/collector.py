@@ -30,6 +30,8 @@ class Group:
     memory: State
     obs: Obs
     """What the next action sees, as the environment gave it (often a view of its memory)"""
+    noise: Tensor | None = None
+    """gSDE: the noise matrices [n, F, A] of these rows; drawn at the beginning of each rollout, so no state of the run"""
     standardized: Obs | None = None
     """The same, standardised but not clipped: kept until the step tells which rows count for the statistics"""
     home: tuple[Obs, State] | None = None
@@ -111,7 +113,8 @@ class Collector:
         if self.policy.normalizer is not None:
             group.standardized = self.policy.normalizer.standardize(obs)
             obs = self.policy.normalizer.clipped(group.standardized)
-        decision = self.policy.act(obs, group.memory, group.generator)
+        group.noise = self.policy.draw_noise(group.t, group.rows.stop - group.rows.start, group.noise, group.generator)
+        decision = self.policy.act(obs, group.memory, group.generator, noise=group.noise)
         out = group.out[group.t]
         map_obs(Tensor.copy_, out.obs, obs)
         out.action.copy_(decision.action)

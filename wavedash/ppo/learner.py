@@ -60,6 +60,7 @@ class Learner:
             self.policy.compile_networks()
         self.updater = Updater(self.policy, ppo, config.seed, config.graphs, ranks)
         self.schedule = Schedule(ppo.schedule)
+        self.decays = {"clip_range": Schedule(ppo.clip_schedule), "entropy_coef": Schedule(ppo.entropy_schedule)}
         self.buffer = RolloutBuffer(
             ppo.buffer_rollouts, ppo.rollout_steps, env.num_rows, env.observation_space,
             self.policy.head.action_shape, self.policy.head.action_dtype, env.device,
@@ -82,6 +83,11 @@ class Learner:
     def rollout(self) -> Rollout:
         """The latest rollout."""
         return self.buffer.slot(self.buffer.newest)
+
+    @property
+    def coefficients(self) -> dict[str, float]:
+        """The numbers of the loss that move over the run, as they are now."""
+        return {name: getattr(self.config.ppo, name) * decay.multiplier for name, decay in self.decays.items()}
 
     def stop(self, reason: str) -> None:
         """End the run after the current iteration."""
@@ -133,6 +139,8 @@ class Learner:
         """One iteration of PPO."""
         began = perf_counter()
         self.updater.optimizer.set_rate_multiplier(self.schedule.multiplier)
+        for number, value in zip(self.updater.coefficients, self.coefficients.values(), strict=True):
+            number.fill_(value)
 
         rollout = self.buffer.next_slot()
         self.collector.stopwatch.start()
@@ -148,7 +156,8 @@ class Learner:
         figures = self._read_figures(rollout, table, ended, sums)
 
         progress = self.steps / self.total_steps
-        self.schedule.advance(progress, figures.get("policy/kl"))
+        for schedule in (self.schedule, *self.decays.values()):
+            schedule.advance(progress, figures.get("policy/kl"))
         seconds = self.collector.stopwatch.read()
         seconds["other"] = max(0.0, perf_counter() - began - sum(seconds.values()))
         return IterationReport(self.iteration, self.steps, self.total_steps, self.episodes, figures, seconds)
@@ -304,7 +313,7 @@ class Learner:
         if self.updater.scale is not None and applied:  # fp16: now and then the loss scale is tried too high, by design
             figures["optim/scale_overflows"], skipped = float(skipped), 0
         figures |= {"rollout/steps": float(steps), "rollout/episodes": float(episodes), "optim/skipped": float(skipped)}
-        figures |= {"optim/gradient_steps": float(applied), "optim/clip_range": self.config.ppo.clip_range}
+        figures |= {"optim/gradient_steps": float(applied), **{f"optim/{name}": x for name, x in self.coefficients.items()}}
         figures["optim/learning_rate"] = self.config.ppo.learning_rate * self.schedule.multiplier
         counts: dict[str, float] = {"rollout/reward": max(steps, 1), "rollout/return": episodes, "rollout/length": episodes}
         counts |= {f"env/{name[6:]}": count for name, count in sums.items() if name.startswith("count/")}
@@ -346,7 +355,8 @@ class Learner:
         ranks the first may ask for it, in a listener."""
         plain = {
             "iteration": self.iteration, "steps": self.steps, "episodes": self.episodes, "dead_updates": self.dead_updates,
-            "schedule": self.schedule.multiplier, "recent": [list(e) for e in self.recent.episodes],
+            "schedule": self.schedule.multiplier, "decays": {name: decay.multiplier for name, decay in self.decays.items()},
+            "recent": [list(e) for e in self.recent.episodes],
             "buffer": [self.buffer.filled, self.buffer.newest], "ranks": self.ranks.size, "fingerprint": self.fingerprint(),
         }
         return with_parts(self._tensors(), self.ranks.ask()), plain
@@ -377,6 +387,8 @@ class Learner:
         self.updater.load_state_dict(tensors["optimizer"])
         self.iteration, self.steps, self.episodes = plain["iteration"], plain["steps"], plain["episodes"]
         self.dead_updates, self.schedule.multiplier = plain["dead_updates"], plain["schedule"]
+        for name, multiplier in plain.get("decays", {}).items():
+            self.decays[name].multiplier = multiplier
         self.recent.episodes.clear()
         self.recent.extend(Episode(*e) for e in plain["recent"])
         learner = tensors.get("learner", {})

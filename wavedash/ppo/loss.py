@@ -16,6 +16,18 @@ from wavedash.config import PPOConfig
 from wavedash.policy.evaluation import Evaluation, Slopes
 
 
+class Coefficients(NamedTuple):
+    """Numbers of the loss that may move over a run, as tensors: a captured CUDA graph reads what they are now."""
+
+    clip_range: Tensor
+    entropy_coef: Tensor
+
+    @classmethod
+    def of(cls, config: PPOConfig, device: torch.device | str = "cpu") -> Coefficients:
+        """At the beginning of a run."""
+        return cls(*(torch.tensor(getattr(config, name), device=device) for name in cls._fields))
+
+
 class LossTerms(NamedTuple):
     """Of every sample, or averaged over samples."""
 
@@ -28,13 +40,15 @@ class LossTerms(NamedTuple):
 
 @torch.no_grad()
 def ppo_loss(
-    new: Evaluation, log_prob: Tensor, value: Tensor, advantage: Tensor, returns: Tensor, weight: Tensor, config: PPOConfig
+    new: Evaluation, log_prob: Tensor, value: Tensor, advantage: Tensor, returns: Tensor, weight: Tensor, config: PPOConfig,
+    now: Coefficients,
 ) -> tuple[LossTerms, Slopes]:
-    """`new` from the current weights; the other tensors are stored data of the rollout, all of one shape."""
+    """`new` from the current weights; the other tensors are stored data of the rollout, all of one shape. `now`: what counts
+    instead of the configuration's."""
     log_ratio = new.log_prob - log_prob
     ratio = log_ratio.exp()
     # min(ratio * A, clip(ratio, 1 - eps, 1 + eps) * A) = min(ratio * A, A + eps * |A|): one bound, on the side that A pulls to.
-    bound = torch.add(advantage, advantage.abs(), alpha=config.clip_range)
+    bound = torch.addcmul(advantage, advantage.abs(), now.clip_range)
     objective = ratio * advantage
     beyond = objective > bound  # the policy has moved far enough here: no slope
 
@@ -54,11 +68,11 @@ def ppo_loss(
         value=value_loss,
         entropy=new.entropy,
         kl=drift - log_ratio,  # Schulman's k3 estimator of KL(old || new): unbiased, never negative
-        clipped=(drift.abs() > config.clip_range).float(),
+        clipped=(drift.abs() > now.clip_range).float(),
     )
     slopes = Slopes(
         log_prob=(weight * objective).neg_().masked_fill_(beyond, 0.0),
-        entropy=-config.entropy_coef * weight,
+        entropy=-now.entropy_coef * weight,
         value=(config.value_coef * weight) * value_slope,
     )
     return terms, slopes

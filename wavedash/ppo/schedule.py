@@ -1,15 +1,15 @@
-"""Learning-rate schedules: a multiplier that is set once an iteration."""
+"""Schedules of the learning rate, the clip range and the entropy bonus: multipliers that are set once an iteration."""
 from __future__ import annotations
 
 import math
 
-from wavedash.config import ScheduleConfig
+from wavedash.config import DecayConfig, ScheduleConfig
 
 
 class Schedule:
-    """`multiplier` of the learning rate, from the progress of the run or from how far the last update moved the policy."""
+    """`multiplier` of a number, from the progress of the run or from how far the last update moved the policy."""
 
-    def __init__(self, config: ScheduleConfig):
+    def __init__(self, config: ScheduleConfig | DecayConfig):
         self.config = config
         self.multiplier = 1.0
 
@@ -21,7 +21,7 @@ class Schedule:
             self.multiplier = 1.0 - (1.0 - config.floor) * progress
         elif config.kind == "cosine":
             self.multiplier = config.floor + (1.0 - config.floor) * 0.5 * (1.0 + math.cos(math.pi * progress))
-        elif config.kind == "kl" and kl is not None:
+        elif isinstance(config, ScheduleConfig) and config.kind == "kl" and kl is not None:
             if kl > 2.0 * config.target_kl:
                 self.multiplier /= config.factor
             elif kl < 0.5 * config.target_kl:

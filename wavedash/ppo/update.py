@@ -17,7 +17,7 @@ from wavedash.envs.obs import Obs, map_obs
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.policy.memory import State
 from wavedash.ppo.graphs import Replayed
-from wavedash.ppo.loss import LossTerms, ppo_loss
+from wavedash.ppo.loss import Coefficients, LossTerms, ppo_loss
 from wavedash.ppo.loss_scale import LossScale
 from wavedash.ppo.optimizer import FlatAdamW
 from wavedash.ppo.ranks import ALONE, Ranks
@@ -115,6 +115,7 @@ class Updater:
         self.means, self.count = self.optimizer.extra[:-1], self.optimizer.extra[-1]
         """Of the current minibatch: its LossTerms, averaged over valid samples, and how many those are"""
         device = self.optimizer.parameters.device
+        self.coefficients = Coefficients.of(config, device)
         self.scale = LossScale(device) if policy.precision == torch.float16 else None
         self.optimizer.scale = None if self.scale is None else self.scale.value
         self.generator = torch.Generator(device).manual_seed(stream_seed(seed, "minibatches", ranks.rank))
@@ -193,7 +194,7 @@ class Updater:
         for piece in batch.pieces(config.accumulate):
             log_prob, value, advantage, returns, weight = piece.numbers.flatten(0, -2).unbind(-1)
             new = self.policy.evaluate(piece.obs, piece.action, piece.memory, piece.fresh)
-            terms, slopes = ppo_loss(new, log_prob, value, advantage, returns, weight, config)
+            terms, slopes = ppo_loss(new, log_prob, value, advantage, returns, weight, config, self.coefficients)
             new.pull_back(slopes if self.scale is None else self.scale.raise_(slopes))
             self.means += weight @ torch.stack(terms, -1)
 

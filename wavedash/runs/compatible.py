@@ -4,8 +4,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from wavedash.config import PolicyConfig
 from wavedash.runs.checkpoint import CheckpointError
 from wavedash.runs.plain import from_json, to_json
+
+BEGINNINGS = frozenset({"policy.orthogonal", "policy.gsde.sample_every"})
+"""Settings that weights fit whatever they are: how they began, how long noise stays."""
 
 
 class IncompatibleError(CheckpointError):
@@ -20,10 +24,13 @@ def check_compatible(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
 
 
 def differences(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """One line for each value that differs; empty when compatible."""
+    """One line for each value that differs; empty when compatible. A checkpoint from before an option of the policy existed
+    has the option's default."""
     then, here = dict(_values(saved)), dict(_values(from_json(to_json(dict(now)))))  # as JSON: it has lists, no tuples
+    defaults = dict(_values({"policy": PolicyConfig().model_dump(mode="json")}))
+    then = {**{key: value for key, value in defaults.items() if key in here}, **then}
     return [f"{key}: saved {then.get(key, 'nothing')}, now {here.get(key, 'nothing')}"
-            for key in sorted(then.keys() | here.keys()) if then.get(key, _MISSING) != here.get(key, _MISSING)]
+            for key in sorted((then.keys() | here.keys()) - BEGINNINGS) if then.get(key, _MISSING) != here.get(key, _MISSING)]
 
 
 _MISSING = object()
