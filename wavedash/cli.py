@@ -20,6 +20,7 @@ import typer
 
 from wavedash import __version__, bench
 from wavedash.errors import UserError
+from wavedash.import_path import look_here_last
 
 app = typer.Typer(
     help="Trains game-playing and walking agents with PPO.",
@@ -38,12 +39,14 @@ Overrides = Annotated[
     Optional[list[str]],  # noqa: UP045 (typer reads the annotation at run time)
     typer.Argument(metavar="KEY=VALUE", help="Options to change, such as ppo.learning_rate=1e-4."),
 ]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Run the code that somebody else's run folder names. Look at it before.")
+]
 
 
 def main() -> None:
     """Run the command line; a mistake of the user's ends as a message, not as a traceback."""
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # import paths of one's own are looked up where one stands, as `python -m` does
+    look_here_last()
     with _leaving_torchrun():
         try:
             app()
@@ -87,17 +90,19 @@ def train(
     source: Source,
     overrides: Overrides = None,
     smoke: Annotated[bool, typer.Option("--smoke", help="Only 1,000 steps, to see that everything works.")] = False,
+    trust: Trust = False,
 ) -> None:
     """Train a preset or a YAML file in a new run folder under runs/."""
-    from wavedash.config_file import load_config, smoke_overrides
+    from wavedash.config_file import smoke_overrides
+    from wavedash.runs.trust import read_config
 
     changes = overrides or []
-    config = load_config(source, changes)  # before torch is loaded: a typing mistake is answered at once
+    config = read_config(source, changes, trust)  # before torch is loaded: a typing mistake is answered at once
     if smoke:
         changes = [*smoke_overrides(config), *changes]
     from wavedash.training import train
 
-    raise typer.Exit(train(source, *changes))
+    raise typer.Exit(train(source, *changes, trust=trust))
 
 
 @app.command()
@@ -106,13 +111,14 @@ def resume(
         Optional[list[str]],  # noqa: UP045
         typer.Argument(metavar="RUN KEY=VALUE", help="A run folder (default: the newest run), options to change."),
     ] = None,
+    trust: Trust = False,
 ) -> None:
     """Go on with a run exactly where it stopped."""
     words = run_and_overrides or []
     run = words.pop(0) if words and "=" not in words[0] else None
     from wavedash.training import resume
 
-    raise typer.Exit(resume(run, *words))
+    raise typer.Exit(resume(run, *words, trust=trust))
 
 
 class SimulatorName(StrEnum):
@@ -150,6 +156,7 @@ def evaluate(
         typer.Option(help="With --against. [default: the one it was trained in]", show_default=False),
     ] = None,
     starts: Annotated[StartsName, typer.Option(help="With --against: how games begin.")] = StartsName.KICKOFF,
+    trust: Trust = False,
 ) -> None:
     """Measure a trained policy over fresh episodes."""
     if against is not None and random:
@@ -158,13 +165,13 @@ def evaluate(
         from wavedash.rocket.against import play_against
 
         typer.echo(str(play_against(run, against, simulator.value if simulator else None, episodes, deterministic,
-                                    own_starts=starts is StartsName.TASK)))
+                                    own_starts=starts is StartsName.TASK, trust=trust)))
         return
     if simulator is not None or starts is not StartsName.KICKOFF:
         raise UserError("--simulator and --starts go with --against PLAYER; without it a run plays its own task")
     from wavedash.evaluation import evaluate
 
-    typer.echo(str(evaluate(run, episodes=episodes, deterministic=deterministic, random=random)))
+    typer.echo(str(evaluate(run, episodes=episodes, deterministic=deterministic, random=random, trust=trust)))
 
 
 class ExportFormat(StrEnum):
@@ -184,11 +191,12 @@ def export(
         typer.Option(metavar="FILE|FOLDER", help="A name.onnx or name.pt, or a folder. [default: export/ in the run]"),
     ] = None,
     episodes: Annotated[int, typer.Option(min=1, help="Played step by step beside the policy before anything is written.")] = 3,
+    trust: Trust = False,
 ) -> None:
     """Write a trained policy as a file that plays without Wavedash."""
     from wavedash.export import export_policy
 
-    typer.echo(str(export_policy(run, format.value if format else None, out, episodes)))
+    typer.echo(str(export_policy(run, format.value if format else None, out, episodes, trust)))
 
 
 @config_app.command(no_args_is_help=True)
@@ -242,11 +250,12 @@ def show_games(
     deterministic: Annotated[
         bool, typer.Option("--deterministic/--stochastic", help="Take the likeliest action, or sample as in training.")
     ] = True,
+    trust: Trust = False,
 ) -> None:
     """Watch a trained policy play its task."""
     from wavedash.rocket.bridges.show import show_run
 
-    show_run(run, viewer.value, speed, episodes, deterministic)
+    show_run(run, viewer.value, speed, episodes, deterministic, trust)
 
 
 @app.command()
@@ -275,15 +284,16 @@ def diagnose(
         typer.Option(metavar="FILE", help="Compare with this one. [default: this configuration's, in runs/.diagnose]"),
     ] = None,
     try_advice: Annotated[bool, typer.Option("--try", help="Also measure iterations with each advised setting.")] = False,
+    trust: Trust = False,
 ) -> None:
     """Time each stage of a training iteration alone, name the bottleneck and the setting to change."""
-    from wavedash.config_file import load_config
+    from wavedash.runs.trust import read_config
 
     stage, source, changes = _stage_and_source(words or [])
-    load_config(source, changes)  # before torch is loaded: a typing mistake is answered at once
+    read_config(source, changes, trust)  # before torch is loaded: a typing mistake is answered at once
     from wavedash.diagnosis.command import diagnose
 
-    diagnose(stage, source, changes, baseline=baseline, save=save, rounds=rounds, try_advice=try_advice)
+    diagnose(stage, source, changes, baseline=baseline, save=save, rounds=rounds, try_advice=try_advice, trust=trust)
 
 
 def _stage_and_source(words: list[str]) -> tuple[str, str, list[str]]:

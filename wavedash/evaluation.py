@@ -10,13 +10,13 @@ import gymnasium
 import torch
 from torch import Tensor
 
-from wavedash.config_file import load_config
 from wavedash.envs.headline import Headline
 from wavedash.envs.make import make_env
 from wavedash.envs.obs import action_mask
 from wavedash.envs.vec_env import Obs, VecEnv
 from wavedash.player import load_policy
 from wavedash.runs.find import resolve_checkpoint
+from wavedash.runs.trust import run_config
 from wavedash.seeding import stream_seed
 
 MOST_ENVIRONMENTS = 32
@@ -160,11 +160,12 @@ def _text(sample: Sample) -> str:
 
 
 def evaluate(
-    run: str | Path, episodes: int = 100, deterministic: bool = True, seed: int = 1, random: bool = False
+    run: str | Path, episodes: int = 100, deterministic: bool = True, seed: int = 1, random: bool = False, trust: bool = False
 ) -> EvaluationResult:
-    """Play `episodes` whole episodes, of every row of the world. `random`: then as many with random actions."""
+    """Play `episodes` whole episodes, of every row of the world. `random`: then as many with random actions. `trust`: also run
+    code that a run of somebody else names."""
     checkpoint = resolve_checkpoint(run)
-    config = load_config(str(checkpoint.path.absolute().parent.parent / "config.yaml"), [])
+    config = run_config(checkpoint.run_config, trust=trust)
     rounds = -(-episodes // min(episodes, MOST_ENVIRONMENTS))
     env = make_env(config.env.model_copy(update={"count": -(-episodes // rounds), "workers": 0}))
     try:

@@ -14,7 +14,6 @@ import torch
 
 from wavedash import report
 from wavedash.config import RunConfig
-from wavedash.config_file import load_config
 from wavedash.envs.make import make_env
 from wavedash.envs.vec_env import VecEnv
 from wavedash.errors import UserError
@@ -30,14 +29,16 @@ from wavedash.runs.find import find_run
 from wavedash.runs.folder import RunFolder
 from wavedash.runs.interrupt import Interrupts
 from wavedash.runs.saver import Saver
+from wavedash.runs.trust import read_config, run_config
 from wavedash.seeding import stream_seed
 
 log = logging.getLogger(__name__)
 
 
-def train(source: str, *overrides: str) -> int:
-    """Train a preset or YAML file in a new run folder; returns the exit code (0: finished, 130: interrupted)."""
-    config = load_config(source, overrides)
+def train(source: str, *overrides: str, trust: bool = False) -> int:
+    """Train a preset or YAML file in a new run folder; returns the exit code (0: finished, 130: interrupted). `trust`: also run
+    code that the configuration of somebody else's run names."""
+    config = read_config(source, overrides, trust)
     with joined_ranks() as ranks, assembled(config, ranks) as learner:
         if ranks.rank > 0:
             return _follow(learner)
@@ -46,13 +47,14 @@ def train(source: str, *overrides: str) -> int:
             return _learn(learner, run)
 
 
-def resume(path: str | None = None, *overrides: str) -> int:
-    """Go on with a run (the newest unfinished one if none is named) exactly where it stopped."""
+def resume(path: str | None = None, *overrides: str, trust: bool = False) -> int:
+    """Go on with a run (the newest unfinished one if none is named) exactly where it stopped. `trust`: also where it names code
+    and was started by somebody else; it is this user's run from then on."""
     with joined_ranks() as ranks:
         if ranks.rank > 0:
             return _go_on(ranks, None, None)
         run, checkpoint = find_run(path)
-        config = load_config(str(run.config), overrides)
+        config = run_config(run.config, overrides, trust)
         with run.locked():
             return _go_on(ranks, _parts_of(run, checkpoint, config, ranks.size), run)
 

@@ -13,7 +13,6 @@ from torch import Tensor
 from wavedash.bench.parity_compare import JUDGED
 from wavedash.bench.parity_stage import Scene, Script, Target
 from wavedash.config import RocketConfig
-from wavedash.config_file import load_config
 from wavedash.envs.vec_env import Obs
 from wavedash.errors import UserError
 from wavedash.evaluation import RandomPlayer
@@ -22,6 +21,7 @@ from wavedash.rocket.env import RocketEnv, Task
 from wavedash.rocket.players import Chaser
 from wavedash.rocket.simulator import Simulator
 from wavedash.runs.find import resolve_checkpoint
+from wavedash.runs.trust import run_config
 
 MOMENTS = 8
 """Of each arena"""
@@ -49,7 +49,7 @@ def scripted_play(simulator: Simulator, seed: int) -> list[Script]:
 
 def trained_task(run: str | Path) -> RocketConfig:
     checkpoint = resolve_checkpoint(run)
-    config = load_config(str(checkpoint.path.absolute().parent.parent / "config.yaml"), [])
+    config = run_config(checkpoint.run_config)
     if config.env.rocket is None:
         raise UserError(f"{run} was trained in {config.env.world}; give --run a run of a Rocket League task (env.rocket)")
     return config.env.rocket

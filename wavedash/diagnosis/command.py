@@ -21,6 +21,7 @@ from wavedash.diagnosis.timing import Timing, race, time_stages, warm_up
 from wavedash.doctor import allowed_cores
 from wavedash.errors import UserError
 from wavedash.ppo.learner import Learner
+from wavedash.runs.trust import read_config
 from wavedash.training import assembled
 
 BUSY_SECONDS = 2.0
@@ -43,10 +44,11 @@ class Diagnosis:
 
 def diagnose(
     stage: str, source: str, overrides: Sequence[str] = (), *,
-    baseline: Path | None = None, save: bool = False, rounds: int = 5, try_advice: bool = False,
+    baseline: Path | None = None, save: bool = False, rounds: int = 5, try_advice: bool = False, trust: bool = False,
 ) -> Diagnosis:
-    """Measure one of STAGES of a preset or file and print what was found."""
-    config = load_config(source, overrides)
+    """Measure one of STAGES of a preset or file and print what was found. `trust`: also run code that the configuration of
+    somebody else's run names."""
+    config = read_config(source, overrides, trust)
     console = Console(width=110, highlight=False)
     console.print(f"[dim]measuring {', '.join(STAGES[stage]) or 'the device'} in {rounds} rounds")
     with assembled(config) as learner:

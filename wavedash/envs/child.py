@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from wavedash.envs.shared_block import SharedBlock
+from wavedash.import_path import in_run_folder
 
 # Workers share the cores among themselves: one that starts a thread per core slows down all others.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
@@ -43,8 +44,10 @@ def surroundings_of_a_worker(needs_main: bool) -> Iterator[None]:
     main = sys.modules["__main__"]
     if not needs_main:
         sys.modules["__main__"] = ModuleType("__main__")
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(ONE_THREAD)
+    # `python -c`, by which a worker is started, looks for modules in the current folder first. Later it is told our own path.
+    told = {**ONE_THREAD, "PYTHONSAFEPATH": "1"} if in_run_folder() else ONE_THREAD
+    before = {name: os.environ.get(name) for name in told}
+    os.environ.update(told)
     if hasattr(signal, "pthread_sigmask"):
         resource_tracker.ensure_running()  # it would clear the mask when it is started later
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

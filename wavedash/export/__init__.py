@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from wavedash.config_file import load_config
 from wavedash.envs.make import make_env
 from wavedash.envs.spaces import space_to_json
 from wavedash.envs.vec_env import VecEnv
@@ -24,6 +23,8 @@ from wavedash.policy.actor_critic import ActorCritic
 from wavedash.runs.durable import replace_file
 from wavedash.runs.find import resolve_checkpoint
 from wavedash.runs.folder import RunFolder
+from wavedash.runs.links import refuse_links
+from wavedash.runs.trust import UntrustedError, run_config
 
 ROWS = 3
 """Play side by side in the check. Not as many as are traced, so that a batch size that got stuck is noticed."""
@@ -54,13 +55,17 @@ def export_policy(
     format: Literal["onnx", "torchscript", "both"] | None = None,
     out: str | Path | None = None,
     episodes: int = 3,
+    trust: bool = False,
 ) -> Exported:
     """The policy of a run or checkpoint as a file. `out` is its name, which tells the format, or a folder for policy.onnx and
-    policy.pt; by default the folder `export` of the run. `episodes`: to check it with."""
+    policy.pt; by default the folder `export` of the run. `episodes`: to check it with. `trust`: in the run's own environments
+    also where somebody else's run names code for them."""
     checkpoint = resolve_checkpoint(run)
     home = RunFolder(checkpoint.path.absolute().parent.parent)
     if out is None and not RunFolder.is_run(home.path):
         raise UserError(f"{checkpoint.path} is not inside a run folder: say where the export is to go with --out")
+    if out is None:
+        refuse_links(home.path)
     files = _files(format, home.path / "export" if out is None else Path(out))
     for name in files:
         check_installed(name)
@@ -69,7 +74,7 @@ def export_policy(
     description = describe(actor, policy, checkpoint)
     text = json.dumps(description, indent=1, allow_nan=False)
     data = {name: FORMATS[name].write(actor, text) for name in files}
-    world, called = _world(home, policy)
+    world, called = _world(home, policy, trust)
     with closing(world):
         agreements = [play_side_by_side(policy, actor, FORMATS[name].load(data[name]), world, episodes) for name in files]
     for name, file in files.items():
@@ -93,11 +98,14 @@ def _files(format: str | None, out: Path) -> dict[str, Path]:
     return {name: out / f"policy{FORMATS[name].suffix}" for name in chosen}
 
 
-def _world(home: RunFolder, policy: ActorCritic) -> tuple[VecEnv, str]:
-    """The run's own environments and what they are called; random observations where these cannot be had on this machine."""
+def _world(home: RunFolder, policy: ActorCritic, trust: bool) -> tuple[VecEnv, str]:
+    """The run's own environments and what they are called; random observations where these cannot be had on this machine, or
+    would run code of somebody else."""
     try:
-        config = load_config(str(home.config)).env
+        config = run_config(home.config, trust=trust).env
         env = make_env(config.model_copy(update={"count": ROWS, "workers": 0}))
+    except UntrustedError:
+        reason = "the run names code for it that this user did not start; --trust runs it"
     except Exception as error:  # whatever a user's factory may raise: the export can do without it
         reason = (str(error).splitlines() or [repr(error)])[0]
     else:

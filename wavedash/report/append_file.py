@@ -4,6 +4,8 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+from wavedash.runs.links import not_following
+
 log = logging.getLogger(__name__)
 
 
@@ -15,7 +17,8 @@ class AppendFile:
         self.path = path
         self.dropped = 0
         self._failing = False
-        self._file = path.open("ab", buffering=0)  # unbuffered: a record is in the file when `append` returns
+        # Unbuffered: a record is in the file when `append` returns.
+        self._file = open(path, "ab", buffering=0, opener=not_following)  # noqa: SIM115 (closed by `close`)
         self._end = path.stat().st_size
 
     def append(self, record: bytes) -> None:

@@ -16,6 +16,7 @@ from threading import Thread
 from typing import IO, TYPE_CHECKING
 
 from wavedash.errors import UserError
+from wavedash.import_path import of_a_child
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.report.figures import all_figures
 from wavedash.report.mailbox import Mailbox
@@ -54,7 +55,7 @@ class Wandb(Listener):
     def on_start(self, learner: Learner) -> None:
         with (self._folder / "wandb.log").open("ab") as client_output:
             self._process = process = subprocess.Popen(
-                [sys.executable, "-m", "wavedash.report.wandb_sender"],
+                [sys.executable, "-P", "-m", "wavedash.report.wandb_sender"], env=of_a_child(),
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=client_output, text=True, encoding="utf-8",
                 # Ctrl-C is for the training; the sender ends when its input does. The first is POSIX, the second Windows.
                 start_new_session=True, creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),

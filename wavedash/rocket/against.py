@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wavedash.config import EnvConfig
-from wavedash.config_file import load_config
 from wavedash.errors import UserError
 from wavedash.player import load_policy
 from wavedash.rocket import names
 from wavedash.rocket.match import SECONDS, Match, Score
 from wavedash.runs.find import resolve_checkpoint
+from wavedash.runs.trust import run_config
 from wavedash.seeding import stream_seed
 
 SIMULATORS = ("warp", "rocketsim")
@@ -74,11 +74,12 @@ def _share(score: Score) -> str:
 
 
 def play_against(run: str | Path, opponent: str, simulator: str | None = None, games: int = 100, deterministic: bool = True,
-                 own_starts: bool = False, seed: int = 1) -> AgainstResult:
+                 own_starts: bool = False, seed: int = 1, trust: bool = False) -> AgainstResult:
     """`opponent`: a player of wavedash.rocket.players, or one's own as `module:Class`. `simulator`: warp, rocketsim, both, or
-    None for the one that the run was trained in. Both begin from the same starts."""
+    None for the one that the run was trained in. Both begin from the same starts. `trust`: also run code that a run of somebody
+    else names."""
     checkpoint = resolve_checkpoint(run)
-    config = load_config(str(checkpoint.path.absolute().parent.parent / "config.yaml"), []).env
+    config = run_config(checkpoint.run_config, trust=trust).env
     if config.rocket is None:
         raise UserError(f"{run} was trained in {config.world}; only a run of a Rocket League task (env.rocket) has opponents. "
                         "Without --against, eval measures any run")

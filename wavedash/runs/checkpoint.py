@@ -84,6 +84,11 @@ class Checkpoint:
     def metadata(self) -> dict[str, Any]:
         return self.manifest.metadata
 
+    @property
+    def run_config(self) -> Path:
+        """The configuration of the run that it belongs to, if it lies where that run has put it."""
+        return self.path.absolute().parent.parent / "config.yaml"
+
     @classmethod
     def open(cls, path: str | Path) -> Checkpoint:
         path = Path(path)

@@ -4,10 +4,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from wavedash.runs.links import not_following
+
 
 def write_durably(path: Path, data: bytes) -> None:
     """Returns once the data is on the disk. The new name itself is durable after `sync_folder(path.parent)`."""
-    with open(path, "wb") as file:
+    with open(path, "wb", opener=not_following) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

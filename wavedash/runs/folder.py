@@ -2,6 +2,7 @@
 
     runs/<name>/<YYYYMMDD-HHMMSS>-<4 hex>/
       config.yaml       the resolved configuration, as last started
+      signature.json    shows that this user started it, where the configuration names code; see trust.py
       command.txt       one line per start; env.jsonl: versions, git commit, machine; git-<time>.diff: uncommitted changes
       metrics.jsonl     every figure of every iteration; tb/ the same for TensorBoard; log.txt
       checkpoints/      the newest few; best/ by recent return; spaced/ kept for ever; final/ once the run is finished
@@ -26,8 +27,10 @@ from wavedash.errors import UserError
 from wavedash.runs.checkpoint import Checkpoint
 from wavedash.runs.durable import replace_file, sync_folder
 from wavedash.runs.facts import command_line, gather_facts, git_diff
+from wavedash.runs.links import not_following, refuse_links
 from wavedash.runs.plain import from_json, to_json
 from wavedash.runs.store import CheckpointStore
+from wavedash.runs.trust import sign
 
 STORES = ("checkpoints", "best", "spaced", "final")
 
@@ -71,21 +74,26 @@ class RunFolder:
         return (path / "config.yaml").is_file() and (path / "checkpoints").is_dir()
 
     def record_start(self, config: RunConfig) -> None:
-        """Called at every start, also of a resumed run: what was run, with what, on what."""
+        """Called at every start, also of a resumed run: what was run, with what, on what. What it names as code is signed: it
+        is this user's from now on."""
+        refuse_links(self.path)
         now = datetime.now()
         replace_file(self.config, dump_config(config).encode())
-        with open(self.path / "command.txt", "a", encoding="utf-8") as file:
+        sign(self.path, config)
+        with open(self.path / "command.txt", "a", encoding="utf-8", opener=not_following) as file:
             file.write(f"{command_line()}\n")
         facts = {"time": now.isoformat(timespec="seconds"), **gather_facts()}
         if diff := git_diff():
             facts["git_diff"] = f"git-{now:%Y%m%d-%H%M%S}.diff"
             (self.path / facts["git_diff"]).write_text(diff, encoding="utf-8")
-        with open(self.path / "env.jsonl", "a", encoding="utf-8") as file:
+        with open(self.path / "env.jsonl", "a", encoding="utf-8", opener=not_following) as file:
             file.write(to_json(facts, indent=None) + "\n")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """One trainer per folder. The system holds the lock, so a killed process leaves none behind."""
+        """One trainer per folder, which writes nowhere else. The system holds the lock, so a killed process leaves none
+        behind."""
+        refuse_links(self.path)
         lock = FileLock(self.path / ".lock", timeout=0, thread_local=False)
         try:
             lock.acquire()

@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from wavedash.compat.rlgym_ppo.read_checkpoint import FILES
+from wavedash.import_path import of_a_child
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.policy.heads import ConfinedGaussianHead
 from wavedash.policy.normalizer import RunningMoments
@@ -56,9 +57,9 @@ def read_in_a_process(folder: Path) -> dict[str, Tensor]:
     """The tensors of all files of a checkpoint, see `read_checkpoint.py`."""
     with tempfile.TemporaryDirectory() as place:
         output = Path(place) / "tensors.safetensors"
-        command = [sys.executable, "-m", "wavedash.compat.rlgym_ppo.read_checkpoint", str(folder), str(output)]
+        command = [sys.executable, "-P", "-m", "wavedash.compat.rlgym_ppo.read_checkpoint", str(folder), str(output)]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=READING_SECONDS)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=READING_SECONDS, env=of_a_child())
         except subprocess.TimeoutExpired:
             raise CheckpointError(f"{folder} was not read within {READING_SECONDS:.0f} s; use another checkpoint") from None
         if done.returncode:

@@ -4,22 +4,23 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from wavedash.config_file import load_config
 from wavedash.envs.make import make_env
 from wavedash.errors import UserError
 from wavedash.player import Player, load_policy
 from wavedash.rocket.bridges import Pace, RLViser, RocketSimVis, Viewer
 from wavedash.rocket.env import RocketEnv
 from wavedash.runs.find import resolve_checkpoint
+from wavedash.runs.trust import run_config
 
 VIEWERS: dict[str, type[Viewer]] = {"rocketsimvis": RocketSimVis, "rlviser": RLViser}
 
 
 def show_run(run: str | Path, viewer: str = "rocketsimvis", speed: float = 1.0, episodes: int | None = None,
-             deterministic: bool = True) -> None:
-    """Until so many episodes are over; without a number, until Ctrl-C. Other games at every call."""
+             deterministic: bool = True, trust: bool = False) -> None:
+    """Until so many episodes are over; without a number, until Ctrl-C. Other games at every call. `trust`: also run code that a
+    run of somebody else names."""
     checkpoint = resolve_checkpoint(run)
-    config = load_config(str(checkpoint.path.absolute().parent.parent / "config.yaml"), [])
+    config = run_config(checkpoint.run_config, trust=trust)
     if config.env.rocket is None:
         raise UserError(f"{run} was trained in {config.env.world}; only runs of a Rocket League task (env.rocket) can be shown")
     window = VIEWERS[viewer]()

@@ -1,0 +1,9 @@
+"""What all tests share."""
+from __future__ import annotations
+
+import os
+import tempfile
+
+# Run folders are signed with a secret of the user: tests, and the processes that they start, have one of their own.
+_home = tempfile.TemporaryDirectory(prefix="wavedash-home-")
+os.environ["WAVEDASH_HOME"] = _home.name

@@ -1,0 +1,51 @@
+"""No links inside a run folder: what is written into it must stay in it.
+
+A run folder may be reached through links (`runs` on another disk). But a link inside one can lead anywhere, if somebody else
+has packed the folder, and a resumed run appends to its files and replaces them.
+"""
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from wavedash.errors import UserError
+
+
+class LinkError(UserError):
+    """A link where only plain files and folders may be; the message names it and what to do."""
+
+
+def refuse_links(folder: Path) -> None:
+    """LinkError if anything inside the folder is a link, at any depth."""
+    for path in _links_in(folder):
+        raise LinkError(f"{path} is a link (to {_target(path)}), and what a run writes must stay in its folder. Put a copy of "
+                        "what it points to in its place, or remove the link; then try again")
+
+
+def not_following(path: str, flags: int) -> int:
+    """An opener for `open`: refuses a link that has appeared since, where the system can."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+
+def _links_in(folder: Path) -> Iterator[Path]:
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if is_link(entry.stat(follow_symlinks=False)):
+                yield Path(entry.path)
+            elif entry.is_dir(follow_symlinks=False):
+                yield from _links_in(Path(entry.path))
+
+
+def is_link(facts: os.stat_result) -> bool:
+    """Of `lstat`: a symbolic link, or what Windows calls a junction."""
+    junction = getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", None)
+    return stat.S_ISLNK(facts.st_mode) or (junction is not None and getattr(facts, "st_reparse_tag", 0) == junction)
+
+
+def _target(path: Path) -> str:
+    try:
+        return ascii(os.readlink(path))[1:-1]
+    except OSError:
+        return "somewhere"
