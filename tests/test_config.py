@@ -171,7 +171,7 @@ def test_a_wrong_override_is_named_with_what_was_expected(overrides: list[str], 
     ("seed: 1\n\tx: 2\n", ["my.yaml:2: not valid YAML"]),
     ("- a list\n", ["my.yaml:1: expected options"]),
     ("", ["my.yaml:1: expected options"]),
-    ("a: &a [*a]\n", ["my.yaml:1: not valid YAML"]),
+    ("a: &a [*a]\n", ["my.yaml:1: the alias *a stands for nothing that is finished before it"]),
     ("x: !!python/name:os.system\n", ["my.yaml:1: not valid YAML"]),
     ("seed: 1\n", ["'env' is missing; set it in the file or as env=..."]),
     ("base: cartpol\n", ["my.yaml:1: base: no preset is named 'cartpol'; did you mean 'cartpole'?"]),
@@ -179,6 +179,31 @@ def test_a_wrong_override_is_named_with_what_was_expected(overrides: list[str], 
 def test_a_wrong_file_is_refused_with_the_line(tmp_path: Path, text: str, expected: list[str]) -> None:
     said = complaint(write(tmp_path, text))
     assert all(part in said for part in expected), said
+
+
+def nested_aliases(levels: int, width: int = 9, opening: str = "[", closing: str = "]") -> str:
+    """`levels` lines that stand for width**levels values."""
+    item = "k{}: *a{}" if opening == "{" else "*a{1}"
+    lines = [", ".join(item.format(k, n) for k in range(width)) for n in range(levels - 1)]
+    return "".join(["a0: &a0 x\n", *(f"a{n}: &a{n} {opening}{line}{closing}\n" for n, line in enumerate(lines, 1))])
+
+
+@pytest.mark.parametrize(("text", "line"), [
+    (nested_aliases(12), 6), (nested_aliases(12, 9, "{", "}"), 6), (nested_aliases(20, 2), 14),
+    ("a: &a [x, x]\nb: [" + ", ".join(["*a"] * 7_000) + "]\n", 2),
+    ("a: &a {x: 1}\nb: {<<: [" + ", ".join(["*a"] * 7_000) + "]}\n", 2),
+    ("seed: 1\nx: " + "[" * 200_000, 2), ("x: " + "{" * 200_000, 1), ("- " * 100_000, 1),
+    ("\n".join(" " * n + "a:" for n in range(500)), 33), ("x: [" + "1," * 100_000 + "]", 1), ("x: " + "9" * 10**7, 1),
+    ("env: &a {id: CartPole-v1, kwargs: *a}\n", 1),
+], ids=lambda value: None if isinstance(value, int) else value[:20])
+def test_a_file_that_would_unfold_without_end_is_refused_at_once(tmp_path: Path, text: str, line: int) -> None:
+    """By counting what it stands for: with the expansion itself, twelve levels would take a terabyte."""
+    assert complaint(write(tmp_path, text)).startswith(f"{tmp_path}/my.yaml:{line}: ")
+
+
+def test_a_file_may_repeat_itself_a_little(tmp_path: Path) -> None:
+    text = "env: {id: CartPole-v1}\nppo: {schedule: &s {bounds: [0.1, 10]}}\npolicy: {hidden: &h [8, 8], critic_hidden: *h}\n"
+    assert load_config(write(tmp_path, text)).policy.critic_hidden == [8, 8]
 
 
 def test_a_source_that_does_not_exist_names_the_nearest_preset(tmp_path: Path) -> None:

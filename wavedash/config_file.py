@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 
 from wavedash.config import Part, RunConfig
 from wavedash.errors import UserError
-from wavedash.yaml_text import Key, YamlError, read_yaml, write_yaml
+from wavedash.yaml_text import LARGEST_TEXT, Key, YamlError, read_yaml, write_yaml
 
 SMOKE_STEPS, SMOKE_ENVIRONMENTS = 1_000, 20
 
@@ -117,7 +117,8 @@ def _read_source(source: str) -> _Layer:
     if not Path(source).is_file():
         raise ConfigError(f"{source}: no such file, and no preset has this name{_nearest(source, presets)}")
     try:
-        text = Path(source).read_text(encoding="utf-8")
+        with open(source, encoding="utf-8") as file:
+            text = file.read(LARGEST_TEXT + 1)  # no more of it is looked at, whatever its size
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{source}: cannot be read as text: {error}") from None
     return _read_text(text, source)

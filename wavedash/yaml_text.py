@@ -2,6 +2,9 @@
 
 PyYAML follows YAML 1.1, where `1e-4` is text, `off` is false, `1:30` is ninety and a repeated key silently wins. Here
 plain scalars are read as YAML 1.2 reads them (plus `100_000`), repeated keys are refused, and every key's line is known.
+
+A file may come from anybody: before anything is built, its size, its nesting and what its aliases would expand to are held to
+more than any configuration needs (nested aliases turn a hundred characters into a billion values).
 """
 from __future__ import annotations
 
@@ -10,6 +13,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import yaml
+
+LARGEST_TEXT = 256 * 1024
+"""Characters; the longest preset has two thousand"""
+DEEPEST = 32
+"""Levels of nesting; a configuration has six"""
+MOST_VALUES = 20_000
+"""Keys and values, those that aliases repeat counted as often as they appear"""
 
 Key = tuple[int | str, ...]
 """Where a value sits: ("ppo", "learning_rate")."""
@@ -52,6 +62,7 @@ def read_yaml(text: str) -> tuple[Any, dict[Key, int]]:
     lines: dict[Key, int] = {}
     repeated = []
     try:
+        _check_extent(text)
         loader = _Loader(text)
         node = loader.get_single_node()
         value = loader.construct_document(node) if node else None
@@ -67,6 +78,37 @@ def read_yaml(text: str) -> tuple[Any, dict[Key, int]]:
     if repeated:
         raise YamlError(repeated)
     return value, lines
+
+
+def _check_extent(text: str) -> None:
+    """Follows the text event by event and stops at the first that goes too far: nothing is expanded to be counted."""
+    if len(text) > LARGEST_TEXT:
+        raise YamlError([(1, f"the text is longer than {LARGEST_TEXT:,} characters, which no configuration needs")])
+    sizes: dict[str, int] = {}  # values below each finished anchor
+    open_parts: list[tuple[str | None, int]] = []  # of the collections around this place: anchor, values before it
+    values = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in sizes:
+                raise YamlError([(line, f"the alias *{event.anchor} stands for nothing that is finished before it")])
+            values += sizes[event.anchor]
+        elif isinstance(event, yaml.CollectionStartEvent):
+            open_parts.append((event.anchor, values))
+            values += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = open_parts.pop()
+            if anchor is not None:
+                sizes[anchor] = values - before
+        elif isinstance(event, yaml.ScalarEvent):
+            values += 1
+            if event.anchor is not None:
+                sizes[event.anchor] = 1
+        if len(open_parts) > DEEPEST:
+            raise YamlError([(line, f"nested more than {DEEPEST} levels deep, which no configuration needs")])
+        if values > MOST_VALUES:
+            raise YamlError([(line, f"more than {MOST_VALUES:,} values (aliases counted as what they repeat), which no "
+                                    "configuration needs")])
 
 
 def write_yaml(value: Any, inline: bool = False) -> str:

@@ -10,7 +10,6 @@ import os
 from functools import cache
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import warp as wp
@@ -19,14 +18,13 @@ from numpy.typing import NDArray
 from wavedash.errors import UserError
 from wavedash.rocket.rocketsim.package import collision_meshes
 from wavedash.rocket.sim.bake import CELL, GRID_LOW, GRID_SHAPE, Baked, bake
+from wavedash.rocket.sim.baked_file import BAKED_FILE, read_baked, write_baked
 from wavedash.rocket.sim.pieces import loader, room_of, words_of
 
 wp.set_module_options({"enable_backward": False})
 
 FORMAT = 1
 """Of the baked file; another number makes everyone bake anew"""
-BAKED_FILE = "WAVEDASH_ARENA"
-"""Environment variable that names a baked file, for machines without the meshes"""
 
 WALL_X = wp.constant(4096.0)
 CEILING = wp.constant(2048.0)
@@ -230,36 +228,17 @@ def baked_arena() -> Baked:
     """From the file that the environment names, from this user's cache, or from the meshes themselves."""
     named = os.environ.get(BAKED_FILE)
     if named:
-        return _read(Path(named))
+        return read_baked(Path(named))
     files = sorted((collision_meshes() / "soccar").glob("*.cmf"))
     file = cache_file(files)
     if file.exists():
         try:
-            return _read(file)
+            return read_baked(file)
         except UserError:
-            pass  # written by a process that was killed: bake again
+            pass  # damaged, or of another user: bake again
     baked = bake(files)
-    _write(baked, file)
+    write_baked(baked, file)
     return baked
-
-
-def _read(file: Path) -> Baked:
-    try:
-        with np.load(file) as arrays:
-            return Baked(*(arrays[name] for name in Baked._fields))
-    except (OSError, KeyError, ValueError, BadZipFile) as error:
-        raise UserError(f"{file} is not a baked arena ({error}). Set {BAKED_FILE} to one, or unset it.") from error
-
-
-def _write(baked: Baked, file: Path) -> None:
-    """Whole or not at all. A cache that cannot be written only costs time."""
-    part = file.with_name(f"{file.stem}-{os.getpid()}.part.npz")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        np.savez_compressed(part, **baked._asdict())
-        part.replace(file)
-    except OSError:
-        part.unlink(missing_ok=True)
 
 
 def cache_file(files: list[Path]) -> Path:
