@@ -86,7 +86,6 @@ def test_the_entropy_of_a_continuous_action_is_a_mean_over_its_dimensions_there(
 
 
 @pytest.mark.parametrize(("changes", "message"), [
-    ({"render": True}, "render=True is refused: all environments would wait"),
     ({"n_proc": 0}, "at least one process"),
     ({"ppo_batch_size": 100, "ppo_minibatch_size": 30}, "must be a multiple of ppo_minibatch_size=30"),
     ({"env_create_function": None}, "must be a function"),

@@ -12,10 +12,10 @@ from gymnasium import spaces
 from tests.compat.gym_envs import Match, teams
 from tests.envs.rlgym_envs import walkers
 from tests.envs.traces import random_actions, record, same
-from wavedash.compat.rlgym_ppo.gym_world import GymWorld, world_of
-from wavedash.compat.rlgym_ppo.maker import EnvMaker
+from wavedash.compat.rlgym_ppo.maker import EnvMaker, world_of
 from wavedash.compat.rlgym_ppo.util import RLGymV2GymWrapper
 from wavedash.envs.errors import EnvError
+from wavedash.envs.gym_world import GymWorld
 from wavedash.envs.host import GymnasiumWorld
 from wavedash.envs.local import LocalVecEnv
 from wavedash.envs.rlgym import RLGymWorld

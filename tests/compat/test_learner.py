@@ -21,6 +21,7 @@ from tests.compat.learners import small_learner
 from wavedash.compat.rlgym_ppo import Learner
 from wavedash.errors import UserError
 from wavedash.evaluation import evaluate
+from wavedash.runs.find import resolve_checkpoint
 from wavedash.runs.folder import RunFolder
 
 ROOT = Path(__file__).parents[2]
@@ -75,7 +76,7 @@ def test_a_script_for_rlgym_ppo_runs_without_a_terminal_and_is_resumed(tmp_path,
                       ppo_batch_size=200, ts_per_iteration=200, exp_buffer_size=600, ppo_minibatch_size=100, ppo_ent_coef=0.001,
                       ppo_epochs=1, standardize_obs=False, timestep_limit=1_200, device="cpu")
     assert learner.agent.cumulative_timesteps == 1000 and learner.ppo_learner.cumulative_model_updates == 9
-    saved, _ = RunFolder(first).newest().load(["policy"])
+    saved, _ = resolve_checkpoint(first).load(["policy"])
     assert all(torch.equal(x, saved["policy"][name]) for name, x in learner._learner.policy.state_dict().items())
     learner.learn()
     assert not [r for r in caplog.records if r.levelno >= logging.WARNING], "the games go on where they were"
@@ -95,7 +96,7 @@ def test_a_run_is_exactly_resumed_in_the_same_folder(tmp_path):
     assert parts.agent.cumulative_timesteps == whole.agent.cumulative_timesteps
     expected = whole._learner.policy.state_dict()
     assert all(torch.equal(x, expected[name]) for name, x in parts._learner.policy.state_dict().items())
-    assert len(lines_of(tmp_path / "parts" / "bot")) == len(lines_of(Path(whole.checkpoints_save_folder)))
+    assert len(lines_of(parts.run_folder)) == len(lines_of(whole.run_folder))
 
 
 def test_a_logger_looks_at_every_step_and_reports_once_an_iteration(tmp_path, capsys):
@@ -113,7 +114,7 @@ def test_a_logger_looks_at_every_step_and_reports_once_an_iteration(tmp_path, ca
     # 1 2 3 4 1 2 3 4 1 2, then on from 3
     assert [float(point["mean step"]) for point in mine] == pytest.approx([2.3, 2.7, 2.3])
     assert run.finished == 1
-    lines = lines_of(Path(learner.checkpoints_save_folder))
+    lines = lines_of(learner.run_folder)
     assert [line["user/entries"] for line in lines] == [20, 20, 20] and "user/shapes" not in lines[0]
     assert len(reports_in(capsys.readouterr().out)) == 3
 
@@ -123,7 +124,7 @@ def test_without_weights_and_biases_the_logger_reports_to_our_files(tmp_path):
                        standardize_returns=False) as learner:
         assert learner.wandb_run is None
         learner.learn()
-    (line,) = lines_of(Path(learner.checkpoints_save_folder))
+    (line,) = lines_of(learner.run_folder)
     assert line["user/entries"] == 20
 
 
@@ -195,6 +196,7 @@ def test_scripts_find_what_they_know_inside(tmp_path):
         assert learner.ppo_learner.value_optimizer.param_groups[0]["lr"] == 3e-4
         for group in learner.ppo_learner.value_optimizer.param_groups:
             group["lr"] = 5e-3
+        learner._live.apply()
         learner._learner.start()
         learner._learner.iterate()
         rates = learner._learner.updater.optimizer.rates
@@ -238,7 +240,7 @@ def test_continuous_actions_learn_within_their_range_of_deviations(tmp_path):
 def test_the_average_reward_is_a_running_mean_over_episodes(tmp_path):
     with small_learner(tmp_path, lambda: Match(1, length=2)) as learner:
         learner.learn()
-        returns = [line["rollout/return"] for line in lines_of(Path(learner.checkpoints_save_folder))]
+        returns = [line["rollout/return"] for line in lines_of(learner.run_folder)]
         expected = returns[0]
         for mean in returns[1:]:
             for _ in range(20):  # episodes of an iteration
@@ -254,4 +256,4 @@ def test_an_error_ends_the_run_saved_and_is_raised(tmp_path):
 
     with small_learner(tmp_path, metrics_logger=Broken()) as learner, pytest.raises(ZeroDivisionError):
         learner.learn()
-    assert RunFolder(learner.checkpoints_save_folder).newest().step > 0
+    assert RunFolder(learner.run_folder).newest().step > 0

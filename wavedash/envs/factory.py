@@ -10,11 +10,12 @@ from typing import Any
 import gymnasium
 
 from wavedash.envs.errors import EnvError
+from wavedash.envs.script import import_script
 
 
 @dataclass(frozen=True)
 class EnvFactory:
-    """Builds a Gymnasium id (`CartPole-v1`) or calls an import path (`package.module:callable`)."""
+    """Builds a Gymnasium id (`CartPole-v1`) or calls an import path (`module:callable`, `/folder/script.py:callable`)."""
 
     name: str
     kwargs: dict[str, Any] = field(default_factory=dict)
@@ -37,16 +38,25 @@ def _make(env_id: str, kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
 
 
 def import_callable(path: str) -> Callable[..., Any]:
-    """`package.module:callable`, imported."""
-    module_name, _, name = path.partition(":")
+    """`package.module:callable`, or `/folder/script.py:callable`, imported."""
+    module_name, _, name = path.rpartition(":")
     if not module_name or not name:
         raise EnvError(f"{path!r} is not an import path: write 'package.module:callable'")
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise EnvError(f"cannot import {module_name!r} of {path!r}: {error}; install it, or start from the folder that holds "
-                       "it") from error
-    function = getattr(module, name, None)
+    if "<" in name:
+        raise EnvError(f"{path!r} has no name by which it can be found again: a lambda, a function inside a function, or an "
+                       "object that can be called. Write a function without arguments at the top level of a module, and set "
+                       "env.factory to 'module:function' (of a run: in its config.yaml)")
+    if module_name.endswith(".py"):
+        module = import_script(module_name)
+    else:
+        try:
+            module = importlib.import_module(module_name)
+        except ModuleNotFoundError as error:
+            raise EnvError(f"cannot import {module_name!r} of {path!r}: {error}; install it, or start from the folder that "
+                           "holds it") from error
+    function: Any = module
+    for part in name.split("."):
+        function = getattr(function, part, None)
     if not callable(function):
         names = [n for n in vars(module) if callable(getattr(module, n))]
         raise EnvError(f"module {module_name!r} has no callable {name!r}{_did_you_mean(name, names)}")

@@ -121,6 +121,10 @@ def as_world(env: Any) -> HostEnv:
         from wavedash.envs.rlgym import RLGymWorld
 
         return RLGymWorld(env)
+    if hasattr(env, "action_space") and all(callable(getattr(env, name, None)) for name in ("reset", "step")):
+        from wavedash.envs.gym_world import GymWorld
+
+        return GymWorld(env)
     raise EnvError(f"the environment factory returned {_summary(env)}: it must return a gymnasium.Env or an rlgym.api.RLGym")
 
 

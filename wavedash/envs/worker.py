@@ -70,6 +70,7 @@ def _build(job: Job) -> HostBatch:
     arrays.doing[0] = MAKING
     for i in range(job.worlds.stop - job.worlds.start):
         arrays.heartbeat[i] = i + 1
-        worlds.append(as_world(job.make()))
+        make = getattr(job.make, "for_world", lambda _: job.make)(job.worlds.start + i)  # one that may depend on which it is
+        worlds.append(as_world(make()))
     arrays.doing[0] = WAITING
     return HostBatch(worlds, job.spec, arrays, first=job.worlds.start)

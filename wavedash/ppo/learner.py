@@ -93,6 +93,20 @@ class Learner:
         """End the run after the current iteration."""
         self.stop_reason = self.stop_reason or reason
 
+    def change(self, config: RunConfig) -> None:
+        """Other rates, coefficients, epochs, minibatches, discounts or goal from the next iteration on. What shapes networks,
+        environments and buffers must be as it was."""
+        ppo = config.ppo
+        if ppo != self.config.ppo:  # graphs that were captured go by the old ones
+            self._replays.clear()
+            self.updater.forget_graphs()
+        self.config = config
+        self.updater.config = ppo
+        self.running_decay[2] = ppo.gamma
+        rates = self.updater.optimizer.base_rates
+        critic_rate = ppo.learning_rate if ppo.critic_learning_rate is None else ppo.critic_learning_rate
+        rates.update({name: critic_rate if name == "critic" else ppo.learning_rate for name in rates})
+
     def learn(self) -> None:
         """Iterate until the run is finished or stopped. Listeners hear of the end however it comes."""
         error: BaseException | None = None

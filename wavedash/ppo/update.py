@@ -207,6 +207,10 @@ class Updater:
             self.scale.adapt(norm)
         return torch.cat([self.means, norm.view(1), applied.view(1)])
 
+    def forget_graphs(self) -> None:
+        """They are captured again, with what the configuration says by then."""
+        self._replays.clear()
+
     def state_dict(self) -> dict[str, Tensor]:
         scale = {} if self.scale is None else self.scale.state_dict()
         return {**self.optimizer.state_dict(), **scale, "minibatches": self.generator.get_state()}

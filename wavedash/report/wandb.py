@@ -42,6 +42,7 @@ class Wandb(Listener):
         self.outbox = Mailbox(KEPT_POINTS)
         self._folder = run_folder
         self._process: subprocess.Popen[str] | None = None
+        self._asked_to_end = False
         self._settings = {
             "project": config.report.wandb_project,
             "name": f"{config.name}/{run_folder.name}",
@@ -62,12 +63,14 @@ class Wandb(Listener):
             )
         assert process.stdin and process.stdout
         Thread(target=self._feed, args=(process.stdin,), name="wandb-feed", daemon=True).start()
-        Thread(target=_relay, args=(process.stdout,), name="wandb-relay", daemon=True).start()
+        self._listening = Thread(target=self._relay, args=(process, process.stdout), name="wandb-relay", daemon=True)
+        self._listening.start()
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
         self.outbox.put(json.dumps({"steps": report.steps, **all_figures(report)}))
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:
+        self._asked_to_end = self._process is None or self._process.poll() is None
         self.outbox.close()
         if self._process is None:
             return
@@ -77,6 +80,7 @@ class Wandb(Listener):
             self._process.kill()
             log.warning("Weights & Biases did not take the last points within %g s. All figures are in metrics.jsonl; "
                         "`wandb sync` may find the missing ones under %s", FINISH_SECONDS, self._folder)
+        self._listening.join(1.0)  # its last words
         if self.outbox.dropped:
             log.warning("%d points were dropped on the way to Weights & Biases; metrics.jsonl has them", self.outbox.dropped)
 
@@ -87,13 +91,25 @@ class Wandb(Listener):
                 print(json.dumps(self._settings), file=pipe, flush=True)
                 for point in self.outbox:
                     print(point, file=pipe, flush=True)
-        except OSError:
-            log.warning("the Weights & Biases process has ended (see %s); training and metrics.jsonl go on without it",
-                        self._folder / "wandb.log")
+        except OSError:  # it has ended, which `_relay` tells
+            self.outbox.close()
+
+    def _relay(self, process: subprocess.Popen[str], pipe: IO[str]) -> None:
+        """What the sender has to say, into our log; and that it has ended, if nobody asked it to. It may do so before it has
+        taken a single point, such as when the client cannot be imported."""
+        with pipe:
+            for line in pipe:
+                log.warning("Weights & Biases: %s", line.rstrip())
+        code = process.wait()
+        if not self._asked_to_end:
+            errors = self._folder / "wandb.log"
+            log.warning("the Weights & Biases process has ended with exit code %d; training and metrics.jsonl go on without "
+                        "it. The last line of %s: %s", code, errors, _last_line(errors))
 
 
-def _relay(pipe: IO[str]) -> None:
-    """What the sender has to say, into our log."""
-    with pipe:
-        for line in pipe:
-            log.warning("Weights & Biases: %s", line.rstrip())
+def _last_line(path: Path) -> str:
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    return lines[-1] if lines else "none"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from wavedash.errors import UserError
 from wavedash.runs.checkpoint import MANIFEST, Checkpoint
 from wavedash.runs.folder import STORES, RunError, RunFolder, runs_root
+from wavedash.runs.pointer import follow, is_pointer, newest_pointer
 from wavedash.runs.store import CheckpointStore
 
 
@@ -43,6 +44,11 @@ def _resolve(path: Path, choose: Callable[[RunFolder], Checkpoint | None]) -> Ch
         return checkpoint
     if found := CheckpointStore(path).newest():
         return found
+    stands_for = path if is_pointer(path) else newest_pointer(list(path.glob("*"))) if path.is_dir() else None
+    if stands_for is not None:
+        checkpoint = follow(stands_for)
+        checkpoint.verify()
+        return checkpoint
     if path.name in STORES and not path.exists():
         runs, choose = runs_under(path.parent), lambda run: run.store(path.name).newest()
     else:

@@ -15,18 +15,18 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from wavedash.compat.rlgym_ppo.folders import BOOK
+from wavedash.compat.rlgym_ppo.ppo.ppo_learner import layers_of
 from wavedash.compat.rlgym_ppo.read_checkpoint import FILES
 from wavedash.import_path import of_a_child
-from wavedash.policy.actor_critic import ActorCritic
-from wavedash.policy.heads import ConfinedGaussianHead
 from wavedash.policy.normalizer import RunningMoments
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.optimizer import FlatAdamW
 from wavedash.runs.checkpoint import CheckpointError
+from wavedash.runs.pointer import is_pointer
 
 log = logging.getLogger(__name__)
 
-BOOK = "BOOK_KEEPING_VARS.json"
 LARGEST_BOOK = 64 * 2**20
 READING_SECONDS = 300.0
 
@@ -37,8 +37,8 @@ Tensors = Mapping[str, Tensor]
 class Statistics(NamedTuple):
     """Of so many returns, or observations."""
 
-    mean: float
-    variance: float
+    mean: list[float]
+    variance: list[float]
     number: int
 
 
@@ -72,7 +72,7 @@ def read_in_a_process(folder: Path) -> dict[str, Tensor]:
 def import_checkpoint(folder: Path, learner: Learner, read: Callable[[Path], Tensors] = read_in_a_process) -> Book:
     """Into a learner whose networks have the same layers. CheckpointError: the learner is as it was."""
     book, tensors = _read_book(folder), read(folder)
-    networks = {name: _layers(learner.policy, side) for name, side in (("policy", "actor"), ("value", "critic"))}
+    networks = {name: layers_of(learner.policy, side) for name, side in (("policy", "actor"), ("value", "critic"))}
     for name, argument in (("policy", "policy_layer_sizes"), ("value", "critic_layer_sizes")):
         _check_layers(folder, name, tensors, networks[name], argument)
     for name, group in (("policy", "actor"), ("value", "critic")):
@@ -96,13 +96,13 @@ def _read_book(folder: Path) -> Book:
         with open(folder / BOOK, "rb") as file:
             written = json.loads(file.read(LARGEST_BOOK))
         average = written["policy_average_reward"]
-        seen = written.get("obs_running_stats")
+        seen, every = written.get("obs_running_stats"), is_pointer(folder)
         return Book(
             steps=int(written["cumulative_timesteps"]),
             iterations=int(written["epoch"]),
             average_reward=float(average) if average is not None and math.isfinite(average) else None,
             returns=_statistics(written["reward_running_stats"]),
-            observations=None if seen is None else _statistics(seen),
+            observations=None if seen is None else _statistics(seen, every),
             written=written,
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
@@ -110,25 +110,18 @@ def _read_book(folder: Path) -> Book:
                               "checkpoint") from error
 
 
-def _statistics(written: Mapping[str, Any]) -> Statistics:
-    """The first entry: rlgym-ppo scales by it all returns, but also all numbers of an observation."""
-    mean, squares, count = float(written["mean"][0]), float(written["var"][0]), int(written["count"])
+def _statistics(written: Mapping[str, Any], every: bool = False) -> Statistics:
+    """The first entry: rlgym-ppo scales by it all returns, but also all numbers of an observation. `every`: we wrote them, and
+    each number has its own."""
+    number = len(written["mean"]) if every else 1
+    means, squares = ([float(x) for x in written[name][:number]] for name in ("mean", "var"))
+    count = int(written["count"])
     if count < 2:
-        return Statistics(0.0, 1.0, count)
-    variance = squares / (count - 1)  # what it saves as `var` is the sum of squares
-    if not (math.isfinite(mean) and math.isfinite(variance) and variance >= 0.0):
-        raise ValueError(f"mean {mean} and variance {variance} are no statistics")
-    return Statistics(mean, variance or 1.0, count)
-
-
-def _layers(policy: ActorCritic, side: str) -> Layers:
-    """From the observation to the output."""
-    hidden: Any = policy.trunks[side].body.layers
-    head = policy.head
-    last: Any = policy.critic["head"]
-    if side == "actor":
-        last = head.outputs if isinstance(head, ConfinedGaussianHead) else head.logits
-    return [*hidden, last]
+        return Statistics([0.0], [1.0], count)
+    variances = [x / (count - 1) for x in squares]  # what it saves as `var` is the sum of squares
+    if not all(math.isfinite(x) for x in (*means, *variances)) or min(variances) < 0.0:
+        raise ValueError(f"mean {means} and variance {variances} are no statistics")
+    return Statistics(means, [x or 1.0 for x in variances], count)
 
 
 def _names(name: str, layers: Layers) -> list[str]:
@@ -174,8 +167,9 @@ def _fill_optimizer(name: str, tensors: Tensors, layers: Layers, optimizer: Flat
 
 
 def _fill_moments(moments: RunningMoments, statistics: Statistics) -> None:
-    moments.mean.fill_(statistics.mean)
-    moments.var.fill_(statistics.variance)
+    for target, values in ((moments.mean, statistics.mean), (moments.var, statistics.variance)):
+        told = target.new_tensor(values)
+        target.copy_(told.reshape(target.shape) if len(values) == target.numel() else told[0].expand_as(target))
     moments.count.fill_(statistics.number)
-    moments.shift.fill_(statistics.mean)
-    moments.scale.fill_(statistics.variance ** -0.5)
+    moments.shift.copy_(moments.mean)
+    moments.scale.copy_(moments.var.rsqrt())

@@ -1,13 +1,22 @@
-"""Where checkpoints are: runs of ours, and folders as rlgym-ppo writes them (`<run>-<time>/<timesteps>/PPO_POLICY.pt`)."""
+"""Where checkpoints are: folders as rlgym-ppo writes them (`<run>-<time>/<timesteps>/PPO_POLICY.pt`), and runs of ours.
+
+A folder of the first kind that we wrote stands for a checkpoint in a run of ours, see `runs/pointer.py`.
+"""
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
-from wavedash.runs.checkpoint import MANIFEST
+from wavedash.runs.checkpoint import MANIFEST, CheckpointError
 from wavedash.runs.folder import RunFolder
+from wavedash.runs.pointer import DanglingError, follow, is_pointer
+
+log = logging.getLogger(__name__)
 
 POLICY_FILE = "PPO_POLICY.pt"
+BOOK = "BOOK_KEEPING_VARS.json"
 
 
 def latest_checkpoint(base: Path, stamped: bool) -> Path | None:
@@ -23,6 +32,25 @@ def checkpoint_in(folder: Path) -> Path | None:
         return newest.path
     theirs = [path for path in folder.glob("*") if path.name.isdecimal() and (path / POLICY_FILE).is_file()]
     return max(theirs, key=lambda path: int(path.name), default=None)
+
+
+def ours(folder: Path) -> Path | None:
+    """The checkpoint of ours that a folder is or stands for; None where rlgym-ppo's files are all there is."""
+    if (folder / MANIFEST).is_file():
+        return folder
+    if not is_pointer(folder):
+        return None
+    try:
+        checkpoint = follow(folder)
+        told = json.loads((folder / BOOK).read_text(encoding="utf-8"))["cumulative_timesteps"]
+        if told != checkpoint.step:
+            raise DanglingError(f"{folder / BOOK} has been changed since it was saved: {told} timesteps, not {checkpoint.step}")
+        checkpoint.verify()
+    except (CheckpointError, OSError, ValueError, KeyError, TypeError) as error:
+        log.warning("%s. So %s is taken as it is, with what rlgym-ppo saves: networks, optimisers, statistics and counters, "
+                    "without the unfinished episodes", error, folder)
+        return None
+    return checkpoint.path
 
 
 def _runs(base: Path, stamped: bool) -> Iterator[Path]:

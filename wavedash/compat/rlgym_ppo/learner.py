@@ -1,38 +1,47 @@
 """Learner with rlgym-ppo's constructor, methods and attributes, on our learner.
 
-Its run folder is one of ours: checkpoints, metrics, curves and log are where `wavedash` looks for them.
+It writes two things. A run of ours, under `runs/` as every other: exact checkpoints, metrics, curves and log, where `wavedash`
+looks for them. And `checkpoints_save_folder` with rlgym-ppo's own files, where scripts look for them.
 """
 from __future__ import annotations
 
 import inspect
-import logging
+import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
 from wavedash import report
+from wavedash.compat.rlgym_ppo.batched_agents import BatchedAgentManager
+from wavedash.compat.rlgym_ppo.checkpoint_export import book_of, files_of, write_folder
 from wavedash.compat.rlgym_ppo.checkpoint_import import import_checkpoint
-from wavedash.compat.rlgym_ppo.folders import POLICY_FILE, checkpoint_in, latest_checkpoint
+from wavedash.compat.rlgym_ppo.console import warnings_on_console
+from wavedash.compat.rlgym_ppo.folders import checkpoint_in, latest_checkpoint, ours
+from wavedash.compat.rlgym_ppo.live import LiveSettings
 from wavedash.compat.rlgym_ppo.maker import EnvMaker
+from wavedash.compat.rlgym_ppo.ppo.ppo_learner import PPOLearner
+from wavedash.compat.rlgym_ppo.probe import probe
+from wavedash.compat.rlgym_ppo.rendering import Rendering
 from wavedash.compat.rlgym_ppo.report import RecordingRun, Reporter
+from wavedash.compat.rlgym_ppo.saving import Keys, ScriptSaver
 from wavedash.compat.rlgym_ppo.settings import DEFAULT_FOLDER, check, run_config
-from wavedash.compat.rlgym_ppo.views import AgentView, PPOLearnerView
-from wavedash.compat.rlgym_ppo.wandb_run import WandbRun, saved_identity
+from wavedash.compat.rlgym_ppo.statistics import MomentsStat
+from wavedash.compat.rlgym_ppo.util import KBHit, WelfordRunningStat
+from wavedash.compat.rlgym_ppo.wandb_run import WandbRun, saved_identity, written_identity
 from wavedash.envs.pool import WorkerPool
-from wavedash.envs.row_spec import RowSpec
 from wavedash.errors import UserError
-from wavedash.ppo.learner import Learner as PPOLearner
+from wavedash.ppo.learner import Learner as OurLearner
 from wavedash.runs.checkpoint import Checkpoint
 from wavedash.runs.compatible import check_compatible
 from wavedash.runs.crash import SkippedUpdates
 from wavedash.runs.folder import RunFolder
 from wavedash.runs.interrupt import Interrupts
 from wavedash.runs.saver import Saver
+from wavedash.runs.store import CheckpointStore
 from wavedash.training import make_policy, prepare_torch
-
-log = logging.getLogger(__name__)
 
 
 class Learner:
@@ -83,13 +92,13 @@ class Learner:
     ) -> None:
         arguments = {name: value for name, value in locals().items() if name != "self"}
         check(arguments, inspect.signature(Learner).parameters)
-        maker = EnvMaker(env_create_function, metrics_logger, keep=ts_per_iteration)
-        settings = run_config(arguments, RowSpec.probe(maker))
-        self.config = {name: value for name, value in arguments.items()
-                       if name not in ("env_create_function", "metrics_logger", "wandb_run")}
-        self.metrics_logger = metrics_logger
-        self._base_folder, self._stamped = Path(checkpoints_save_folder or DEFAULT_FOLDER), add_unix_timestamp
+        rendering = Rendering(render_delay or 0.0) if render else None
+        maker = EnvMaker(env_create_function, metrics_logger, int(ts_per_iteration), rendering)
+        self._arguments, self._spec, self._agents = arguments, *probe(maker.for_world(1))
+        settings = run_config(arguments, self._spec, self._agents)
+        self._keep_attributes(arguments)
         stamp = f"-{time.time_ns()}" if add_unix_timestamp else ""
+        self._base_folder = Path(checkpoints_save_folder or DEFAULT_FOLDER)
         self.checkpoints_save_folder = f"{self._base_folder}{stamp}"
 
         torch_device = prepare_torch(settings)
@@ -97,87 +106,165 @@ class Learner:
         self._env = WorkerPool(maker, n_proc, n_proc, settings.env.groups, worker_timeout=settings.env.worker_timeout,
                                device=torch_device)
         try:
-            self._learner = PPOLearner(self._env, make_policy(self._env, settings), settings)
+            self._learner = OurLearner(self._env, make_policy(self._env, settings), settings)
             self.wandb_run, self._finished = wandb_run, False
-            self._reporter = Reporter(metrics_logger, RecordingRun(wandb_run))
-            self.ppo_learner = PPOLearnerView(self._learner, self.update_learning_rate)
-            self.agent = AgentView(self._learner, self.ppo_learner.policy, self._reporter)
+            self.reporter = Reporter(metrics_logger, RecordingRun(wandb_run))
+            self.ppo_learner = PPOLearner.around(
+                self._learner, device=self.device, batch_size=ppo_batch_size,
+                mini_batch_size=ppo_minibatch_size or ppo_batch_size, n_epochs=ppo_epochs, clip_range=ppo_clip_range,
+                ent_coef=ppo_ent_coef)
+            self.agent = BatchedAgentManager.around(self._learner, self.ppo_learner.policy, self.reporter, n_proc)
             self.experience_buffer = self._learner.buffer
+            self._live = LiveSettings(self)
             self._wandb_identity: dict[str, str] = {}
             if checkpoint_load_folder is not None:
                 self.load(checkpoint_load_folder, load_wandb and log_to_wandb)
             if log_to_wandb and wandb_run is None:
                 new = {"project": wandb_project_name or "rlgym-ppo", "group": wandb_group_name or "unnamed-runs",
-                       "name": wandb_run_name or "rlgym-ppo-run"}
+                       "name": wandb_run_name or "rlgym-ppo-run", "id": f"{self._base_folder.name}-{time.time_ns():x}"}
                 self.wandb_run = WandbRun(settings, Path(self.checkpoints_save_folder), {**new, **self._wandb_identity})
-                self._reporter.run.run = self.wandb_run
         except BaseException:
             self._env.close()
             raise
 
+    def _keep_attributes(self, given: Mapping[str, Any]) -> None:
+        """Under the names that scripts know. Those in live.py may be set."""
+        self.config = {name: value for name, value in given.items()
+                       if name not in ("env_create_function", "metrics_logger", "wandb_run")}
+        self.metrics_logger, self.timestep_limit = given["metrics_logger"], given["timestep_limit"]
+        self.ts_per_epoch, self.exp_buffer_size = given["ts_per_iteration"], given["exp_buffer_size"]
+        self.gae_gamma, self.gae_lambda = given["gae_gamma"], given["gae_lambda"]
+        self.policy_lr, self.critic_lr = given["policy_lr"], given["critic_lr"]
+        self.standardize_returns = given["standardize_returns"]
+        self.max_returns_per_stats_increment = given["max_returns_per_stats_increment"]
+        self.save_every_ts, self.n_checkpoints_to_keep = given["save_every_ts"], given["n_checkpoints_to_keep"]
+        self.add_unix_timestamp = given["add_unix_timestamp"]
+        self.ts_since_last_save = 0
+        self._saving: Checkpoint | None = None
+        self._goes_on_in: RunFolder | None = None
+
+    @property
+    def epoch(self) -> int:
+        """Iterations so far."""
+        return self._learner.iteration
+
+    @epoch.setter
+    def epoch(self, number: int) -> None:
+        self._learner.iteration = int(number)
+
+    @property
+    def return_stats(self) -> WelfordRunningStat:
+        """Of the returns by which rewards are scaled."""
+        moments = self._learner.return_moments
+        return WelfordRunningStat(1) if moments is None else MomentsStat(moments)
+
+    @property
+    def run_folder(self) -> Path:
+        """Of the run that `wavedash` knows."""
+        return self._run.path
+
     def learn(self) -> None:
         """Until `timestep_limit`, or Ctrl-C: then the iteration is finished and saved. After an error all is saved, too, and
         the error is raised."""
-        settings, run = self._learner.config, self._run
-        own = [self.wandb_run] if isinstance(self.wandb_run, WandbRun) else []
-        self._reporter.listeners = [*report.listeners(settings, run.path), *own, SkippedUpdates(run.crash),
-                                    Saver(run, settings.checkpoint)]
-        self._learner.listeners = [self._reporter]
         try:
-            with run.locked(), Interrupts(self._learner):
-                self._learner.learn()
+            self._learn()
         finally:
             self.cleanup()
 
+    def _learn(self) -> None:
+        self._live.apply()
+        settings, run = self._learner.config, self._run
+        own = [self.wandb_run.writing_into(run.path)] if isinstance(self.wandb_run, WandbRun) else []
+        saver = ScriptSaver(self)
+        self.reporter.listeners = [*report.listeners(settings, run.path), *own, SkippedUpdates(run.crash),
+                                   Saver(run, settings.checkpoint), saver, Keys(self, saver, KBHit())]
+        self.reporter.before_next = self._live.apply
+        self._learner.listeners = [self.reporter]
+        print(f"training in {run.path}, see also: wavedash eval {run.path}", flush=True)
+        with warnings_on_console(), run.locked(), Interrupts(self._learner):
+            self._learner.learn()
+
     def save(self, cumulative_timesteps: int) -> None:
-        """A checkpoint of what has been learned up to now, under this number."""
+        """A checkpoint of what has been learned up to now: ours, and rlgym-ppo's files in a folder of this number."""
+        checkpoint = self._saving or self._save_own(int(cumulative_timesteps))
+        tensors, state = checkpoint.load(["policy", "optimizer", "learner"])
+        files = files_of(self._learner, tensors)
+        book = {**book_of(tensors, state, self._learner), "policy_average_reward": self.agent.average_reward,
+                "ts_since_last_save": self.ts_since_last_save, **written_identity(self.wandb_run)}
+        target = Path(self.checkpoints_save_folder) / str(int(cumulative_timesteps))
+        write_folder(target, checkpoint, files, book, self.n_checkpoints_to_keep)
+        print(f"saved {target}", flush=True)
+
+    def _save_own(self, number: int) -> Checkpoint:
         learner = self._learner
         tensors, state = learner.state()
         if not learner.collector.groups:
             tensors.pop("env", None)  # there are no episodes to go on with
-        store = self._run.store("checkpoints", learner.config.checkpoint.keep)
-        path = store.save(cumulative_timesteps, tensors, state, {"iteration": learner.iteration, "figures": {}})
-        print(f"saved {path}", flush=True)
+        path = self.own_checkpoints.save(number, tensors, state, {"iteration": learner.iteration, "figures": {}})
+        return Checkpoint.open(path)
+
+    @property
+    def own_checkpoints(self) -> CheckpointStore:
+        return self._run.store("checkpoints", self.n_checkpoints_to_keep)
+
+    @contextmanager
+    def saving(self, checkpoint: Checkpoint | None) -> Iterator[None]:
+        """While `save` is called for a checkpoint of ours that has just been written."""
+        self._saving = checkpoint
+        try:
+            yield
+        finally:
+            self._saving = None
 
     def load(self, folder_path: str, load_wandb: bool, new_policy_lr: float | None = None,
              new_critic_lr: float | None = None) -> bool | None:
         """From "latest", a checkpoint or a run, of ours or of rlgym-ppo. Tells whether its run at Weights & Biases goes on;
         None if nothing has been saved yet."""
         if folder_path == "latest":
-            found = latest_checkpoint(self._base_folder, self._stamped)
+            found = latest_checkpoint(self._base_folder, self.add_unix_timestamp)
             if found is None:
                 return None
         else:
             found = checkpoint_in(Path(folder_path))
             if found is None:
                 raise UserError(f"{folder_path} holds no checkpoint: name a run, or a checkpoint in it; None starts afresh")
-        identity = saved_identity(found, self._load_checkpoint(found))
+        own = ours(found)
+        identity = saved_identity(own or found, self._import(found) if own is None else self._restore(own))
+        if own is not None and found.parent.resolve() == Path(self.checkpoints_save_folder).resolve():
+            self._goes_on_in = RunFolder(own.absolute().parent.parent)
         self.update_learning_rate(new_policy_lr, new_critic_lr)
         print(f"going on from {found}, step {self._learner.steps:,}", flush=True)
         self._wandb_identity = identity if load_wandb and identity else {}
         return bool(self._wandb_identity)
 
-    def _load_checkpoint(self, found: Path) -> Mapping[str, Any]:
-        """Returns what rlgym-ppo has written down, if it is one of its own."""
-        if (found / POLICY_FILE).is_file():
-            book = import_checkpoint(found, self._learner)
-            self._reporter.average_reward = book.average_reward
-            return book.written
-        tensors, state = Checkpoint.open(found).load()
+    def _restore(self, checkpoint: Path) -> Mapping[str, Any]:
+        """One of ours, exactly."""
+        tensors, state = Checkpoint.open(checkpoint).load()
         check_compatible(state["fingerprint"], self._learner.fingerprint())
         self._learner.load_state(tensors, state)
         self._env.notes()  # of the steps that led back to where the run was
-        self._reporter.average_reward = self._learner.recent.figures().get("recent/return")
+        self.reporter.average_reward = self._learner.recent.figures().get("recent/return")
         return {}
+
+    def _import(self, folder: Path) -> Mapping[str, Any]:
+        """One of rlgym-ppo's; returns what it has written down."""
+        book = import_checkpoint(folder, self._learner)
+        self.reporter.average_reward = book.average_reward
+        return book.written
 
     def update_learning_rate(self, new_policy_lr: float | None = None, new_critic_lr: float | None = None) -> None:
         """From the next iteration on."""
-        learner, ppo = self._learner, self._learner.config.ppo
-        changed = {name: rate for name, rate in (("learning_rate", new_policy_lr), ("critic_learning_rate", new_critic_lr))
-                   if rate is not None}
-        learner.config = learner.config.model_copy(update={"ppo": ppo.model_copy(update=changed)})
-        groups = {"learning_rate": "actor", "critic_learning_rate": "critic"}
-        learner.updater.optimizer.base_rates.update({groups[name]: rate for name, rate in changed.items()})
+        if new_policy_lr is not None:
+            self.policy_lr = new_policy_lr
+            _set_rate(self.ppo_learner.policy_optimizer, new_policy_lr)
+        if new_critic_lr is not None:
+            self.critic_lr = new_critic_lr
+            _set_rate(self.ppo_learner.value_optimizer, new_critic_lr)
+
+    def change_settings(self, arguments: Mapping[str, Any]) -> None:
+        """As if they had been passed to the constructor; from the next iteration on. See live.py for those that can be."""
+        self._arguments |= arguments
+        self._learner.change(run_config(self._arguments, self._spec, self._agents))
 
     def add_new_experience(self, experience: Any) -> NoReturn:
         """Refused."""
@@ -193,12 +280,13 @@ class Learner:
 
     @cached_property
     def _run(self) -> RunFolder:
-        """Made when there is something to put into it."""
-        run = RunFolder(self.checkpoints_save_folder)
-        try:
-            (run.path / "checkpoints").mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"cannot make {run.path}: {error.strerror}; set checkpoints_save_folder to a folder that can be "
-                            "written") from error
+        """Made when there is something to put into it; the one before where checkpoints go on in the same folder."""
+        name = re.sub(r"[^A-Za-z0-9._-]", "-", self._learner.config.name).lstrip(".-") or "rlgym-ppo-run"
+        run = self._goes_on_in or RunFolder.create(name)
         run.record_start(self._learner.config)
         return run
+
+
+def _set_rate(optimizer: Any, rate: float) -> None:
+    for group in optimizer.param_groups:
+        group["lr"] = rate

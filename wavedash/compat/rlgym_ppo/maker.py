@@ -3,13 +3,26 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-from wavedash.compat.rlgym_ppo.gym_world import world_of
+import gymnasium
+
+from wavedash.compat.rlgym_ppo import alias
 from wavedash.compat.rlgym_ppo.metrics import WatchedWorld
-from wavedash.envs.host import HostEnv
+from wavedash.compat.rlgym_ppo.rendering import Rendering
+from wavedash.envs.gym_world import GymWorld
+from wavedash.envs.host import HostEnv, as_world, is_rlgym
+
+
+def world_of(env: Any) -> HostEnv:
+    """RLGym v2, Gymnasium (known by a reset that returns a pair), or rlgym-ppo's own interface."""
+    if hasattr(env, "as_world") or is_rlgym(env):
+        return as_world(env)
+    if isinstance(env, gymnasium.Env) and isinstance(env.reset(), tuple):
+        return as_world(env)
+    return env if isinstance(env, HostEnv) else GymWorld(env)
 
 
 @dataclass(frozen=True)
@@ -20,9 +33,17 @@ class EnvMaker:
     logger: Any = None
     keep: int = 0
     """What was collected in so many steps is kept until it is asked for."""
+    rendering: Rendering | None = None
+    """How the first environment is shown; the others are not."""
+
+    def for_world(self, index: int) -> EnvMaker:
+        return self if index == 0 else replace(self, rendering=None)
 
     def __call__(self) -> HostEnv:
-        world = world_of(self.build())
+        env = self.build()
+        world = world_of(env)
+        if self.rendering is not None:
+            world = self.rendering.of(world, env)
         return world if self.logger is None else WatchedWorld(world, self.logger, self.keep)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -30,8 +51,11 @@ class EnvMaker:
         Compressed, because names in it would otherwise be taken for a need to do so."""
         import cloudpickle  # type: ignore[import-untyped]
 
-        return _unpacked, (zlib.compress(cloudpickle.dumps((self.build, self.logger, self.keep))),)
+        parts = self.build, self.logger, self.keep, self.rendering
+        return _unpacked, (alias.is_installed(), zlib.compress(cloudpickle.dumps(parts)))
 
 
-def _unpacked(packed: bytes) -> EnvMaker:
+def _unpacked(aliased: bool, packed: bytes) -> EnvMaker:
+    if aliased:
+        alias.install()  # before anything of the script is imported
     return EnvMaker(*ForkingPickler.loads(zlib.decompress(packed)))

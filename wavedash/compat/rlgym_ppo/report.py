@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -126,7 +126,9 @@ class Reporter(Listener):
         self.listeners: Sequence[Listener] = ()
         self.average_reward: float | None = None
         self.run = run
-        self._logger = metrics_logger
+        self.logger = metrics_logger
+        self.before_next: Callable[[], None] = lambda: None
+        """Called at the end of every iteration, when all have had their say."""
 
     @property
     def health(self) -> Mapping[str, int]:  # type: ignore[override]
@@ -139,9 +141,9 @@ class Reporter(Listener):
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
         self._average(report.figures)
         self.run.figures = {}
-        if self._logger is not None:
+        if self.logger is not None:
             collected = [metrics for world in learner.env.notes() for metrics in world]  # type: ignore[attr-defined]
-            self._logger.report_metrics(collected, self.run, learner.steps)
+            self.logger.report_metrics(collected, self.run, learner.steps)
         own = iteration_report(learner, report, self.average_reward)
         self.run.send(own)
         with contextlib.suppress(OSError):  # output that goes to a full disk or a closed terminal
@@ -150,6 +152,7 @@ class Reporter(Listener):
         told = replace(report, figures={**report.figures, **user})
         for listener in self.listeners:
             listener.on_iteration(learner, told)
+        self.before_next()
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:
         with ExitStack() as each:  # all are told, whatever one of them does

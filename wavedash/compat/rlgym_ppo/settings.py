@@ -12,6 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from pydantic import ValidationError
 
+from wavedash.compat.rlgym_ppo.script_name import factory_of
 from wavedash.config import RunConfig
 from wavedash.envs.row_spec import RowSpec
 from wavedash.errors import UserError
@@ -26,7 +27,6 @@ NOT_NEEDED = {
     "instance_launch_delay": "processes start one after the other without stepping on each other",
     "max_returns_per_stats_increment": "all returns count for the statistics, at no cost",
     "steps_per_obs_stats_increment": "all observations count for the statistics, at no cost",
-    "render_delay": "nothing is rendered during training",
 }
 """Arguments that are accepted and change nothing, and why"""
 
@@ -35,32 +35,31 @@ def check(arguments: Mapping[str, Any], signature: Mapping[str, Parameter]) -> N
     """Refuses what cannot be done, and says what is ignored."""
     if not callable(arguments["env_create_function"]):
         raise UserError("env_create_function must be a function that returns an environment")
-    if arguments["render"]:
-        raise UserError("render=True is refused: all environments would wait for one window. Watch a saved policy instead, as "
-                        "docs/rlgym.md shows under 'Watch it'")
     if arguments["n_proc"] < 1:
         raise UserError(f"n_proc={arguments['n_proc']}: at least one process has to play")
-    batch, minibatch = arguments["ppo_batch_size"], arguments["ppo_minibatch_size"]
-    if minibatch is not None and batch % minibatch:
-        raise UserError(f"ppo_batch_size={batch} must be a multiple of ppo_minibatch_size={minibatch}: a batch is worked off "
-                        "in minibatches of equal size")
     ignored = [f"{name} ({why})" for name, why in NOT_NEEDED.items() if arguments[name] != signature[name].default]
     if ignored:
         log.warning("not needed here and ignored: %s", "; ".join(ignored))
 
 
-def run_config(arguments: Mapping[str, Any], spec: RowSpec) -> RunConfig:
-    """`spec`: of the environment that the arguments build."""
+def run_config(arguments: Mapping[str, Any], spec: RowSpec, agents: float | None = None) -> RunConfig:
+    """`spec`: of the environment that the arguments build. `agents`: how many play in it on average, where that is fewer than
+    it has rows: empty seats are no timesteps."""
     given = arguments
-    rows = given["n_proc"] * spec.rows_per_world
+    batch, minibatch = given["ppo_batch_size"], given["ppo_minibatch_size"] or given["ppo_batch_size"]
+    if batch % minibatch:
+        raise UserError(f"ppo_batch_size={batch} must be a multiple of ppo_minibatch_size={minibatch}: a batch is worked off "
+                        "in minibatches of equal size")
+    taken = (agents or spec.rows_per_world) / spec.rows_per_world
+    rows = given["n_proc"] * spec.rows_per_world * taken
     action_size = int(np.prod(spec.action_space.shape or ())) if isinstance(spec.action_space, spaces.Box) else 1
     values = {
         "name": Path(given["checkpoints_save_folder"] or DEFAULT_FOLDER).name,
         "seed": given["random_seed"],
-        "total_steps": given["timestep_limit"],
+        "total_steps": int(given["timestep_limit"]),
         "device": "cuda" if given["device"] == "gpu" else given["device"],
         "env": {
-            "factory": factory_name(given["env_create_function"]),
+            **factory_of(given["env_create_function"]),
             "count": given["n_proc"], "workers": given["n_proc"], "groups": min(2, given["n_proc"]), "worker_timeout": 60.0,
         },
         "policy": {
@@ -71,8 +70,8 @@ def run_config(arguments: Mapping[str, Any], spec: RowSpec) -> RunConfig:
             "rollout_steps": math.ceil(given["ts_per_iteration"] / rows),
             "buffer_rollouts": max(1, given["exp_buffer_size"] // given["ts_per_iteration"]),
             "epochs": given["ppo_epochs"],
-            "minibatch_size": given["ppo_batch_size"],
-            "accumulate": given["ppo_batch_size"] // (given["ppo_minibatch_size"] or given["ppo_batch_size"]),
+            "minibatch_size": round(batch / taken),
+            "accumulate": batch // minibatch,
             "learning_rate": given["policy_lr"], "critic_learning_rate": given["critic_lr"], "adam_eps": 1e-8,
             "gamma": given["gae_gamma"], "gae_lambda": given["gae_lambda"],
             "clip_range": given["ppo_clip_range"],
@@ -90,8 +89,3 @@ def run_config(arguments: Mapping[str, Any], spec: RowSpec) -> RunConfig:
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}, got {e['input']!r}" for e in error.errors())
         raise UserError(f"an argument of Learner cannot be used. In the terms of our configuration: {wrong}") from None
-
-
-def factory_name(build: Any) -> str:
-    """As an import path. `wavedash eval` can only follow it where the function is at the top level of a module."""
-    return f"{getattr(build, '__module__', None)}:{getattr(build, '__qualname__', type(build).__name__)}"

@@ -5,7 +5,7 @@ import json
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from wavedash.compat.rlgym_ppo.report import numbers_of
 from wavedash.ppo.listener import IterationReport
@@ -35,6 +35,26 @@ class WandbRun(Wandb):
     def id(self) -> str:
         return str(self._settings["id"])
 
+    @property
+    def project(self) -> Any:
+        return self._settings["project"]
+
+    @property
+    def group(self) -> Any:
+        return self._settings.get("group")
+
+    @property
+    def entity(self) -> Any:
+        return self._settings.get("entity")
+
+    @property
+    def name(self) -> Any:
+        return self._settings["name"]
+
+    @property
+    def config(self) -> Any:
+        return self._settings["config"]
+
     def log(self, data: Mapping[str, Any]) -> None:
         numbers = numbers_of(data)
         if len(numbers) < len(data) and not self._warned:
@@ -45,6 +65,12 @@ class WandbRun(Wandb):
 
     def finish(self) -> None:
         """Comes with the end of the training."""
+
+    def writing_into(self, folder: Path) -> Self:
+        """The folder of the run, once there is one."""
+        self._folder = folder
+        self._settings["dir"] = str(folder)
+        return self
 
     def on_start(self, learner: Learner) -> None:
         identity = {name: self._settings[name] for name in NAMES if name in self._settings}
@@ -66,3 +92,13 @@ def saved_identity(checkpoint: Path, book: Mapping[str, Any]) -> dict[str, str] 
         return {name: str(found[name]) for name in NAMES if name in found}
     except (OSError, ValueError, TypeError):
         return None
+
+
+def written_identity(run: Any) -> dict[str, Any]:
+    """What rlgym-ppo writes down about a run at Weights & Biases, of ours or the script's own."""
+    if getattr(run, "id", None) is None:
+        return {}
+    config: Any = getattr(run, "config", None)
+    told = {name: getattr(run, name, None) for name in ("project", "entity", "group")}
+    return {"wandb_run_id": run.id, **{f"wandb_{name}": value for name, value in told.items()},
+            "wandb_config": config.as_dict() if hasattr(config, "as_dict") else config}

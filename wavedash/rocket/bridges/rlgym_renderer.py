@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from wavedash.rocket.bridges.viewer import Viewer
-from wavedash.rocket.state import GameState
+from wavedash.rocket.state import Ball, Cars, GameState
 
 BODY = {"position": "position", "rotation": "rotation_mtx", "velocity": "linear_velocity",
         "angular_velocity": "angular_velocity"}
@@ -53,6 +53,31 @@ def from_rlgym(game: Any) -> GameState:
         state.cars.controls[0, seat, 5] = float(car.is_holding_jump)
     state.cars.present.fill_(True)
     return state
+
+
+def from_rlgym_sim(game: Any) -> GameState:
+    """The state of a game of rlgym-sim (RLGym 1) as one arena: what can be seen of it."""
+    state = GameState.empty(1, len(game.players))
+    state.clear_events()
+    state.pads.timer[0] = 1.0 - _tensor(game.boost_pads).float()  # there is no clock: above zero is taken
+    _move(state.ball, (0,), game.ball)
+    for seat, player in enumerate(game.players):
+        index = (0, seat)
+        _move(state.cars, index, player.car_data)
+        state.cars.rotation[index] = _tensor(player.car_data.rotation_mtx())
+        state.cars.team[index] = int(player.team_num)
+        state.cars.boost[index] = 100.0 * float(player.boost_amount)
+        state.cars.on_ground[index] = bool(player.on_ground)
+        state.cars.is_demoed[index] = bool(player.is_demoed)
+        state.cars.has_flipped[index] = not bool(player.has_flip)
+    state.cars.present.fill_(True)
+    return state
+
+
+def _move(body: Ball | Cars, index: tuple[int, ...], physics: Any) -> None:
+    body.position[index] = _tensor(physics.position)
+    body.velocity[index] = _tensor(physics.linear_velocity)
+    body.angular_velocity[index] = _tensor(physics.angular_velocity)
 
 
 def _tensor(value: Any) -> Tensor:

@@ -1,15 +1,12 @@
-"""What `rlgym_ppo.util` offers to scripts: the wrapper for RLGym v2, and the base of loggers that look into the game.
-
-Imported by worker processes, so it must not import torch.
-"""
+"""RLGymV2GymWrapper: an RLGym v2 environment behind the interface that rlgym-ppo takes. Runs in worker processes: no torch."""
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
-from wavedash.compat.rlgym_ppo.gym_world import GymWorld
+from wavedash.envs.gym_world import GymWorld
 from wavedash.envs.host import Array, HostEnv
 from wavedash.envs.rlgym import RLGymWorld
 
@@ -57,23 +54,3 @@ class RLGymV2GymWrapper:
 
     def close(self) -> None:
         self.rlgym_env.close()
-
-
-class MetricsLogger:
-    """Looks at every state of the game where it is played, and reports once an iteration. Override the two methods with an
-    underscore; the logger is sent to the worker processes, so it must be possible to pickle it."""
-
-    def collect_metrics(self, game_state: Any) -> list[Array]:
-        return [np.ravel(metric).astype(np.float32) for metric in self._collect_metrics(game_state)]
-
-    def report_metrics(self, collected_metrics: Sequence[list[Array]], wandb_run: Any, cumulative_timesteps: int) -> None:
-        self._report_metrics(collected_metrics, wandb_run, cumulative_timesteps)
-
-    def _collect_metrics(self, game_state: Any) -> list[Any]:
-        """In a worker, after every step: numbers and arrays of any shape."""
-        raise NotImplementedError
-
-    def _report_metrics(self, collected_metrics: Sequence[list[Array]], wandb_run: Any, cumulative_timesteps: int) -> None:
-        """In the learner's process. `collected_metrics`: what was collected, one entry per step, every metric as a flat float32
-        array. Hand figures on with `wandb_run.log({...})`."""
-        raise NotImplementedError

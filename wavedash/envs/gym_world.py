@@ -1,4 +1,4 @@
-"""GymWorld: what rlgym-ppo takes for an environment, as a world.
+"""GymWorld: an environment with the interface of old Gym, for one agent or several (what rlgym-ppo takes), as a world.
 
 `reset()` returns observations `[agents, ...]`, or those of the only agent; `step(actions [agents, k])` returns `obs, rewards,
 done, info` or, with truncation told apart, `obs, rewards, done, truncated, info`. All agents end together; their number may
@@ -14,18 +14,9 @@ from gymnasium import spaces
 
 from wavedash.envs.errors import EnvError
 from wavedash.envs.foreign_spaces import action_space_of
-from wavedash.envs.host import Array, HostEnv, HostStep, as_world, is_rlgym
+from wavedash.envs.host import Array, HostStep
 from wavedash.envs.own_randomness import OwnRandomness
 from wavedash.envs.rlgym import TRIES
-
-
-def world_of(env: Any) -> HostEnv:
-    """RLGym v2, Gymnasium (known by a reset that returns a pair), or rlgym-ppo's own interface."""
-    if hasattr(env, "as_world") or is_rlgym(env):
-        return as_world(env)
-    if isinstance(env, gymnasium.Env) and isinstance(env.reset(), tuple):
-        return as_world(env)
-    return GymWorld(env)
 
 
 class GymWorld:

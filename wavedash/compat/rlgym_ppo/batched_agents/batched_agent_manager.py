@@ -1,0 +1,73 @@
+"""BatchedAgentManager: who plays, and how it goes. `learner.agent` is one; our collector does the work."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+from wavedash.compat.rlgym_ppo.ppo.network import Network
+from wavedash.compat.rlgym_ppo.statistics import MomentsStat
+from wavedash.errors import UserError
+from wavedash.policy.normalizer import RunningMoments
+
+if TYPE_CHECKING:
+    from wavedash.compat.rlgym_ppo.report import Reporter
+    from wavedash.ppo.learner import Learner
+
+INSTEAD = ("the Learner starts and steps the environments by itself. Call learner.learn(), and let a metrics_logger look on; "
+           "to play what was trained, step an environment of your own with learner.agent.policy.get_action")
+
+
+class BatchedAgentManager:
+    """`cumulative_timesteps` and `average_reward` (over episodes, the latest count most; None before one has ended) can be set,
+    as scripts do that load a checkpoint by hand."""
+
+    policy: Network
+    n_procs: int
+    standardize_obs: bool
+    _learner: Learner
+    _reporter: Reporter
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        raise UserError(f"a BatchedAgentManager of one's own cannot be run here: {INSTEAD}")
+
+    @classmethod
+    def around(cls, learner: Learner, policy: Network, reporter: Reporter, n_procs: int) -> Self:
+        agent = cls.__new__(cls)
+        agent._learner, agent._reporter = learner, reporter
+        agent.policy, agent.n_procs = policy, n_procs
+        agent.standardize_obs = learner.policy.normalizer is not None
+        return agent
+
+    @property
+    def cumulative_timesteps(self) -> int:
+        return self._learner.steps
+
+    @cumulative_timesteps.setter
+    def cumulative_timesteps(self, steps: int) -> None:
+        self._learner.steps = int(steps)
+
+    @property
+    def average_reward(self) -> float | None:
+        return self._reporter.average_reward
+
+    @average_reward.setter
+    def average_reward(self, average: float | None) -> None:
+        self._reporter.average_reward = average
+
+    @property
+    def obs_stats(self) -> MomentsStat | None:
+        """Of every number of an observation (there, the first number's scale all)."""
+        normalizer = self._learner.policy.normalizer
+        parts = [] if normalizer is None else [part for part in normalizer.parts.values() if isinstance(part, RunningMoments)]
+        return MomentsStat(parts[0]) if parts else None
+
+    def collect_timesteps(self, n: int) -> NoReturn:
+        """Refused."""
+        raise UserError(f"agent.collect_timesteps() cannot be called from outside: {INSTEAD}")
+
+    def init_processes(self, *args: Any, **options: Any) -> NoReturn:
+        """Refused."""
+        raise UserError(f"agent.init_processes() cannot be called from outside: {INSTEAD}")
+
+    def cleanup(self) -> None:
+        """Ends the worker processes. Safe to call twice."""
+        self._learner.env.close()

@@ -1,0 +1,82 @@
+"""The listener that saves as scripts know it: `learner.save` is called whenever a checkpoint is due, at the end, and at a key.
+
+It comes after the Saver, so a checkpoint of ours is there already; a `save` that a script has replaced is called in any case.
+"""
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+from wavedash.ppo.listener import IterationReport, Listener
+from wavedash.runs.checkpoint import Checkpoint, CheckpointError
+from wavedash.runs.interrupt import uninterrupted
+
+if TYPE_CHECKING:
+    from wavedash.compat.rlgym_ppo.learner import Learner as Owner
+    from wavedash.ppo.learner import Learner
+
+log = logging.getLogger(__name__)
+
+
+class ScriptSaver(Listener):
+    """Calls `owner.save`."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.health: dict[str, int] = {"failed_exports": 0}
+        self._owner = owner
+        self._saved = 0
+
+    def on_start(self, learner: Learner) -> None:
+        self._saved = learner.steps
+
+    def on_iteration(self, learner: Learner, report: IterationReport) -> None:
+        owner, steps = self._owner, report.steps
+        owner.ts_since_last_save = steps - self._saved
+        if steps // owner.save_every_ts > self._saved // owner.save_every_ts:
+            latest = owner.own_checkpoints.latest()  # by the Saver, in this very iteration
+            self.save(learner, latest if latest is not None and latest.step == steps else None)
+
+    def on_stop(self, learner: Learner, error: BaseException | None) -> None:
+        """After an error the learner may be in the middle of an iteration: what the Saver has saved counts then."""
+        latest = self._owner.own_checkpoints.latest()
+        if latest is not None and latest.step > self._saved:
+            self.save(learner, latest)
+
+    def save(self, learner: Learner, latest: Checkpoint | None = None) -> None:
+        """The state of now, or of a checkpoint."""
+        owner = self._owner
+        step = learner.steps if latest is None else latest.step
+        try:
+            with uninterrupted(), owner.saving(latest):
+                owner.save(step)
+        except CheckpointError as error:
+            self.health["failed_exports"] += 1
+            log.error("could not save: %s", error)
+            return
+        self._saved, owner.ts_since_last_save = step, 0
+
+
+class Keys(Listener):
+    """p pauses, c saves, q saves and stops, as in rlgym-ppo; without a keyboard nothing happens."""
+
+    def __init__(self, owner: Owner, saver: ScriptSaver, keyboard: Any) -> None:
+        self._owner, self._saver, self._keyboard = owner, saver, keyboard
+
+    def on_iteration(self, learner: Learner, report: IterationReport) -> None:
+        keyboard = self._keyboard
+        key = keyboard.getch() if keyboard.kbhit() else ""
+        if key in ("c", "q"):
+            self._saver.save(learner)
+        if key == "q":
+            learner.stop("q was pressed")
+        elif key == "p":
+            print("paused; any key goes on", flush=True)
+            while not keyboard.kbhit():
+                if learner.stop_reason is not None:  # Ctrl-C
+                    return
+                time.sleep(0.1)
+            keyboard.getch()
+
+    def on_stop(self, learner: Learner, error: BaseException | None) -> None:
+        self._keyboard.set_normal_term()
