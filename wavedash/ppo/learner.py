@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wavedash.config import RunConfig
+from wavedash.config import PPOConfig, RunConfig
 from wavedash.envs.obs import Obs, named_tensors
 from wavedash.envs.spaces import space_to_json
 from wavedash.envs.vec_env import EnvError, VecEnv
@@ -97,7 +97,7 @@ class Learner:
         """Other rates, coefficients, epochs, minibatches, discounts or goal from the next iteration on. What shapes networks,
         environments and buffers must be as it was."""
         ppo = config.ppo
-        if ppo != self.config.ppo:  # graphs that were captured go by the old ones
+        if _captured(ppo) != _captured(self.config.ppo):
             self._replays.clear()
             self.updater.forget_graphs()
         self.config = config
@@ -440,6 +440,12 @@ class Learner:
                         "they draw on randomness that reset(seed=...) does not control"
                     )
                     return
+
+
+def _captured(ppo: PPOConfig) -> PPOConfig:
+    """The options that captured graphs have read once and for all: without those that are tensors, or read between graphs."""
+    live = ("clip_range", "entropy_coef", "learning_rate", "critic_learning_rate", "epochs")
+    return ppo.model_copy(update=dict.fromkeys(live))
 
 
 def _variance(x: Tensor, weight: Tensor, ranks: Ranks) -> Tensor:

@@ -35,8 +35,8 @@ NOT_NEEDED = {
 def check(arguments: Mapping[str, Any], signature: Mapping[str, Parameter]) -> None:
     """Refuses what cannot be done, and says what is ignored."""
     if (script := script_being_imported()) is not None:
-        raise UserError(f"{script} makes a Learner as soon as it is imported, so its environments cannot be built without training "
-                        "anew: put what it does when it is started under `if __name__ == '__main__':`")
+        raise UserError(f"{script} makes a Learner as soon as it is imported, so its environments cannot be built without "
+                        "training anew: put what it does when it is started under `if __name__ == '__main__':`")
     if not callable(arguments["env_create_function"]):
         raise UserError("env_create_function must be a function that returns an environment")
     if arguments["n_proc"] < 1:
