@@ -1,6 +1,8 @@
 """ActionLog: the actions of every world's current episode, which together with its seed are the state of the world."""
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from wavedash.envs.arrays import Arrays
@@ -8,10 +10,21 @@ from wavedash.envs.host import Array
 
 LIMIT = 200_000
 """Steps of an episode that are kept. A longer one cannot be replayed; more would cost memory without bound."""
+FIRST_ROOM = 1024
+
+
+class Mark(NamedTuple):
+    """A moment between two steps."""
+
+    steps: int
+    """Recorded until then"""
+    length: Array
+    """[E] steps of each world's episode at that time"""
 
 
 class ActionLog:
-    """[E, steps so far, ...], written for all worlds at once; grows with the longest episode up to `limit`."""
+    """[steps, E, ...]: what all worlds did in each step. A world whose episode has L steps took its actions in the last L of
+    them, so a moment of the past is told by the number of steps and the lengths at that time alone."""
 
     def __init__(self, arrays: Arrays, limit: int = LIMIT) -> None:
         worlds, rows = len(arrays.episode), len(arrays.action)
@@ -19,27 +32,34 @@ class ActionLog:
         self._action, self._length = arrays.action.reshape(worlds, *shape), arrays.length
         self._limit = limit
         self.action_shape = shape
-        self._taken = np.empty((worlds, min(1024, limit), *shape), arrays.action.dtype)
-        self._world = np.arange(worlds)
-        self._longest = 0  # no episode is longer; looked up only when this bound would not fit
+        self._taken = np.empty((FIRST_ROOM, worlds, *shape), arrays.action.dtype)
+        self._first = 0  # the step whose actions are `_taken[0]`
+        self._end = 0  # steps in `_taken`
+        self._held: Mark | None = None
 
     def record(self) -> None:
         """`arrays.action`, before it is taken."""
-        length = self._length
-        if self._longest >= self._taken.shape[1]:
-            self._longest = int(length.max())
-            self._grow(self._longest + 1)
-            length = np.minimum(length, self._limit - 1)
-        self._longest += 1
-        self._taken[self._world, length] = self._action
+        if self._end == len(self._taken):
+            self._make_room()
+        self._taken[self._end] = self._action
+        self._end += 1
 
-    def lengths(self) -> list[int]:
-        """Steps taken in each world's episode; -1 where they are too many to have been kept."""
-        return [length if length <= self._limit else -1 for length in self._length.tolist()]
+    def mark(self) -> Mark:
+        """This moment. Not while a step is under way."""
+        return Mark(self._first + self._end, self._length.copy())
 
-    def read(self) -> list[Array]:
-        """The actions [length, ...] of each world's episode."""
-        return [taken[: max(length, 0)] for taken, length in zip(self._taken, self.lengths(), strict=True)]
+    def hold(self, mark: Mark) -> None:
+        """What `read` needs of this moment stays, until another one is held."""
+        self._held = mark
+
+    def lengths(self, mark: Mark) -> list[int]:
+        """Steps taken in each world's episode at that time; -1 where they are too many to have been kept."""
+        return [length if length <= self._limit else -1 for length in mark.length.tolist()]
+
+    def read(self, mark: Mark) -> list[Array]:
+        """The actions [length, ...] of each world's episode at that time."""
+        end = mark.steps - self._first
+        return [self._taken[end - max(length, 0) : end, world] for world, length in enumerate(self.lengths(mark))]
 
     def of(self, world: int) -> Array:
         """The actions of this world's episode, in the order in which they were taken."""
@@ -47,14 +67,27 @@ class ActionLog:
 
     def write(self, actions: list[Array]) -> None:
         """The reverse of `read`."""
-        self._longest = max(len(taken) for taken in actions)
-        self._grow(self._longest)
-        for target, taken in zip(self._taken, actions, strict=True):
-            target[: len(taken)] = taken
+        self._held = None
+        self._first, self._end = 0, max(len(taken) for taken in actions)
+        if self._end > len(self._taken):
+            self._taken = np.empty((_room_for(self._end), *self._taken.shape[1:]), self._taken.dtype)
+        for world, taken in enumerate(actions):
+            self._taken[self._end - len(taken) : self._end, world] = taken
 
-    def _grow(self, steps: int) -> None:
-        worlds, capacity, *shape = self._taken.shape
-        if steps > capacity < self._limit:
-            larger = np.empty((worlds, min(max(steps, 2 * capacity), self._limit), *shape), self._taken.dtype)
-            larger[:, :capacity] = self._taken
-            self._taken = larger
+    def _make_room(self) -> None:
+        """Forget what no episode needs any more, or get more memory where most is needed."""
+        needed = min(int(self._length.max()), self._limit)
+        if self._held is not None:
+            since = self._first + self._end - self._held.steps
+            needed = max(needed, since + min(int(self._held.length.max()), self._limit))
+        needed = min(needed, self._end)
+        kept = self._taken[self._end - needed : self._end]
+        if _room_for(needed) > len(self._taken):
+            self._taken = np.empty((_room_for(needed), *self._taken.shape[1:]), self._taken.dtype)
+        self._taken[:needed] = kept
+        self._first, self._end = self._first + self._end - needed, needed
+
+
+def _room_for(steps: int) -> int:
+    """Half as much again, so that actions are moved seldom."""
+    return steps * 3 // 2 + FIRST_ROOM // 2

@@ -3,15 +3,15 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from wavedash.envs.action_log import ActionLog
+from wavedash.envs.action_log import ActionLog, Mark
 from wavedash.envs.arrays import Arrays
 from wavedash.envs.errors import EnvError
 from wavedash.envs.host import Array
@@ -75,12 +75,17 @@ class HostVecEnv(VecEnv):
 
     def save_state(self) -> dict[str, Tensor]:
         """Not while a step is under way."""
-        return {
-            "seed": torch.from_numpy(self._arrays.seed.copy()),
-            "episode": torch.from_numpy(self._arrays.episode.copy()),  # [E]
-            "length": torch.tensor([length for log in self._logs for length in log.lengths()]),  # [E]; -1: too long to replay
-            "action": torch.from_numpy(np.concatenate([taken for log in self._logs for taken in log.read()])),
-        }
+        return self._moment().state()
+
+    def keep_state(self) -> Callable[[], dict[str, Tensor]]:
+        """Copies a few numbers per world: the actions are in the logs anyway."""
+        moment = self._moment()
+        for log, mark in zip(self._logs, moment.marks, strict=True):
+            log.hold(mark)
+        return moment.state
+
+    def _moment(self) -> Moment:
+        return Moment(self._arrays.seed.copy(), self._arrays.episode.copy(), self._logs, [log.mark() for log in self._logs])
 
     def load_state(self, state: dict[str, Tensor]) -> Obs:
         arrays, length = self._arrays, state["length"].numpy()
@@ -103,6 +108,24 @@ class HostVecEnv(VecEnv):
             logger.warning("%d of %d episodes could not be replayed and were dropped: too long, or the environment is not "
                            "deterministic under its seed", dropped, len(length))
         return self._rows.obs()
+
+
+class Moment(NamedTuple):
+    """The state of all worlds between two steps, which may have been long ago."""
+
+    seed: Array
+    episode: Array
+    logs: Sequence[ActionLog]
+    marks: Sequence[Mark]
+
+    def state(self) -> dict[str, Tensor]:
+        marked = list(zip(self.logs, self.marks, strict=True))
+        return {
+            "seed": torch.from_numpy(self.seed),
+            "episode": torch.from_numpy(self.episode),  # [E]
+            "length": torch.tensor([length for log, mark in marked for length in log.lengths(mark)]),  # [E]; -1: too long
+            "action": torch.from_numpy(np.concatenate([taken for log, mark in marked for taken in log.read(mark)])),
+        }
 
 
 class RowTensors:

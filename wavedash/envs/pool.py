@@ -20,7 +20,7 @@ from wavedash.envs.arrays import Arrays
 from wavedash.envs.child import WorkerFailed
 from wavedash.envs.errors import EnvError
 from wavedash.envs.host import Array
-from wavedash.envs.host_vec_env import HostVecEnv, RowTensors
+from wavedash.envs.host_vec_env import HostVecEnv, Moment, RowTensors
 from wavedash.envs.pipe_selector import PipeSelector
 from wavedash.envs.row_spec import RowSpec
 from wavedash.envs.shared_block import SharedBlock
@@ -115,10 +115,10 @@ class WorkerPool(HostVecEnv):
         self._pending.clear()
         return super().reset(seed)
 
-    def save_state(self) -> dict[str, Tensor]:
+    def _moment(self) -> Moment:
         if self._pending:
             raise EnvError("save_state() in the middle of a step: recv() every group first")
-        return super().save_state()
+        return super()._moment()
 
     def notes(self) -> list[Any]:
         for worker in self._workers:

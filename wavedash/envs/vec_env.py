@@ -6,7 +6,7 @@ host copy or a wait for the device.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -92,6 +92,13 @@ class VecEnv(ABC):
     def save_state(self) -> dict[str, Tensor]:
         """Everything needed to go on exactly from here, as plain tensors. Empty where a world cannot tell."""
         return {}
+
+    def keep_state(self) -> Callable[[], dict[str, Tensor]]:
+        """Called before every rollout: remembers the state of now and returns what gives it, as `save_state` would have. That is
+        asked for only when the rollout does not end well, perhaps in the middle of a step, and not after the next call. On a
+        GPU without a host sync. A world whose state is large overrides it with something cheaper than a copy."""
+        state = {name: x.clone() for name, x in self.save_state().items()}
+        return lambda: state
 
     def load_state(self, state: dict[str, Tensor]) -> Obs:
         """Go on from `save_state`; returns the current observation of every row."""

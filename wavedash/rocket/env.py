@@ -185,9 +185,13 @@ class RocketEnv(VecEnv):
         return ready, self._arenas[ready].recv()
 
     def save_state(self) -> dict[str, Tensor]:
+        return self.keep_state()()
+
+    def keep_state(self) -> Callable[[], dict[str, Tensor]]:
         if self._stepping:
             raise EnvError("save_state() in the middle of a step: recv() every group first")
-        return {f"{index}.{name}": x for index, arenas in enumerate(self._arenas) for name, x in arenas.save().items()}
+        kept = [arenas.keep() for arenas in self._arenas]
+        return lambda: {f"{index}.{name}": x for index, saved in enumerate(kept) for name, x in saved().items()}
 
     def load_state(self, state: dict[str, Tensor]) -> Obs:
         groups = [{name.partition(".")[2]: x for name, x in state.items() if name.partition(".")[0] == str(index)}
@@ -282,14 +286,15 @@ class Arenas:
             metrics=metrics,
         )
 
-    def save(self) -> dict[str, Tensor]:
+    def keep(self) -> Callable[[], dict[str, Tensor]]:
         """Everything that the next step depends on."""
-        simulator = {f"simulator.{name}": x for name, x in self.simulator.save().items()}
+        simulator = self.simulator.keep()
         own = {name: x.clone() for name, x in self._remembered()}
-        return {**simulator, **own, "generator": self.generator.get_state()}
+        own["generator"] = self.generator.get_state()
+        return lambda: {**{f"simulator.{name}": x for name, x in simulator().items()}, **own}
 
     def load(self, saved: dict[str, Tensor]) -> Obs:
-        """Go on from `save`; returns the current observations."""
+        """Go on from what was kept; returns the current observations."""
         remembered = dict(self._remembered())
         differ = [name for name, x in remembered.items() if name not in saved or saved[name].shape != x.shape]
         if differ:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -48,6 +49,11 @@ class Simulator(ABC):
     def save(self) -> dict[str, Tensor]:
         """Everything that the next step depends on. Not while a step is under way."""
         return {"records": self.state.memory.clone()}
+
+    def keep(self) -> Callable[[], dict[str, Tensor]]:
+        """What `save` would give now, to be asked for later if at all."""
+        saved = self.save()
+        return lambda: saved
 
     def load(self, saved: dict[str, Tensor]) -> None:
         """Go on from `save`, with as many arenas and seats."""

@@ -7,6 +7,7 @@ bits.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -45,11 +46,12 @@ class EpisodeLog:
         controls = np.stack([controls[arena] for controls, _, _ in steps])
         return self._beginnings[arena], controls, np.array([[ticks, delay] for _, ticks, delay in steps])
 
-    def save(self) -> dict[str, Tensor]:
-        controls = [controls for controls, _, _ in self._steps]
-        return {
-            "beginnings": torch.from_numpy(self._beginnings.view(np.int32).copy()),
-            "age": torch.from_numpy(self._age.copy()),
-            "controls": torch.from_numpy(np.stack(controls)) if controls else torch.empty(0),
-            "timing": torch.tensor([[ticks, delay] for _, ticks, delay in self._steps]).view(-1, 2),
+    def keep(self) -> Callable[[], dict[str, Tensor]]:
+        """What is known now, to be asked for later if at all."""
+        beginnings, age, steps = self._beginnings.copy(), self._age.copy(), list(self._steps)
+        return lambda: {
+            "beginnings": torch.from_numpy(beginnings.view(np.int32)),
+            "age": torch.from_numpy(age),
+            "controls": torch.from_numpy(np.stack([controls for controls, _, _ in steps])) if steps else torch.empty(0),
+            "timing": torch.tensor([[ticks, delay] for _, ticks, delay in steps]).view(-1, 2),
         }

@@ -10,7 +10,7 @@ import atexit
 import logging
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -140,7 +140,12 @@ class RocketSimSimulator(Simulator):
             np.logical_or(self._arrays.placed, arenas.numpy(), out=self._arrays.placed)
 
     def save(self) -> dict[str, Tensor]:
-        return {**super().save(), **self._log.save()}
+        return self.keep()()
+
+    def keep(self) -> Callable[[], dict[str, Tensor]]:
+        """The controls of long games are not copied before they are asked for."""
+        records, log = super().save(), self._log.keep()
+        return lambda: {**records, **log()}
 
     def load(self, saved: dict[str, Tensor]) -> None:
         """By playing the saved games again. One that comes out differently (a demolished car came back elsewhere) goes on from
