@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -27,7 +27,7 @@ from wavedash.runs.compatible import check_compatible
 from wavedash.runs.crash import SkippedUpdates
 from wavedash.runs.find import find_run
 from wavedash.runs.folder import RunFolder
-from wavedash.runs.interrupt import Interrupts
+from wavedash.runs.interrupt import Interrupts, SaveNow
 from wavedash.runs.saver import Saver
 from wavedash.runs.trust import read_config, run_config
 from wavedash.seeding import stream_seed
@@ -39,24 +39,27 @@ def train(source: str, *overrides: str, trust: bool = False) -> int:
     """Train a preset or YAML file in a new run folder; returns the exit code (0: finished, 130: interrupted). `trust`: also run
     code that the configuration of somebody else's run names."""
     config = read_config(source, overrides, trust)
-    with joined_ranks() as ranks, assembled(config, ranks) as learner:
+    with Interrupts() as interrupts, joined_ranks() as ranks, assembled(config, ranks) as learner:
+        interrupts.watch(learner)  # before there is a run folder: whatever has one can be resumed
         if ranks.rank > 0:
-            return _follow(learner)
+            return _follow(learner, interrupts)
         run = RunFolder.create(config.name)
         with run.locked():
-            return _learn(learner, run)
+            return _learn(learner, run, interrupts)
+    return interrupts.exit_code
 
 
 def resume(path: str | None = None, *overrides: str, trust: bool = False) -> int:
     """Go on with a run (the newest unfinished one if none is named) exactly where it stopped. `trust`: also where it names code
     and was started by somebody else; it is this user's run from then on."""
-    with joined_ranks() as ranks:
+    with Interrupts() as interrupts, joined_ranks() as ranks:
         if ranks.rank > 0:
-            return _go_on(ranks, None, None)
+            return _go_on(ranks, None, None, interrupts)
         run, checkpoint = find_run(path)
         config = run_config(run.config, overrides, trust)
         with run.locked():
-            return _go_on(ranks, _parts_of(run, checkpoint, config, ranks.size), run)
+            return _go_on(ranks, _parts_of(run, checkpoint, config, ranks.size), run, interrupts)
+    return interrupts.exit_code
 
 
 Part = tuple[RunConfig, Groups, dict[str, Any]]
@@ -73,12 +76,13 @@ def _parts_of(run: RunFolder, checkpoint: Checkpoint, config: RunConfig, size: i
     return [(config, seen_by(rank, size, tensors, state.get("ranks", 1)), state) for rank in range(size)]
 
 
-def _go_on(ranks: Ranks, parts: list[Part] | None, run: RunFolder | None) -> int:
+def _go_on(ranks: Ranks, parts: list[Part] | None, run: RunFolder | None, interrupts: Interrupts) -> int:
     config, tensors, state = ranks.scatter(parts)
     with assembled(config, ranks) as learner:
         check_compatible(state["fingerprint"], learner.fingerprint())
         learner.load_state(tensors, state)
-        return _follow(learner) if run is None else _learn(learner, run)
+        interrupts.watch(learner)
+        return _follow(learner, interrupts) if run is None else _learn(learner, run, interrupts)
 
 
 @contextmanager
@@ -93,28 +97,32 @@ def assembled(config: RunConfig, ranks: Ranks = ALONE) -> Iterator[Learner]:
         env.close()
 
 
-def _learn(learner: Learner, run: RunFolder) -> int:
-    config = learner.config
-    learner.listeners += [*report.listeners(config, run.path), SkippedUpdates(run.crash), Saver(run, config.checkpoint)]
+def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts) -> int:
+    config, ranks, saver = learner.config, learner.ranks, Saver(run, learner.config.checkpoint)
+    learner.listeners += [*report.listeners(config, run.path), SkippedUpdates(run.crash), saver]
     # Only now: a start that failed has left the folder of the run as it was.
     run.record_start(config)
-    ranks = learner.ranks
     beside = "" if ranks.size == 1 else f", in {ranks.size} processes"
     log.info("%s %s on %s%s", "resuming" if learner.steps else "training", run.path, learner.env.device, beside)
-    with Interrupts(learner) as interrupts:
+    with suppress(SaveNow):
         learner.learn()
+    interrupts.over()
+    if saver.failure is not None:
+        raise saver.failure
     if config.report.console != "off":
-        steps = f"{learner.steps:,}"
         again = "wavedash" if ranks.size == 1 else f"torchrun --nproc-per-node {ranks.local_size} -m wavedash"
-        print(f"stopped at step {steps}; go on with: {again} resume {run.path}" if learner.stop_reason else
-              f"finished after {steps} steps; see how it plays: wavedash eval {run.path}")
+        with suppress(OSError):  # the terminal was closed
+            print(f"finished after {learner.steps:,} steps; see how it plays: wavedash eval {run.path}"
+                  if learner.steps >= learner.total_steps else
+                  f"stopped at step {saver.saved_step:,}; go on with: {again} resume {run.path}", flush=True)
     return interrupts.exit_code
 
 
-def _follow(learner: Learner) -> int:
+def _follow(learner: Learner, interrupts: Interrupts) -> int:
     """Learn along with the first rank, which reports for all."""
-    with Interrupts(learner) as interrupts:
+    with suppress(SaveNow):
         learner.learn()
+    interrupts.over()
     return interrupts.exit_code
 
 

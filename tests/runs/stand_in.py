@@ -1,6 +1,7 @@
 """What the tests of runs share: a small real learner behind the learner's interface, and processes that can be killed."""
 from __future__ import annotations
 
+import copy
 import os
 import signal
 import traceback
@@ -26,6 +27,9 @@ class StandInLearner:
         self.listeners, self.total_steps, self.steps_per_iteration = listeners, total_steps, steps_per_iteration
         self.steps = self.iteration = 0
         self.stop_reason: str | None = None
+        self.interruptible = False
+        self.beginning = None
+        self.broken_off = False
         self.returns: dict[int, tuple[float, float]] = {}
         self.during: Callable[[StandInLearner], None] = lambda learner: None
 
@@ -34,12 +38,17 @@ class StandInLearner:
         try:
             for listener in self.listeners:
                 listener.on_start(self)
+            self.interruptible = True
             while self.steps < self.total_steps and self.stop_reason is None:
+                self.beginning = copy.deepcopy(self.state())
                 report = self.iterate()
                 for listener in self.listeners:
                     listener.on_iteration(self, report)
+            self.interruptible = False
         except BaseException as raised:
-            error = raised
+            self.interruptible = False
+            error, self.broken_off = raised, True
+            self.steps, self.iteration = (self.beginning[1][name] for name in ("steps", "iteration"))
             raise
         finally:
             for listener in self.listeners:
@@ -63,6 +72,9 @@ class StandInLearner:
         self.stop_reason = reason
 
     def state(self):
+        """Of now, or of the beginning of the iteration that was broken off, as the learner does it."""
+        if self.broken_off:
+            return self.beginning
         moments = self.optimizer.state_dict()["state"]
         tensors = {
             "policy": self.model.state_dict(),

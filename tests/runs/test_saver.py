@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import logging
 import math
-from contextlib import nullcontext
 
 import pytest
 import torch
@@ -35,7 +34,6 @@ def test_a_whole_run_leaves_the_newest_the_spaced_and_the_final_ones(tmp_path):
     loaded, _ = final.load(["actor", "critic"])
     assert loaded["actor"].keys() == {"actor.weight", "actor.bias"}
     assert torch.equal(loaded["actor"]["actor.weight"], learner.model["actor"].weight)
-    assert final.metadata["exact"] is True
     assert final.metadata["iteration"] == 7
     assert final.metadata["figures"]["loss/value"] > 0
 
@@ -44,7 +42,7 @@ def test_a_shared_trunk_is_in_both_the_actor_and_the_critic(tmp_path):
     run, config = make_run(tmp_path)
     learner = learner_for(run, config)
     names = ["normalizer.mean", "actor.body.0.weight", "actor.head.weight", "critic.head.weight"]
-    learner.state = lambda: ({"policy": {name: torch.ones(1) for name in names}}, {})
+    learner.state = lambda: ({"policy": {name: torch.ones(1) for name in names}}, {"steps": 0, "iteration": 0})
     learner.learn()
     loaded, _ = run.store("final").newest().load(["actor", "critic"])
     assert sorted(loaded["actor"]) == sorted(names[:3])
@@ -67,40 +65,61 @@ def test_a_run_that_was_stopped_and_resumed_equals_one_that_was_not(tmp_path):
     assert torch.equal(part.weights(), whole.weights())
 
 
-@pytest.mark.parametrize("error", [None, ValueError("bad env"), SaveNow()])
-def test_a_stop_and_an_error_both_save_but_only_the_stop_is_exact(tmp_path, error):
+@pytest.mark.parametrize("error", [ValueError("bad env"), SaveNow()])
+def test_a_run_that_an_error_broke_off_goes_on_from_the_beginning_of_that_iteration(tmp_path, error):
+    run, config = make_run(tmp_path)
+    whole = learner_for(run, config)
+    whole.learn()
+
     run, config = make_run(tmp_path)
     learner = learner_for(run, config)
 
     def during(learner):
         if learner.steps == 50:
-            learner.stop("test")
-            if error:
-                raise error
+            raise error
 
     learner.during = during
-    with nullcontext() if error is None else pytest.raises(type(error)):
+    with pytest.raises(type(error)):
         learner.learn()
-    assert run.newest().step == 50
-    assert run.newest().metadata["exact"] is (error is None)
+    assert run.newest().step == 40
     assert steps_in(run, "final") == []
+    second = learner_for(run, config)
+    second.load_state(*run.newest().load())
+    second.learn()
+    assert torch.equal(second.weights(), whole.weights())
 
 
-def test_an_error_never_replaces_the_exact_checkpoint_of_the_same_step(tmp_path):
-    run, config = make_run(tmp_path, every=10)
+def test_a_run_that_was_stopped_before_its_first_step_can_be_resumed(tmp_path):
+    run, config = make_run(tmp_path)
     learner = learner_for(run, config)
-    learner.steps_per_iteration = 10
+    learner.stop("test")
+    learner.learn()
+    assert steps_in(run, "checkpoints") == [0]
+
+
+def test_a_run_that_could_not_begin_has_no_checkpoint(tmp_path):
+    run, config = make_run(tmp_path)
+    learner = learner_for(run, config)
+    learner.during = lambda learner: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        learner.learn()
+    assert steps_in(run, "checkpoints") == []
+
+
+def test_what_was_told_to_be_saved_and_could_not_be_is_a_failure(tmp_path):
+    run, config = make_run(tmp_path, every=1000)
+    (run.path / "checkpoints").rmdir()
+    (run.path / "checkpoints").write_text("in the way")
+    learner = learner_for(run, config)
 
     def during(learner):
-        if learner.steps == 30:
-            learner.steps = 20  # the steps of a broken iteration do not count
-            raise ValueError("in the middle of an iteration")
+        if learner.steps == 50:
+            raise SaveNow
 
     learner.during = during
-    with pytest.raises(ValueError, match="in the middle"):
+    with pytest.raises(SaveNow):
         learner.learn()
-    assert run.newest().step == 20
-    assert run.newest().metadata["exact"] is True
+    assert "step 40 was not saved" in str(learner.listeners[0].failure)
 
 
 def test_best_is_the_best_of_all_iterations_though_it_is_seldom_written(tmp_path):
@@ -136,7 +155,6 @@ def test_a_waiting_best_is_written_when_the_run_ends_even_by_an_error(tmp_path):
     with pytest.raises(ZeroDivisionError):
         learner.learn()
     assert steps_in(run, "best") == [20]
-    assert run.store("best").newest().metadata["exact"] is True
 
 
 def test_the_best_of_an_earlier_process_must_be_beaten(tmp_path):
@@ -178,12 +196,17 @@ def test_a_last_state_that_cannot_be_saved_fails_a_good_run_but_hides_no_error(t
     with pytest.raises(CheckpointError, match="was not saved"):
         learner.learn()
     learner = learner_for(run, config)
-    learner.during = lambda learner: 1 / 0
+    learner.during = lambda learner: 1 / (30 - learner.steps)
     with pytest.raises(ZeroDivisionError):
         learner.learn()
     learner = learner_for(run, config)
-    learner.during = lambda learner: 1 / 0
-    learner.state = lambda: [][0]  # as after an error of the device
+
+    def during(learner):
+        if learner.steps == 30:
+            learner.state = lambda: [][0]  # as after an error of the device
+            raise ZeroDivisionError
+
+    learner.during = during
     with pytest.raises(ZeroDivisionError):
         learner.learn()
 

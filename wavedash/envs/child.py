@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker
+from multiprocessing import parent_process, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from types import ModuleType
@@ -23,6 +23,9 @@ from wavedash.import_path import in_run_folder
 # Workers share the cores among themselves: one that starts a thread per core slows down all others.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
+STOPS = {getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)}
+"""Signals that ask a run to stop. They often reach every process of a terminal or a job: the parent decides what they mean, and
+needs its workers until it has saved."""
 
 
 class WorkerFailed(Exception):  # noqa: N818 (an event that the parent handles)
@@ -36,7 +39,7 @@ class WorkerFailed(Exception):  # noqa: N818 (an event that the parent handles)
 
 @contextmanager
 def surroundings_of_a_worker(needs_main: bool) -> Iterator[None]:
-    """What a new process finds before its first line of Python runs: thread limits, no answer to Ctrl-C, and no main script.
+    """What a new process finds before its first line of Python runs: thread limits, no answer to signals, and no main script.
 
     multiprocessing lets every child import the script that was started. Where the factory is not defined in it, that would
     only cost time and memory (it imports torch), and endless recursion if it lacks an `if __name__ == "__main__":`.
@@ -49,8 +52,9 @@ def surroundings_of_a_worker(needs_main: bool) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in told}
     os.environ.update(told)
     if hasattr(signal, "pthread_sigmask"):
-        resource_tracker.ensure_running()  # it would clear the mask when it is started later
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+        resource_tracker.ensure_running()  # it inherits what is blocked, but a start of it clears some of the mask
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
     try:
         yield
     finally:
@@ -65,14 +69,23 @@ def surroundings_of_a_worker(needs_main: bool) -> Iterator[None]:
 
 
 def arrange_signals(stack: SharedBlock | None, die_with_parent: bool) -> None:
-    """In the worker: no answer to Ctrl-C, a stack dump on SIGUSR1 and on a crash, no life after the parent's."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the parent decides what it means
+    """In the worker: no answer to STOPS, a stack dump on SIGUSR1 and on a crash, no life after the parent's."""
+    for number in STOPS - {signal.SIGTERM}:
+        signal.signal(number, signal.SIG_IGN)
+    # Not ignored: programs that an environment starts would inherit that, and `terminate()` would not end them.
+    signal.signal(signal.SIGTERM, lambda number, frame: None)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.siginterrupt(signal.SIGTERM, False)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
     if stack is not None and hasattr(faulthandler, "register"):
         faulthandler.register(signal.SIGUSR1, stack.fileno())
         faulthandler.enable(stack.fileno())
     if sys.platform == "linux" and die_with_parent:
         # A worker that waits for its next command sees the pipe close; one that is stuck in a step needs this.
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        parent = parent_process()
+        if parent is not None and os.getppid() != parent.pid:  # it died before that call
+            os._exit(1)
 
 
 def commands(parent: Connection) -> Iterator[bytes]:

@@ -94,7 +94,7 @@ class VecEnv(ABC):
         return {}
 
     def keep_state(self) -> Callable[[], dict[str, Tensor]]:
-        """Called before every rollout: remembers the state of now and returns what gives it, as `save_state` would have. That is
+        """Called before every rollout: remembers the state of now and returns what gives it, as `save_state` would have. It is
         asked for only when the rollout does not end well, perhaps in the middle of a step, and not after the next call. On a
         GPU without a host sync. A world whose state is large overrides it with something cheaper than a copy."""
         state = {name: x.clone() for name, x in self.save_state().items()}

@@ -67,7 +67,7 @@ class Collector:
         """Begin with these observations (raw, of all rows), fresh memory and fresh random streams."""
         if self.policy.normalizer is not None and not self.policy.normalizer.started:
             self.policy.normalizer.centre_on(map_obs(lambda x: self.ranks.joined_rows(x) if x.is_floating_point() else x, obs))
-        self.groups = []
+        groups = []
         first_stream = self.ranks.rank * len(self.env.groups)
         for index, rows in enumerate(self.env.groups):
             generator = torch.Generator(self.env.device).manual_seed(stream_seed(self.seed, "actions", first_stream + index))
@@ -75,7 +75,8 @@ class Collector:
             group = Group(rows, generator, memory, map_obs(lambda x, rows=rows: x[rows].clone(), obs))
             if self.env.capturable:
                 group.home = group.obs, dict(memory)
-            self.groups.append(group)
+            groups.append(group)
+        self.groups = groups
 
     @torch.no_grad()
     def collect(self, out: Rollout) -> Tensor:

@@ -20,6 +20,7 @@ from wavedash.envs.vec_env import EnvError, VecEnv
 from wavedash.errors import UserError
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.policy.normalizer import RunningMoments
+from wavedash.ppo.beginning import Beginning, copies
 from wavedash.ppo.collector import Collector
 from wavedash.ppo.episodes import Episode, EpisodeWindow, latest_rows, running_sums
 from wavedash.ppo.gae import gae, next_values
@@ -72,6 +73,12 @@ class Learner:
         self.recent = EpisodeWindow(config.checkpoint.best_window)
         self.iteration = self.steps = self.episodes = self.dead_updates = 0
         self.before_update: dict[str, Tensor] = {}
+        self.interruptible = False
+        """Whether an exception may be raised here from outside (a second Ctrl-C): then the run ends and is saved"""
+        self._beginning: Beginning | None = None
+        """Of the iteration that is under way"""
+        self._broken_off: Beginning | None = None
+        """Of the one that did not end well"""
         self._replays: dict[int, Replayed[tuple[Tensor, Tensor]]] = {}
         self.stop_reason: str | None = None
 
@@ -108,24 +115,23 @@ class Learner:
         rates.update({name: critic_rate if name == "critic" else ppo.learning_rate for name in rates})
 
     def learn(self) -> None:
-        """Iterate until the run is finished or stopped. Listeners hear of the end however it comes."""
+        """Iterate until the run is finished or stopped. Listeners hear of the end however it comes, the last of them first: a
+        run is saved before anything else is waited for."""
         error: BaseException | None = None
         failures: list[Exception] = []
+        self._broken_off = None
         try:
-            for listener in self.listeners:
-                listener.on_start(self)
-            self.start()
-            while self.steps < self.total_steps and not self._stopped():
-                report = self.iterate()
-                for listener in self.listeners:
-                    listener.on_iteration(self, report)
-                self.ranks.stand_by(self._own_part)
+            try:
+                self._iterate_to_the_end()
+            finally:
+                self.interruptible = False
         except BaseException as raised:
             error = raised
+            self._rewind()
             self.ranks = ALONE  # the others are somewhere else: what is saved now is saved without them
             raise
         finally:
-            for listener in self.listeners:
+            for listener in reversed(self.listeners):
                 try:
                     listener.on_stop(self, error)
                 except Exception as failure:
@@ -134,6 +140,18 @@ class Learner:
         self.ranks.stand_by(self._own_part)
         if failures:
             raise failures[0]
+
+    def _iterate_to_the_end(self) -> None:
+        for listener in self.listeners:
+            listener.on_start(self)
+        self.interruptible = True
+        self.start()
+        while self.steps < self.total_steps and not self._stopped():
+            report = self.iterate()
+            for listener in self.listeners:
+                listener.on_iteration(self, report)
+            self._beginning = None  # only now: an iteration that was not reported to the end is done again
+            self.ranks.stand_by(self._own_part)
 
     def _stopped(self) -> bool:
         """Whether any rank was told to stop: then all do, after the same iteration."""
@@ -147,11 +165,14 @@ class Learner:
             self.collector.start(self._fresh_worlds())
         self._begin_alike()
         if self.steps == 0 and self.normalizers:
+            self._keep()
             self._calibrate()
+            self._beginning = None
 
     def iterate(self) -> IterationReport:
         """One iteration of PPO."""
         began = perf_counter()
+        self._keep()
         self.updater.optimizer.set_rate_multiplier(self.schedule.multiplier)
         for number, value in zip(self.updater.coefficients, self.coefficients.values(), strict=True):
             number.fill_(value)
@@ -160,8 +181,6 @@ class Learner:
         self.collector.stopwatch.start()
         torch.set_num_threads(threads_for(self.env.num_rows // len(self.env.groups), self.config, self.ranks))
         ended, sums = self._gather(rollout)
-        before = {"parameters": self.updater.optimizer.parameters, **self.updater.state_dict()}
-        self.before_update = {name: x.clone() for name, x in before.items()}
         torch.set_num_threads(threads_for(self.config.ppo.minibatch_size, self.config, self.ranks))
         table = self.updater.update(self.buffer)
         self._commit_normalizers()
@@ -365,46 +384,83 @@ class Learner:
         }
 
     def state(self) -> tuple[Groups, dict[str, Any]]:
-        """Tensors by file name, and plain values: everything needed to go on exactly from the end of this iteration. Of several
-        ranks the first may ask for it, in a listener."""
-        plain = {
-            "iteration": self.iteration, "steps": self.steps, "episodes": self.episodes, "dead_updates": self.dead_updates,
-            "schedule": self.schedule.multiplier, "decays": {name: decay.multiplier for name, decay in self.decays.items()},
-            "recent": [list(e) for e in self.recent.episodes],
-            "buffer": [self.buffer.filled, self.buffer.newest], "ranks": self.ranks.size, "fingerprint": self.fingerprint(),
-        }
+        """Tensors by file name, and plain values: everything needed to go on exactly from the end of this iteration, or from
+        its beginning once it was broken off. Of several ranks the first may ask for it, in a listener."""
+        plain = {**self._counters(), "ranks": self.ranks.size, "fingerprint": self.fingerprint()}
         return with_parts(self._tensors(), self.ranks.ask()), plain
 
     def _own_part(self) -> Groups:
         return own_part(self._tensors())
 
     def _tensors(self) -> Groups:
-        learner = {"running": self.running, **self.collector.state_dict()}
-        if self.return_moments is not None:
-            learner |= {f"return_moments.{name}": x for name, x in self.return_moments.state_dict().items()}
-        current: dict[str, Tensor] = {}
-        for index, group in enumerate(self.collector.groups):
-            current |= named_tensors(group.obs, f"obs.{index}")
-        tensors = {
-            "policy": dict(self.policy.state_dict()),
-            "optimizer": self.updater.state_dict(),
-            "learner": learner | current,
-            "env": self.env.save_state(),
-            "buffer": self.buffer.state_dict(),
+        tensors = self._current() if self._broken_off is None else {
+            "policy": self._broken_off.policy,
+            "optimizer": self._broken_off.optimizer,
+            "learner": self._broken_off.learner,
+            "env": self._broken_off.env(),
         }
+        tensors["buffer"] = self.buffer.state_dict()
         return {name: group for name, group in tensors.items() if group}
 
-    def load_state(self, tensors: Groups, plain: dict[str, Any]) -> None:
-        """Go on from `state()`; of several ranks, from what `seen_by` this one. Where the world cannot be restored its episodes
-        start afresh, with a warning."""
-        self.policy.load_state_dict(tensors["policy"])
-        self.updater.load_state_dict(tensors["optimizer"])
+    def _current(self) -> Groups:
+        return {
+            "policy": dict(self.policy.state_dict()),
+            "optimizer": self.updater.state_dict(),
+            "learner": self._own_tensors(),
+            "env": self.env.save_state() if self.collector.groups else {},  # else no episode has begun
+        }
+
+    def _own_tensors(self) -> dict[str, Tensor]:
+        tensors = {"running": self.running, **self.collector.state_dict()}
+        if self.return_moments is not None:
+            tensors |= {f"return_moments.{name}": x for name, x in self.return_moments.state_dict().items()}
+        for index, group in enumerate(self.collector.groups):
+            tensors |= named_tensors(group.obs, f"obs.{index}")
+        return tensors
+
+    def _counters(self) -> dict[str, Any]:
+        return {
+            "iteration": self.iteration, "steps": self.steps, "episodes": self.episodes, "dead_updates": self.dead_updates,
+            "schedule": self.schedule.multiplier, "decays": {name: decay.multiplier for name, decay in self.decays.items()},
+            "recent": [list(e) for e in self.recent.episodes],
+            "buffer": [self.buffer.filled, self.buffer.newest],
+        }
+
+    def _load_counters(self, plain: dict[str, Any]) -> None:
         self.iteration, self.steps, self.episodes = plain["iteration"], plain["steps"], plain["episodes"]
         self.dead_updates, self.schedule.multiplier = plain["dead_updates"], plain["schedule"]
         for name, multiplier in plain.get("decays", {}).items():
             self.decays[name].multiplier = multiplier
         self.recent.episodes.clear()
         self.recent.extend(Episode(*e) for e in plain["recent"])
+
+    def _keep(self) -> None:
+        """Remember the state of now: it is what is saved if what follows does not end well."""
+        self._beginning = None  # first, so that its memory can be used again
+        flat = self.updater.optimizer.parameters
+        self.before_update = {name: x.clone() for name, x in {"parameters": flat, **self.updater.state_dict()}.items()}
+        copy = self.before_update["parameters"]
+        self._beginning = Beginning(
+            policy=copies(self.policy.state_dict(), flat, copy),
+            optimizer={name: x for name, x in self.before_update.items() if name != "parameters"},
+            learner=copies(self._own_tensors(), flat, copy),
+            env=self.env.keep_state(),
+            counters=self._counters(),
+        )
+
+    def _rewind(self) -> None:
+        """What was broken off is as if it had not begun."""
+        self._broken_off = self._beginning
+        if self._beginning is not None:
+            self._load_counters(self._beginning.counters)
+            self.buffer.filled, self.buffer.newest = self._beginning.counters["buffer"]
+
+    def load_state(self, tensors: Groups, plain: dict[str, Any]) -> None:
+        """Go on from `state()`; of several ranks, from what `seen_by` this one. Where the world cannot be restored its episodes
+        start afresh, with a warning."""
+        self.policy.load_state_dict(tensors["policy"])
+        self.updater.load_state_dict(tensors["optimizer"])
+        self._load_counters(plain)
         learner = tensors.get("learner", {})
         if self.return_moments is not None and "return_moments.count" in learner:
             self.return_moments.load_state_dict(
@@ -413,6 +469,8 @@ class Learner:
         if "buffer" in tensors and self.buffer.fits(tensors["buffer"]):
             self.buffer.load_state_dict(tensors["buffer"])
             self.buffer.filled, self.buffer.newest = plain["buffer"]
+        if self.iteration == self.steps == 0 and "env" not in tensors:
+            return  # it was stopped before its first episodes had begun: `start` begins them
         saved_by, missing = plain.get("ranks", 1), "the checkpoint holds no state of the environments"
         if saved_by != self.ranks.size:
             missing = f"the checkpoint holds the environments of {saved_by} process(es), this run has {self.ranks.size}"

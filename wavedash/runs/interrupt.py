@@ -4,7 +4,8 @@
         learner.learn()
     sys.exit(interrupts.exit_code)
 
-SIGTERM (Ctrl-Break on Windows) is the first step and never more, because schedulers send it more than once.
+SIGTERM (Ctrl-Break on Windows) and SIGHUP (the terminal was closed) are the first step and never more, because schedulers and
+shells send them more than once.
 """
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from types import FrameType, TracebackType
 from typing import Any, Protocol, Self
 
 TERMINATE = signal.SIGBREAK if os.name == "nt" else signal.SIGTERM  # type: ignore[attr-defined, unused-ignore]
-EXIT_CODES = {signal.SIGINT: 130, TERMINATE: 143}
+HANG_UP: int | None = getattr(signal, "SIGHUP", None)
+EXIT_CODES: dict[int, int] = {signal.SIGINT: 130, TERMINATE: 143, **({HANG_UP: 129} if HANG_UP else {})}
 """What shells expect: 128 + the number of the signal."""
 
 
@@ -28,22 +30,41 @@ class SaveNow(KeyboardInterrupt):
 class Stoppable(Protocol):
     """A learner, seen from here."""
 
+    interruptible: bool
+    """Whether SaveNow may be raised now: it is not already ending."""
+
     def stop(self, reason: str) -> None: ...
 
 
 class Interrupts:
-    """Turns signals into a stop of the learner, for as long as the block runs. Outside the main thread it does nothing."""
+    """Turns signals into a stop of the learner, from `watch` to the end of the block. Outside the main thread: nothing."""
 
-    def __init__(self, learner: Stoppable) -> None:
+    def __init__(self, learner: Stoppable | None = None) -> None:
         self.exit_code = 0
         self._learner = learner
         self._presses = 0
+        self._over = False
         self._previous: dict[int, Any] = {}
+        self._terminals: list[int] = []
 
     def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            self._previous = {number: signal.signal(number, self._handle) for number in EXIT_CODES}
+        if self._learner is not None:
+            self.watch(self._learner)
         return self
+
+    def watch(self, learner: Stoppable) -> None:
+        """From now on there is something to save."""
+        self._learner = learner
+        if threading.current_thread() is not threading.main_thread():
+            return
+        self._terminals = [handle for handle in (0, 1, 2) if os.isatty(handle)]
+        for number in EXIT_CODES:
+            if number != HANG_UP or signal.getsignal(number) != signal.SIG_IGN:  # nohup: it is to live on
+                self._previous[number] = signal.signal(number, self._handle)
+
+    def over(self) -> None:
+        """Everything is saved: what is left is to close. A signal then changes nothing."""
+        self._over = True
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
         for number, handler in self._previous.items():
@@ -51,18 +72,36 @@ class Interrupts:
         return isinstance(error, SaveNow)  # raised here, so it ends here; `exit_code` tells the rest
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        self.exit_code = self.exit_code or EXIT_CODES[signal.Signals(number)]
+        learner = self._learner
+        assert learner is not None
+        first = not self.exit_code
+        if number == HANG_UP:
+            self._leave_closed_terminals()
         self._presses += number == signal.SIGINT
-        if number == TERMINATE or self._presses == 1:
-            _tell("Stopping: this iteration is finished, then the run is saved. Ctrl-C again to save right now.")
-            self._learner.stop("interrupted")
-        elif self._presses > 2:
-            os._exit(self.exit_code)
-        elif _saving:
+        if number == signal.SIGINT and self._presses > 2:
+            os._exit(self.exit_code or EXIT_CODES[number])
+        if self._over:
+            return
+        self.exit_code = self.exit_code or EXIT_CODES[number]
+        if number != signal.SIGINT or self._presses == 1:
+            if first:
+                _tell("Stopping: this iteration is finished, then the run is saved. Ctrl-C again to save right now.")
+            learner.stop("interrupted")
+        elif _saving or not learner.interruptible:
             _tell("Saving already. Ctrl-C again leaves at once; what is being saved is then lost.")
         else:
+            learner.interruptible = False  # once: whatever is done from here on is done to save
             _tell("Saving right now. Ctrl-C again leaves at once, without saving.")
             raise SaveNow
+
+    def _leave_closed_terminals(self) -> None:
+        """Every write to a terminal that was closed is an error: from now on they go nowhere instead."""
+        for handle in self._terminals:
+            if not os.isatty(handle):
+                with suppress(OSError):
+                    nowhere = os.open(os.devnull, os.O_RDWR)
+                    os.dup2(nowhere, handle)
+                    os.close(nowhere)
 
 
 _saving = 0

@@ -1,7 +1,7 @@
 """The listener that keeps a run's work: regular checkpoints, evenly spaced ones, the best one, the last and the final one.
 
 A failed save never ends a run: it is logged, counted in `health`, and tried again a tenth of an interval later. Only when a run
-ends well and its last state cannot be saved is the failure the run's own.
+ends well, or is told to save and stop, and its last state cannot be saved is the failure the run's own: `failure`.
 """
 from __future__ import annotations
 
@@ -55,8 +55,15 @@ class Saver(Listener):
             self._regular.append(Regular(run.store("spaced"), config.spaced_every))
         self._best = Best(run.store("best", keep=1), config.best_window, gap=config.every // 10)
         self._final = run.store("final", keep=1)
+        self.failure: Exception | None = None
+        """Why the last state of the run was not saved"""
         self._figures: Mapping[str, float] = {}
         self._started = False
+
+    @property
+    def saved_step(self) -> int:
+        """Where a resumed run goes on."""
+        return self._checkpoints.saved
 
     def on_start(self, learner: Learner) -> None:
         for store in (self._best.store, self._final, *(regular.store for regular in self._regular)):
@@ -68,7 +75,7 @@ class Saver(Listener):
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
         self._figures = report.figures
-        take = functools.cache(lambda: self._take(learner, exact=True))
+        take = functools.cache(lambda: self._take(learner))
         with uninterrupted():
             for regular in self._regular:
                 if regular.due(report.steps):
@@ -85,28 +92,30 @@ class Saver(Listener):
                 self._write_best(learner.steps)
             try:
                 self._save_last(learner, error)
-            except Exception as failure:  # after an error the learner may be in any state; the first error is the one to show
+            except Exception as failure:  # after an error of the device the state cannot be read; the first error is shown
                 self._count_failure(failure)
+                self.failure = failure
                 if error is None:
                     raise
 
     def _save_last(self, learner: Learner, error: BaseException | None) -> None:
-        """An error breaks into the middle of an iteration: what is saved then is marked as inexact, and an exact checkpoint of
-        the same step stays."""
+        """After an error this is the state at the beginning of the iteration that it broke off. A run that was stopped before
+        its first step has a checkpoint too, so that it can be resumed like any other; one that could not begin has none."""
         finished = error is None and learner.steps >= learner.total_steps
-        unsaved = learner.steps > self._checkpoints.saved
+        begun = learner.steps > 0 or error is None or isinstance(error, KeyboardInterrupt)
+        unsaved = begun and (learner.steps > self._checkpoints.saved or self._checkpoints.store.latest() is None)
         if not (finished or unsaved):
             return
-        snapshot = self._take(learner, exact=error is None)
+        snapshot = self._take(learner)
         if unsaved:
             _save(self._checkpoints.store, snapshot)
+            self._checkpoints.saved = learner.steps
         if finished:
             _save(self._final, snapshot._replace(tensors={**snapshot.tensors, **_actor_and_critic(snapshot.tensors)}))
 
-    def _take(self, learner: Learner, exact: bool) -> Snapshot:
+    def _take(self, learner: Learner) -> Snapshot:
         tensors, state = learner.state()
-        return Snapshot(learner.steps, tensors, state,
-                        {"exact": exact, "iteration": learner.iteration, "figures": dict(self._figures)})
+        return Snapshot(learner.steps, tensors, state, {"iteration": learner.iteration, "figures": dict(self._figures)})
 
     def _write_best(self, steps: int) -> None:
         assert self._best.waiting is not None
