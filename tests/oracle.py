@@ -6,6 +6,7 @@ distributions are torch's own, gradients are autograd's of the textbook formula.
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -84,6 +85,12 @@ class Textbook:
         self.trained = [name for name, p in policy.named_parameters() if p.requires_grad]
         for name in self.trained:
             self.weights[name].requires_grad_()
+
+    def at(self, weights: dict[str, Tensor]) -> Textbook:
+        """The same networks with other weights."""
+        other = copy(self)
+        other.weights = {name: x.detach().double().requires_grad_(name in self.trained) for name, x in weights.items()}
+        return other
 
     def _layer(self, name: str, x: Tensor) -> Tensor:
         return x @ self.weights[f"{name}.weight"].T + self.weights[f"{name}.bias"]
@@ -195,19 +202,19 @@ def normalized_by_numpy(advantage: Tensor, active: Tensor) -> Tensor:
     return (advantage.double() - valid.mean()) / (valid.std() + 1e-8)
 
 
-def textbook_loss(said: Said, samples: Samples, advantage: Tensor, config) -> Tensor:
-    """The formula of Schulman et al. 2017 with the value clip of OpenAI's baselines, a mean over the valid samples."""
-    valid = samples.active
-    ratio = (said.log_prob - samples.log_prob.double()).exp()
-    clipped = ratio.clamp(1 - config.clip_range, 1 + config.clip_range)
-    policy = -torch.min(ratio * advantage, clipped * advantage)
+def textbook_terms(said: Said, samples: Samples, advantage: Tensor, clip_range: float, value_clip: float | None) -> Tensor:
+    """The same for all samples at once, with gradients: the formula of Schulman et al. 2017 with the value clip of OpenAI's
+    baselines. [5] means over the valid samples."""
+    log_ratio = said.log_prob - samples.log_prob.double()
+    ratio = log_ratio.exp()
+    policy = -torch.min(ratio * advantage, ratio.clamp(1 - clip_range, 1 + clip_range) * advantage)
     value = (said.value - samples.returns.double()) ** 2
-    if config.value_clip is not None:
+    if value_clip is not None:
         old = samples.value.double()
-        near = old + (said.value - old).clamp(-config.value_clip, config.value_clip)
+        near = old + (said.value - old).clamp(-value_clip, value_clip)
         value = torch.max(value, (near - samples.returns.double()) ** 2)
-    total = policy + config.value_coef * value - config.entropy_coef * said.entropy
-    return total[valid].mean()
+    clipped = ((ratio - 1).abs() > clip_range).double()
+    return torch.stack([policy, value, said.entropy, ratio - 1 - log_ratio, clipped])[:, samples.active].mean(-1)
 
 
 # --- the optimiser and the whole update ------------------------------------------------------------------------------
@@ -220,6 +227,11 @@ class AdamW:
         self.rate, self.betas, self.eps, self.decay = rate, betas, eps, decay
         self.t, self.m, self.v = 0, 0.0, 0.0
 
+    def set(self, t: int, m: np.ndarray, v: np.ndarray) -> AdamW:
+        """After `t` steps, which have left these moments."""
+        self.t, self.m, self.v = t, m, v
+        return self
+
     def step(self, weights: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         beta1, beta2 = self.betas
         self.t += 1
@@ -231,8 +243,18 @@ class AdamW:
 
 class GradientStep(NamedTuple):
     terms: Terms
-    grad_norm: float
     gradient: dict[str, np.ndarray]
+
+
+def normalized_minibatches(samples: Samples, config, order: Tensor) -> list[tuple[Samples, Tensor]]:
+    """The minibatches of an epoch that visits samples in this `order`, each with its advantages as they are learned from."""
+    advantage = samples.advantage.double()
+    if config.normalize_advantage == "batch":
+        advantage = normalized_by_numpy(advantage, samples.active)
+    parts = [(samples.take(index), advantage[index]) for index in split_evenly(order, config.minibatch_size)]
+    if config.normalize_advantage == "minibatch":
+        parts = [(part, normalized_by_numpy(own, part.active)) for part, own in parts]
+    return parts
 
 
 def split_evenly(order: Tensor, size: int) -> list[Tensor]:
@@ -244,35 +266,22 @@ def split_evenly(order: Tensor, size: int) -> list[Tensor]:
     return [order[a:b] for a, b in pairwise(bounds)]
 
 
-def update_by_formula(textbook: Textbook, samples: Samples, config, orders: list[Tensor]) -> list[GradientStep]:
-    """All epochs of PPO; `orders`: the permutation of each epoch. Changes `textbook.weights`."""
-    critic_rate = config.critic_learning_rate or config.learning_rate
-    optimizers = {
-        name: AdamW(critic_rate if name.startswith("critic") else config.learning_rate, config.adam_betas, config.adam_eps,
-                    config.weight_decay)
-        for name in textbook.trained
-    }
-    advantage = samples.advantage.double()
-    if config.normalize_advantage == "batch":
-        advantage = normalized_by_numpy(advantage, samples.active)
-    steps = []
-    for order in orders:
-        for index in split_evenly(order, config.minibatch_size):
-            part, part_advantage = samples.take(index), advantage[index]
-            if config.normalize_advantage == "minibatch":
-                part_advantage = normalized_by_numpy(part_advantage, part.active)
-            said = textbook.say(part.obs, part.action, part.mask)
-            terms = terms_by_loop(said, part, part_advantage, config.clip_range, config.value_clip)
-            loss = textbook_loss(said, part, part_advantage, config)
-            by_loop = terms.policy + config.value_coef * terms.value - config.entropy_coef * terms.entropy
-            assert math.isclose(float(loss.detach()), by_loop, rel_tol=1e-9, abs_tol=1e-12), "the two references disagree"
-            parameters = [textbook.weights[name] for name in textbook.trained]
-            slopes = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
-            gradient = {name: g.numpy() for name, g in zip(textbook.trained, slopes, strict=True)}
-            norm = math.sqrt(sum(float((g**2).sum()) for g in gradient.values()))
-            steps.append(GradientStep(terms, norm, gradient))
-            shrink = 1.0 if config.max_grad_norm is None else min(1.0, config.max_grad_norm / norm)
-            for name in textbook.trained:
-                moved = optimizers[name].step(textbook.weights[name].detach().numpy(), gradient[name] * shrink)
-                textbook.weights[name] = torch.tensor(moved, requires_grad=True)
-    return steps
+def loss_and_gradient(textbook: Textbook, samples: Samples, advantage: Tensor, config) -> tuple[Tensor, dict[str, Tensor]]:
+    """The [5] terms of a minibatch, and the gradient of the loss that they make."""
+    terms = textbook_terms(textbook.say(samples.obs, samples.action, samples.mask), samples, advantage, config.clip_range,
+                           config.value_clip)
+    loss = terms[0] + config.value_coef * terms[1] - config.entropy_coef * terms[2]
+    parameters = [textbook.weights[name] for name in textbook.trained]
+    slopes = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
+    return terms.detach(), dict(zip(textbook.trained, slopes, strict=True))
+
+
+def step_by_formula(textbook: Textbook, samples: Samples, advantage: Tensor, config) -> GradientStep:
+    """Terms and gradient of one minibatch. The terms come from two references, which must agree."""
+    with torch.no_grad():
+        said = textbook.say(samples.obs, samples.action, samples.mask)
+    by_loop = terms_by_loop(said, samples, advantage, config.clip_range, config.value_clip)
+    terms, gradient = loss_and_gradient(textbook, samples, advantage, config)
+    for one, other in zip(by_loop, terms.tolist(), strict=True):
+        assert math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12), "the two references disagree"
+    return GradientStep(by_loop, {name: g.numpy() for name, g in gradient.items()})

@@ -1,0 +1,102 @@
+"""How far a computation in floating point may be from the exact result: tolerances that follow from the arithmetic.
+
+An addition, a multiplication, a division, a square root are exact but for one rounding: a relative error of at most u, the
+unit roundoff, 2^-24 in float32. An elementary function (exp, tanh, log, sin) counts as four: vector libraries promise two
+units in the last place. After n roundings in a row the error is at most gamma(n) = n u / (1 - n u), relative to the sum of
+the sizes of all that was added up (Higham, Accuracy and Stability of Numerical Algorithms, lemma 3.1 and section 3.1). This
+holds in whatever order a machine adds, with vectors of any width, with and without fused multiply-add, on one thread or many.
+A tolerance that was measured on one machine holds on that machine.
+
+Where numbers pass through a whole network the sizes are tedious to write down. There `sway` measures how much the exact
+result, computed in float64, moves when all that goes in is moved by so many roundings.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+FUNCTION = 4
+"""Roundings that an elementary function counts for."""
+
+
+def unit(dtype: torch.dtype = torch.float32) -> float:
+    """u: the greatest relative error of one rounding to nearest."""
+    return torch.finfo(dtype).eps / 2
+
+
+def gamma(roundings: float, dtype: torch.dtype = torch.float32) -> float:
+    """The greatest relative error of so many roundings in a row."""
+    assert roundings * unit(dtype) < 0.5, f"{roundings} roundings leave nothing of a number of type {dtype}"
+    return roundings * unit(dtype) / (1 - roundings * unit(dtype))
+
+
+def assert_rounded(found: Any, exact: Any, roundings: float, size: Any = None, dtype: torch.dtype = torch.float32,
+                   what: object = "") -> None:
+    """`found` is `exact` but for so many roundings of `dtype` of numbers as large as `size`: the sum of the sizes of what was
+    added up, by default that of `exact`."""
+    exact = as_float64(exact)
+    assert_within(found, exact, gamma(roundings, dtype) * np.abs(exact if size is None else as_float64(size)), what)
+
+
+def assert_within(found: Any, exact: Any, bound: Any, what: object = "") -> None:
+    """No number of `found` is further from that of `exact` than that of `bound`."""
+    found, exact, bound = as_float64(found), as_float64(exact), as_float64(bound)
+    assert found.shape == exact.shape, f"{what}: shape {found.shape}, not {exact.shape}"
+    beyond = np.abs(found - exact) - bound
+    if not (beyond <= 0).all():  # NaN too
+        worst = np.unravel_index(np.argmax(np.where(np.isnan(beyond), np.inf, beyond)), beyond.shape)
+        error, most = abs(found[worst] - exact[worst]), np.broadcast_to(bound, beyond.shape)[worst]
+        where = list(map(int, worst))
+        raise AssertionError(f"{what}{where}: {found[worst]:.9g} is {error:.3g} from {exact[worst]:.9g}, roundings explain "
+                             f"{most:.3g}; {int((~(beyond <= 0)).sum())} of {beyond.size} numbers are too far off")
+
+
+def sway(compute: Callable[..., Any], inputs: Sequence[Any], roundings: float, draws: int = 4,
+         dtype: torch.dtype = torch.float32) -> Any:
+    """How far the results of `compute(*inputs)` move when every number that goes in is moved by so many roundings, up or down
+    at random: the most of all draws and of all numbers of a tensor, twice. Both are tensors, or dictionaries of tensors.
+
+    `compute` works in float64. Rounding in the middle of a computation is no worse than as many roundings of what goes in: sums
+    of products are backward stable. Where a result jumps (a clip, a sign) within reach of the roundings, that shows too.
+    """
+    generator = torch.Generator().manual_seed(0)
+
+    def moved(x: Any) -> Any:
+        if isinstance(x, Mapping):
+            return {name: moved(part) for name, part in x.items()}
+        if not isinstance(x, Tensor) or not x.is_floating_point():
+            return x
+        signs = torch.randint(2, x.shape, generator=generator) * 2 - 1
+        return (x.detach().double() * (1 + gamma(roundings, dtype) * signs)).requires_grad_(x.requires_grad)
+
+    exact = compute(*map(_float64, inputs))
+    most: Any = None
+    for _ in range(draws):
+        away = _distance(compute(*map(moved, inputs)), exact)
+        most = away if most is None else _larger(most, away)
+    return most
+
+
+def as_float64(x: Any) -> np.ndarray:
+    return x.detach().cpu().double().numpy() if isinstance(x, Tensor) else np.asarray(x, np.float64)
+
+
+def _float64(x: Any) -> Any:
+    if isinstance(x, Mapping):
+        return {name: _float64(part) for name, part in x.items()}
+    return x.double() if isinstance(x, Tensor) and x.is_floating_point() else x
+
+
+def _distance(a: Any, b: Any) -> Any:
+    """Twice the largest difference, by name where there are several."""
+    if isinstance(a, Mapping):
+        return {name: _distance(a[name], b[name]) for name in a}
+    return 2 * float(np.abs(as_float64(a) - as_float64(b)).max(initial=0.0))
+
+
+def _larger(a: Any, b: Any) -> Any:
+    return {name: _larger(a[name], b[name]) for name in a} if isinstance(a, Mapping) else max(a, b)
