@@ -74,6 +74,12 @@ class EnvConfig(Part):
     """Rocket League instead of `id`; `count` is then the number of arenas."""
     kwargs: dict[str, Any] = {}
     """Passed to the environment's constructor or factory."""
+    wrappers: list[Named] = []
+    """Gymnasium wrappers around each environment, the first one inside: names of gymnasium.wrappers, or import paths
+    `module:Class`, with options as `{TimeLimit: {max_episode_steps: 200}}`."""
+    frame_stack: Positive = 1
+    """The policy sees its so many latest observations together: vectors side by side, pictures as more channels. More: longer
+    motion is visible, larger observations. With 1, the newest alone."""
     count: Positive = 8
     """Environments stepped side by side (by each process, where torchrun starts several). More: larger rollouts, better use of
     vectorised inference, staler data per update."""
@@ -98,6 +104,11 @@ class EnvConfig(Part):
         if [self.id, self.factory, self.rocket].count(None) != 2:
             raise ValueError("set exactly one of env.id (a Gymnasium id), env.factory (an import path 'module:callable') and "
                              "env.rocket (a Rocket League task)")
+        if self.rocket is not None and (self.wrappers or self.frame_stack > 1):
+            raise ValueError("env.wrappers and env.frame_stack are not for env.rocket: a Rocket League task is changed by its "
+                             "parts, and sees velocities; policy.memory.kind=gru remembers more")
+        if wrong := [named for named in self.wrappers if isinstance(named, dict) and len(named) != 1]:
+            raise ValueError(f"env.wrappers: each entry is one wrapper, a name or {{name: options}}, not {wrong[0]}")
         if self.workers and self.rocket is not None and self.rocket.simulator == "warp":
             raise ValueError(f"env.workers={self.workers} is for env.rocket.simulator=rocketsim: the simulator warp steps all "
                              "arenas in one process, on all cores; leave env.workers at 0")

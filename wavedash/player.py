@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from wavedash.config import PolicyConfig
+from wavedash.envs.encoding import encoded, encoders_of
 from wavedash.envs.obs import Obs, map_obs
 from wavedash.envs.spaces import space_from_json
 from wavedash.policy.actor_critic import ActorCritic
@@ -19,18 +20,21 @@ from wavedash.runs.find import resolve_checkpoint
 class Player:
     """Acts for one row or a batch of rows; `reset` forgets, for all rows or those of a mask."""
 
-    def __init__(self, policy: ActorCritic, seed: int = 0):
+    def __init__(self, policy: ActorCritic, seed: int = 0, source_space: gymnasium.Space[Any] | None = None):
+        """`source_space`: of the environment's observations, where choices among them became one-hot."""
         self.policy = policy.eval()
         self.device = next(policy.parameters()).device
         self.generator = torch.Generator(self.device).manual_seed(seed)
         self.memory: dict[str, Tensor] | None = None
         self._noise: Tensor | None = None  # gSDE: the matrices of the rows
         self._steps = 0  # since they all began
+        self._choices = {} if source_space is None else encoders_of(source_space)
         self._first_action = getattr(policy.action_space, "start", 0)
 
     @torch.no_grad()
     def act(self, obs: Any, deterministic: bool = True) -> Any:
         """`obs`: numpy or torch, one observation or a batch; returns what the environment's `step` takes, as numpy."""
+        obs = self._as_numbers(obs)
         single = not self._is_batch(obs)
         batch = map_obs(lambda x: torch.as_tensor(np.asarray(x)[None] if single else x, device=self.device), obs)
         action = self.step(map_obs(lambda x: x.float() if x.dtype == torch.float64 else x, batch), deterministic)
@@ -62,6 +66,13 @@ class Player:
                 self._noise = torch.where(rows.view(-1, 1, 1), new, self._noise)
             self.memory = {name: x * ~rows.view(-1, *(1,) * (x.dim() - 1)) for name, x in self.memory.items()}
 
+    def _as_numbers(self, obs: Any) -> Any:
+        """Choices as the environment gives them are whole numbers; one-hot vectors are not."""
+        parts = {"": obs} if "" in self._choices else obs
+        raw = {key: one_hot for key, one_hot in self._choices.items()
+               if np.issubdtype(np.asarray(parts[key]).dtype, np.integer)}
+        return encoded(raw, obs) if raw else obs
+
     def _is_batch(self, obs: Any) -> bool:
         space = self.policy.observation_space
         if isinstance(space, gymnasium.spaces.Dict):
@@ -78,4 +89,5 @@ def load_policy(path: str | Path, device: str | torch.device = "cpu") -> Player:
     observed, acted = (space_from_json(fingerprint[name]) for name in ("observation_space", "action_space"))
     policy = ActorCritic(observed, acted, PolicyConfig(**fingerprint["policy"]), fingerprint["normalize_obs"])
     policy.load_state_dict(tensors["policy"])
-    return Player(policy.to(device))
+    source = fingerprint.get("source_space")
+    return Player(policy.to(device), source_space=None if source is None else space_from_json(source))

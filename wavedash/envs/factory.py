@@ -11,6 +11,10 @@ import gymnasium
 
 from wavedash.envs.errors import EnvError
 from wavedash.envs.script import import_script
+from wavedash.envs.wrap import Named, wrapped
+
+EXTRAS = {"box2d": "gymnasium.envs.box2d", "mujoco": "gymnasium.envs.mujoco"}
+"""Extras of this package, and the environments that need them"""
 
 
 @dataclass(frozen=True)
@@ -21,9 +25,12 @@ class EnvFactory:
     kwargs: dict[str, Any] = field(default_factory=dict)
     imported: bool = False
     """`name` is an import path."""
+    wrappers: tuple[Named, ...] = ()
+    """Around the environment, the first one inside."""
 
     def __call__(self) -> Any:
-        return import_callable(self.name)(**self.kwargs) if self.imported else _make(self.name, self.kwargs)
+        env = import_callable(self.name)(**self.kwargs) if self.imported else _make(self.name, self.kwargs)
+        return wrapped(env, self.wrappers, import_callable)
 
 
 def _make(env_id: str, kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
@@ -34,7 +41,13 @@ def _make(env_id: str, kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
         raise EnvError(f"there is no environment {env_id!r} in Gymnasium{_did_you_mean(env_id, list(gymnasium.registry))}. "
                        "For an environment of your own set env.factory to an import path 'module:callable'") from error
     except gymnasium.error.DependencyNotInstalled as error:
-        raise EnvError(f"environment {env_id!r} needs a package that is not installed: {error}") from error
+        extra = next((name for name, module in EXTRAS.items() if module in str(_entry_point(env_id))), None)
+        install = f': pip install "wavedash[{extra}]"' if extra else f": {error}"
+        raise EnvError(f"environment {env_id!r} needs a package that is not installed{install}") from error
+
+
+def _entry_point(env_id: str) -> object:
+    return gymnasium.registry[env_id].entry_point if env_id in gymnasium.registry else None
 
 
 def import_callable(path: str) -> Callable[..., Any]:

@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, SupportsFloat, runtime_checkable
 
 import gymnasium
-import numpy as np
-from gymnasium import spaces
 from numpy.typing import NDArray
 
+from wavedash.envs.encoding import encoded, encoded_space, encoders_of
 from wavedash.envs.errors import EnvError
 
 Array = NDArray[Any]
@@ -52,8 +51,8 @@ class GymnasiumWorld:
     active: bool | Array = True
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
-        parts = env.observation_space.values() if isinstance(env.observation_space, spaces.Dict) else [env.observation_space]
-        if any(isinstance(part, spaces.Discrete) for part in parts):
+        self.source_space = env.observation_space
+        if encoders_of(env.observation_space):
             env = OneHotObservation(env)
         self._env = env
         self.step: Callable[[Any], HostStep] = env.step  # the hot path: no call in between
@@ -72,36 +71,15 @@ class GymnasiumWorld:
 
 
 class OneHotObservation(gymnasium.ObservationWrapper[Any, Any, Any]):
-    """Discrete observations (alone or inside a Dict) as one-hot vectors, which a network can read."""
+    """Choices (alone or inside a Dict) as one-hot vectors, which a network can read."""
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)
-        inner = env.observation_space
-        self._discrete: dict[str, spaces.Discrete]
-        if isinstance(inner, spaces.Dict):
-            self._discrete = {key: space for key, space in inner.items() if isinstance(space, spaces.Discrete)}
-            self.observation_space = spaces.Dict({**inner.spaces, **{k: one_hot_box(s) for k, s in self._discrete.items()}})
-        else:
-            assert isinstance(inner, spaces.Discrete)
-            self._discrete = {"": inner}
-            self.observation_space = one_hot_box(inner)
+        self._encoders = encoders_of(env.observation_space)
+        self.observation_space = encoded_space(env.observation_space)
 
     def observation(self, observation: Any) -> Any:
-        if isinstance(self.observation_space, spaces.Dict):
-            return {**observation, **{key: one_hot(observation[key], space) for key, space in self._discrete.items()}}
-        return one_hot(observation, self._discrete[""])
-
-
-def one_hot_box(space: spaces.Discrete) -> spaces.Box:
-    return spaces.Box(0.0, 1.0, (int(space.n),), np.float32)
-
-
-def one_hot(value: int, space: spaces.Discrete) -> Array:
-    if not space.contains(value):
-        raise EnvError(f"observation {_summary(value)} is outside {space}: correct the observation space or the observation")
-    vector = np.zeros(int(space.n), np.float32)
-    vector[int(value) - int(space.start)] = 1.0
-    return vector
+        return encoded(self._encoders, observation)
 
 
 def _summary(value: Any) -> str:

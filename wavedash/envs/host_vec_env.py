@@ -33,6 +33,7 @@ class HostVecEnv(VecEnv):
         self.num_rows = len(arrays.action)
         self.observation_space = spec.observation_space
         self.action_space = spec.action_space
+        self.source_space = spec.source_space
         self.device = torch.device(device)
         self._arrays = arrays
         self._rows = RowTensors(spec, arrays, self.device)

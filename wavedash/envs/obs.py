@@ -43,6 +43,17 @@ def sensed(obs: Obs) -> dict[str, Tensor]:
     return {"obs": obs}
 
 
+def is_picture(shape: tuple[int, ...]) -> bool:
+    """Whether numbers of this shape are taken for a picture or depth map: [H, W], [H, W, C] or [C, H, W]."""
+    return len(shape) == 3 or (len(shape) == 2 and min(shape) >= 8)
+
+
+def channels_last(shape: tuple[int, ...]) -> bool:
+    """Of a picture of three axes: the channels are the axis with few entries; where both ends could be, the last (Gymnasium's
+    habit)."""
+    return shape[2] <= 4 or shape[0] > 4
+
+
 def module_name(key: str) -> str:
     """The name of the part of a network that looks at `key`: torch allows no dots in it."""
     return key.replace(".", "_")

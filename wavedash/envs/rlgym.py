@@ -15,9 +15,10 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from wavedash.envs.encoding import encoded_space, encoders_of
 from wavedash.envs.errors import EnvError
 from wavedash.envs.foreign_spaces import action_space_of, is_index, observation_space_of
-from wavedash.envs.host import Array, HostObs, HostStep, one_hot, one_hot_box
+from wavedash.envs.host import Array, HostObs, HostStep
 from wavedash.envs.own_randomness import OwnRandomness
 
 TRIES = 20
@@ -43,10 +44,10 @@ class RLGymWorld:
         seen, self.action_space, plain_index = self._one_for_all(found)
         self.action_shape = (1,) if plain_index else self.action_space.shape or ()
         """Of one agent's action, as the environment gets it"""
-        parts = dict(seen.spaces) if isinstance(seen, spaces.Dict) else {"": seen}
-        self._discrete = {key: part for key, part in parts.items() if isinstance(part, spaces.Discrete)}
-        parts |= {key: one_hot_box(part) for key, part in self._discrete.items()}
-        self.observation_space = spaces.Dict(parts) if isinstance(seen, spaces.Dict) else parts[""]
+        self.source_space, self._encoders = seen, encoders_of(seen)
+        self.observation_space = encoded_space(seen)
+        space = self.observation_space
+        parts = dict(space.spaces) if isinstance(space, spaces.Dict) else {"": space}
         self._obs = {key: np.zeros((self.num_rows, *(part.shape or ())), part.dtype) for key, part in parts.items()}
         self._seats: dict[Hashable, int] = {}
         self._present: set[Hashable] = set()
@@ -107,7 +108,7 @@ class RLGymWorld:
             seat = self._seats[agent]
             for key, array in self._obs.items():
                 part = seen[key] if key else seen
-                part = one_hot(part, self._discrete[key]) if key in self._discrete else np.asarray(part)
+                part = self._encoders[key](part) if key in self._encoders else np.asarray(part)
                 if part.shape != array.shape[1:]:
                     raise EnvError(f"the observation of agent {agent!r} has the shape {part.shape} but its space says "
                                    f"{array.shape[1:]}: {_PAD}")

@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from wavedash.envs.encoding import encoders_of
 from wavedash.envs.errors import EnvError
 from wavedash.envs.host import Array, HostEnv, as_world
 
@@ -20,10 +21,14 @@ class RowSpec:
     observation_space: gymnasium.Space[Any]
     action_space: gymnasium.Space[Any]
     rows_per_world: int = 1
+    source_space: gymnasium.Space[Any] | None = None
+    """Of the observations before choices became one-hot; None where there are none"""
 
     @classmethod
     def of(cls, world: HostEnv) -> RowSpec:
-        return cls(stored_observation_space(world.observation_space), checked_action_space(world.action_space), world.num_rows)
+        source = getattr(world, "source_space", None)
+        return cls(stored_observation_space(world.observation_space), checked_action_space(world.action_space), world.num_rows,
+                   source if source is not None and encoders_of(source) else None)
 
     @classmethod
     def probe(cls, make: Callable[[], Any]) -> RowSpec:
@@ -63,8 +68,8 @@ def _stored_box(key: str, space: gymnasium.Space[Any]) -> spaces.Box:
     if isinstance(space, spaces.MultiBinary):  # such as an action mask
         return spaces.Box(0, 1, space.shape, np.int8)
     if not isinstance(space, spaces.Box):
-        raise EnvError(f"observation space {key!r} is {space}: only Box, Discrete, MultiBinary and a flat Dict of these can "
-                       "be learned from; wrap the environment in gymnasium.wrappers.FlattenObservation")
+        raise EnvError(f"observation space {key!r} is {space}: only Box, Discrete, MultiDiscrete, MultiBinary and a flat Dict "
+                       "of these can be learned from; wrap the environment in gymnasium.wrappers.FlattenObservation")
     if space.dtype != np.float64:
         return space
     with np.errstate(over="ignore"):  # bounds of 1.8e308 mean no bounds

@@ -49,6 +49,9 @@ class VecEnv(ABC):
     """Of one row. Box or Dict of Box."""
     action_space: gymnasium.Space[Any]
     """Of one row. Discrete, MultiDiscrete, MultiBinary or Box."""
+    source_space: gymnasium.Space[Any] | None = None
+    """Of the observations as the environment gives them, where choices among them (Discrete, MultiDiscrete) became one-hot:
+    a trained policy then takes either form."""
     device: torch.device = torch.device("cpu")
     capturable: bool = False
     """Whether `step` may be recorded in a CUDA graph: its state stays in the same tensors, whose content it never looks at."""

@@ -9,6 +9,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from torch import Tensor
 
 from wavedash.envs.arrays import Arrays
+from wavedash.envs.encoding import encoded, encoded_space, encoders_of
 from wavedash.envs.errors import EnvError
 from wavedash.envs.finite import all_finite, first_not_finite
 from wavedash.envs.host import Array
@@ -28,8 +29,10 @@ class GymnasiumVectorEnv(VecEnv):
         except (KeyError, ValueError):
             raise EnvError(f"{env} does not say when it resets an ended episode: set env.metadata['autoreset_mode'] to a "
                            "gymnasium.vector.AutoresetMode") from None
-        self._spec = RowSpec(stored_observation_space(env.single_observation_space),
+        self._encoders = encoders_of(env.single_observation_space)
+        self._spec = RowSpec(stored_observation_space(encoded_space(env.single_observation_space)),
                              checked_action_space(env.single_action_space))
+        self.source_space = env.single_observation_space if self._encoders else None
         self._env = env
         self.num_rows = env.num_envs
         self.observation_space = self._spec.observation_space
@@ -76,6 +79,7 @@ class GymnasiumVectorEnv(VecEnv):
 
     def _parts(self, obs: Any) -> Parts:
         """The batched observation by key, in the stored types, checked."""
+        obs = encoded(self._encoders, obs) if self._encoders else obs
         raw = {"": obs} if self._spec.is_plain else obs
         parts = {key: np.asarray(raw[key], box.dtype) for key, box in self._spec.observations.items()}
         for key, array in parts.items():
@@ -89,7 +93,8 @@ class GymnasiumVectorEnv(VecEnv):
         result = {key: array.copy() for key, array in obs.items()}
         for row in np.flatnonzero(ended):
             for key, array in result.items():
-                array[row] = final[row] if self._spec.is_plain else final[row][key]
+                last = encoded(self._encoders, final[row]) if self._encoders else final[row]
+                array[row] = last if self._spec.is_plain else last[key]
         return result
 
     def _as_step(self, tensors: list[Tensor]) -> Step:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from wavedash.config import EncoderConfig
-from wavedash.envs.obs import module_name
+from wavedash.envs.obs import channels_last, is_picture, module_name
 from wavedash.errors import UserError
 from wavedash.policy.mlp import MLP, linear
 
@@ -49,13 +49,14 @@ class MlpEncoder(nn.Module):
 
 
 class ConvEncoder(nn.Module):
-    """Pictures [H, W], [H, W, C] or [C, H, W]; whole numbers are taken as 0..255 and scaled to 0..1."""
+    """Pictures [H, W], [H, W, C] or [C, H, W]; whole numbers are scaled to 0..1, from 0..255 unless they are bits."""
 
-    def __init__(self, shape: tuple[int, ...], config: EncoderConfig):
+    def __init__(self, space: gymnasium.spaces.Box, config: EncoderConfig):
         super().__init__()
+        shape = space.shape
+        self.brightest = 1.0 if (space.high <= 1).all() else 255.0
         self.dims = len(shape)
-        # The channels are the axis with few entries; where both ends could be, the last (Gymnasium's habit).
-        self.channels_last = self.dims == 3 and (shape[2] <= 4 or shape[0] > 4)
+        self.channels_last = self.dims == 3 and channels_last(shape)
         channels, height, width = (1, *shape) if self.dims == 2 else (shape[2], *shape[:2]) if self.channels_last else shape
         halvings = max(1, round(math.log2(max(min(height, width), 2) / SMALLEST_MAP)))
         sizes = config.channels or [min(16 * 2**i, 64) for i in range(halvings)]
@@ -77,7 +78,7 @@ class ConvEncoder(nn.Module):
             x = x.unsqueeze(1)
         elif self.channels_last:
             x = x.movedim(-1, 1)
-        x = x if x.is_floating_point() else x.float() / 255.0
+        x = x if x.is_floating_point() else x.float() / self.brightest
         x = torch.relu(self.project(self.convolutions(x).flatten(1)))
         return x.view(*leading, self.outputs)
 
@@ -119,11 +120,10 @@ class Encoders(nn.Module):
 def make_encoder(key: str, space: gymnasium.spaces.Box, config: EncoderConfig, activation: str) -> nn.Module:
     kind = config.kind
     if kind == "auto":
-        picture = len(space.shape) == 3 or (len(space.shape) == 2 and min(space.shape) >= 8)
-        kind = "conv" if picture else "mlp" if config.hidden else "flat"
+        kind = "conv" if is_picture(space.shape) else "mlp" if config.hidden else "flat"
     if kind == "conv":
         if len(space.shape) not in (2, 3):
             raise UserError(f"policy.encoders.{key}.kind=conv needs a picture of 2 or 3 dimensions, but {key} has the shape "
                             f"{space.shape}; use kind=mlp")
-        return ConvEncoder(space.shape, config)
+        return ConvEncoder(space, config)
     return MlpEncoder(space.shape, config, activation) if kind == "mlp" else FlatEncoder(space.shape)

@@ -381,6 +381,7 @@ class Learner:
             "action_space": space_to_json(self.policy.action_space),
             "policy": self.policy.config.model_dump(mode="json"),
             "normalize_obs": None if self.policy.normalizer is None else self.policy.normalizer.clip,
+            **({} if self.env.source_space is None else {"source_space": space_to_json(self.env.source_space)}),
         }
 
     def state(self) -> tuple[Groups, dict[str, Any]]:

@@ -24,9 +24,10 @@ def check_compatible(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
 
 
 def differences(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """One line for each value that differs; empty when compatible. A checkpoint from before an option of the policy existed
-    has the option's default."""
-    then, here = dict(_values(saved)), dict(_values(from_json(to_json(dict(now)))))  # as JSON: it has lists, no tuples
+    """One line for each value that differs; empty when compatible. What observations were before they became numbers is of no
+    matter to the weights. A checkpoint from before an option of the policy existed has the option's default."""
+    saved, now = ({name: value for name, value in both.items() if name != "source_space"} for both in (saved, now))
+    then, here = dict(_values(saved)), dict(_values(from_json(to_json(now))))  # as JSON: it has lists, no tuples
     defaults = dict(_values({"policy": PolicyConfig().model_dump(mode="json")}))
     then = {**{key: value for key, value in defaults.items() if key in here}, **then}
     return [f"{key}: saved {then.get(key, 'nothing')}, now {here.get(key, 'nothing')}"
