@@ -208,7 +208,7 @@ def test_a_file_may_repeat_itself_a_little(tmp_path: Path) -> None:
 
 def test_a_source_that_does_not_exist_names_the_nearest_preset(tmp_path: Path) -> None:
     assert "did you mean 'cartpole'?" in complaint("cart-pole")
-    assert "presets are cartpole, cartpole-memory, hopper" in complaint(str(tmp_path / "xyz.yml"))
+    assert "presets are acrobot, cartpole, cartpole-memory, hopper" in complaint(str(tmp_path / "xyz.yml"))
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
     assert "cannot be read as text" in complaint(str(tmp_path / "binary.yaml"))
 
