@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from wavedash.bench.parity_scenes import SCENES
+from wavedash.config import RunConfig
+from wavedash.config_file import _option_keys
 from wavedash.rocket.names import shipped
 
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-@pytest.mark.parametrize(("page", "trainings"), [("own-environment", 2), ("export", 1), ("diagnose", 0)])
+@pytest.mark.parametrize(("page", "trainings"), [("own-environment", 2), ("export", 1), ("diagnose", 0), ("from-sb3", 1)])
 def test_a_page_can_be_followed(page: str, trainings: int, tmp_path: Path) -> None:
     """Its files are written, its commands and its Python are run; only the training is cut short."""
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
@@ -66,30 +68,40 @@ def test_the_simulators_page_prints_what_it_says(tmp_path: Path) -> None:
     assert {first, second} <= set(SCENES) and int(count) > 0
 
 
-def test_the_page_about_the_first_reward_can_be_followed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("page", "module_name", "name", "logged"), [
+    ("first-reward", "my_rewards", "my-bot", "reward/fast_touch"), ("first-start", "my_starts", "my-starts", "rollout/reward"),
+])
+def test_a_page_about_a_first_part_can_be_followed(page: str, module_name: str, name: str, logged: str, tmp_path: Path) -> None:
     """Its file is written, its Python prints what it says, its YAML names what exists."""
-    page = (DOCS / "first-reward.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```(\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert [language for language, _ in blocks] == ["python", "python", "text", "yaml", "bash"]
     (_, module), (_, code), (_, printed), (_, task), (_, command) = blocks
-    (tmp_path / "my_rewards.py").write_text(module, encoding="utf-8")
-    (tmp_path / "my-bot.yaml").write_text(task, encoding="utf-8")
+    (tmp_path / f"{module_name}.py").write_text(module, encoding="utf-8")
+    (tmp_path / f"{name}.yaml").write_text(task, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{DOCS.parent}", "OMP_NUM_THREADS": "1"}
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=environment)
     assert result.returncode == 0, result.stderr
     assert result.stdout == printed
-    assert command == "wavedash train my-bot.yaml\n"
+    assert command == f"wavedash train {name}.yaml\n"
     smaller = ["--smoke", "env.count=4", "policy.hidden=[16]"]
     result = subprocess.run([sys.executable, "-m", *command.split(), *smaller], cwd=tmp_path, capture_output=True, text=True,
                             env=environment)
     assert result.returncode == 0, result.stderr
-    metrics = next(tmp_path.glob("runs/my-bot*/*/metrics.jsonl")).read_text(encoding="utf-8")
-    assert "reward/fast_touch" in metrics, "what each reward paid is logged by its name"
+    metrics = next(tmp_path.glob(f"runs/{name}*/*/metrics.jsonl")).read_text(encoding="utf-8")
+    assert logged in metrics, "what each reward paid is logged by its name"
 
 
-def test_the_page_about_the_first_reward_lists_all_that_ship() -> None:
-    page = (DOCS / "first-reward.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^- `(wavedash/rocket/rewards/\w+\.py)`: ((?:`\w+`,?\s+)+)", page, re.MULTILINE)
+@pytest.mark.parametrize("kind", ["reward", "start"])
+def test_the_page_about_a_first_part_lists_all_that_ship(kind: str) -> None:
+    page = (DOCS / f"first-{kind}.md").read_text(encoding="utf-8")
+    listed = re.findall(rf"^- `(wavedash/rocket/{kind}s/\w+\.py)`: ((?:`\w+`,?\s+)+)", page, re.MULTILINE)
     by_file = {name: file for file, found in listed for name in re.findall(r"`(\w+)`", found)}
-    classes = shipped("reward")
+    classes = shipped(kind)
     assert by_file == {name: c.__module__.replace(".", "/") + ".py" for name, c in classes.items()}
+
+
+def test_the_page_about_stable_baselines3_names_options_that_exist() -> None:
+    page = (DOCS / "from-sb3.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:env|policy|ppo|checkpoint|report)\.[a-z_.]+)`", page))
+    assert len(named) > 40 and named <= set(_option_keys(RunConfig))
