@@ -14,7 +14,7 @@ TORCH := torch==2.13.0
 .DELETE_ON_ERROR:
 
 train: $(VENV)/.installed-rocket,mujoco
-	$(VENV)/bin/wavedash train $(PRESET)
+	$(VENV)/bin/wavedash train --stop-is-success $(PRESET)
 
 test: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .
