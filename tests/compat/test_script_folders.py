@@ -131,7 +131,7 @@ def test_an_entry_of_ones_own_in_the_book_changes_nothing_else(trained, caplog):
 
 def test_the_commands_know_the_folder_of_checkpoints(trained):
     learner, folder = trained
-    for path in (folder, folder / "80", learner.run_folder):
+    for path in (folder, folder / "80", learner.run_folder / "checkpoints"):
         assert resolve_checkpoint(path).step == 80
     assert resolve_checkpoint(folder / "40").step == 40
     assert evaluate(folder, episodes=2).returns
@@ -154,9 +154,11 @@ def test_a_disk_that_is_full_does_not_end_the_training(tmp_path, monkeypatch, ca
     assert not list(learner.run_folder.rglob(".tmp*"))
 
 
-def test_a_folder_of_this_number_is_replaced_in_one_move(trained):
+def test_a_folder_of_this_number_is_replaced(trained):
     """Also one that is no checkpoint: rlgym-ppo would write into it."""
     learner, folder = trained
-    before = (folder / "80" / "wavedash.json").read_bytes()
+    (folder / "80" / "PPO_POLICY.pt").unlink()
+    (folder / "80" / "notes.txt").touch()
     learner.save(80)
-    assert (folder / "80" / "wavedash.json").read_bytes() == before, "nothing was learned since, so it stands for the same"
+    assert sorted(set(os.listdir(folder / "80")) - {"wavedash.json"}) == FILES and resolve_checkpoint(folder / "80").step == 80
+    assert not list(learner.run_folder.rglob(".tmp*"))

@@ -98,11 +98,13 @@ class Wandb(Listener):
     def _relay(self, process: subprocess.Popen[str], pipe: IO[str]) -> None:
         """What the sender has to say, into our log; and that it has ended, if nobody asked it to. It may do so before it has
         taken a single point, such as when the client cannot be imported."""
+        told = False
         with pipe:
             for line in pipe:
                 log.warning("Weights & Biases: %s", line.rstrip())
+                told = True
         code = process.wait()
-        if not self._asked_to_end:
+        if not self._asked_to_end or (code > 0 and not told):
             errors = self._folder / "wandb.log"
             log.warning("the Weights & Biases process has ended with exit code %d; training and metrics.jsonl go on without "
                         "it. The last line of %s: %s", code, errors, _last_line(errors))
