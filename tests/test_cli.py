@@ -32,7 +32,7 @@ def test_help_lists_every_command() -> None:
 
 
 @pytest.mark.parametrize("command", [
-    "--help", "train --help", "config show cartpole", "config check cartpole", "config check nope", "train nope",
+    "--help", "train --help", "config show cartpole", "config check cartpole ppo.lr=3", "config check nope", "train nope",
     "diagnose enf",
 ])
 def test_commands_that_only_answer_do_not_load_torch(command: str) -> None:

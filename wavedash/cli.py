@@ -8,7 +8,6 @@ import atexit
 import difflib
 import importlib
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Iterator
@@ -48,9 +47,7 @@ Trust = Annotated[
 def main() -> None:
     """Run the command line; a mistake of the user's ends as a message, not as a traceback."""
     look_here_last()
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # commands answer with what they have
-    with _leaving(), _leaving_torchrun():
+    with _leaving_torchrun():
         try:
             app()
         except UserError as error:
@@ -58,30 +55,6 @@ def main() -> None:
                 traceback.print_exception(error.__cause__)
             typer.secho(f"error: {error}", fg="red", err=True)
             raise SystemExit(2) from None
-
-
-@contextmanager
-def _leaving() -> Iterator[None]:
-    """What was asked for by a signal has been done when a command ends; another one changes nothing. And a last line that
-    nobody can read any more (a closed terminal, a pipe without a reader) is no failure."""
-    try:
-        yield
-    finally:
-        for name in ("SIGTERM", "SIGHUP"):
-            if hasattr(signal, name):
-                signal.signal(getattr(signal, name), signal.SIG_IGN)
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except OSError:
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _ends_at_ctrl_c() -> None:
-    """Until there is something to save, Ctrl-C ends the process as the system does it: at once, without a traceback of whatever
-    was being imported or built."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextmanager
@@ -118,12 +91,8 @@ def train(
     overrides: Overrides = None,
     smoke: Annotated[bool, typer.Option("--smoke", help="Only 1,000 steps, to see that everything works.")] = False,
     trust: Trust = False,
-    stop_is_success: Annotated[
-        bool, typer.Option("--stop-is-success", help="Exit with 0 also when a signal (Ctrl-C) has saved and stopped the run.")
-    ] = False,
 ) -> None:
     """Train a preset or a YAML file in a new run folder under runs/."""
-    _ends_at_ctrl_c()
     from wavedash.config_file import smoke_overrides
     from wavedash.runs.trust import read_config
 
@@ -133,8 +102,7 @@ def train(
         changes = [*smoke_overrides(config), *changes]
     from wavedash.training import train
 
-    code = train(source, *changes, trust=trust)
-    raise typer.Exit(0 if stop_is_success else code)
+    raise typer.Exit(train(source, *changes, trust=trust))
 
 
 @app.command()
@@ -146,7 +114,6 @@ def resume(
     trust: Trust = False,
 ) -> None:
     """Go on with a run exactly where it stopped."""
-    _ends_at_ctrl_c()
     words = run_and_overrides or []
     run = words.pop(0) if words and "=" not in words[0] else None
     from wavedash.training import resume
@@ -241,11 +208,17 @@ def show(source: Source, overrides: Overrides = None) -> None:
 
 
 @config_app.command(no_args_is_help=True)
-def check(source: Source, overrides: Overrides = None) -> None:
-    """Say whether a configuration is valid, and if not, all that is wrong with it."""
-    from wavedash.config_file import load_config
+def check(source: Source, overrides: Overrides = None, trust: Trust = False) -> None:
+    """Say whether a configuration is valid, and if not, what is wrong with it.
 
-    config = load_config(source, overrides or [])
+    The environment is made and stepped once, and the policy is built, as `train` does it.
+    """
+    from wavedash.runs.trust import read_config
+
+    config = read_config(source, overrides or [], trust)  # before torch is loaded: a typing mistake is answered at once
+    from wavedash.preflight import check_run
+
+    check_run(config)
     typer.echo(f"{source}: valid; trains {config.env.world} for {config.total_steps:,} steps")
 
 

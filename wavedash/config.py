@@ -1,6 +1,6 @@
 """Typed configuration: one model per part, every option with what it does and what happens when it is raised.
 
-This file must import without torch, so that `wavedash config check` answers at once. Reading YAML, presets and
+This file must import without torch, so that a mistake in a file is answered at once. Reading YAML, presets and
 overrides into these models is in `config_file.py`.
 """
 from __future__ import annotations

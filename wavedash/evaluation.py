@@ -13,7 +13,7 @@ from torch import Tensor
 from wavedash.envs.headline import Headline
 from wavedash.envs.make import make_env
 from wavedash.envs.obs import action_mask
-from wavedash.envs.vec_env import Obs, VecEnv
+from wavedash.envs.vec_env import EnvError, Obs, VecEnv
 from wavedash.player import load_policy
 from wavedash.runs.find import resolve_checkpoint
 from wavedash.runs.trust import run_config
@@ -212,6 +212,8 @@ def play(env: VecEnv, act: Callable[[Obs], Tensor], episodes: int, rounds: int, 
     forget(torch.ones(rows, dtype=torch.bool))
     while min(played) < rounds:
         step = env.step(act(obs))
+        if env.fault is not None and bool(env.fault) and (words := env.explain_fault()):
+            raise EnvError(words)
         obs, active = step.obs, step.active.float()
         sums["return"] += torch.where(step.active, step.reward, 0.0)
         sums["length"] += active

@@ -22,6 +22,7 @@ from wavedash.ppo.learner import Learner
 from wavedash.ppo.rank_state import Groups, seen_by
 from wavedash.ppo.ranks import ALONE, Ranks, joined_ranks
 from wavedash.ppo.threads import threads_for
+from wavedash.preflight import Spaces, check_surroundings, usable_device
 from wavedash.runs.checkpoint import Checkpoint
 from wavedash.runs.compatible import check_compatible
 from wavedash.runs.crash import SkippedUpdates
@@ -39,6 +40,7 @@ def train(source: str, *overrides: str, trust: bool = False) -> int:
     """Train a preset or YAML file in a new run folder; returns the exit code (0: finished, 130: interrupted). `trust`: also run
     code that the configuration of somebody else's run names."""
     config = read_config(source, overrides, trust)
+    check_surroundings(config)
     with Interrupts() as interrupts, joined_ranks() as ranks, assembled(config, ranks) as learner:
         interrupts.watch(learner)  # before there is a run folder: whatever has one can be resumed
         if ranks.rank > 0:
@@ -128,25 +130,15 @@ def _follow(learner: Learner, interrupts: Interrupts) -> int:
 
 def prepare_torch(config: RunConfig, ranks: Ranks = ALONE) -> torch.device:
     """The device, and torch's settings for it."""
-    name = config.device
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda" and ranks.size > 1:
-        name = f"cuda:{ranks.local_rank}"
-    try:
-        device = torch.device(name)
-        device = torch.empty(0, device=device).device  # `cuda` is now one with a number
-        if device.type == "cuda":
-            torch.cuda.set_device(device)  # recordings and NCCL go by the current one
-    except (RuntimeError, AssertionError) as error:
-        raise UserError(f"device={name} cannot be used: {str(error).splitlines()[0]}. `wavedash doctor` shows what there is; "
-                        "device=cpu always works") from error
+    device = usable_device(config, ranks)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # recordings and NCCL go by the current one
     torch.set_num_threads(threads_for(config.ppo.minibatch_size, config, ranks))
     torch.use_deterministic_algorithms(config.deterministic)
     return device
 
 
-def make_policy(env: VecEnv, config: RunConfig) -> ActorCritic:
+def make_policy(env: VecEnv | Spaces, config: RunConfig) -> ActorCritic:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(stream_seed(config.seed, "weights"))
         normalize_obs = config.ppo.obs_clip if config.ppo.normalize_obs else None

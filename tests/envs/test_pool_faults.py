@@ -260,3 +260,14 @@ class DiesEarly(Counter):
     def reset(self, **options):
         self.end("reset")
         return super().reset(**options)
+
+
+def test_a_worker_that_dies_while_episodes_are_replayed_tells_the_actions_so_far(pool, caplog, tmp_path):
+    """Environment 1 is resumed at step 9 and dies in step 5 of the way there; environment 0 has another length."""
+    actions = [torch.from_numpy(np.random.default_rng(i).integers(5, size=length)) for i, length in enumerate((3, 9))]
+    env = pool(EnvFactory("tests.envs.toy_envs:Walks", {"at": 5, "file": str(tmp_path / "once")}, imported=True), 2, 1)
+    env.reset(seed=1)
+    state = env.save_state() | {"length": torch.tensor([3, 9]), "action": torch.cat(actions)}
+    env.load_state(state)
+    assert f"environment 1, episode 0 (seed {episode_seed(1, 1, 0)}), step 5: step()" in caplog.text
+    assert f"np.array({actions[1][:5].tolist()}, np.int64)" in caplog.text

@@ -180,14 +180,16 @@ class Dies(Counter):
 
 
 class Walks(Endless):
-    """Ends its process at step `at`."""
+    """Ends its process at step `at`; with a `file`, which notes that it happened, only once."""
 
-    def __init__(self, at: int) -> None:
+    def __init__(self, at: int, file: str | None = None) -> None:
         super().__init__()
-        self.at = at
+        self.at, self.file = at, file
 
     def step(self, action: Any) -> Any:
-        if self.steps + 1 == self.at:
+        if self.steps + 1 == self.at and not (self.file and os.path.exists(self.file)):
+            if self.file:
+                Path(self.file).touch()
             os._exit(3)
         return super().step(action)
 
@@ -237,19 +239,3 @@ class TellsTorch(Counter):
 
     def observe(self) -> Any:
         return np.array([float("torch" in sys.modules), float(os.environ.get("OMP_NUM_THREADS", "0")), 0.0])
-
-
-class Mortal(Counter):
-    """Takes its process with it after so many steps of all environments in it."""
-
-    lived = 0
-
-    def __init__(self, steps: int) -> None:
-        super().__init__()
-        self.most = steps
-
-    def step(self, action: Any) -> Any:
-        Mortal.lived += 1
-        if Mortal.lived > self.most:
-            os._exit(3)
-        return super().step(action)

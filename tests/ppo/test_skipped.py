@@ -1,4 +1,7 @@
-"""Numbers that are not finite, injected into real training: skipped, counted, kept for inspection, never learned from."""
+"""Gradients that are not finite, in real training: skipped, counted, kept for inspection, never learned from.
+
+They come from rewards so huge that the loss overflows. (A reward that is itself not finite ends the run: see test_faults.)
+"""
 from __future__ import annotations
 
 import logging
@@ -9,12 +12,14 @@ from safetensors.torch import load_file
 
 from tests.ppo.learners import learner_over, run_config
 from tests.toy_worlds import TapeWorld
+from wavedash.envs.errors import EnvError
 from wavedash.ppo.learner import MOST_DEAD_UPDATES, DivergedError, Learner
 from wavedash.ppo.rollout import RolloutBuffer
 from wavedash.ppo.update import Updater
 from wavedash.runs.crash import MOST_DUMPS, SkippedUpdates
 
 T, N, EPOCHS = 12, 4, 3
+HUGE = 3e38
 PPO = {"rollout_steps": T, "epochs": EPOCHS, "minibatch_size": 12, "normalize_advantage": "off", "learning_rate": 1e-2}
 
 
@@ -41,7 +46,7 @@ def all_finite(run: Learner) -> bool:
     return all(x.isfinite().all() for name in ("policy", "optimizer") for x in tensors[name].values() if x.is_floating_point())
 
 
-@pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
+@pytest.mark.parametrize("bad", [HUGE, -HUGE])
 def test_one_bad_reward_costs_the_minibatches_that_hold_it_and_nothing_else(bad, tmp_path, caplog):
     tape = world()
     tape.reward[T, 1] = bad  # the first step of the second rollout: no earlier step's advantage hangs on it
@@ -60,7 +65,7 @@ def test_one_bad_reward_costs_the_minibatches_that_hold_it_and_nothing_else(bad,
 
 def test_the_skipped_update_can_be_played_again_from_what_was_kept(tmp_path):
     tape = world()
-    tape.reward[T, 1] = torch.nan
+    tape.reward[T, 1] = HUGE
     run = learner(tape, tmp_path)
     iterate(run)
     iterate(run)
@@ -100,26 +105,22 @@ def test_one_bad_gradient_is_skipped_too(monkeypatch):
 
 @pytest.mark.parametrize("where", ["reward", "obs"])
 def test_statistics_outlive_a_bad_number(where):
-    """Returns, their scale and the observations' scale are running sums: one NaN must not stay in them."""
-    runs = []
-    for bad in (False, True):
-        tape = world(6)
-        if bad:
-            getattr(tape, where)[T + 5, 1] = torch.nan
-        run = learner(tape, normalize_obs=True, normalize_reward=True, normalize_advantage="batch")
-        figures = [iterate(run) for _ in range(4)]
-        runs.append((run, figures))
-    (_, good), (run, bad) = runs
-    assert good[0]["optim/skipped"] == 0 < bad[0]["optim/skipped"] and "loss/policy" not in bad[0]
-    assert [f["optim/skipped"] for f in bad[1:]] == [0, 0, 0]
+    """Returns, their scale and the observations' scale are running sums: one NaN must not stay in them. The iteration ends with
+    an error; who goes on all the same, as here, goes on with sound statistics."""
+    tape = world(6)
+    getattr(tape, where)[T + 5, 1] = torch.nan
+    run = learner(tape, normalize_obs=True, normalize_reward=True, normalize_advantage="batch")
+    with pytest.raises(EnvError, match=r"of row 1 is nan"):
+        run.iterate()
+    figures = [iterate(run) for _ in range(3)]
+    assert [f["optim/skipped"] for f in figures] == [0, 0, 0]
     assert all_finite(run) and run.running.isfinite().all() and run.return_moments.scale.isfinite()
-    assert all(torch.tensor(bad[-1][name]).isfinite() for name in bad[-1])
-    assert bad[-1].keys() == good[-1].keys()
+    assert all(torch.tensor(figures[-1][name]).isfinite() for name in figures[-1])
 
 
 def test_a_run_that_has_nothing_finite_left_ends_with_advice(tmp_path):
     tape = world(2 * MOST_DEAD_UPDATES)
-    tape.reward[2 * T :] = torch.nan
+    tape.reward[2 * T :] = HUGE
     run = learner(tape, tmp_path / "crash")
     for _ in range(2 + MOST_DEAD_UPDATES - 1):
         iterate(run)
@@ -136,7 +137,7 @@ def test_a_run_that_has_nothing_finite_left_ends_with_advice(tmp_path):
 def test_good_iterations_in_between_keep_a_run_alive():
     tape = world(2 * MOST_DEAD_UPDATES + 2)
     for k in range(0, 2 * MOST_DEAD_UPDATES + 2, 2):
-        tape.reward[T * k : T * (k + 1)] = torch.nan
+        tape.reward[T * k : T * (k + 1)] = HUGE
     run = learner(tape)
     skipped = [iterate(run)["optim/skipped"] for _ in range(2 * MOST_DEAD_UPDATES + 2)]
     assert skipped[::2] == [12.0] * (MOST_DEAD_UPDATES + 1) and not any(skipped[1::2])

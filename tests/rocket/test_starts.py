@@ -418,6 +418,8 @@ def test_a_mixture_refuses_senseless_weights(weights):
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
 def test_frames_come_back_as_they_were_saved(tmp_path, suffix):
     stored = random_state(40, 2, 2, seed=5, empty=0.0)
+    for body in (stored.ball, stored.cars):
+        body.position[..., :2] *= 0.8  # away from the corners, which cut off what the random states fill
     save_frames(tmp_path / f"frames{suffix}", stored)
     frames = load_frames(tmp_path / f"frames{suffix}")
     for part, field, forgotten in (

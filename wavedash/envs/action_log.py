@@ -36,6 +36,7 @@ class ActionLog:
         self._first = 0  # the step whose actions are `_taken[0]`
         self._end = 0  # steps in `_taken`
         self._held: Mark | None = None
+        self._replayed: list[int] | None = None  # after `write`, until a step is recorded: how many actions each world has
 
     def record(self) -> None:
         """`arrays.action`, before it is taken."""
@@ -43,6 +44,7 @@ class ActionLog:
             self._make_room()
         self._taken[self._end] = self._action
         self._end += 1
+        self._replayed = None
 
     def mark(self) -> Mark:
         """This moment. Not while a step is under way."""
@@ -62,8 +64,10 @@ class ActionLog:
         return [self._taken[end - max(length, 0) : end, world] for world, length in enumerate(self.lengths(mark))]
 
     def of(self, world: int) -> Array:
-        """The actions of this world's episode, in the order in which they were taken."""
-        return self._taken[world, : min(int(self._length[world]), self._limit)]
+        """The actions of this world's episode, with the one of a step that is under way. While it is replayed: so far."""
+        length = min(int(self._length[world]), self._limit)
+        begin = self._end - (length if self._replayed is None else self._replayed[world])
+        return self._taken[begin : begin + length, world]
 
     def write(self, actions: list[Array]) -> None:
         """The reverse of `read`."""
@@ -73,6 +77,7 @@ class ActionLog:
             self._taken = np.empty((_room_for(self._end), *self._taken.shape[1:]), self._taken.dtype)
         for world, taken in enumerate(actions):
             self._taken[self._end - len(taken) : self._end, world] = taken
+        self._replayed = [len(taken) for taken in actions]
 
     def _make_room(self) -> None:
         """Forget what no episode needs any more, or get more memory where most is needed."""

@@ -15,7 +15,7 @@ from wavedash.envs.errors import EnvError
 from wavedash.envs.finite import all_finite, first_not_finite
 from wavedash.envs.host import Array, HostEnv
 from wavedash.envs.obs_writer import ObsWriter
-from wavedash.envs.row_spec import RowSpec
+from wavedash.envs.row_spec import RowSpec, choice_sizes
 from wavedash.envs.whereabouts import RESETTING, STEPPING, WAITING, Moment
 from wavedash.envs.whereabouts import episode_seed as episode_seed
 
@@ -43,6 +43,9 @@ class HostBatch:
         self._rows: list[int | slice] = [i if k == 1 else slice(i * k, (i + 1) * k) for i in range(len(worlds))]
         self._seats = np.ones_like(arrays.active)
         self._float_obs = {key: a for key, a in arrays.obs.items() if np.issubdtype(a.dtype, np.floating)}  # may hold NaN
+        mask, sizes = arrays.obs.get("action_mask"), choice_sizes(spec.action_space)
+        self._mask = mask if mask is not None and mask.shape[1:] == (sum(sizes),) else None
+        self._choices = np.cumsum([0, *sizes[:-1]])  # where the part of each choice begins in a mask
         self._index = range(len(worlds))
         self._steps = [world.step for world in worlds]
         self._beats = int(arrays.heartbeat.max())
@@ -52,6 +55,7 @@ class HostBatch:
         for i in range(len(self._worlds)):
             self._begin(i)
         self._check_observations("reset")
+        self._check_masks()
         self._arrays.doing[0] = WAITING
 
     def replay(self, actions: Sequence[Array]) -> None:
@@ -111,6 +115,7 @@ class HostBatch:
                 self._note_success(i, info)
                 self._end(i, terminated_out[self._rows[i]], truncated_out[self._rows[i]])
             self._check_observations("reset")
+        self._check_masks()
         arrays.doing[0] = WAITING
         return bool(ended)
 
@@ -172,15 +177,25 @@ class HostBatch:
                 name = f"observation {key!r}" if key else "observation"
                 self._not_finite(row, f"{name}{index} is {array[(row, *index)]}", call)
 
+    def _check_masks(self) -> None:
+        """Of the observations that the next actions see: the last one of an episode may allow nothing."""
+        if self._mask is None:
+            return
+        possible = np.logical_or.reduceat(self._mask != 0, self._choices, axis=1).all(1) | ~self._seats
+        if not possible.all():
+            row = int(possible.argmin())
+            call = "step" if self._arrays.length[row * len(self._worlds) // len(possible)] else "reset"
+            raise EnvError(f"{self._place(row, call)}: 'action_mask' allows no action: of every choice at least one must be "
+                           "allowed. If nothing can be done there, end the episode, or allow an action that does nothing")
+
     def _check_rewards(self) -> None:
         if not all_finite(self._arrays.reward):
             row, = first_not_finite(self._arrays.reward)
             self._not_finite(row, f"the reward is {self._arrays.reward[row]} (as float32)", "step")
 
     def _not_finite(self, row: int, what: str, call: str) -> None:
-        world = row * len(self._worlds) // len(self._arrays.action)
         action = f" after action {self._arrays.action[row].tolist()}" if call == "step" else ""
-        raise EnvError(f"{self._moment(world, call)}: {what}{action}. Values must be finite: look for a division by zero or a "
+        raise EnvError(f"{self._place(row, call)}: {what}{action}. Values must be finite: look for a division by zero or a "
                        "simulation that blew up, and end the episode before it gets there")
 
     def _broken(self, i: int, call: str, error: BaseException) -> EnvError:
@@ -188,6 +203,11 @@ class HostBatch:
             return EnvError(f"{self._moment(i, call)}: {error}")
         return EnvError(f"{self._moment(i, call)} raised {type(error).__name__}: {error}. The traceback above shows where; "
                         "reset the environment with this seed to see it again", shows_cause=True)
+
+    def _place(self, row: int, call: str) -> str:
+        """With the agent, where a world has several."""
+        world, agent = divmod(row, len(self._arrays.action) // len(self._worlds))
+        return f"{self._moment(world, call)}" + (f", agent {agent}" if self._reward_shape else "")
 
     def _moment(self, i: int, call: str) -> Moment:
         return Moment.of(self._arrays, self._first, i, call)

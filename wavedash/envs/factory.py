@@ -5,6 +5,7 @@ import difflib
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -29,11 +30,21 @@ class EnvFactory:
     """Around the environment, the first one inside."""
 
     def __call__(self) -> Any:
-        env = import_callable(self.name)(**self.kwargs) if self.imported else _make(self.name, self.kwargs)
-        return wrapped(env, self.wrappers, import_callable)
+        return wrapped(self._bare(), self.wrappers, import_callable)
+
+    def _bare(self) -> Any:
+        make = import_callable(self.name) if self.imported else partial(_registered, self.name)
+        try:
+            return make(**self.kwargs)
+        except EnvError:
+            raise
+        except Exception as error:
+            given = f" with env.kwargs={self.kwargs}" if self.kwargs else ""
+            raise EnvError(f"making the environment {self.name!r}{given} raised {type(error).__name__}: {error}. The traceback "
+                           "above shows where", shows_cause=True) from error
 
 
-def _make(env_id: str, kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+def _registered(env_id: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:
     try:
         # The checker is a layer around every step; HostBatch checks all it does that matters for learning, on whole blocks.
         return gymnasium.make(env_id, disable_env_checker=True, **kwargs)
@@ -67,6 +78,9 @@ def import_callable(path: str) -> Callable[..., Any]:
         except ModuleNotFoundError as error:
             raise EnvError(f"cannot import {module_name!r} of {path!r}: {error}; install it, or start from the folder that "
                            "holds it") from error
+        except Exception as error:
+            raise EnvError(f"importing {module_name!r} of {path!r} raised {type(error).__name__}: {error}. The traceback above "
+                           "shows where", shows_cause=True) from error
     function: Any = module
     for part in name.split("."):
         function = getattr(function, part, None)

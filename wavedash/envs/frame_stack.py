@@ -50,6 +50,16 @@ class FrameStackEnv(VecEnv):
     def headlines(self) -> Sequence[Headline]:
         return self.env.headlines
 
+    @property
+    def fault(self) -> Tensor | None:
+        return self.env.fault
+
+    def explain_fault(self) -> str | None:
+        return self.env.explain_fault()
+
+    def name_row(self, row: int) -> str:
+        return self.env.name_row(row)
+
     def reset(self, seed: int | None = None) -> Obs:
         return self._begin(self.env.reset(seed))
 

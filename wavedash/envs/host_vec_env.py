@@ -64,6 +64,10 @@ class HostVecEnv(VecEnv):
     def health(self) -> dict[str, int]:
         return {"dropped_episodes": self._dropped}
 
+    def name_row(self, row: int) -> str:
+        per_world = self.num_rows // len(self._arrays.episode)
+        return f"environment {row // per_world}" + (f", agent {row % per_world}" if per_world > 1 else "")
+
     def reset(self, seed: int | None = None) -> Obs:
         if seed is None and self._seeded:
             self._arrays.episode[:] += 1

@@ -76,6 +76,17 @@ def _stored_box(key: str, space: gymnasium.Space[Any]) -> spaces.Box:
         return spaces.Box(space.low.astype(np.float32), space.high.astype(np.float32), dtype=np.float32)
 
 
+def choice_sizes(space: gymnasium.Space[Any]) -> list[int]:
+    """How many actions each choice of a discrete action space has; empty where actions are continuous."""
+    if isinstance(space, spaces.Discrete):
+        return [int(space.n)]
+    if isinstance(space, spaces.MultiDiscrete):
+        return [int(n) for n in space.nvec.reshape(-1)]
+    if isinstance(space, spaces.MultiBinary):
+        return [2] * int(np.prod(space.shape))
+    return []
+
+
 def checked_action_space(space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
     if isinstance(space, spaces.Box) and not np.issubdtype(space.dtype, np.floating):
         raise EnvError(f"action space {space} is a Box of integers: use MultiDiscrete")

@@ -72,6 +72,21 @@ class VecEnv(ABC):
         show them. The others are in the files of a run all the same."""
         return ()
 
+    @property
+    def fault(self) -> Tensor | None:
+        """A flag on the device, set for good once something went wrong that only this environment can put into words, such as
+        which of its rewards was NaN. Read with everything else at the end of an iteration; None: it watches for nothing."""
+        return None
+
+    def explain_fault(self) -> str | None:
+        """What went wrong, where and when. Called when `fault` is set or a reward was not finite; it may wait for the device.
+        None (then the flag is taken back): nothing did."""
+        return None
+
+    def name_row(self, row: int) -> str:
+        """For messages."""
+        return f"row {row}"
+
     @abstractmethod
     def reset(self, seed: int | None = None) -> Obs:
         """Start an episode in every row. The same seed gives the same episodes, whatever the number of workers."""

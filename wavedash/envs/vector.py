@@ -52,7 +52,10 @@ class GymnasiumVectorEnv(VecEnv):
         raw_obs, raw_reward, terminated, truncated, info = self._env.step(env_action)
         obs, reward = self._parts(raw_obs), np.asarray(raw_reward, np.float32)
         if not all_finite(reward):
-            raise EnvError(f"the reward of environment {first_not_finite(reward)[0]} is not finite")
+            row = first_not_finite(reward)[0]
+            done = host_action[row].tolist()
+            raise EnvError(f"the reward of environment {row} is {reward[row]} after action {done}: it must be finite. Look "
+                           "for a division by zero or a simulation that blew up")
         ended = np.logical_or(terminated, truncated)
         active = ~self._to_reset
         final_obs = obs

@@ -18,6 +18,7 @@ from wavedash.policy.distributions import Distribution
 from wavedash.policy.evaluation import Evaluation, by_autograd
 from wavedash.policy.explicit import ExplicitPolicy
 from wavedash.policy.heads import GaussianHead, make_head
+from wavedash.policy.masks import check_mask_space
 from wavedash.policy.memory import State
 from wavedash.policy.mlp import initialize_as_torch_does, linear
 from wavedash.policy.normalizer import ObsNormalizer
@@ -50,6 +51,7 @@ class ActorCritic(nn.Module):
     ):
         """`normalize_obs`: the clip range of running observation normalisation; None leaves observations as they are."""
         super().__init__()
+        check_mask_space(observation_space, action_space)
         self.observation_space, self.action_space, self.config = observation_space, action_space, config
         self.normalizer = ObsNormalizer(observation_space, normalize_obs) if normalize_obs is not None else None
         spaces = sensed_spaces(observation_space)

@@ -113,7 +113,8 @@ class Collector:
         obs = group.obs
         if self.policy.normalizer is not None:
             group.standardized = self.policy.normalizer.standardize(obs)
-            obs = self.policy.normalizer.clipped(group.standardized)
+            # What is not finite stays so: clipped, infinity would look like any other number, and nobody would be told.
+            obs = self.policy.normalizer.clipped(map_obs(_infinite_as_nan, group.standardized))
         group.noise = self.policy.draw_noise(group.t, group.rows.stop - group.rows.start, group.noise, group.generator)
         decision = self.policy.act(obs, group.memory, group.generator, noise=group.noise)
         out = group.out[group.t]
@@ -190,3 +191,7 @@ class Collector:
             if f"actions.{index}" in state:
                 group.generator.set_state(state[f"actions.{index}"])
                 group.memory = {name: x.copy_(state[f"memory.{index}.{name}"]) for name, x in group.memory.items()}
+
+
+def _infinite_as_nan(x: Tensor) -> Tensor:
+    return x.nan_to_num(torch.nan, torch.nan, torch.nan) if x.is_floating_point() else x

@@ -20,6 +20,7 @@ from wavedash.envs.vec_env import EnvError, VecEnv
 from wavedash.errors import UserError
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.policy.normalizer import RunningMoments
+from wavedash.ppo import faults
 from wavedash.ppo.beginning import Beginning, copies
 from wavedash.ppo.collector import Collector
 from wavedash.ppo.episodes import Episode, EpisodeWindow, latest_rows, running_sums
@@ -279,9 +280,13 @@ class Learner:
         rollout = self.buffer.next_slot()
         self.env.prepare()
         self.collector.collect(rollout)
-        ended, _ = self._follow_episodes(rollout)
+        ended, sums = self._follow_episodes(rollout)
         self._commit_normalizers()
-        steps, episodes = self.ranks.sum_(torch.stack([rollout.active.sum(), ended.sum()])).tolist()
+        wrong = faults.suspicion(rollout, self.env)
+        steps, episodes, wrong_ones = self.ranks.sum_(torch.stack([rollout.active.sum(), ended.sum(), wrong.long()])).tolist()
+        if wrong_ones:
+            told = self.ranks.all_gather(faults.explain(rollout, sums[..., 1], self.env))
+            self._refuse(next((words for words in told if words), None))
         self.steps += steps
         self.episodes += episodes
         self.buffer.clear()
@@ -299,6 +304,7 @@ class Learner:
         success = self.collector.success
         told = torch.full_like(latest[:, 0], torch.nan) if success is None else success.reshape(-1)[rows]
         own = {
+            "wrong": faults.suspicion(rollout, self.env),
             "steps": active.sum(),
             "episodes": ended.sum(),
             "rollout/reward": (rollout.reward * active).sum(),
@@ -330,11 +336,13 @@ class Learner:
         rest = host[len(scalars) :]
         rows_of = zip(rest[: 2 * n : 2], rest[1 : 2 * n : 2], rest[2 * n : 3 * n], rest[3 * n :], strict=True)
         finished = [Episode(ret, length, success) for ret, length, success, is_real in rows_of if is_real]
-        reading = Reading({name: numbers.pop(name) for name in own}, finished, self.env.health)
+        fault = faults.explain(rollout, sums[..., 1], self.env) if numbers.pop("wrong") else None
+        reading = Reading({name: numbers.pop(name) for name in own if name in numbers}, finished, self.env.health, fault)
         return self._name_figures(numbers, joined(self.ranks.all_gather(reading)))
 
     def _name_figures(self, figures: dict[str, float], reading: Reading) -> dict[str, float]:
         """`figures` that are the same on all ranks, `reading` of all ranks together."""
+        self._refuse(reading.fault)
         applied, skipped = (int(figures.pop(name)) for name in ("applied", "skipped"))
         sums = dict(reading.sums)
         steps, episodes = (int(sums.pop(name)) for name in ("steps", "episodes"))
@@ -357,6 +365,10 @@ class Learner:
             figures |= {f"health/{name}": float(x) for name, x in counters.items()}
         self._watch_for_divergence(applied, skipped)
         return figures
+
+    def _refuse(self, fault: str | None) -> None:
+        if fault is not None:
+            raise EnvError(f"{fault} (found at the end of iteration {self.iteration}, after step {self.steps:,})")
 
     def _watch_for_divergence(self, applied: int, skipped: int) -> None:
         if skipped:

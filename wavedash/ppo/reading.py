@@ -19,6 +19,8 @@ class Reading(NamedTuple):
     """Those that ended, the latest last"""
     health: Mapping[str, int]
     """The world's counters of trouble"""
+    fault: str | None = None
+    """What its environment did that cannot be learned from"""
 
 
 def joined(readings: Sequence[Reading]) -> Reading:
@@ -26,7 +28,8 @@ def joined(readings: Sequence[Reading]) -> Reading:
     # The latest of each rank, then the ones before: no rank fills the window of recent episodes alone.
     from_the_latest = zip_longest(*(reversed(reading.episodes) for reading in readings))
     episodes = [episode for each in from_the_latest for episode in each if episode is not None]
-    return Reading(_added(r.sums for r in readings), episodes[::-1], _added(r.health for r in readings))
+    fault = next((reading.fault for reading in readings if reading.fault), None)
+    return Reading(_added(r.sums for r in readings), episodes[::-1], _added(r.health for r in readings), fault)
 
 
 def _added(counts: Iterable[Mapping[str, Number]]) -> dict[str, Number]:

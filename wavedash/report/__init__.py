@@ -9,6 +9,14 @@ if TYPE_CHECKING:
     from wavedash.ppo.listener import Listener
 
 
+def check(config: RunConfig) -> None:
+    """Raises UserError if `config.report` asks for something that is not installed."""
+    if config.report.wandb:
+        from wavedash.report.wandb import check_installed
+
+        check_installed()
+
+
 def listeners(config: RunConfig, run_folder: str | Path) -> list[Listener]:
     """The listeners that `config.report` asks for. Their packages are imported only when they are wanted."""
     from wavedash.report.log_file import LogFile

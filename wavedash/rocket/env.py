@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import gymnasium
 import numpy as np
 import torch
 from torch import Tensor
@@ -27,10 +26,12 @@ from wavedash.rocket import names
 from wavedash.rocket.constants import TICK_RATE
 from wavedash.rocket.part_state import tensors_of
 from wavedash.rocket.parts import Action, Ending, Observation, Part, Start
+from wavedash.rocket.rehearsal import observation_space, rehearse
 from wavedash.rocket.rewards import Rewards
 from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.starts import Kickoff, Mixture
 from wavedash.rocket.state import Events, GameState
+from wavedash.rocket.watch import TEAMS, RewardWatch, explain_beginnings, impossible
 from wavedash.seeding import stream_seed
 
 BEGINNINGS = 1024
@@ -81,7 +82,9 @@ class RocketEnv(VecEnv):
 
     def __init__(self, simulators: Sequence[Simulator], task: Callable[[], Task]):
         """One group of arenas per simulator, which steps while another is thought about; `task` makes a group's parts."""
-        self._arenas = [Arenas(simulator, task()) for simulator in simulators]
+        self._arenas: list[Arenas] = []
+        for simulator in simulators:
+            self._arenas.append(Arenas(simulator, task(), sum(arenas.state.arenas for arenas in self._arenas)))
         first = self._arenas[0]
         self.device = first.simulator.device
         self.capturable = all(arenas.simulator.capturable for arenas in self._arenas)
@@ -97,7 +100,7 @@ class RocketEnv(VecEnv):
         """`task`: another one in the arenas of this configuration."""
         rocket = config.rocket
         assert rocket is not None
-        Task.configured(rocket)  # a mistake in it is found before kernels are compiled or processes started
+        rehearse(Task.configured(rocket), rocket)  # a mistake in it is found before kernels are compiled or processes started
         simulators: list[Simulator] = []
         try:
             for make in _simulators(config, device):
@@ -127,6 +130,19 @@ class RocketEnv(VecEnv):
             Headline("per car and minute", {f"per_minute/{name}": name for name in EVENTS}),
             Headline("share of each reward", {f"reward/{name}": name.replace("_", " ") for name in rewards}, shares=True),
         )
+
+    @property
+    def fault(self) -> Tensor:
+        return torch.stack([arenas.watch.seen for arenas in self._arenas]).any()
+
+    def explain_fault(self) -> str | None:
+        words = [arenas.explain_fault() for arenas in self._arenas]
+        return next((told for told in words if told), None)
+
+    def name_row(self, row: int) -> str:
+        arena, seat = divmod(row, self._arenas[0].state.seats)
+        team = int(self.state_of(arena).cars.team[0, seat])
+        return f"the car in seat {seat} ({TEAMS[team]}) of arena {arena}"
 
     @property
     def step_seconds(self) -> float:
@@ -206,8 +222,9 @@ class RocketEnv(VecEnv):
 class Arenas:
     """One group: its simulator, its task, and the tensors between them."""
 
-    def __init__(self, simulator: Simulator, task: Task):
-        self.simulator, self.task = simulator, task
+    def __init__(self, simulator: Simulator, task: Task, first: int = 0):
+        """`first`: number of its first arena among those of all groups."""
+        self.simulator, self.task, self.first = simulator, task, first
         self.state = simulator.state
         self.previous = self.state.clone()
         device = self.state.memory.device
@@ -232,26 +249,21 @@ class Arenas:
         self.kickoff.bind(self.fresh)
         self.active = self.state.cars.present.flatten().clone()
         self.masked = task.action.mask(self.state) is not None
-        self.observation_space = self._space()
+        self.observation_space = observation_space(task, self.state)
         self.minutes_per_step = task.action.ticks / TICK_RATE / 60
-
-    def _space(self) -> gymnasium.Space[Any]:
-        seen = gymnasium.spaces.Box(-np.inf, np.inf, (self.task.observation.size(self.state.seats),), np.float32)
-        if not self.masked:
-            return seen
-        mask = self.task.action.mask(self.state)
-        assert mask is not None
-        return gymnasium.spaces.Dict({"obs": seen, ACTION_MASK: gymnasium.spaces.MultiBinary(mask.shape[-1])})
+        self.watch = RewardWatch(self.state, task.rewards)
 
     def prepare(self) -> None:
         """Beginnings are written anew before every rollout where nobody looks whether they are used up."""
         if not self.looks:
             self._write_beginnings()
+            self.watch.seen.logical_or_(impossible(self.fresh))
 
     def reset(self, seed: int | None) -> Obs:
         if seed is not None:
             self.generator.manual_seed(seed)
         self._write_beginnings()
+        self._refuse_impossible()
         self._begin(self.everywhere)
         return self._observe(stepped=False)
 
@@ -268,6 +280,7 @@ class Arenas:
         state, previous, events, task = self.state, self.previous, self.state.events, self.task
         terminated, truncated = self._endings()
         reward = task.rewards(state, previous, events).flatten()
+        self.watch.look(reward)
         metrics = self._metrics()
         obs = final_obs = self._observe(stepped=True)
         ended = terminated | truncated
@@ -325,10 +338,20 @@ class Arenas:
         self.task.start.write(self.fresh, self.generator)
         self.used.zero_()
 
+    def _refuse_impossible(self) -> None:
+        """Where a host sync costs nothing or does not matter."""
+        if bool(impossible(self.fresh)):
+            raise EnvError(self.explain_fault() or "")
+
+    def explain_fault(self) -> str | None:
+        return (explain_beginnings(self.fresh, self.task.start, self.first, self.state.arenas)
+                or self.watch.explain(self.first, self.task.action.ticks))
+
     def _begin(self, arenas: Tensor) -> None:
         """Episodes in these arenas [E], each from the next of its own beginnings; after the last comes the first again."""
         if self.looks and bool(((self.used >= self.depth) & arenas).any()):
             self._write_beginnings()
+            self._refuse_impossible()
         which = (self.used % self.depth) * self.state.arenas + self.numbers
         torch.index_select(self.fresh.memory, 0, which, out=self.chosen)
         torch.where(arenas.unsqueeze(-1), self.chosen, self.state.memory, out=self.state.memory)
@@ -367,8 +390,22 @@ def _named(kind: str, value: Named) -> Any:
 
 def _weighted_start(name: str, value: float | Mapping[str, Any]) -> tuple[Start, float]:
     options = dict(value) if isinstance(value, Mapping) else {"weight": value}
-    weight = float(options.pop("weight", 1.0))
-    return names.make("start", name, options), weight
+    weight = options.pop("weight", 1.0)
+    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < np.inf:
+        raise EnvError(f"start {name!r} needs a weight of 0 or more, not {weight!r}")
+    return names.make("start", name, options), float(weight)
+
+
+def check_simulator(rocket: RocketConfig) -> None:
+    """Raises UserError if the package that it needs is not installed."""
+    if rocket.simulator == "warp":
+        from wavedash.rocket.sim.package import start_warp
+
+        start_warp()
+    else:
+        from wavedash.rocket.rocketsim.package import rocketsim
+
+        rocketsim()
 
 
 def _simulators(config: EnvConfig, device: torch.device | str) -> list[Callable[[], Simulator]]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from wavedash.envs.errors import EnvError
 from wavedash.envs.factory import import_callable
 from wavedash.errors import UserError
 from wavedash.rocket.parts import Action, Ending, Observation, Part, Reward, ScriptedPlayer, Start
@@ -62,7 +63,21 @@ def make(kind: str, name: str, options: Mapping[str, Any] | None = None) -> Any:
                and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     if missing:
         raise UserError(f"{kind} {name!r} needs a value for {', '.join(missing)}")
-    return found(**given)
+    try:
+        return found(**given)
+    except UserError:
+        raise
+    except Exception as error:
+        options_given = ", ".join(f"{option}={value!r}" for option, value in given.items()) or "no options"
+        raise EnvError(f"{kind} {name!r} cannot be made with {options_given}: {type(error).__name__}: {error}",
+                       shows_cause=":" in name) from error
+
+
+def name_of(part: Part) -> str:
+    """As a YAML file would name it."""
+    kind = type(part)
+    ships = kind.__module__.startswith("wavedash.rocket.")
+    return snake_case(kind.__name__) if ships else f"{kind.__module__}:{kind.__qualname__}"
 
 
 def snake_case(name: str) -> str:

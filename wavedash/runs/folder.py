@@ -10,13 +10,12 @@
 """
 from __future__ import annotations
 
-import logging
 import os
 import re
 import secrets
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -33,8 +32,6 @@ from wavedash.runs.plain import from_json, to_json
 from wavedash.runs.store import CheckpointStore
 from wavedash.runs.trust import sign
 
-log = logging.getLogger(__name__)
-
 STORES = ("checkpoints", "best", "spaced", "final")
 
 
@@ -44,6 +41,11 @@ class RunError(UserError):
 
 def runs_root() -> Path:
     return Path(os.environ.get("WAVEDASH_RUNS", "runs"))
+
+
+def check_name(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", name):
+        raise RunError(f"the run's name {name!r} cannot be a folder's: use letters, digits, - _ and . (name=... sets it)")
 
 
 class RunFolder:
@@ -56,13 +58,10 @@ class RunFolder:
         self.tensorboard = self.path / "tb"
         self.log = self.path / "log.txt"
         self.crash = self.path / "crash"
-        self._recorded: RunConfig | None = None
-        self._lock: FileLock | None = None
 
     @classmethod
     def create(cls, name: str, root: Path | None = None) -> RunFolder:
-        if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", name):
-            raise RunError(f"the run's name {name!r} cannot be a folder's: use letters, digits, - _ and . (name=... sets it)")
+        check_name(name)
         parent = (root or runs_root()) / name
         path = parent / f"{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
         try:
@@ -70,8 +69,8 @@ class RunFolder:
             for folder in (path, parent, parent.parent):
                 sync_folder(folder)
         except OSError as error:
-            raise RunError(f"cannot make the run folder {path}: {error.strerror}; make room on that disk, or set "
-                           "WAVEDASH_RUNS to a folder that can be written") from error
+            raise RunError(f"cannot make the run folder {path}: {error.strerror}; set WAVEDASH_RUNS to a folder that can be "
+                           "written") from error
         return cls(path)
 
     @staticmethod
@@ -82,29 +81,6 @@ class RunFolder:
         """Called at every start, also of a resumed run: what was run, with what, on what. What it names as code is signed: it
         is this user's from now on."""
         refuse_links(self.path)
-        try:
-            self._write_start(config)
-        except OSError as error:
-            raise RunError(f"cannot write into the run folder {self.path}: {error.strerror or error}; make room on that disk, "
-                           "or set WAVEDASH_RUNS to a folder on another one") from error
-        self._recorded = config
-
-    def restore(self) -> None:
-        """Called before a save: a folder that was deleted or moved away during the run is made anew, so that what is saved into
-        it can be resumed. It is locked anew, too: the old lock went with it."""
-        if self._recorded is None or self.config.exists():
-            return
-        log.error("%s was deleted or moved away during the run. It is made anew; what it held before is gone", self.path)
-        try:
-            (self.path / "checkpoints").mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunError(f"cannot make the run folder {self.path} anew: {error.strerror or error}") from error
-        self.record_start(self._recorded)
-        if self._lock is not None:
-            self._lock.release()
-            self._acquire(self._lock)
-
-    def _write_start(self, config: RunConfig) -> None:
         now = datetime.now()
         replace_file(self.config, dump_config(config).encode())
         sign(self.path, config)
@@ -122,27 +98,18 @@ class RunFolder:
         """One trainer per folder, which writes nowhere else. The system holds the lock, so a killed process leaves none
         behind."""
         refuse_links(self.path)
-        self._lock = FileLock(self.path / ".lock", timeout=0, thread_local=False)
-        self._acquire(self._lock)
-        try:
-            yield
-        finally:
-            with suppress(OSError):
-                self._holder_file.unlink(missing_ok=True)
-            self._lock.release()
-            self._lock = None
-
-    def _acquire(self, lock: FileLock) -> None:
+        lock = FileLock(self.path / ".lock", timeout=0, thread_local=False)
         try:
             lock.acquire()
         except Timeout:
             raise RunError(f"{self.path} is being trained by {self._holder()}; stop it first, or start another run") from None
-        except OSError as error:
-            raise RunError(f"cannot lock the run folder {self.path}: {error.strerror or error}; make room on that disk, and "
-                           "see that the folder can be written") from error
-        with suppress(OSError):  # a full disk: then others are not told who it is
+        try:
             # Beside the lock, not in it: Windows lets nobody read a locked file.
             self._holder_file.write_text(to_json({"pid": os.getpid(), "host": socket.gethostname()}), encoding="utf-8")
+            yield
+        finally:
+            self._holder_file.unlink(missing_ok=True)
+            lock.release()
 
     @property
     def _holder_file(self) -> Path:

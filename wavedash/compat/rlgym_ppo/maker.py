@@ -4,7 +4,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
@@ -48,16 +47,12 @@ class EnvMaker:
         return world if self.logger is None else WatchedWorld(world, self.logger, self.keep)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpacked, (alias.is_installed(), self._packed)
-
-    @cached_property
-    def _packed(self) -> bytes:
         """Lambdas, closures and what the started script defines travel by value, so that workers need not import the script.
-        Compressed, because names in it would otherwise be taken for a need to do so. Once: scripts let their logger know the
-        Learner after it is made, and a worker that is started again must not be sent that."""
+        Compressed, because names in it would otherwise be taken for a need to do so."""
         import cloudpickle  # type: ignore[import-untyped]
 
-        return zlib.compress(cloudpickle.dumps((self.build, self.logger, self.keep, self.rendering)))
+        parts = self.build, self.logger, self.keep, self.rendering
+        return _unpacked, (alias.is_installed(), zlib.compress(cloudpickle.dumps(parts)))
 
 
 def _unpacked(aliased: bool, packed: bytes) -> EnvMaker:

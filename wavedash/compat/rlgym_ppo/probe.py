@@ -7,9 +7,6 @@ from wavedash.compat.rlgym_ppo.maker import EnvMaker
 from wavedash.envs.rlgym import TRIES
 from wavedash.envs.row_spec import RowSpec
 
-EPISODES = 200
-"""Begun where teams change their size: the mean is then known to a few percent."""
-
 
 def probe(make: EnvMaker) -> tuple[RowSpec, float]:
     """Begins a few episodes where there is more than one row, because teams may change their size."""
@@ -18,12 +15,10 @@ def probe(make: EnvMaker) -> tuple[RowSpec, float]:
         spec = RowSpec.of(world)
         if spec.rows_per_world == 1:
             return spec, 1.0
-        counts: list[int] = []
-        for seed in range(EPISODES):
+        counts = []
+        for seed in range(TRIES):
             world.reset(seed)
-            counts.append(int(np.broadcast_to(world.active, spec.rows_per_world).sum()))
-            if seed == TRIES and len(set(counts)) == 1:
-                break
-        return spec, sum(counts) / len(counts)
+            counts.append(np.broadcast_to(world.active, spec.rows_per_world).sum())
+        return spec, float(np.mean(counts))
     finally:
         world.close()

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any, Literal, get_args
 
 import torch
@@ -27,7 +28,9 @@ class Rewards(Part):
 
     def __init__(self, rewards: Sequence[tuple[str, Reward, float]], *, team_spirit: float = 0.0, zero_sum: bool = False,
                  mode: Mode = "dense", dense_scale: float = 0.1, scale: float = 1.0):
-        self.names = [_label(name) for name, _, _ in rewards]
+        self.given_names = [name for name, _, _ in rewards]
+        """As the configuration has them"""
+        self.names = [_label(name) for name in self.given_names]
         self.rewards = [reward for _, reward, _ in rewards]
         if not rewards or len(set(self.names)) < len(rewards):
             raise UserError(f"rewards need at least one, and each a name of its own; got: {', '.join(self.names) or 'none'}")
@@ -72,6 +75,11 @@ class Rewards(Part):
         total = self._shares.sum(0)
         return self._between_cars(total, cars) if self.team_spirit or self.zero_sum else total
 
+    @property
+    def table(self) -> Tensor:
+        """[K, E, C]: the same as `shares`, in one tensor, which every step overwrites."""
+        return self._shares
+
     def shares(self) -> dict[str, Tensor]:
         """What each reward contributed to the last step, [E, C] by name: weighted, before team spirit and zero-sum."""
         return dict(zip(self.names, self._shares.unbind(0), strict=True))
@@ -105,6 +113,6 @@ def _label(name: str) -> str:
 def _read(name: str, value: Any) -> tuple[Reward, float]:
     options = dict(value) if isinstance(value, Mapping) else {"weight": value}
     weight = options.pop("weight", None)
-    if isinstance(weight, bool) or not isinstance(weight, (int, float)):
+    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not isfinite(weight):
         raise UserError(f"reward {name!r} needs a weight: write '{name}: 1.0' or '{name}: {{weight: 1.0, ...}}', not {value!r}")
     return names.make("reward", options.pop("reward", name), options), float(weight)

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from wavedash.errors import UserError
-from wavedash.rocket.constants import BACK_NET_Y, BALL_MAX_SPEED, BOOST_MAX, CAR_MAX_SPEED, CAR_REST_Z, CEILING_Z, SIDE_WALL_X
+from wavedash.rocket.constants import CAR_REST_Z
 from wavedash.rocket.parts import Start
+from wavedash.rocket.possible import rules
 from wavedash.rocket.state import GameState
 
 REQUIRED = (
@@ -148,33 +149,9 @@ def _complete(frames: GameState, given: Mapping[str, Any]) -> None:
 
 
 def _check(frames: GameState, path: Path) -> None:
-    """Raises UserError for the first frame that cannot be in the game."""
-    ball, cars, here = frames.ball, frames.cars, frames.cars.present
-    ball_speed, car_speed = ball.velocity.norm(dim=-1), cars.velocity.norm(dim=-1)
-    for name, wrong, rule in (
-        ("cars.team", here & (cars.team != 0) & (cars.team != 1), "must be 0 (blue) or 1 (orange)"),
-        ("ball.position", ~_inside(ball.position), "is outside the arena"),
-        ("cars.position", here & ~_inside(cars.position), "is outside the arena"),
-        ("ball.velocity", ~(ball_speed <= BALL_MAX_SPEED * 1.01), f"is faster than {BALL_MAX_SPEED:g} uu/s"),
-        ("cars.velocity", here & ~(car_speed <= CAR_MAX_SPEED * 1.01), f"is faster than {CAR_MAX_SPEED:g} uu/s"),
-        ("ball.angular_velocity", ~ball.angular_velocity.isfinite().all(-1), "is not a number"),
-        ("cars.angular_velocity", here & ~cars.angular_velocity.isfinite().all(-1), "is not a number"),
-        ("ball.rotation", ~_orthonormal(ball.rotation), "is no rotation (columns: forward, right, up)"),
-        ("cars.rotation", here & ~_orthonormal(cars.rotation), "is no rotation (columns: forward, right, up)"),
-        ("cars.boost", here & ~((cars.boost >= 0) & (cars.boost <= BOOST_MAX)), "must be 0 to 100"),
-    ):
-        frame = wrong.reshape(frames.arenas, -1).any(-1)
+    """Raises UserError for the first rule that a frame breaks."""
+    for rule in rules(frames):
+        frame = rule.broken.reshape(frames.arenas, -1).any(-1)
         if bool(frame.any()):
-            raise UserError(f"{path}: {name} {rule} in {int(frame.sum())} of {frames.arenas} frames, "
+            raise UserError(f"{path}: {rule.field} {rule.says} in {int(frame.sum())} of {frames.arenas} frames, "
                             f"the first of them number {int(frame.int().argmax())}")
-
-
-def _inside(position: Tensor) -> Tensor:
-    limit = torch.tensor([SIDE_WALL_X, BACK_NET_Y, CEILING_Z])
-    return (position.abs() <= limit).all(-1) & (position[..., 2] >= 0)
-
-
-def _orthonormal(turned: Tensor) -> Tensor:
-    """With the right hand too: a mirrored frame is no rotation."""
-    product = turned.transpose(-1, -2) @ turned
-    return ((product - torch.eye(3)).abs() < 0.01).all(-1).all(-1) & (torch.linalg.det(turned) > 0)

@@ -1,0 +1,2 @@
+"""A module that cannot be imported, for tests of what a user then sees."""
+raise ValueError("written by half")
