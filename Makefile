@@ -1,5 +1,6 @@
 # make train   trains a Rocket League bot, 1v1 (PRESET=hopper chooses another recipe)
 # make test    runs every test, the linter and the type checker
+# make test-cpus   runs the numeric tests as other CPUs would: every instruction set, one thread and two
 # make bench   runs every benchmark (BENCH=name runs one)
 # Needs Python 3.11 to 3.13 and make. Everything goes into .venv; a second call installs nothing.
 PYTHON ?= python3
@@ -10,16 +11,19 @@ PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 # The version that is tested. On its own, because it is the large one: a changed dependency does not fetch it again.
 TORCH := torch==2.13.0
 
-.PHONY: train test bench clean
+.PHONY: train test test-cpus bench clean
 .DELETE_ON_ERROR:
 
 train: $(VENV)/.installed-rocket,mujoco
-	$(VENV)/bin/wavedash train $(PRESET)
+	$(VENV)/bin/wavedash train --stop-is-success $(PRESET)
 
 test: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m pytest
+
+test-cpus: $(VENV)/.installed-dev
+	$(VENV)/bin/python -m tests.on_every_cpu
 
 bench: $(VENV)/.installed-bench
 	set -e; for name in $(BENCH); do $(VENV)/bin/wavedash bench $$name; done

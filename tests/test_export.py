@@ -18,6 +18,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
+from tests.roundings import assert_within, gamma
 from tests.toy_worlds import IdentityWorld
 from wavedash.config import PolicyConfig
 from wavedash.envs.obs import map_obs
@@ -33,6 +34,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.load. is deprecated:D
 
 ROOT = Path(__file__).parents[1]
 STEPS = 40
+CLOSE = gamma(500)
+"""Two programs add up the inputs of the same layers, the largest of which has some hundred, each in its own order."""
 Arrays = dict[str, np.ndarray]
 
 SENSES = spaces.Dict({
@@ -159,14 +162,14 @@ def test_a_file_plays_as_the_live_policy_step_by_step(case: str, kind: str, rows
         actions.append(action)
         if action.dtype == np.int64:
             np.testing.assert_array_equal(given["action"], action)
-        np.testing.assert_allclose(given["action"], action, atol=1e-5)
+        assert_within(given["action"], action, CLOSE * np.maximum(1.0, np.abs(action)))
         assert given["action"].dtype == action.dtype
         density = log_prob(given, acted, options.get("distribution") == "tanh")
-        torch.testing.assert_close(density, live.log_prob, rtol=1e-4, atol=1e-4)
+        assert_within(density, live.log_prob, CLOSE * (4.0 + live.log_prob.abs()))
         ended = chance.random(rows) < 0.15
         for name in memory:
             after = given[f"next_{name}"]
-            np.testing.assert_allclose(after, player.memory[name.replace("memory_", "actor.")].numpy(), atol=1e-5)
+            assert_within(after, player.memory[name.replace("memory_", "actor.")], CLOSE)
             memory[name] = np.where(ended.reshape(-1, 1, 1), np.float32(0.0), after)
         player.reset(torch.from_numpy(ended))
     assert len(np.unique(np.stack(actions), axis=0)) > 1  # it does not do the same whatever it sees

@@ -8,6 +8,7 @@ import atexit
 import difflib
 import importlib
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Iterator
@@ -47,7 +48,9 @@ Trust = Annotated[
 def main() -> None:
     """Run the command line; a mistake of the user's ends as a message, not as a traceback."""
     look_here_last()
-    with _leaving_torchrun():
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # commands answer with what they have
+    with _leaving(), _leaving_torchrun():
         try:
             app()
         except UserError as error:
@@ -55,6 +58,30 @@ def main() -> None:
                 traceback.print_exception(error.__cause__)
             typer.secho(f"error: {error}", fg="red", err=True)
             raise SystemExit(2) from None
+
+
+@contextmanager
+def _leaving() -> Iterator[None]:
+    """What was asked for by a signal has been done when a command ends; another one changes nothing. And a last line that
+    nobody can read any more (a closed terminal, a pipe without a reader) is no failure."""
+    try:
+        yield
+    finally:
+        for name in ("SIGTERM", "SIGHUP"):
+            if hasattr(signal, name):
+                signal.signal(getattr(signal, name), signal.SIG_IGN)
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _ends_at_ctrl_c() -> None:
+    """Until there is something to save, Ctrl-C ends the process as the system does it: at once, without a traceback of whatever
+    was being imported or built."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextmanager
@@ -91,8 +118,12 @@ def train(
     overrides: Overrides = None,
     smoke: Annotated[bool, typer.Option("--smoke", help="Only 1,000 steps, to see that everything works.")] = False,
     trust: Trust = False,
+    stop_is_success: Annotated[
+        bool, typer.Option("--stop-is-success", help="Exit with 0 also when a signal (Ctrl-C) has saved and stopped the run.")
+    ] = False,
 ) -> None:
     """Train a preset or a YAML file in a new run folder under runs/."""
+    _ends_at_ctrl_c()
     from wavedash.config_file import smoke_overrides
     from wavedash.runs.trust import read_config
 
@@ -102,7 +133,8 @@ def train(
         changes = [*smoke_overrides(config), *changes]
     from wavedash.training import train
 
-    raise typer.Exit(train(source, *changes, trust=trust))
+    code = train(source, *changes, trust=trust)
+    raise typer.Exit(0 if stop_is_success else code)
 
 
 @app.command()
@@ -114,6 +146,7 @@ def resume(
     trust: Trust = False,
 ) -> None:
     """Go on with a run exactly where it stopped."""
+    _ends_at_ctrl_c()
     words = run_and_overrides or []
     run = words.pop(0) if words and "=" not in words[0] else None
     from wavedash.training import resume

@@ -239,3 +239,19 @@ class TellsTorch(Counter):
 
     def observe(self) -> Any:
         return np.array([float("torch" in sys.modules), float(os.environ.get("OMP_NUM_THREADS", "0")), 0.0])
+
+
+class Mortal(Counter):
+    """Takes its process with it after so many steps of all environments in it."""
+
+    lived = 0
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self.most = steps
+
+    def step(self, action: Any) -> Any:
+        Mortal.lived += 1
+        if Mortal.lived > self.most:
+            os._exit(3)
+        return super().step(action)

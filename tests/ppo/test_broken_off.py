@@ -10,9 +10,11 @@ from typing import Any
 import gymnasium
 import pytest
 
+from tests.envs.toy_envs import Counter, Mortal
 from tests.ppo.learners import ACTIONS, identity_learner, learner_over, run_config
 from tests.ppo.test_exact_resume import differences, saved
 from tests.toy_worlds import ScrambledWorld
+from wavedash.envs.errors import EnvError
 from wavedash.envs.local import LocalVecEnv
 from wavedash.envs.pool import WorkerPool
 from wavedash.ppo.learner import Learner
@@ -144,6 +146,19 @@ def test_an_error_anywhere_is_saved_as_the_iteration_began(where):
     second.load_state(*saved(first))
     second.learn()
     assert differences(whole, second) == set()
+
+
+def test_a_worker_that_fails_for_the_third_time_costs_nothing_of_the_iterations_before():
+    ppo = {"rollout_steps": 8, "minibatch_size": 8, "epochs": 1}
+    first = learner_over(WorkerPool(partial(Mortal, 50), 2, 1), run_config(ppo), started=False)
+    with pytest.raises(EnvError, match="fails 3 times within a minute"):
+        first.learn()
+    assert first.iteration > 3
+    second = learner_over(LocalVecEnv(Counter, 2), run_config(ppo), started=False)
+    second.load_state(*saved(first))
+    assert second.env.health["dropped_episodes"] == 0
+    second.start()
+    assert second.iterate().iteration == first.iteration + 1
 
 
 def test_the_listener_that_saves_is_told_of_the_end_first():

@@ -4,12 +4,17 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.ppo.combinations import Combination, Watched, combinations, differences, furthest, learner_of, saved_and_loaded
+from tests.ppo.combinations import (
+    CLOSE,
+    Combination,
+    Watched,
+    combinations,
+    differences,
+    furthest,
+    learner_of,
+    saved_and_loaded,
+)
 from wavedash.ppo.update import FIGURES
-
-CLOSE = 2e-5
-"""Of ratios and values, in every precision: acting and learning round in the same places, so that what is left is the order of
-float32 sums (5e-6 at most was seen). One rounding to bf16 more or less would be a thousand times as much."""
 
 
 class Run(Watched):

@@ -1,12 +1,12 @@
 """Episode statistics of a run against a slow count, row by row and step by step."""
 from __future__ import annotations
 
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.ppo.learners import learner_over, run_config
+from tests.roundings import assert_rounded
 from tests.toy_worlds import TapeWorld
 from wavedash.ppo.episodes import Episode, EpisodeWindow, latest_rows
 
@@ -57,11 +57,13 @@ def test_returns_lengths_and_counts_are_those_of_a_slow_count(seed, inactive, en
         assert ("rollout/return" in figures) == bool(here) and ("recent/return" in figures) == bool(so_far)
         for prefix, chosen in (("rollout", here), ("recent", so_far[-window:])):
             if chosen:
-                assert figures[f"{prefix}/return"] == pytest.approx(sum(e[1] for e in chosen) / len(chosen), rel=1e-4, abs=1e-4)
-                assert figures[f"{prefix}/length"] == pytest.approx(sum(e[2] for e in chosen) / len(chosen), rel=1e-5)
+                # Rewards of a standard normal: no sum of them is larger than 5 for each that is added up.
+                added = max(e[2] for e in chosen) + len(chosen)
+                assert_rounded(figures[f"{prefix}/return"], sum(e[1] for e in chosen) / len(chosen), added, 5.0 * added)
+                assert_rounded(figures[f"{prefix}/length"], sum(e[2] for e in chosen) / len(chosen), 4)
         if active.any():
             expected = float(world.reward[T * k : T * (k + 1)][active].mean())
-            assert figures["rollout/reward"] == pytest.approx(expected, rel=1e-4, abs=1e-5)
+            assert_rounded(figures["rollout/reward"], expected, 2 * T * N, 5.0)
 
 
 def test_a_dropped_episode_counts_nowhere():

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.oracle import cut_into_pieces, gae_by_episode
+from tests.roundings import assert_rounded, assert_same_in_float64
 from wavedash.ppo.gae import gae, next_values
 
-GAMMA, LAMBDA = 0.9, 0.8
+GAMMA, LAMBDA = 0.875, 0.75
+"""Their product has few digits: it is exact in float32 too, and all that is left are roundings of float64."""
 
 
 class Case:
@@ -62,7 +64,7 @@ def autoreset(mode: str, steps: int, rows: int, seed: int, chance: float) -> tup
        chance=st.sampled_from([0.0, 0.2, 0.6, 1.0]), seed=st.integers(0, 10**6))
 def test_advantages_are_those_of_each_episode_in_every_autoreset_mode(mode, steps, rows, chance, seed):
     case = Case(seed, *autoreset(mode, steps, rows, seed, chance))
-    np.testing.assert_allclose(case.ours(), case.reference(), rtol=1e-6, atol=1e-6)
+    assert_same_in_float64(case.ours(), case.reference())
 
 
 @settings(derandomize=True, deadline=None, max_examples=100)
@@ -71,7 +73,7 @@ def test_agents_may_join_leave_and_sit_out_at_any_time(data, steps, rows, seed):
     flag = st.lists(st.booleans(), min_size=steps * rows, max_size=steps * rows)
     terminated, truncated, active = (np.array(data.draw(flag)).reshape(steps, rows) for _ in range(3))
     case = Case(seed, terminated, truncated, active)
-    np.testing.assert_allclose(case.ours(), case.reference(), rtol=1e-6, atol=1e-6)
+    assert_same_in_float64(case.ours(), case.reference())
 
 
 # Each of these is a known mistake, made on purpose: the comparison above must be able to see it.
@@ -109,4 +111,4 @@ def test_the_advantage_of_a_constant_world_is_the_geometric_series():
     advantage = gae(torch.ones(steps, 1), zero, zero, none, every, GAMMA, LAMBDA)
     q = GAMMA * LAMBDA
     for t in range(steps):
-        assert float(advantage[t]) == pytest.approx((1 - q ** (steps - t)) / (1 - q))
+        assert_rounded(advantage[t, 0], (1 - q ** (steps - t)) / (1 - q), 2 * steps)

@@ -109,7 +109,7 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"normalize_obs": True, "normalize_reward": True, "schedule": {"kind": "kl", "target_kl": 1e-3}}, {},
     ),
     "gru": ("discrete", {"normalize_obs": True}, {"memory": {"kind": "gru", "size": 8, "sequence": 4}}),
-    "early stop": ("discrete", {"target_kl": 5e-4, "normalize_obs": True}, {}),
+    "early stop": ("discrete", {"target_kl": 2.6e-5, "normalize_obs": True, "learning_rate": 0.5}, {}),
     "minibatches": ("discrete", {"minibatch_size": 8, "buffer_rollouts": 2, "normalize_obs": True, "accumulate": 2}, {}),
     "minibatches, each normalised": ("discrete", {"minibatch_size": 8, "normalize_advantage": "minibatch"}, {}),
     "minibatches of sequences": (
@@ -122,7 +122,9 @@ def make_learner(case: str, ranks: Ranks = ALONE, **kwargs: Any) -> Learner:
     """Over the rows of this rank; over all rows if it is alone, where a minibatch is as large as those of both together."""
     kind, ppo, policy = CASES[case]
     own = ppo.get("minibatch_size", 10**6)
-    settings = {"rollout_steps": 8, "epochs": 3, "learning_rate": 3e-3, **ppo, "minibatch_size": own * RANKS // ranks.size}
+    # An epsilon as large as gradients: Adam then enlarges no rounding, however many steps follow each other.
+    settings = {"rollout_steps": 8, "epochs": 3, "learning_rate": 0.1, "adam_eps": 0.3, **ppo,
+                "minibatch_size": own * RANKS // ranks.size}
     config = run_config(settings, policy, seed=SEED)
     world = Joined(kind) if ranks.size == 1 else Parade(kind, HALVES[ranks.rank])
     if ranks.size > 1:  # the same everywhere, so that configurations are equal

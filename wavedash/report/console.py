@@ -45,8 +45,9 @@ class ConsoleView(Listener):
     def on_start(self, learner: Learner) -> None:
         self._started, self._first_steps = time.monotonic(), learner.steps
         self._headlines = learner.env.headlines
-        if self._live:
-            self._live.start()
+        with contextlib.suppress(OSError):
+            if self._live:
+                self._live.start()
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
         self._report = report
@@ -57,8 +58,9 @@ class ConsoleView(Listener):
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:
         if self._report:
             self._draw(self._report)
-        if self._live:
-            self._live.stop()
+        with contextlib.suppress(OSError):
+            if self._live:
+                self._live.stop()
         PACKAGE.removeHandler(self._handler)
 
     def _draw(self, report: IterationReport) -> None:

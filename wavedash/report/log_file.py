@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
+from logging.handlers import WatchedFileHandler
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +20,13 @@ class LogFile(Listener):
     """Listens to the package's logger from the moment it is made, so that the run's preparation is in the file too."""
 
     def __init__(self, path: Path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._handler = _FullDiskHandler(path, encoding="utf-8")
+        self._handler: logging.Handler = logging.NullHandler()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._handler = _SteadyHandler(path, encoding="utf-8")
+        except OSError as error:
+            PACKAGE.warning("%s cannot be written (%s): this run has no log file. Make room on that disk, or move away what is "
+                            "in its place", path, error)
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         PACKAGE.addHandler(self._handler)
         self._level_before = PACKAGE.level
@@ -34,6 +41,14 @@ class LogFile(Listener):
             self._handler.close()
 
 
-class _FullDiskHandler(logging.FileHandler):
+# A file that was deleted begins anew. Windows deletes none that is open, and knows them by other marks.
+_Handler = logging.FileHandler if os.name == "nt" else WatchedFileHandler
+
+
+class _SteadyHandler(_Handler):  # type: ignore[misc, valid-type]
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OSError):  # its folder was deleted
+            super().emit(record)
+
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (logging's name)
         """The stock one prints a traceback per message: with a full disk that floods the console, and saves nothing."""

@@ -5,6 +5,7 @@ Read it with `pandas.read_json("metrics.jsonl", lines=True)`.
 from __future__ import annotations
 
 import json
+import logging
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ from wavedash.report.figures import all_figures
 if TYPE_CHECKING:
     from wavedash.ppo.learner import Learner
 
+log = logging.getLogger(__name__)
+
 
 class MetricsFile(Listener):
     """Each line is in the file when its iteration ends; a resumed run's file reads as if it had never stopped."""
@@ -25,8 +28,12 @@ class MetricsFile(Listener):
         self._file: AppendFile | None = None
 
     def on_start(self, learner: Learner) -> None:
-        if self.path.exists():
-            cut_after(self.path, learner.steps)
+        try:
+            if self.path.exists():
+                cut_after(self.path, learner.steps)
+        except OSError as error:
+            log.warning("%s cannot be cut back to step %d (%s): what it says of later steps comes twice", self.path,
+                        learner.steps, error)
         self._file = AppendFile(self.path)
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:

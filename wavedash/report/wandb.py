@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import logging
+import os
 import re
 import subprocess
 import sys
@@ -58,7 +59,7 @@ class Wandb(Listener):
         }
 
     def on_start(self, learner: Learner) -> None:
-        with (self._folder / "wandb.log").open("ab") as client_output:
+        with _log_of_the_client(self._folder / "wandb.log") as client_output:
             self._process = process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "wavedash.report.wandb_sender"], env=of_a_child(),
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=client_output, text=True, encoding="utf-8",
@@ -101,14 +102,24 @@ class Wandb(Listener):
     def _relay(self, process: subprocess.Popen[str], pipe: IO[str]) -> None:
         """What the sender has to say, into our log; and that it has ended, if nobody asked it to. It may do so before it has
         taken a single point, such as when the client cannot be imported."""
+        told = False
         with pipe:
             for line in pipe:
                 log.warning("Weights & Biases: %s", line.rstrip())
+                told = True
         code = process.wait()
-        if not self._asked_to_end:
+        if not self._asked_to_end or (code > 0 and not told):
             errors = self._folder / "wandb.log"
             log.warning("the Weights & Biases process has ended with exit code %d; training and metrics.jsonl go on without "
                         "it. The last line of %s: %s", code, errors, _last_line(errors))
+
+
+def _log_of_the_client(path: Path) -> IO[bytes]:
+    try:
+        return path.open("ab")
+    except OSError as error:
+        log.warning("%s cannot be written (%s): what the Weights & Biases client says is lost", path, error)
+        return open(os.devnull, "ab")
 
 
 def _last_line(path: Path) -> str:

@@ -18,8 +18,12 @@ def write_durably(path: Path, data: bytes) -> None:
 def replace_file(path: Path, data: bytes) -> None:
     """Whoever reads `path` finds the old content or the new one, never a part."""
     temporary = path.with_name(f".{path.name}.tmp")
-    write_durably(temporary, data)
-    os.replace(temporary, path)
+    try:
+        write_durably(temporary, data)
+        os.replace(temporary, path)
+    except OSError:
+        temporary.unlink(missing_ok=True)  # a part of it would only fill the disk further
+        raise
     sync_folder(path.parent)
 
 

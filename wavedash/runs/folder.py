@@ -10,12 +10,13 @@
 """
 from __future__ import annotations
 
+import logging
 import os
 import re
 import secrets
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -31,6 +32,8 @@ from wavedash.runs.links import not_following, refuse_links
 from wavedash.runs.plain import from_json, to_json
 from wavedash.runs.store import CheckpointStore
 from wavedash.runs.trust import sign
+
+log = logging.getLogger(__name__)
 
 STORES = ("checkpoints", "best", "spaced", "final")
 
@@ -58,6 +61,8 @@ class RunFolder:
         self.tensorboard = self.path / "tb"
         self.log = self.path / "log.txt"
         self.crash = self.path / "crash"
+        self._recorded: RunConfig | None = None
+        self._lock: FileLock | None = None
 
     @classmethod
     def create(cls, name: str, root: Path | None = None) -> RunFolder:
@@ -69,8 +74,8 @@ class RunFolder:
             for folder in (path, parent, parent.parent):
                 sync_folder(folder)
         except OSError as error:
-            raise RunError(f"cannot make the run folder {path}: {error.strerror}; set WAVEDASH_RUNS to a folder that can be "
-                           "written") from error
+            raise RunError(f"cannot make the run folder {path}: {error.strerror}; make room on that disk, or set "
+                           "WAVEDASH_RUNS to a folder that can be written") from error
         return cls(path)
 
     @staticmethod
@@ -81,6 +86,29 @@ class RunFolder:
         """Called at every start, also of a resumed run: what was run, with what, on what. What it names as code is signed: it
         is this user's from now on."""
         refuse_links(self.path)
+        try:
+            self._write_start(config)
+        except OSError as error:
+            raise RunError(f"cannot write into the run folder {self.path}: {error.strerror or error}; make room on that disk, "
+                           "or set WAVEDASH_RUNS to a folder on another one") from error
+        self._recorded = config
+
+    def restore(self) -> None:
+        """Called before a save: a folder that was deleted or moved away during the run is made anew, so that what is saved into
+        it can be resumed. It is locked anew, too: the old lock went with it."""
+        if self._recorded is None or self.config.exists():
+            return
+        log.error("%s was deleted or moved away during the run. It is made anew; what it held before is gone", self.path)
+        try:
+            (self.path / "checkpoints").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"cannot make the run folder {self.path} anew: {error.strerror or error}") from error
+        self.record_start(self._recorded)
+        if self._lock is not None:
+            self._lock.release()
+            self._acquire(self._lock)
+
+    def _write_start(self, config: RunConfig) -> None:
         now = datetime.now()
         replace_file(self.config, dump_config(config).encode())
         sign(self.path, config)
@@ -98,18 +126,27 @@ class RunFolder:
         """One trainer per folder, which writes nowhere else. The system holds the lock, so a killed process leaves none
         behind."""
         refuse_links(self.path)
-        lock = FileLock(self.path / ".lock", timeout=0, thread_local=False)
+        self._lock = FileLock(self.path / ".lock", timeout=0, thread_local=False)
+        self._acquire(self._lock)
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                self._holder_file.unlink(missing_ok=True)
+            self._lock.release()
+            self._lock = None
+
+    def _acquire(self, lock: FileLock) -> None:
         try:
             lock.acquire()
         except Timeout:
             raise RunError(f"{self.path} is being trained by {self._holder()}; stop it first, or start another run") from None
-        try:
+        except OSError as error:
+            raise RunError(f"cannot lock the run folder {self.path}: {error.strerror or error}; make room on that disk, and "
+                           "see that the folder can be written") from error
+        with suppress(OSError):  # a full disk: then others are not told who it is
             # Beside the lock, not in it: Windows lets nobody read a locked file.
             self._holder_file.write_text(to_json({"pid": os.getpid(), "host": socket.gethostname()}), encoding="utf-8")
-            yield
-        finally:
-            self._holder_file.unlink(missing_ok=True)
-            lock.release()
 
     @property
     def _holder_file(self) -> Path:

@@ -51,7 +51,7 @@ def follow(folder: Path) -> Checkpoint:
         for name, sha256 in told["files"].items():  # type: ignore[attr-defined]
             if hashlib.sha256((folder / Path(name).name).read_bytes()).hexdigest() != sha256:
                 raise DanglingError(f"{folder / name} has been changed since it was saved")
-        checkpoint = Checkpoint.open(folder / str(told["run"]) / str(told["checkpoint"]))
+        checkpoint = Checkpoint.open(Path(os.path.normpath(folder / str(told["run"]) / str(told["checkpoint"]))))
         if checkpoint.manifest.saved_at != told["saved_at"]:
             raise DanglingError(f"{checkpoint.path} is another one than {folder} was saved with")
     except DanglingError:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wavedash.config import CheckpointConfig
+from wavedash.errors import UserError
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.runs.best import Best, Snapshot
 from wavedash.runs.checkpoint import CheckpointError, Tensors
@@ -49,6 +50,7 @@ class Saver(Listener):
 
     def __init__(self, run: RunFolder, config: CheckpointConfig) -> None:
         self.health: dict[str, int] = {"failed_saves": 0}
+        self._run = run
         self._checkpoints = Regular(run.store("checkpoints", config.keep), config.every)
         self._regular = [self._checkpoints]
         if config.spaced_every is not None:
@@ -88,15 +90,15 @@ class Saver(Listener):
         if not self._started:
             return
         with uninterrupted():
-            if self._best.waiting:
-                self._write_best(learner.steps)
             try:
                 self._save_last(learner, error)
             except Exception as failure:  # after an error of the device the state cannot be read; the first error is shown
                 self._count_failure(failure)
                 self.failure = failure
-                if error is None:
-                    raise
+            if self._best.waiting:
+                self._write_best(learner.steps)
+            if self.failure is not None and error is None:
+                raise self.failure
 
     def _save_last(self, learner: Learner, error: BaseException | None) -> None:
         """After an error this is the state at the beginning of the iteration that it broke off. A run that was stopped before
@@ -108,10 +110,10 @@ class Saver(Listener):
             return
         snapshot = self._take(learner)
         if unsaved:
-            _save(self._checkpoints.store, snapshot)
+            self._save(self._checkpoints.store, snapshot)
             self._checkpoints.saved = learner.steps
         if finished:
-            _save(self._final, snapshot._replace(tensors={**snapshot.tensors, **_actor_and_critic(snapshot.tensors)}))
+            self._save(self._final, snapshot._replace(tensors={**snapshot.tensors, **_actor_and_critic(snapshot.tensors)}))
 
     def _take(self, learner: Learner) -> Snapshot:
         tensors, state = learner.state()
@@ -123,22 +125,22 @@ class Saver(Listener):
 
     def _try_save(self, store: CheckpointStore, snapshot: Snapshot) -> bool:
         try:
-            _save(store, snapshot)
-        except CheckpointError as error:
+            self._save(store, snapshot)
+        except UserError as error:
             self._count_failure(error)
             return False
         return True
 
+    def _save(self, store: CheckpointStore, snapshot: Snapshot) -> None:
+        _refuse_broken_weights(snapshot)
+        self._run.restore()
+        path = store.save(*snapshot)
+        # A run that keeps improving writes its best over and over: not worth a line on the screen each time.
+        log.log(logging.DEBUG if store.folder.name == "best" else logging.INFO, "saved %s", path)
+
     def _count_failure(self, error: Exception) -> None:
         self.health["failed_saves"] += 1
         log.error("could not save: %s", error)
-
-
-def _save(store: CheckpointStore, snapshot: Snapshot) -> None:
-    _refuse_broken_weights(snapshot)
-    path = store.save(*snapshot)
-    # A run that keeps improving writes its best over and over: not worth a line on the screen each time.
-    log.log(logging.DEBUG if store.folder.name == "best" else logging.INFO, "saved %s", path)
 
 
 def _refuse_broken_weights(snapshot: Snapshot) -> None:

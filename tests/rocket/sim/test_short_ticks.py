@@ -6,6 +6,7 @@ import torch
 import warp as wp
 
 from tests.rocket.sim.poses import SHAPES, rotations
+from tests.roundings import FUNCTION, assert_within, gamma, unit
 from wavedash.rocket.sim.arena import CEILING, LOW_X, LOW_Y, LOW_Z, WALL_X, baked_arena, cell_of, is_in_the_middle
 from wavedash.rocket.sim.bake import CELL, GRID_SHAPE, REACH
 from wavedash.rocket.sim.bodies import turned
@@ -122,9 +123,13 @@ def test_the_short_tick_of_a_car_by_itself_is_the_tick_of_everyone():
             seen += torch.bincount(wp.to_torch(ways).flatten(), minlength=3) if short else 0
         ours, theirs = (sim.state for sim in sims)
         for name in ("position", "rotation", "velocity", "angular_velocity", "boost", "contact_normal"):
-            torch.testing.assert_close(getattr(ours.cars, name), getattr(theirs.cars, name), rtol=1e-5, atol=1e-3)
+            # One tick of some hundred operations, compiled twice: 168 roundings of what comes out, and two units in the last
+            # place of a position at 4,096 uu, from which suspension and contacts follow.
+            bound = gamma(168) * getattr(theirs.cars, name).abs() + 4 * 4096 * unit()
+            assert_within(getattr(ours.cars, name), getattr(theirs.cars, name), bound, name)
         for name in ("on_ground", "has_contact", "has_jumped", "wheel_contact", "is_flipping"):
-            assert torch.equal(getattr(ours.cars, name), getattr(theirs.cars, name)), name
+            unlike = getattr(ours.cars, name) != getattr(theirs.cars, name)
+            assert unlike.float().mean() < 1e-3, f"{name}: more than where rounding decides"
         grounded += int(ours.cars.on_ground.sum())
         lying += int(ours.cars.has_contact.sum())
         sims[0].load(sims[1].save())
@@ -134,7 +139,8 @@ def test_the_short_tick_of_a_car_by_itself_is_the_tick_of_everyone():
 def test_turning_is_exact_and_stays_a_rotation():
     rng = np.random.default_rng(0)
     start, spin = rotations(500, rng), rng.normal(size=(500, 3)) * np.geomspace(1e-4, 60.0, 500)[:, None]
-    for ticks, error in ((1, 2e-7), (1000, 2e-5)):
+    # In one tick: the start is rounded, sine and cosine are, then sums of three products. In a thousand, the angle adds up.
+    for ticks, error in ((1, gamma(4 + 2 * FUNCTION)), (1000, gamma(336))):
         matrices = wp.array(start.astype(np.float32), dtype=wp.mat33, device="cpu")
         wp.launch(turn, 500, inputs=[matrices, wp.array(spin.astype(np.float32), dtype=wp.vec3, device="cpu"), ticks],
                   device="cpu")
@@ -146,4 +152,4 @@ def test_turning_is_exact_and_stays_a_rotation():
         exact = (np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross) @ start
         off = np.abs(matrices.numpy() - exact).max(axis=(1, 2))
         assert off.max() < error * (1 + ticks * float(rate.max()) / 120.0)
-        assert np.abs(matrices.numpy() @ np.swapaxes(matrices.numpy(), 1, 2) - np.eye(3)).max() < 1e-6
+        assert np.abs(matrices.numpy() @ np.swapaxes(matrices.numpy(), 1, 2) - np.eye(3)).max() < gamma(17)

@@ -175,9 +175,9 @@ class Learner:
         self._live.apply()
         settings, run = self._learner.config, self._run
         own = [self.wandb_run.writing_into(run.path)] if isinstance(self.wandb_run, WandbRun) else []
-        saver = ScriptSaver(self)
+        saver = ScriptSaver(self, Saver(run, settings.checkpoint))
         self.reporter.listeners = [*report.listeners(settings, run.path), *own, SkippedUpdates(run.crash),
-                                   Saver(run, settings.checkpoint), saver, Keys(self, saver, KBHit())]
+                                   Keys(self, saver, KBHit()), saver]
         self.reporter.before_next = self._live.apply
         self._learner.listeners = [self.reporter]
         print(f"training in {run.path}, see also: wavedash eval {run.path}", flush=True)
@@ -231,7 +231,7 @@ class Learner:
         own = ours(found)
         identity = saved_identity(own or found, self._import(found) if own is None else self._restore(own))
         if own is not None and found.parent.resolve() == Path(self.checkpoints_save_folder).resolve():
-            self._goes_on_in = RunFolder(own.absolute().parent.parent)
+            self._goes_on_in = RunFolder(own.parent.parent)
         self.update_learning_rate(new_policy_lr, new_critic_lr)
         print(f"going on from {found}, step {self._learner.steps:,}", flush=True)
         self._wandb_identity = identity if load_wandb and identity else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
@@ -47,12 +48,16 @@ class EnvMaker:
         return world if self.logger is None else WatchedWorld(world, self.logger, self.keep)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        return _unpacked, (alias.is_installed(), self._packed)
+
+    @cached_property
+    def _packed(self) -> bytes:
         """Lambdas, closures and what the started script defines travel by value, so that workers need not import the script.
-        Compressed, because names in it would otherwise be taken for a need to do so."""
+        Compressed, because names in it would otherwise be taken for a need to do so. Once: scripts let their logger know the
+        Learner after it is made, and a worker that is started again must not be sent that."""
         import cloudpickle  # type: ignore[import-untyped]
 
-        parts = self.build, self.logger, self.keep, self.rendering
-        return _unpacked, (alias.is_installed(), zlib.compress(cloudpickle.dumps(parts)))
+        return zlib.compress(cloudpickle.dumps((self.build, self.logger, self.keep, self.rendering)))
 
 
 def _unpacked(aliased: bool, packed: bytes) -> EnvMaker:

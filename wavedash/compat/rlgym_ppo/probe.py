@@ -7,6 +7,9 @@ from wavedash.compat.rlgym_ppo.maker import EnvMaker
 from wavedash.envs.rlgym import TRIES
 from wavedash.envs.row_spec import RowSpec
 
+EPISODES = 200
+"""Begun where teams change their size: the mean is then known to a few percent."""
+
 
 def probe(make: EnvMaker) -> tuple[RowSpec, float]:
     """Begins a few episodes where there is more than one row, because teams may change their size."""
@@ -15,10 +18,12 @@ def probe(make: EnvMaker) -> tuple[RowSpec, float]:
         spec = RowSpec.of(world)
         if spec.rows_per_world == 1:
             return spec, 1.0
-        counts = []
-        for seed in range(TRIES):
+        counts: list[int] = []
+        for seed in range(EPISODES):
             world.reset(seed)
-            counts.append(np.broadcast_to(world.active, spec.rows_per_world).sum())
-        return spec, float(np.mean(counts))
+            counts.append(int(np.broadcast_to(world.active, spec.rows_per_world).sum()))
+            if seed == TRIES and len(set(counts)) == 1:
+                break
+        return spec, sum(counts) / len(counts)
     finally:
         world.close()

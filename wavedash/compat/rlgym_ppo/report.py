@@ -155,8 +155,9 @@ class Reporter(Listener):
         self.before_next()
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:
+        """The last first: the run is saved before anything is waited for."""
         with ExitStack() as each:  # all are told, whatever one of them does
-            for listener in reversed(self.listeners):
+            for listener in self.listeners:
                 each.callback(listener.on_stop, learner, error)
 
     def _average(self, figures: Mapping[str, float]) -> None:

@@ -1,16 +1,18 @@
 """The listener that saves as scripts know it: `learner.save` is called whenever a checkpoint is due, at the end, and at a key.
 
-It comes after the Saver, so a checkpoint of ours is there already; a `save` that a script has replaced is called in any case.
+The Saver goes first, so a checkpoint of ours is there already; a `save` that a script has replaced is called in any case.
 """
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.runs.checkpoint import Checkpoint, CheckpointError
 from wavedash.runs.interrupt import uninterrupted
+from wavedash.runs.saver import Saver
 
 if TYPE_CHECKING:
     from wavedash.compat.rlgym_ppo.learner import Learner as Owner
@@ -20,17 +22,22 @@ log = logging.getLogger(__name__)
 
 
 class ScriptSaver(Listener):
-    """Calls `owner.save`."""
+    """Lets `saver` save, then calls `owner.save`."""
 
-    def __init__(self, owner: Owner) -> None:
-        self.health: dict[str, int] = {"failed_exports": 0}
-        self._owner = owner
-        self._saved = 0
+    def __init__(self, owner: Owner, saver: Saver) -> None:
+        self._owner, self._saver = owner, saver
+        self._failed = self._saved = 0
+
+    @property
+    def health(self) -> Mapping[str, int]:  # type: ignore[override]
+        return {**self._saver.health, "failed_exports": self._failed}
 
     def on_start(self, learner: Learner) -> None:
+        self._saver.on_start(learner)
         self._saved = learner.steps
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
+        self._saver.on_iteration(learner, report)
         owner, steps = self._owner, report.steps
         owner.ts_since_last_save = steps - self._saved
         if steps // owner.save_every_ts > self._saved // owner.save_every_ts:
@@ -38,7 +45,8 @@ class ScriptSaver(Listener):
             self.save(learner, latest if latest is not None and latest.step == steps else None)
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:
-        """After an error the learner may be in the middle of an iteration: what the Saver has saved counts then."""
+        """What the Saver has saved counts: after an error that is the beginning of the iteration that it broke off."""
+        self._saver.on_stop(learner, error)
         latest = self._owner.own_checkpoints.latest()
         if latest is not None and latest.step > self._saved:
             self.save(learner, latest)
@@ -51,7 +59,7 @@ class ScriptSaver(Listener):
             with uninterrupted(), owner.saving(latest):
                 owner.save(step)
         except CheckpointError as error:
-            self.health["failed_exports"] += 1
+            self._failed += 1
             log.error("could not save: %s", error)
             return
         self._saved, owner.ts_since_last_save = step, 0

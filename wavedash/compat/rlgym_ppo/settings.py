@@ -54,8 +54,10 @@ def run_config(arguments: Mapping[str, Any], spec: RowSpec, agents: float | None
     if batch % minibatch:
         raise UserError(f"ppo_batch_size={batch} must be a multiple of ppo_minibatch_size={minibatch}: a batch is worked off "
                         "in minibatches of equal size")
-    taken = (agents or spec.rows_per_world) / spec.rows_per_world
-    rows = given["n_proc"] * spec.rows_per_world * taken
+    asked = given["ts_per_iteration"]
+    steps = math.ceil(asked / (given["n_proc"] * (agents or spec.rows_per_world)))
+    # Steps of all rows, empty seats and what was rounded up too: a batch has its share of them, so their number is right.
+    stored = steps * given["n_proc"] * spec.rows_per_world
     action_size = int(np.prod(spec.action_space.shape or ())) if isinstance(spec.action_space, spaces.Box) else 1
     values = {
         "name": Path(given["checkpoints_save_folder"] or DEFAULT_FOLDER).name,
@@ -71,10 +73,10 @@ def run_config(arguments: Mapping[str, Any], spec: RowSpec, agents: float | None
             "activation": "relu", "distribution": "confined", "std_range": tuple(given["continuous_var_range"]),
         },
         "ppo": {
-            "rollout_steps": math.ceil(given["ts_per_iteration"] / rows),
-            "buffer_rollouts": max(1, given["exp_buffer_size"] // given["ts_per_iteration"]),
+            "rollout_steps": steps,
+            "buffer_rollouts": max(1, int(given["exp_buffer_size"] // asked)),
             "epochs": given["ppo_epochs"],
-            "minibatch_size": round(batch / taken),
+            "minibatch_size": math.ceil(stored * batch / asked),
             "accumulate": batch // minibatch,
             "learning_rate": given["policy_lr"], "critic_learning_rate": given["critic_lr"], "adam_eps": 1e-8,
             "gamma": given["gae_gamma"], "gae_lambda": given["gae_lambda"],
