@@ -69,7 +69,7 @@ def import_callable(path: str) -> Callable[..., Any]:
     if "<" in name:
         raise EnvError(f"{path!r} has no name by which it can be found again: a lambda, a function inside a function, or an "
                        "object that can be called. Write a function without arguments at the top level of a module, and set "
-                       "env.factory to 'module:function' (of a run: in its config.yaml)")
+                       "env.factory to 'module:function' (of a run: in its config.yaml; it is then asked for --trust)")
     if module_name.endswith(".py"):
         module = import_script(module_name)
     else:

@@ -10,7 +10,7 @@ PACKAGE = logging.getLogger("wavedash")
 
 @contextmanager
 def warnings_on_console() -> Iterator[None]:
-    """Python shows warnings by itself only while nobody listens, and the run's log file does."""
+    """Entered before the run's log file listens: Python shows warnings by itself only while nobody does."""
     if PACKAGE.hasHandlers():
         yield
         return

@@ -172,17 +172,19 @@ class Learner:
             self.cleanup()
 
     def _learn(self) -> None:
-        self._live.apply()
-        settings, run = self._learner.config, self._run
-        own = [self.wandb_run.writing_into(run.path)] if isinstance(self.wandb_run, WandbRun) else []
-        saver = ScriptSaver(self, Saver(run, settings.checkpoint))
-        self.reporter.listeners = [*report.listeners(settings, run.path), *own, SkippedUpdates(run.crash),
-                                   Keys(self, saver, KBHit()), saver]
-        self.reporter.before_next = self._live.apply
-        self._learner.listeners = [self.reporter]
-        print(f"training in {run.path}, see also: wavedash eval {run.path}", flush=True)
-        with warnings_on_console(), run.locked(), Interrupts(self._learner):
-            self._learner.learn()
+        """The same without the end of the worker processes."""
+        with warnings_on_console():
+            self._live.apply()
+            settings, run = self._learner.config, self._run
+            own = [self.wandb_run.writing_into(run.path)] if isinstance(self.wandb_run, WandbRun) else []
+            saver = ScriptSaver(self, Saver(run, settings.checkpoint))
+            self.reporter.listeners = [*report.listeners(settings, run.path), *own, SkippedUpdates(run.crash),
+                                       Keys(self, saver, KBHit()), saver]
+            self.reporter.before_next = self._live.apply
+            self._learner.listeners = [self.reporter]
+            print(f"training in {run.path}, see also: wavedash eval {run.path}", flush=True)
+            with run.locked(), Interrupts(self._learner):
+                self._learner.learn()
 
     def save(self, cumulative_timesteps: int) -> None:
         """A checkpoint of what has been learned up to now: ours, and rlgym-ppo's files in a folder of this number."""

@@ -9,8 +9,9 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from wavedash.errors import UserError
 from wavedash.ppo.listener import IterationReport, Listener
-from wavedash.runs.checkpoint import Checkpoint, CheckpointError
+from wavedash.runs.checkpoint import Checkpoint
 from wavedash.runs.interrupt import uninterrupted
 from wavedash.runs.saver import Saver
 
@@ -58,7 +59,7 @@ class ScriptSaver(Listener):
         try:
             with uninterrupted(), owner.saving(latest):
                 owner.save(step)
-        except CheckpointError as error:
+        except UserError as error:
             self._failed += 1
             log.error("could not save: %s", error)
             return
