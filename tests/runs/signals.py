@@ -2,6 +2,7 @@
 
     python -m tests.runs.signals --count 200              # prints a table; exit code 1 if any case failed
     python -m tests.runs.signals --count 200 --folder F   # called again, it goes on with the cases that F does not have yet
+    python -m tests.runs.signals --folder F --seconds 200 # begins no case after that time
 
 Each case starts `wavedash train` in a session of its own and sends one of: two Ctrl-C 20 ms apart, one to three SIGTERM within
 150 ms, one or two SIGHUP, all to the whole process group; or Ctrl-C typed into a terminal, or a terminal that is closed. Then:
@@ -285,8 +286,10 @@ def _compare(outcome: Outcome, folder: Path, expected: Undisturbed) -> None:
         outcome.problems.append("its metrics are not those of the undisturbed run")
 
 
-def campaign(count: int, folder: Path, jobs: int, kinds: Sequence[str], tell: Callable[[str], None]) -> list[Outcome]:
-    """All cases that `folder` has no outcome of yet; returns all that it then has."""
+def campaign(count: int, folder: Path, jobs: int, kinds: Sequence[str], seconds: float,
+             tell: Callable[[str], None]) -> list[Outcome]:
+    """The cases that `folder` has no outcome of yet, as far as the time goes; returns all that it then has."""
+    deadline = time.monotonic() + seconds
     folder.mkdir(parents=True, exist_ok=True)
     record = folder / "outcomes.jsonl"
     done = [Outcome(**json.loads(line)) for line in record.read_text().splitlines()] if record.exists() else []
@@ -299,13 +302,17 @@ def campaign(count: int, folder: Path, jobs: int, kinds: Sequence[str], tell: Ca
             saved.write_text(json.dumps(asdict(undisturbed(kind, place))))
         expected[kind] = Undisturbed(**json.loads(saved.read_text()))
 
-    def play(number: int) -> Outcome:
+    def play(number: int) -> Outcome | None:
+        if time.monotonic() > deadline:
+            return None
         kind, way = kinds[number % len(kinds)], WAYS[number // len(kinds) % len(WAYS)]
         with tempfile.TemporaryDirectory(prefix=f"case-{number}-", dir=folder) as place:
             return case(number, kind, way, Path(place) / "it", expected[kind])
 
     with ThreadPoolExecutor(jobs) as pool:
         for outcome in pool.map(play, [number for number in range(count) if number not in known]):
+            if outcome is None:
+                continue
             done.append(outcome)
             with record.open("a") as file:
                 file.write(json.dumps(asdict(outcome)) + "\n")
@@ -332,10 +339,12 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--folder", type=Path, help="keeps the outcomes, and goes on with them (default: a temporary one)")
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time")
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no case after so many")
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        outcomes = campaign(options.count, (options.folder or Path(temporary)).absolute(), options.jobs, options.kinds,
+        folder = (options.folder or Path(temporary)).absolute()
+        outcomes = campaign(options.count, folder, options.jobs, options.kinds, options.seconds,
                             lambda line: print(line, flush=True))
     print(table(outcomes))
     return int(any(outcome.problems for outcome in outcomes))
