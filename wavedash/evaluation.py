@@ -13,8 +13,10 @@ from torch import Tensor
 from wavedash.envs.headline import Headline
 from wavedash.envs.make import make_env
 from wavedash.envs.obs import action_mask
+from wavedash.envs.spaces import space_to_json
 from wavedash.envs.vec_env import EnvError, Obs, VecEnv
-from wavedash.player import load_policy
+from wavedash.errors import UserError
+from wavedash.player import Player, load_policy
 from wavedash.runs.find import resolve_checkpoint
 from wavedash.runs.trust import run_config
 from wavedash.seeding import stream_seed
@@ -167,15 +169,25 @@ def evaluate(
     checkpoint = resolve_checkpoint(run)
     config = run_config(checkpoint.run_config, trust=trust)
     rounds = -(-episodes // min(episodes, MOST_ENVIRONMENTS))
+    player = load_policy(checkpoint.path)
     env = make_env(config.env.model_copy(update={"count": -(-episodes // rounds), "workers": 0}))
     try:
-        player = load_policy(checkpoint.path)
+        check_plays(player, env, checkpoint.path)
         seed = stream_seed(seed, "evaluation")
         games = play(env, lambda obs: player.step(obs, deterministic), episodes, rounds, seed, player.reset)
         baseline = play(env, RandomPlayer(env, seed), episodes, rounds, seed) if random else None
         return EvaluationResult(checkpoint.path, games, deterministic, baseline, env.headlines)
     finally:
         env.close()
+
+
+def check_plays(player: Player, env: VecEnv, checkpoint: Path) -> None:
+    """UserError: the policy senses or does something else than this environment has."""
+    for what, its, here in (("observations", player.policy.observation_space, env.observation_space),
+                            ("actions", player.policy.action_space, env.action_space)):
+        if space_to_json(its) != space_to_json(here):
+            raise UserError(f"the policy of {checkpoint} was trained with other {what} than this environment has: {its} there, "
+                            f"{here} here. Use the config.yaml that it was trained with, or another checkpoint")
 
 
 class RandomPlayer:

@@ -9,11 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wavedash.config import PolicyConfig
 from wavedash.envs.encoding import encoded, encoders_of
 from wavedash.envs.obs import Obs, map_obs
-from wavedash.envs.spaces import space_from_json
 from wavedash.policy.actor_critic import ActorCritic
+from wavedash.runs.content import read_policy
 from wavedash.runs.find import resolve_checkpoint
 
 
@@ -83,11 +82,5 @@ class Player:
 
 def load_policy(path: str | Path, device: str | torch.device = "cpu") -> Player:
     """The policy of a checkpoint, a run (its best), or `runs/<name>/best`. Nothing but data is read: no code runs."""
-    checkpoint = resolve_checkpoint(path)
-    tensors, state = checkpoint.load(["policy"])
-    fingerprint = state["fingerprint"]
-    observed, acted = (space_from_json(fingerprint[name]) for name in ("observation_space", "action_space"))
-    policy = ActorCritic(observed, acted, PolicyConfig(**fingerprint["policy"]), fingerprint["normalize_obs"])
-    policy.load_state_dict(tensors["policy"])
-    source = fingerprint.get("source_space")
-    return Player(policy.to(device), source_space=None if source is None else space_from_json(source))
+    policy, source_space = read_policy(resolve_checkpoint(path))
+    return Player(policy.to(device), source_space=source_space)

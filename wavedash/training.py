@@ -21,12 +21,14 @@ from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.rank_state import Groups, seen_by
 from wavedash.ppo.ranks import ALONE, Ranks, joined_ranks
+from wavedash.ppo.saved_state import check_counters
 from wavedash.ppo.threads import threads_for
 from wavedash.preflight import Spaces, check_surroundings, usable_device
 from wavedash.runs.checkpoint import Checkpoint
 from wavedash.runs.compatible import check_compatible
+from wavedash.runs.content import reading
 from wavedash.runs.crash import SkippedUpdates
-from wavedash.runs.find import find_run
+from wavedash.runs.find import Found, find_run
 from wavedash.runs.folder import RunFolder
 from wavedash.runs.interrupt import Interrupts, SaveNow
 from wavedash.runs.saver import Saver
@@ -57,10 +59,10 @@ def resume(path: str | None = None, *overrides: str, trust: bool = False) -> int
     with Interrupts() as interrupts, joined_ranks() as ranks:
         if ranks.rank > 0:
             return _go_on(ranks, None, None, interrupts)
-        run, checkpoint = find_run(path)
+        run, checkpoint = found = find_run(path)
         config = run_config(run.config, overrides, trust)
         with run.locked():
-            return _go_on(ranks, _parts_of(run, checkpoint, config, ranks.size), run, interrupts)
+            return _go_on(ranks, _parts_of(run, checkpoint, config, ranks.size), found, interrupts)
     return interrupts.exit_code
 
 
@@ -70,6 +72,8 @@ Part = tuple[RunConfig, Groups, dict[str, Any]]
 
 def _parts_of(run: RunFolder, checkpoint: Checkpoint, config: RunConfig, size: int) -> list[Part]:
     tensors, state = checkpoint.load()
+    with reading(checkpoint):
+        check_counters(state)
     if state["steps"] >= config.total_steps and run.finished():
         raise UserError(f"{run.path} is finished ({state['steps']:,} steps). To go on, raise the goal: "
                         f"wavedash resume {run.path} total_steps={2 * config.total_steps}")
@@ -78,13 +82,15 @@ def _parts_of(run: RunFolder, checkpoint: Checkpoint, config: RunConfig, size: i
     return [(config, seen_by(rank, size, tensors, state.get("ranks", 1)), state) for rank in range(size)]
 
 
-def _go_on(ranks: Ranks, parts: list[Part] | None, run: RunFolder | None, interrupts: Interrupts) -> int:
+def _go_on(ranks: Ranks, parts: list[Part] | None, found: Found | None, interrupts: Interrupts) -> int:
+    """`found`: in the first rank."""
     config, tensors, state = ranks.scatter(parts)
     with assembled(config, ranks) as learner:
-        check_compatible(state["fingerprint"], learner.fingerprint())
-        learner.load_state(tensors, state)
+        with reading(None if found is None else found.checkpoint):
+            check_compatible(state["fingerprint"], learner.fingerprint())
+            learner.load_state(tensors, state)
         interrupts.watch(learner)
-        return _follow(learner, interrupts) if run is None else _learn(learner, run, interrupts)
+        return _follow(learner, interrupts) if found is None else _learn(learner, found.run, interrupts)
 
 
 @contextmanager

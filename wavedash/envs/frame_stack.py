@@ -19,6 +19,7 @@ from torch import Tensor
 from wavedash.envs.headline import Headline
 from wavedash.envs.obs import ACTION_MASK, Obs, channels_last, is_picture
 from wavedash.envs.vec_env import Step, VecEnv
+from wavedash.saved import Saved
 
 SAVED = "frame_stack"
 """The name of the frames in a saved state"""
@@ -89,6 +90,8 @@ class FrameStackEnv(VecEnv):
         saved = {key: state.get(f"{SAVED}.{key}") for key in self._stack}
         if any(x is None or x.shape != self._stack[key].shape for key, x in saved.items()):
             return fresh
+        for key, x in self._stack.items():
+            Saved("env", state).is_like(f"{SAVED}.{key}", x)
         # Of a row that did not come back to where it was, the frames are those of another episode.
         same = torch.stack([(x[:, -1].to(self.device) == self._stack[key][:, -1]).flatten(1).all(-1)  # type: ignore[index]
                             for key, x in saved.items()]).all(0)

@@ -11,15 +11,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wavedash.envs.action_log import ActionLog, Mark
+from wavedash.envs.action_log import LIMIT, ActionLog, Mark
 from wavedash.envs.arrays import Arrays
 from wavedash.envs.errors import EnvError
 from wavedash.envs.host import Array
 from wavedash.envs.row_spec import RowSpec
+from wavedash.envs.spaces import most
 from wavedash.envs.staging import Staging
 from wavedash.envs.vec_env import Obs, Step, VecEnv
+from wavedash.saved import Saved
 
 logger = logging.getLogger(__name__)
+
+MOST_EPISODES = 2**48
+"""Of one environment"""
 
 
 class HostVecEnv(VecEnv):
@@ -93,13 +98,12 @@ class HostVecEnv(VecEnv):
         return Moment(self._arrays.seed.copy(), self._arrays.episode.copy(), self._logs, [log.mark() for log in self._logs])
 
     def load_state(self, state: dict[str, Tensor]) -> Obs:
-        arrays, length = self._arrays, state["length"].numpy()
+        saved, arrays = Saved("env", state), self._arrays
+        length = saved.has("length", torch.int64, (None,)).numpy()
         if len(length) != len(arrays.episode):
             raise EnvError(f"the saved state has {len(length)} environments, this run has {len(arrays.episode)}: "
                            "set env.count to what it was to resume exactly, or go on without the environments' saved state")
-        if state["action"].shape[1:] != self._logs[0].action_shape:
-            raise EnvError(f"the saved state has actions of shape {tuple(state['action'].shape[1:])}, this environment takes "
-                           f"{self._logs[0].action_shape}: it is the state of another environment")
+        self._check_saved(saved)
         episode = state["episode"].numpy() + (length < 0)
         arrays.seed[:], arrays.episode[:] = state["seed"].numpy(), episode
         self._seeded = True
@@ -113,6 +117,25 @@ class HostVecEnv(VecEnv):
             logger.warning("%d of %d episodes could not be replayed and were dropped: too long, or the environment is not "
                            "deterministic under its seed", dropped, len(length))
         return self._rows.obs()
+
+    def _check_saved(self, saved: Saved) -> None:
+        """Of as many environments as there are here. Another shape of actions is that of another environment; whatever else is
+        not right was not written by us."""
+        shape, worlds = self._logs[0].action_shape, len(self._arrays.episode)
+        if (found := saved.tensors.get("action")) is not None and tuple(found.shape[1:]) != shape:
+            raise EnvError(f"the saved state has actions of shape {tuple(found.shape[1:])}, this environment takes {shape}: it "
+                           "is the state of another environment")
+        saved.has("seed", torch.int64, (1,))
+        saved.has("episode", torch.int64, (worlds,))
+        saved.is_between("seed", 0, 2**63 - 1)
+        saved.is_between("episode", 0, MOST_EPISODES)
+        saved.is_between("length", -1, LIMIT)
+        steps = int(saved.tensors["length"].clamp(min=0).sum())
+        actions = saved.has("action", torch.from_numpy(self._arrays.action).dtype, (None, *shape))
+        if len(actions) != steps:
+            saved.refuse(f"action holds {len(actions):,} actions, but length says {steps:,}")
+        if (greatest := most(self.action_space)) is not None:
+            saved.is_between("action", 0, torch.as_tensor(greatest))
 
 
 class Moment(NamedTuple):

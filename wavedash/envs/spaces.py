@@ -1,12 +1,16 @@
 """Spaces as plain JSON: a checkpoint says what it senses and does without running anybody's code."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from gymnasium import Space, spaces
 
 from wavedash.errors import UserError
+
+LARGEST_BOX = 2**26
+"""Numbers of an observation: beyond it, a description is not one of ours"""
 
 
 def space_to_json(space: Space[Any]) -> dict[str, Any]:
@@ -28,6 +32,8 @@ def space_from_json(data: dict[str, Any]) -> Space[Any]:
     kind = data["kind"]
     if kind == "box":
         dtype: Any = np.dtype(data["dtype"])
+        if math.prod(data["shape"]) > LARGEST_BOX:
+            raise ValueError(f"the space {data['shape']} is larger than any that can be learned from")
         low, high = (np.broadcast_to(np.asarray(data[name], dtype), data["shape"]) for name in ("low", "high"))
         return spaces.Box(low, high, tuple(data["shape"]), dtype=dtype.type)
     if kind == "discrete":
@@ -37,6 +43,15 @@ def space_from_json(data: dict[str, Any]) -> Space[Any]:
     if kind == "multi_binary":
         return spaces.MultiBinary(data["shape"] if len(data["shape"]) > 1 else data["shape"][0])
     return spaces.Dict({key: space_from_json(part) for key, part in data["spaces"].items()})
+
+
+def most(space: Space[Any]) -> np.ndarray[Any, Any] | None:
+    """The greatest index that stands for an action, the least being 0; None where actions are no choices."""
+    if isinstance(space, spaces.Discrete):
+        return np.asarray(space.n - 1)
+    if isinstance(space, spaces.MultiDiscrete):
+        return np.asarray(space.nvec - 1)
+    return np.asarray(1) if isinstance(space, spaces.MultiBinary) else None
 
 
 def _compact(bound: np.ndarray[Any, Any]) -> Any:

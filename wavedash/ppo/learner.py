@@ -31,6 +31,7 @@ from wavedash.ppo.rank_state import Groups, own_part, with_parts
 from wavedash.ppo.ranks import ALONE, Ranks
 from wavedash.ppo.reading import Reading, joined
 from wavedash.ppo.rollout import Rollout, RolloutBuffer
+from wavedash.ppo.saved_state import check_saved, check_streams
 from wavedash.ppo.schedule import Schedule
 from wavedash.ppo.threads import threads_for
 from wavedash.ppo.update import FIGURES, Updater
@@ -470,7 +471,8 @@ class Learner:
 
     def load_state(self, tensors: Groups, plain: dict[str, Any]) -> None:
         """Go on from `state()`; of several ranks, from what `seen_by` this one. Where the world cannot be restored its episodes
-        start afresh, with a warning."""
+        start afresh, with a warning. SavedError: it cannot be right, and this learner cannot go on."""
+        check_saved(self, tensors, plain)
         self.policy.load_state_dict(tensors["policy"])
         self.updater.load_state_dict(tensors["optimizer"])
         self._load_counters(plain)
@@ -500,6 +502,7 @@ class Learner:
             self.collector.start(self._fresh_worlds())
             return
         self.collector.start(obs)
+        check_streams(learner, self.collector.state_dict())
         self.collector.load_state_dict(learner)
         if learner["running"].shape == self.running.shape:
             self.running.copy_(learner["running"])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from wavedash.config import EnvConfig
 from wavedash.errors import UserError
+from wavedash.evaluation import check_plays
 from wavedash.player import load_policy
 from wavedash.rocket import names
 from wavedash.rocket.match import SECONDS, Match, Score
@@ -106,6 +107,7 @@ def _match(checkpoint: Path, config: EnvConfig, opponent: str, games: int, deter
         if match.env.observation_space != player.policy.observation_space:
             raise UserError(f"the policy of {checkpoint} cannot play {config.world}: a car sees more there than in its own "
                             "task. Train it with an observation that has room for as many (advanced_obs_plus: team_size)")
+        check_plays(player, match.env, checkpoint)
         return match.play(lambda obs: player.step(obs, deterministic), stream_seed(seed, "match"), player.reset)
     finally:
         match.close()

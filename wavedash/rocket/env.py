@@ -28,10 +28,12 @@ from wavedash.rocket.part_state import tensors_of
 from wavedash.rocket.parts import Action, Ending, Observation, Part, Start
 from wavedash.rocket.rehearsal import observation_space, rehearse
 from wavedash.rocket.rewards import Rewards
+from wavedash.rocket.saved_records import check_records
 from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.starts import Kickoff, Mixture
 from wavedash.rocket.state import Events, GameState
 from wavedash.rocket.watch import TEAMS, RewardWatch, explain_beginnings, impossible
+from wavedash.saved import Saved
 from wavedash.seeding import stream_seed
 
 BEGINNINGS = 1024
@@ -212,7 +214,8 @@ class RocketEnv(VecEnv):
     def load_state(self, state: dict[str, Tensor]) -> Obs:
         groups = [{name.partition(".")[2]: x for name, x in state.items() if name.partition(".")[0] == str(index)}
                   for index in range(len(self._arenas))]
-        return _join([arenas.load(saved) for arenas, saved in zip(self._arenas, groups, strict=True)])
+        return _join([arenas.load(Saved("env", saved, f"{index}."))
+                      for index, (arenas, saved) in enumerate(zip(self._arenas, groups, strict=True))])
 
     def close(self) -> None:
         for arenas in self._arenas:
@@ -306,17 +309,24 @@ class Arenas:
         own["generator"] = self.generator.get_state()
         return lambda: {**{f"simulator.{name}": x for name, x in simulator().items()}, **own}
 
-    def load(self, saved: dict[str, Tensor]) -> Obs:
+    def load(self, saved: Saved) -> Obs:
         """Go on from what was kept; returns the current observations."""
         remembered = dict(self._remembered())
-        differ = [name for name, x in remembered.items() if name not in saved or saved[name].shape != x.shape]
+        tensors = saved.tensors
+        differ = [name for name, x in remembered.items() if name not in tensors or tensors[name].shape != x.shape]
         if differ:
             raise EnvError(f"the saved state of the arenas does not fit this task (it differs in {', '.join(differ[:3])}): set "
                            "env.count, env.groups and the task to what they were, or go on without the arenas' saved state")
-        self.simulator.load({name.removeprefix("simulator."): x for name, x in saved.items() if name.startswith("simulator.")})
         for name, x in remembered.items():
-            x.copy_(saved[name])
-        self.generator.set_state(saved["generator"])
+            saved.is_like(name, x, finite=not name.startswith("part."))  # parts may remember what they like
+        saved.is_between("used", 0, self.depth)
+        check_records(saved, "fresh", self.fresh)
+        generator = saved.is_like("generator", self.generator.get_state())
+        simulator = {name.removeprefix("simulator."): x for name, x in tensors.items() if name.startswith("simulator.")}
+        self.simulator.load(simulator)
+        for name, x in remembered.items():
+            x.copy_(tensors[name])
+        self.generator.set_state(generator)
         return self._observe(stepped=False)
 
     def _remembered(self) -> Iterator[tuple[str, Tensor]]:

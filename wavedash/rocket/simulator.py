@@ -7,7 +7,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from wavedash.rocket.saved_records import check_records
 from wavedash.rocket.state import GameState
+from wavedash.saved import Saved
 
 
 class Simulator(ABC):
@@ -57,6 +59,7 @@ class Simulator(ABC):
 
     def load(self, saved: dict[str, Tensor]) -> None:
         """Go on from `save`, with as many arenas and seats."""
+        check_records(Saved("env", saved, "simulator."), "records", self.state)
         self.state.memory.copy_(saved["records"])
         self.place(torch.ones(self.state.arenas, dtype=torch.bool, device=self.device))
 

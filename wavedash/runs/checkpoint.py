@@ -19,7 +19,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
 from wavedash.errors import UserError
 from wavedash.runs.plain import from_json, to_json
@@ -54,6 +54,14 @@ class FileRecord(_Record):
     sha256: str
 
 
+class _Notes(_Record):
+    """What is looked up in `Manifest.metadata`; others may lie beside it."""
+
+    exact: bool = True
+    iteration: Count = 0
+    figures: dict[str, float] = {}
+
+
 class Manifest(_Record):
     """The content of `manifest.json`, less its own checksum."""
 
@@ -63,6 +71,12 @@ class Manifest(_Record):
     """Milliseconds since 1970, and always later than what the store held before, even where the clock went back."""
     files: dict[FileName, FileRecord]
     metadata: dict[str, Any]
+
+    @field_validator("metadata")
+    @classmethod
+    def _known_notes(cls, metadata: dict[str, Any]) -> dict[str, Any]:
+        _Notes.model_validate(metadata)
+        return metadata
 
     def to_bytes(self) -> bytes:
         content = self.model_dump()
@@ -98,10 +112,10 @@ class Checkpoint:
             content = from_json(data)
             sound = content.pop("sha256") == _checksum(content)
         except (ValueError, AttributeError, TypeError, KeyError) as error:
-            raise CheckpointError(f"{path / MANIFEST} is damaged ({error}); {_USE_ANOTHER}") from error
+            raise CheckpointError(f"{path / MANIFEST} is damaged ({error}); {USE_ANOTHER}") from error
         # Before the version is looked at: a flipped bit must not pass for a format of the future.
         if not sound:
-            raise CheckpointError(f"{path / MANIFEST} is damaged (its checksum is wrong); {_USE_ANOTHER}")
+            raise CheckpointError(f"{path / MANIFEST} is damaged (its checksum is wrong); {USE_ANOTHER}")
         version = content.get("format")
         if isinstance(version, int) and version > FORMAT:
             raise CheckpointError(f"{path} has format {version}, this version of Wavedash reads up to {FORMAT}; "
@@ -109,7 +123,7 @@ class Checkpoint:
         try:
             return cls(path, Manifest.model_validate(content))
         except ValidationError as error:
-            raise CheckpointError(f"{path / MANIFEST} does not describe a checkpoint: {error}; {_USE_ANOTHER}") from error
+            raise CheckpointError(f"{path / MANIFEST} does not describe a checkpoint: {error}; {USE_ANOTHER}") from error
 
     def verify(self) -> None:
         """Raises CheckpointError unless every file is exactly as it was written."""
@@ -128,13 +142,14 @@ class Checkpoint:
             tensors = {group: load(self._read(f"{group}.safetensors")) for group in groups}
             state = from_json(self._read(STATE))
         except (SafetensorError, ValueError) as error:
-            raise CheckpointError(f"{self.path} holds a file that is not what it should be: {error}; {_USE_ANOTHER}") from error
+            raise CheckpointError(f"{self.path} holds a file that is not what it should be: {error}; {USE_ANOTHER}") from error
         return tensors, state
 
     def _read(self, name: str) -> bytes:
         record = self.manifest.files.get(name)
         if record is None:
-            raise CheckpointError(f"{self.path} has no {name}: it holds {', '.join(sorted(self.manifest.files))}")
+            there = ", ".join(sorted(self.manifest.files))
+            raise CheckpointError(f"{self.path} has no {name}: it holds {there}; {USE_ANOTHER}")
         with _plain_file(self.path / name, record.size) as file:
             data = file.read(record.size)
         self._compare(name, hashlib.sha256(data).hexdigest())
@@ -142,10 +157,10 @@ class Checkpoint:
 
     def _compare(self, name: str, sha256: str) -> None:
         if sha256 != self.manifest.files[name].sha256:
-            raise CheckpointError(f"{self.path / name} is damaged (its SHA-256 is not the one in the manifest); {_USE_ANOTHER}")
+            raise CheckpointError(f"{self.path / name} is damaged (its SHA-256 is not the one in the manifest); {USE_ANOTHER}")
 
 
-_USE_ANOTHER = "use another checkpoint, or copy this one again from where it came"
+USE_ANOTHER = "use another checkpoint, or copy this one again from where it came"
 
 
 def _checksum(content: dict[str, Any]) -> str:
@@ -157,9 +172,9 @@ def _plain_file(path: Path, size: int | None = None) -> BufferedReader:
     try:
         facts = os.lstat(path)
         if not stat.S_ISREG(facts.st_mode):
-            raise CheckpointError(f"{path} is not a plain file; {_USE_ANOTHER}")
+            raise CheckpointError(f"{path} is not a plain file; {USE_ANOTHER}")
         if size is not None and facts.st_size != size:
-            raise CheckpointError(f"{path} is damaged ({facts.st_size:,} bytes, the manifest says {size:,}); {_USE_ANOTHER}")
+            raise CheckpointError(f"{path} is damaged ({facts.st_size:,} bytes, the manifest says {size:,}); {USE_ANOTHER}")
         return open(path, "rb")
     except OSError as error:
-        raise CheckpointError(f"cannot read {path}: {error.strerror}; {_USE_ANOTHER}") from error
+        raise CheckpointError(f"cannot read {path}: {error.strerror}; {USE_ANOTHER}") from error

@@ -34,8 +34,10 @@ from wavedash.compat.rlgym_ppo.wandb_run import WandbRun, saved_identity, writte
 from wavedash.envs.pool import WorkerPool
 from wavedash.errors import UserError
 from wavedash.ppo.learner import Learner as OurLearner
+from wavedash.ppo.saved_state import check_counters
 from wavedash.runs.checkpoint import Checkpoint
 from wavedash.runs.compatible import check_compatible
+from wavedash.runs.content import reading
 from wavedash.runs.crash import SkippedUpdates
 from wavedash.runs.folder import RunFolder
 from wavedash.runs.interrupt import Interrupts
@@ -239,11 +241,14 @@ class Learner:
         self._wandb_identity = identity if load_wandb and identity else {}
         return bool(self._wandb_identity)
 
-    def _restore(self, checkpoint: Path) -> Mapping[str, Any]:
+    def _restore(self, found: Path) -> Mapping[str, Any]:
         """One of ours, exactly."""
-        tensors, state = Checkpoint.open(checkpoint).load()
-        check_compatible(state["fingerprint"], self._learner.fingerprint())
-        self._learner.load_state(tensors, state)
+        checkpoint = Checkpoint.open(found)
+        tensors, state = checkpoint.load()
+        with reading(checkpoint):
+            check_counters(state)
+            check_compatible(state["fingerprint"], self._learner.fingerprint())
+            self._learner.load_state(tensors, state)
         self._env.notes()  # of the steps that led back to where the run was
         self.reporter.average_reward = self._learner.recent.figures().get("recent/return")
         return {}

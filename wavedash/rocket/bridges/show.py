@@ -6,6 +6,7 @@ from pathlib import Path
 
 from wavedash.envs.make import make_env
 from wavedash.errors import UserError
+from wavedash.evaluation import check_plays
 from wavedash.player import Player, load_policy
 from wavedash.rocket.bridges import Pace, RLViser, RocketSimVis, Viewer
 from wavedash.rocket.env import RocketEnv
@@ -28,7 +29,9 @@ def show_run(run: str | Path, viewer: str = "rocketsimvis", speed: float = 1.0, 
     assert isinstance(env, RocketEnv)
     print(f"{checkpoint.path} plays {config.env.world} in {type(window).__name__}; Ctrl-C ends it", flush=True)
     try:
-        play(env, load_policy(checkpoint.path), window, Pace(speed), episodes, deterministic)
+        player = load_policy(checkpoint.path)
+        check_plays(player, env, checkpoint.path)
+        play(env, player, window, Pace(speed), episodes, deterministic)
     except KeyboardInterrupt:
         pass
     finally:

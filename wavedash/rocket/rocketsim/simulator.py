@@ -28,14 +28,18 @@ from wavedash.rocket.rocketsim.package import rocketsim
 from wavedash.rocket.rocketsim.record import SharedArrays
 from wavedash.rocket.rocketsim.worker import Job
 from wavedash.rocket.rocketsim.worker_process import WorkerProcess
+from wavedash.rocket.saved_records import check_records
 from wavedash.rocket.seats import seated
 from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.state import GameState
+from wavedash.saved import Saved
 
 logger = logging.getLogger(__name__)
 
 LOOK_EVERY = 0.5
 """Seconds between two looks for workers that hang."""
+LONGEST_STEP = 1200
+"""Ticks of a saved step: ten seconds, longer than any task has"""
 CLOSE_SECONDS = 2.0
 """What workers are given to end by themselves before they are killed."""
 
@@ -153,6 +157,7 @@ class RocketSimSimulator(Simulator):
         if "age" not in saved:
             raise EnvError("the saved arenas are those of another simulator: set env.rocket.simulator to what it was, or go on "
                            "without the saved arenas")
+        self._check_saved(Saved("env", saved, "simulator."))
         memory, on = self.state.memory, self.device
         ages, controls, beginnings = saved["age"], saved["controls"].to(on), saved["beginnings"].to(on)
         for number, (ticks, delay) in enumerate(saved["timing"].tolist()):
@@ -166,6 +171,19 @@ class RocketSimSimulator(Simulator):
         if bool(differ.any()):
             logger.warning("%d of %d games could not be replayed to the bit and go on from their saved states",
                            int(differ.sum()), len(differ))
+
+    def _check_saved(self, saved: Saved) -> None:
+        for name in ("records", "beginnings"):
+            check_records(saved, name, self.state)
+        steps = len(saved.has("timing", torch.int64, (None, 2)))
+        saved.is_between("timing", 0, LONGEST_STEP)
+        if bool((saved.tensors["timing"][:, 1] > saved.tensors["timing"][:, 0]).any()):
+            saved.refuse(f"{saved.prefix}timing holds a delay that is longer than its step")
+        controls = saved.has("controls", torch.float32, (None, self.state.arenas, self.state.seats, 8) if steps else (0,))
+        if len(controls) != steps:
+            saved.refuse(f"{saved.prefix}controls holds {len(controls):,} steps, but timing {steps:,}")
+        saved.has("age", torch.int64, (self.state.arenas,))
+        saved.is_between("age", 0, steps)
 
     def close(self) -> None:
         atexit.unregister(self._finalizer)

@@ -13,6 +13,7 @@ import warp as wp
 from torch import Tensor
 
 from wavedash.envs.errors import EnvError
+from wavedash.rocket.saved_records import check_records
 from wavedash.rocket.seats import Seat, seated
 from wavedash.rocket.sim.arena import load_arena
 from wavedash.rocket.sim.group import MOST_TICKS, Group, Memory
@@ -27,6 +28,7 @@ from wavedash.rocket.sim.world import World
 from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.starts import Kickoff
 from wavedash.rocket.state import GameState
+from wavedash.saved import Saved
 
 log = logging.getLogger(__name__)
 
@@ -140,10 +142,18 @@ class WarpSimulator(Simulator):
         return {**super().save(), **{name: memory.clone() for name, memory in self._kept().items()}}
 
     def load(self, saved: dict[str, Tensor]) -> None:
-        for name, memory in {"records": self.state.memory, **self._kept()}.items():
+        places = {"records": self.state.memory, **self._kept()}
+        for name, memory in places.items():
             if name not in saved or saved[name].shape != memory.shape:
                 raise EnvError("the saved arenas are those of another simulator: set env.rocket.simulator, env.count and the "
                                "cars to what they were, or go on without the saved arenas")
+        found = Saved("env", saved, "simulator.")
+        check_records(found, "records", self.state)
+        for name, memory in self._kept().items():
+            words = found.is_like(name, memory)
+            if not bool(words.view(torch.float32).isfinite().all()):  # the few whole numbers among them are small
+                found.refuse(f"{found.prefix}{name} holds NaN or infinity")
+        for name, memory in places.items():
             memory.copy_(saved[name])
 
     @property

@@ -99,7 +99,11 @@ class PPOLearner:
             path = Path(folder_path) / FILES[name]
             if not path.is_file():
                 raise UserError(f"{path} is not there: name a folder that rlgym-ppo, learner.save or save_to wrote")
-            part.load_state_dict(torch.load(path, map_location=self.policy.device, weights_only=True))
+            try:
+                part.load_state_dict(torch.load(path, map_location=self.policy.device, weights_only=True))
+            except Exception as error:  # a file can be wrong in many ways
+                reason = (str(error).splitlines() or [type(error).__name__])[0]
+                raise UserError(f"{path} does not hold what fits here ({reason}); name another folder") from error
 
     def _parts(self) -> dict[str, Any]:
         return {"policy": self.policy, "value": self.value_net, "policy_optimizer": self.policy_optimizer,

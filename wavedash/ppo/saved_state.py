@@ -1,0 +1,102 @@
+"""What a learner goes on from is held against the learner before any of it is loaded: names, types, shapes, ranges."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from torch import Tensor
+
+from wavedash.envs.spaces import most
+from wavedash.ppo.rank_state import Groups
+from wavedash.saved import Saved, SavedError, complaint
+
+if TYPE_CHECKING:
+    from wavedash.ppo.learner import Learner
+
+STATE_FILE = "state.json"
+Count = Annotated[int, Field(ge=0, le=2**53)]
+Multiplier = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+LATER = ("minibatches", "loss_scale", "loss_scale_steps")
+"""Of the optimiser: another number of processes has other streams, and runs that were not fp16 before have no loss scale"""
+
+
+class Counters(BaseModel):
+    """The plain values of `Learner.state`. Others may lie beside them."""
+
+    model_config = ConfigDict(strict=True)
+
+    iteration: Count
+    steps: Count
+    episodes: Count
+    dead_updates: Count
+    schedule: Multiplier
+    decays: dict[str, Multiplier] = {}
+    recent: list[Annotated[tuple[Finite, Finite, float], Field(strict=False)]]
+    buffer: Annotated[tuple[Count, Annotated[int, Field(ge=-1)]], Field(strict=False)]
+    ranks: Annotated[int, Field(ge=1, le=2**20)] = 1
+    fingerprint: dict[str, Any]
+
+
+def check_counters(plain: Any) -> None:
+    """SavedError: names the first value that cannot be right."""
+    try:
+        Counters.model_validate(plain)
+    except ValidationError as error:
+        raise SavedError(STATE_FILE, complaint(error)) from None
+
+
+def check_saved(learner: Learner, tensors: Groups, plain: dict[str, Any]) -> None:
+    """SavedError: what was saved cannot be loaded into this learner. Environments and memory are looked at when they are."""
+    check_counters(plain)
+    for group in ("policy", "optimizer"):
+        if group not in tensors:
+            raise SavedError(f"{group}.safetensors", "it is missing")
+    Saved("policy", tensors["policy"]).fits(learner.policy.state_dict())
+    _check_optimizer(learner, Saved("optimizer", tensors["optimizer"]))
+    if unknown := set(plain.get("decays", {})) - set(learner.decays):
+        raise SavedError(STATE_FILE, f"decays: {sorted(unknown)[0]!r} is not known here")
+    own = Saved("learner", tensors.get("learner", {}))
+    if learner.return_moments is not None and "return_moments.count" in own.tensors:
+        for name, x in learner.return_moments.state_dict().items():
+            own.is_like(f"return_moments.{name}", x)
+    if "buffer" in tensors and learner.buffer.fits(tensors["buffer"]):
+        _check_buffer(learner, Saved("buffer", tensors["buffer"]), plain["buffer"])
+    if "env" in tensors:
+        own.has("running", torch.float32, (None, 3))
+
+
+def check_streams(saved: dict[str, Tensor], now: dict[str, Tensor]) -> None:
+    """What goes on with unfinished episodes: generators and memory of those groups of rows that were there before."""
+    own = Saved("learner", saved)
+    for name, x in now.items():
+        group = name.split(".")[1]
+        if f"actions.{group}" in saved:
+            own.is_like(name, x)
+
+
+def _check_optimizer(learner: Learner, saved: Saved) -> None:
+    expected = learner.updater.state_dict()
+    saved.fits({**{name: x for name, x in saved.tensors.items() if name in LATER}, **expected}, optional=LATER)
+    saved.is_between("exp_avg_sq", 0.0, torch.finfo(torch.float32).max)
+    for name in expected:
+        if name.startswith("step."):
+            saved.is_between(name, 0.0, 2.0**53)
+
+
+def _check_buffer(learner: Learner, saved: Saved, places: Any) -> None:
+    buffer = learner.buffer
+    saved.is_like("active", buffer.all.active)
+    for name, like in buffer.all.tensors().items():
+        x = saved.is_like(name, like, finite=False)
+        if x.is_floating_point() and x.shape[:3] == saved.tensors["active"].shape:
+            x = x[saved.tensors["active"]]  # steps that are no transition may hold anything
+        if x.is_floating_point() and not bool(x.isfinite().all()):
+            saved.refuse(f"{name} holds NaN or infinity")
+    filled, newest = places
+    if filled > buffer.capacity or newest >= buffer.capacity:
+        raise SavedError(STATE_FILE, f"buffer: {filled} rollouts, the newest number {newest}, do not fit into one of "
+                                     f"{buffer.capacity}")
+    if (greatest := most(learner.policy.action_space)) is not None:
+        saved.is_between("action", 0, torch.as_tensor(greatest))
