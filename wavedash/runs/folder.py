@@ -126,14 +126,15 @@ class RunFolder:
         """One trainer per folder, which writes nowhere else. The system holds the lock, so a killed process leaves none
         behind."""
         refuse_links(self.path)
-        self._lock = FileLock(self.path / ".lock", timeout=0, thread_local=False)
-        self._acquire(self._lock)
+        lock = FileLock(self.path / ".lock", timeout=0, thread_local=False)
+        self._acquire(lock)
+        self._lock = lock  # not before: one that is held would be let go with its object
         try:
             yield
         finally:
             with suppress(OSError):
                 self._holder_file.unlink(missing_ok=True)
-            self._lock.release()
+            lock.release()
             self._lock = None
 
     def _acquire(self, lock: FileLock) -> None:
