@@ -77,7 +77,7 @@ def test_the_view_fits_every_terminal_and_keeps_what_matters(width, height, rewa
     report = replace(report, figures={**report.figures, **paid})
     lines = screen(report, (RATES, pay), width, height)
     assert len(lines) <= height - 1 and max(map(len, lines)) <= width
-    assert lines[-1].strip().endswith("skipped updates 0"), "nothing below was pushed out"
+    assert lines[-1].strip().endswith("no trouble"), "nothing below was pushed out"
     shown = numbers(lines)
     assert shown["wins"] == "1.5" and shown["falls"] == "0.25"
     assert all(line.count("╭") == line.count("╮") and line.count("╰") == line.count("╯") for line in lines)
@@ -88,6 +88,19 @@ def test_the_view_fits_every_terminal_and_keeps_what_matters(width, height, rewa
         largest = [value for label, value in shown.items() if label.startswith("a_reward")]
         assert largest[-1] == ("+99.6%" if rewards == 3 else "+96.3%"), "the largest is the last of the task, and is not cut"
         assert (" more " in "\n".join(lines)) == (rewards == 20)
+
+
+def test_the_least_important_tables_are_cut_first():
+    shown = numbers(screen(make_report(3, **FIGURES), (RATES, PAY), 60, 24))
+    assert {"wins", "falls", "return", "forward", "energy", "my own", "KL"} <= set(shown)
+    assert "clip range" not in shown and "steps" not in shown
+
+
+def test_days_fit_into_the_line_of_progress():
+    progress = replace(PROGRESS, remaining=4.99 * 24 * 3600.0)
+    console = Console(width=80, height=24, file=io.StringIO(), record=True, force_terminal=True)
+    console.print(LiveView(make_report(3, **FIGURES), progress, ()))
+    assert console.export_text().splitlines()[0].endswith("0:01:01 gone, 4 d 23 h left")
 
 
 def test_names_are_shown_as_they_are():

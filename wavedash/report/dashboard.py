@@ -140,10 +140,11 @@ def _sheets(report: IterationReport) -> list[Sheet]:
 def _health_line(report: IterationReport, progress: Progress) -> RenderableType:
     """Quiet while all is well; a counter that is not zero stands out."""
     line = Text(f"checkpoint {progress.checkpoint}", "dim")
-    trouble = {name.removeprefix("health/"): value for name, value in report.figures.items() if name.startswith("health/")}
-    for name, count in {**trouble, "skipped updates": progress.skipped}.items():
-        line.append(f"   {name.replace('_', ' ')} {count:,.0f}", "bold yellow" if count else "dim")
-    return line
+    counted = {name.removeprefix("health/"): value for name, value in report.figures.items() if name.startswith("health/")}
+    trouble = {name: count for name, count in {**counted, "skipped updates": progress.skipped}.items() if count}
+    for name, count in trouble.items():
+        line.append(f"   {name.replace('_', ' ')} {count:,.0f}", "bold yellow")
+    return line if trouble else line.append("   no trouble")
 
 
 def _share(report: IterationReport) -> float:
@@ -155,4 +156,7 @@ def _number(value: float | None) -> str:
 
 
 def _clock(seconds: float | None) -> str:
-    return "-" if seconds is None else str(timedelta(seconds=round(seconds)))
+    if seconds is None:
+        return "-"
+    days, rest = divmod(round(seconds), 24 * 3600)
+    return f"{days} d {rest // 3600} h" if days else str(timedelta(seconds=rest))

@@ -1,6 +1,6 @@
 """Small tables side by side: in as many columns as the terminal is wide, and never higher than it.
 
-Where they are too high the longest tables lose rows first, then the last tables are left out. What matters most comes first.
+Where they are too high the last tables lose rows first, then they are left out. What matters most comes first.
 """
 from __future__ import annotations
 
@@ -71,13 +71,26 @@ def shelved(sheets: Sequence[Sheet], width: int, height: int) -> RenderableType:
 
 
 def _fitting(sheets: Sequence[Sheet], columns: int, height: int) -> list[list[Sheet]]:
-    longest = max((len(sheet.rows) for sheet in sheets), default=0)
     for count in range(len(sheets), 0, -1):
-        for most in range(max(longest, LEAST_ROWS), LEAST_ROWS - 1, -1):
-            stacks = _stacked([sheet.cut(most) for sheet in sheets[:count]], columns)
+        shown = list(sheets[:count])
+        for index in range(count, -1, -1):
+            stacks = _stacked(shown, columns)
             if all(sum(sheet.height for sheet in stack) <= height for stack in stacks):
                 return stacks
+            if index:
+                shown[index - 1] = _cut_to_fit(shown, index - 1, columns, height)
     return []
+
+
+def _cut_to_fit(sheets: Sequence[Sheet], index: int, columns: int, height: int) -> Sheet:
+    """The sheet with this number with as many rows as leave all in so many lines, or with the fewest if none do."""
+    sheet, cut = sheets[index], sheets[index]
+    for most in range(len(sheet.rows), LEAST_ROWS - 1, -1):
+        cut = sheet.cut(most)
+        stacks = _stacked([*sheets[:index], cut, *sheets[index + 1 :]], columns)
+        if all(sum(each.height for each in stack) <= height for stack in stacks):
+            break
+    return cut
 
 
 def _stacked(sheets: Sequence[Sheet], columns: int) -> list[list[Sheet]]:
