@@ -320,7 +320,9 @@ class RunConfig(Part):
     device: str = "auto"
     """auto: the first CUDA device (with several processes, one for each), else the CPU. Or `cpu`, `cuda`, `cuda:1`."""
     threads: Annotated[int, Field(ge=0)] = 0
-    """CPU threads of the learner; 0 chooses by the size of the networks."""
+    """Most CPU threads of networks and of our simulator; networks too small for several take one. More: faster while there are
+    cores for them; results of an update do not depend on it. 0: as many as cores that the process may use, and no more
+    than OMP_NUM_THREADS (which torchrun sets to 1). Any other number counts instead of OMP_NUM_THREADS."""
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     """Of the networks' arithmetic; weights and optimiser stay fp32. bf16 pays on accelerators with tensor cores; fp16 on older
     ones, with a loss scale that adapts itself."""

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-import os
 import platform
 import shutil
 import sys
@@ -11,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from wavedash.threads import allowed_cores
 
 EXTRAS = {
     "mujoco": ("mujoco", "the MuJoCo presets"),
@@ -49,11 +50,6 @@ def _python() -> Finding:
     if (3, 11) <= sys.version_info < (3, 14):
         return Finding("ok", "python", detail)
     return Finding("warn", "python", detail, "install Python 3.11, 3.12 or 3.13")
-
-
-def allowed_cores() -> int:
-    """A container may be allowed fewer cores than the machine has; only Linux tells."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _cores() -> Finding:

@@ -20,6 +20,7 @@ from wavedash.player import Player, load_policy
 from wavedash.runs.find import resolve_checkpoint
 from wavedash.runs.trust import run_config
 from wavedash.seeding import stream_seed
+from wavedash.threads import decide_threads, set_torch_threads
 
 MOST_ENVIRONMENTS = 32
 
@@ -170,9 +171,11 @@ def evaluate(
     config = run_config(checkpoint.run_config, trust=trust)
     rounds = -(-episodes // min(episodes, MOST_ENVIRONMENTS))
     player = load_policy(checkpoint.path)
+    decide_threads(config.threads)
     env = make_env(config.env.model_copy(update={"count": -(-episodes // rounds), "workers": 0}))
     try:
         check_plays(player, env, checkpoint.path)
+        set_torch_threads(env.num_rows, config.policy)
         seed = stream_seed(seed, "evaluation")
         games = play(env, lambda obs: player.step(obs, deterministic), episodes, rounds, seed, player.reset)
         baseline = play(env, RandomPlayer(env, seed), episodes, rounds, seed) if random else None

@@ -22,7 +22,6 @@ from wavedash.ppo.learner import Learner
 from wavedash.ppo.rank_state import Groups, seen_by
 from wavedash.ppo.ranks import ALONE, Ranks, joined_ranks
 from wavedash.ppo.saved_state import check_counters
-from wavedash.ppo.threads import threads_for
 from wavedash.preflight import Spaces, check_surroundings, usable_device
 from wavedash.runs.checkpoint import Checkpoint
 from wavedash.runs.compatible import check_compatible
@@ -34,6 +33,7 @@ from wavedash.runs.interrupt import Interrupts, SaveNow
 from wavedash.runs.saver import Saver
 from wavedash.runs.trust import read_config, run_config
 from wavedash.seeding import stream_seed
+from wavedash.threads import decide_threads, give_torch
 
 log = logging.getLogger(__name__)
 
@@ -139,7 +139,8 @@ def prepare_torch(config: RunConfig, ranks: Ranks = ALONE) -> torch.device:
     device = usable_device(config, ranks)
     if device.type == "cuda":
         torch.cuda.set_device(device)  # recordings and NCCL go by the current one
-    torch.set_num_threads(threads_for(config.ppo.minibatch_size, config, ranks))
+    decide_threads(config.threads, ranks.local_size)
+    give_torch(1)  # until somebody has something large for it
     torch.use_deterministic_algorithms(config.deterministic)
     return device
 

@@ -36,9 +36,10 @@ def configured(spec=DUEL, **changes):
 
 
 def test_the_constructor_has_their_names_order_and_defaults():
-    first, *rest = inspect.signature(Learner).parameters.values()
+    first, *rest, ours = inspect.signature(Learner).parameters.values()
     assert first.name == "env_create_function" and first.default is inspect.Parameter.empty
     assert [(p.name, p.default) for p in rest] == list(THEIRS.items())
+    assert (ours.name, ours.default, ours.kind) == ("threads", 0, inspect.Parameter.KEYWORD_ONLY)
 
 
 def test_their_defaults_mean_the_same_here():
@@ -121,4 +122,4 @@ def test_the_page_lists_every_argument():
     page = (Path(__file__).parents[2] / "docs" / "rlgym.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ((?:`\w+`,? ?)+)\|", page, re.MULTILINE)
     listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
-    assert sorted(listed) == sorted(["env_create_function", *THEIRS])
+    assert sorted(listed) == sorted(["env_create_function", *THEIRS, "threads"])

@@ -17,6 +17,7 @@ import numpy as np
 
 from wavedash.bench.tables import print_rates, take_turns
 from wavedash.errors import UserError
+from wavedash.threads import allowed_cores
 
 TASKS = (("CartPole-v1", 8), ("CartPole-v1", 32), ("Hopper-v5", 8), ("Hopper-v5", 32))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -26,7 +27,7 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="wavedash bench pool", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--workers", type=int, default=allowed_cores())
     options = parser.parse_args(arguments)
     try:
         import stable_baselines3  # noqa: F401

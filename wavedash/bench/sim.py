@@ -8,7 +8,6 @@ RocketSim nothing but controls in and physics is measured, without a word about 
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import statistics
 from abc import ABC, abstractmethod
@@ -26,6 +25,7 @@ from wavedash.rocket.rocketsim.package import rocketsim
 from wavedash.rocket.sim.simulator import WarpSimulator
 from wavedash.rocket.starts import Kickoff, Random
 from wavedash.rocket.state import CONTROLS, GameState
+from wavedash.threads import allowed_cores
 
 TICKS = 8
 GAME = 150
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="of every measurement")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    cores = os.cpu_count() or 1
+    cores = allowed_cores()
     threads = {"one core": 1, f"{cores} cores": cores} if options.device == "cpu" else {torch.cuda.get_device_name(): 1}
     rates = _one_against_one(options, threads)
     _print(f"1v1, {TICKS} ticks a step, {options.starts} starts: agent steps per second", "arenas", rates, threads)

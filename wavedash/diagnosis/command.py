@@ -18,10 +18,10 @@ from wavedash.diagnosis.advice import Advice, Facts, advise
 from wavedash.diagnosis.baseline import Baseline, BaselineError, compare, default_path, differences
 from wavedash.diagnosis.tables import device_table, stage_table
 from wavedash.diagnosis.timing import Timing, race, time_stages, warm_up
-from wavedash.doctor import allowed_cores
 from wavedash.errors import UserError
 from wavedash.ppo.learner import Learner
 from wavedash.runs.trust import read_config
+from wavedash.threads import allowed_cores, compute_threads
 from wavedash.training import assembled
 
 BUSY_SECONDS = 2.0
@@ -77,7 +77,7 @@ def examine(learner: Learner, stage: str, rounds: int = 5) -> Diagnosis:
         advice = advise(gather_facts(learner, timing, probed, busy)) if stage == "all" else None
     rates = {name: timing.rates(name) for name in timing.seconds}
     about: dict[str, str | int] = {"device": machine.device_name(device), "cores": allowed_cores(),
-                                   "threads": torch.get_num_threads(), "torch": str(torch.__version__)}
+                                   "threads": compute_threads(), "torch": str(torch.__version__)}
     title = (f"{config.name}: {timing.samples:,} samples an iteration ({learner.env.num_rows:,} rows x "
              f"{config.ppo.rollout_steps} steps), {about['device']}, torch {about['torch']}")
     return Diagnosis(title, timing, facts, probed, advice, Baseline.of(config, about, {**rates, **probed}))
@@ -96,7 +96,7 @@ def gather_facts(learner: Learner, timing: Timing, probed: dict[str, list[float]
         config=config, share=timing.shares(), step_seconds=alone["env"] / config.ppo.rollout_steps,
         efficiency={stage: count / alone[stage] / speed for stage, count in operations.items()},
         rows=max(group.stop - group.start for group in learner.env.groups), samples=samples,
-        cores=allowed_cores(), threads=torch.get_num_threads(), cuda=learner.env.device.type == "cuda",
+        cores=allowed_cores(), threads=compute_threads(), cuda=learner.env.device.type == "cuda",
         capturable=learner.env.capturable, gpu_busy=busy.gpu, busy_cores=busy.cores,
     )
 

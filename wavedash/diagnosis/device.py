@@ -15,7 +15,7 @@ from time import perf_counter, process_time
 import torch
 from torch import Tensor
 
-from wavedash.doctor import allowed_cores
+from wavedash.threads import allowed_cores, compute_threads
 
 PROBE_SECONDS = 0.05
 """Of one measurement of one probe."""
@@ -59,7 +59,7 @@ def describe(device: torch.device, busy: Busy) -> dict[str, str]:
         facts["peak of this training"] = f"{_gib(torch.cuda.max_memory_allocated(number(device)))} GiB"
         known = busy.gpu is not None
         facts["GPU busy in iterations"] = f"{busy.gpu:.0%}" if known else "not known: neither pynvml nor nvidia-smi tells"
-    facts["CPU cores"] = f"{allowed_cores()}; {torch.get_num_threads()} thread(s) of the learner"
+    facts["CPU cores"] = f"{allowed_cores()}; {compute_threads()} thread(s) of the learner"
     facts["cores busy in iterations"] = f"{busy.cores:.2f}, by the learner's process"
     return facts
 

@@ -84,6 +84,11 @@ class ActorCritic(nn.Module):
         return self._explicit[0] if self._explicit else None
 
     @property
+    def compiled(self) -> bool:
+        """Whether it learns with compiled networks."""
+        return isinstance(self._judge, Compiled)
+
+    @property
     def sequence_length(self) -> int | None:
         """Steps of the sequences that it learns from; None for a policy without memory, which learns from single steps."""
         return None if self.config.memory.kind == "none" else self.config.memory.sequence

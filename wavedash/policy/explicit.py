@@ -190,7 +190,7 @@ OutputSlope = Callable[[Slopes], Tensor]
 
 def _categorical(logits: Tensor, action: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, OutputSlope]:
     distribution = Categorical(logits, mask)
-    log_probs, probs, chosen = distribution.log_probs, distribution.log_probs.exp(), action.unsqueeze(-1)
+    log_probs, probs, chosen = distribution.log_probs, distribution.probs, action.unsqueeze(-1)
     entropy = -(probs * log_probs).sum(-1, keepdim=True)
 
     def output_slope(slopes: Slopes) -> Tensor:

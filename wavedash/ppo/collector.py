@@ -19,6 +19,7 @@ from wavedash.ppo.ranks import ALONE, Ranks
 from wavedash.ppo.rollout import Rollout
 from wavedash.ppo.stopwatch import stopwatch_for
 from wavedash.seeding import stream_seed
+from wavedash.threads import set_torch_threads
 
 
 @dataclass
@@ -81,6 +82,7 @@ class Collector:
     @torch.no_grad()
     def collect(self, out: Rollout) -> Tensor:
         """T steps of every row into `out`; returns V of the observations after the last step, [N]."""
+        set_torch_threads(max(rows.stop - rows.start for rows in self.env.groups), self.policy.config)
         self._metric_sums = {}
         self.success = None
         out.final_value.zero_()

@@ -33,9 +33,9 @@ from wavedash.ppo.reading import Reading, joined
 from wavedash.ppo.rollout import Rollout, RolloutBuffer
 from wavedash.ppo.saved_state import check_saved, check_streams
 from wavedash.ppo.schedule import Schedule
-from wavedash.ppo.threads import threads_for
 from wavedash.ppo.update import FIGURES, Updater
 from wavedash.seeding import stream_seed
+from wavedash.threads import decide_threads
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +55,7 @@ class Learner:
     ):
         """`ranks`: the processes that train this policy together, each with an `env` of its own."""
         ppo = config.ppo
+        decide_threads(config.threads, ranks.local_size)
         self.env, self.config, self.listeners, self.ranks = env, config, list(listeners), ranks
         self.policy = policy.to(env.device)
         self.collector = Collector(env, self.policy, ppo.rollout_steps, config.seed, ranks)
@@ -181,9 +182,7 @@ class Learner:
 
         rollout = self.buffer.next_slot()
         self.collector.stopwatch.start()
-        torch.set_num_threads(threads_for(self.env.num_rows // len(self.env.groups), self.config, self.ranks))
         ended, sums = self._gather(rollout)
-        torch.set_num_threads(threads_for(self.config.ppo.minibatch_size, self.config, self.ranks))
         table = self.updater.update(self.buffer)
         self._commit_normalizers()
         self.collector.stopwatch.lap("update")
@@ -279,6 +278,8 @@ class Learner:
     def _calibrate(self) -> None:
         """One rollout that only measures: the first update must not learn from observations of unknown scale."""
         rollout = self.buffer.next_slot()
+        log.info("measuring the scale of observations and returns first: %s steps that nothing is learned from",
+                 f"{self.config.ppo.rollout_steps * self.env.num_rows * self.ranks.size:,}")
         self.env.prepare()
         self.collector.collect(rollout)
         ended, sums = self._follow_episodes(rollout)

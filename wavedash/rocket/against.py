@@ -16,6 +16,7 @@ from wavedash.rocket.match import SECONDS, Match, Score
 from wavedash.runs.find import resolve_checkpoint
 from wavedash.runs.trust import run_config
 from wavedash.seeding import stream_seed
+from wavedash.threads import decide_threads, set_torch_threads
 
 SIMULATORS = ("warp", "rocketsim")
 
@@ -80,7 +81,9 @@ def play_against(run: str | Path, opponent: str, simulator: str | None = None, g
     None for the one that the run was trained in. Both begin from the same starts. `trust`: also run code that a run of somebody
     else names."""
     checkpoint = resolve_checkpoint(run)
-    config = run_config(checkpoint.run_config, trust=trust).env
+    run_settings = run_config(checkpoint.run_config, trust=trust)
+    decide_threads(run_settings.threads)
+    config = run_settings.env
     if config.rocket is None:
         raise UserError(f"{run} was trained in {config.world}; only a run of a Rocket League task (env.rocket) has opponents. "
                         "Without --against, eval measures any run")
@@ -103,6 +106,7 @@ def _match(checkpoint: Path, config: EnvConfig, opponent: str, games: int, deter
            seed: int) -> Score:
     player = load_policy(checkpoint)
     match = Match(config, names.make("player", opponent), games, own_starts)
+    set_torch_threads(match.env.num_rows, player.policy.config)
     try:
         if match.env.observation_space != player.policy.observation_space:
             raise UserError(f"the policy of {checkpoint} cannot play {config.world}: a car sees more there than in its own "

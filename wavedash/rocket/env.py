@@ -7,7 +7,6 @@ episodes, is therefore drawn before a rollout.
 """
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -35,6 +34,7 @@ from wavedash.rocket.state import Events, GameState
 from wavedash.rocket.watch import TEAMS, RewardWatch, explain_beginnings, impossible
 from wavedash.saved import Saved
 from wavedash.seeding import stream_seed
+from wavedash.threads import cores
 
 BEGINNINGS = 1024
 """That are written at once, or two for every arena where there are more arenas: many cost little more than one."""
@@ -426,11 +426,11 @@ def _simulators(config: EnvConfig, device: torch.device | str) -> list[Callable[
     if rocket.simulator == "warp":
         from wavedash.rocket.sim.simulator import WarpSimulator
 
-        cores = os.cpu_count() or 1
-        overlap = torch.device(device).type == "cpu" and cores > 1
-        groups = min(config.groups, config.count) if overlap else 1
+        # Groups do not depend on the machine: each has a random stream of its own, and a run goes on exactly anywhere.
+        groups = min(config.groups, config.count) if torch.device(device).type == "cpu" else 1
+        threads = max(1, cores() - 1) if groups > 1 else cores()
         return [partial(WarpSimulator, count, rocket.blue, rocket.orange, hitboxes=rocket.hitbox, device=device,
-                        threads=cores - 1 if groups > 1 else cores) for count in _shares(config.count, groups)]
+                        threads=threads) for count in _shares(config.count, groups)]
     from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
 
     groups = config.groups if config.workers else 1

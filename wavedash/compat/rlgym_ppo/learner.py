@@ -91,7 +91,10 @@ class Learner:
         n_checkpoints_to_keep: int = 5,
         shm_buffer_size: int = 8192,
         device: str = "auto",
+        *,
+        threads: int = 0,
     ) -> None:
+        """`threads` is ours: most CPU threads of the networks; 0: OMP_NUM_THREADS, torch.set_num_threads, or all cores."""
         arguments = {name: value for name, value in locals().items() if name != "self"}
         check(arguments, inspect.signature(Learner).parameters)
         rendering = Rendering(render_delay or 0.0) if render else None
@@ -185,6 +188,9 @@ class Learner:
             self.reporter.before_next = self._live.apply
             self._learner.listeners = [self.reporter]
             print(f"training in {run.path}, see also: wavedash eval {run.path}", flush=True)
+            if not self._learner.steps and self._learner.normalizers:
+                print("measuring the scale of observations and returns first, over one iteration that nothing is learned from",
+                      flush=True)
             with run.locked(), Interrupts(self._learner):
                 self._learner.learn()
 

@@ -63,6 +63,7 @@ def run_config(arguments: Mapping[str, Any], spec: RowSpec, agents: float | None
         "name": Path(given["checkpoints_save_folder"] or DEFAULT_FOLDER).name,
         "seed": given["random_seed"],
         "total_steps": int(given["timestep_limit"]),
+        "threads": given.get("threads", 0),
         "device": "cuda" if given["device"] == "gpu" else given["device"],
         "env": {
             **factory_of(given["env_create_function"]),

@@ -12,6 +12,7 @@ from wavedash.rocket.bridges import Pace, RLViser, RocketSimVis, Viewer
 from wavedash.rocket.env import RocketEnv
 from wavedash.runs.find import resolve_checkpoint
 from wavedash.runs.trust import run_config
+from wavedash.threads import decide_threads, set_torch_threads
 
 VIEWERS: dict[str, type[Viewer]] = {"rocketsimvis": RocketSimVis, "rlviser": RLViser}
 
@@ -24,10 +25,12 @@ def show_run(run: str | Path, viewer: str = "rocketsimvis", speed: float = 1.0, 
     config = run_config(checkpoint.run_config, trust=trust)
     if config.env.rocket is None:
         raise UserError(f"{run} was trained in {config.env.world}; only runs of a Rocket League task (env.rocket) can be shown")
+    decide_threads(config.threads)
     window = VIEWERS[viewer]()
     env = make_env(config.env.model_copy(update={"count": 1, "workers": 0}))
     assert isinstance(env, RocketEnv)
     print(f"{checkpoint.path} plays {config.env.world} in {type(window).__name__}; Ctrl-C ends it", flush=True)
+    set_torch_threads(env.num_rows, config.policy)
     try:
         player = load_policy(checkpoint.path)
         check_plays(player, env, checkpoint.path)

@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -29,6 +29,7 @@ from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.starts import Kickoff
 from wavedash.rocket.state import GameState
 from wavedash.saved import Saved
+from wavedash.threads import cores
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +44,8 @@ class WarpSimulator(Simulator):
     kernels work on.
 
     `hitboxes`: of all cars, or one for each seat. `sizes`: how many of the seats are taken in each arena, (blue, orange); None:
-    all. `threads`: of a CPU, all by default. `in_parts`: each part of a tick is a launch, as it always is on a GPU; on a CPU,
-    to see that it comes to the same.
+    all. `threads`: of a CPU; by default as wavedash/threads.py decides. `in_parts`: each part of a tick is a launch, as it is
+    on a GPU; on a CPU, to see that it comes to the same.
 
     - A goal stops its arena for the rest of the step, as with RocketSim.
     - The same states and controls give the same games on the same kind of device, bit for bit, whatever the number of threads.
@@ -70,7 +71,7 @@ class WarpSimulator(Simulator):
         if self.capturable:
             self._streams = [torch.cuda.Stream(self.device) for _ in self._groups[1:]]  # type: ignore[no-untyped-call]
         self._pool = None if self._in_parts else ThreadPoolExecutor(len(self._groups))
-        self._running: list[Future[None]] = []
+        self._running: list[tuple[Future[None], Callable[[], None]]] = []
         with announced(f"{self.device}"):
             for group in self._groups:
                 group.launches(ticks=8, delay=1)  # a kernel cannot be loaded while a graph is being recorded
@@ -84,7 +85,7 @@ class WarpSimulator(Simulator):
         arenas, warp = self.state.arenas, wp.device_from_torch(self.device)
         world: Any = World()
         world.arena, world.shapes, world.pads, world.safety = load_arena(warp), car_shapes(warp), pad_table(warp), safety
-        count = min(-(-arenas // GROUP), MOST_GROUPS) if self.capturable else threads or os.cpu_count() or 1
+        count = min(-(-arenas // GROUP), MOST_GROUPS) if self.capturable else threads or cores()
         ends = [arenas * i // min(count, arenas) for i in range(min(count, arenas) + 1)]
         return [Group(world, self._memory.part(slice(*ends)), self.state.seats, self._in_parts) for ends in pairwise(ends)]
 
@@ -103,7 +104,8 @@ class WarpSimulator(Simulator):
             raise EnvError(f"a step has {MOST_TICKS} ticks at most, not {ticks}")
         self._memory.controls.copy_(controls)
         if pool is not None:
-            self._running = [pool.submit(group.step, ticks, delay) for group in self._groups]
+            steps = [partial(group.step, ticks, delay) for group in self._groups]
+            self._running = [(pool.submit(step), step) for step in steps]
         elif self.capturable:
             self._step_side_by_side(ticks, delay)
         else:
@@ -112,8 +114,11 @@ class WarpSimulator(Simulator):
 
     def recv(self) -> None:
         """Where `send` has not done it, or the device's stream will before anything that reads the state."""
-        for launch in self._running:
-            launch.result()
+        for launch, step in self._running:
+            if launch.cancel():
+                step()  # no thread has had a core for it yet, as beside a busy program; this one has
+            else:
+                launch.result()
         self._running = []
         self._memory.before.copy_(self._memory.controls)
 
