@@ -1,7 +1,7 @@
 """Learning against Stable-Baselines3 with the settings and budgets that RL-Zoo tuned for it.
 
     wavedash bench zoo [--task mountaincar-continuous|acrobot|lunarlander] [--side wavedash|sb3] [--seeds 3] [--steps N]
-                       [--results FILE]
+                       [--episodes 100] [--jobs N] [--results FILE]
 
 Our settings are those of the presets of these names; theirs, below, are RL-Zoo's (`hyperparams/ppo.yml`). Every run is a
 process of its own with one torch thread. What is compared is the policy at the end of the budget, not the best on the way: 100
@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -28,7 +29,6 @@ from rich.table import Table
 from wavedash.errors import UserError
 from wavedash.evaluation import Sample
 
-EPISODES = 100
 EVALUATION = 10_000
 """The seed of the episodes that are counted, and more by the run's seed."""
 ZOO: dict[str, dict[str, Any]] = {
@@ -56,22 +56,28 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--side", choices=SIDES, action="append", help="default: both")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, help="instead of RL-Zoo's budget")
+    parser.add_argument("--episodes", type=int, default=100, help="that are counted of each run")
+    parser.add_argument("--jobs", type=int, default=1, help="runs side by side: as many as there are cores to spare")
     parser.add_argument("--results", type=Path, help="a file of JSON lines: what it holds is not run again")
     options = parser.parse_args(arguments)
-    kept = _kept(options.results)
+    wanted = [{"side": side, "task": task, "seed": seed, "steps": options.steps or ZOO[task]["steps"],
+               "episodes": options.episodes} for seed in range(1, options.seeds + 1) for task in options.task or ZOO
+              for side in options.side or SIDES]
+    runs = _kept(options.results)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for done in as_completed([pool.submit(_run, **what) for what in wanted if _found(what, runs) is None]):
+            run = done.result()
+            runs.append(run)
+            print(f"{run['task']}, {run['side']}, seed {run['seed']}: {Sample(run['returns']).mean:.1f}", flush=True)
+            if options.results is not None:
+                with options.results.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(run) + "\n")
     for task in options.task or ZOO:
-        steps = options.steps or ZOO[task]["steps"]
-        rows = []
-        for seed in range(1, options.seeds + 1):
-            for side in options.side or SIDES:
-                wanted = {"side": side, "task": task, "seed": seed, "steps": steps}
-                found = [run for run in kept if all(run[key] == value for key, value in wanted.items())]
-                run = found[0] if found else _run(side, task, seed, steps)
-                if not found and options.results is not None:
-                    with options.results.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(run) + "\n")
-                rows.append(run)
-        _print_table(task, steps, rows)
+        _print_table(task, [kept for what in wanted if what["task"] == task and (kept := _found(what, runs)) is not None])
+
+
+def _found(what: dict[str, Any], runs: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    return next((run for run in runs if all(run[key] == value for key, value in what.items())), None)
 
 
 def _kept(file: Path | None) -> list[dict[str, Any]]:
@@ -80,18 +86,20 @@ def _kept(file: Path | None) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
-def _run(side: str, task: str, seed: int, steps: int) -> dict[str, Any]:
+def _run(side: str, task: str, seed: int, steps: int, episodes: int) -> dict[str, Any]:
     """One training and its evaluation, in a process of its own."""
-    command = [sys.executable, "-m", "wavedash.bench.zoo", side, task, str(seed), str(steps)]
+    command = [sys.executable, "-m", "wavedash.bench.zoo", side, task, str(seed), str(steps), str(episodes)]
     result = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     if result.returncode:
         raise UserError(f"{side} did not train {task}:\n{result.stderr[-1000:]}")
-    return {"side": side, "task": task, "seed": seed, "steps": steps, **json.loads(result.stdout.splitlines()[-1])}
+    what = {"side": side, "task": task, "seed": seed, "steps": steps, "episodes": episodes}
+    return {**what, **json.loads(result.stdout.splitlines()[-1])}
 
 
-def _print_table(task: str, steps: int, runs: Sequence[dict[str, Any]]) -> None:
+def _print_table(task: str, runs: Sequence[dict[str, Any]]) -> None:
     """Every run, then each side's mean over its seeds."""
-    table = Table(title=f"{ZOO[task]['env']}, {steps:,} steps: returns of {EPISODES} episodes without exploration",
+    steps, episodes = runs[0]["steps"], runs[0]["episodes"]
+    table = Table(title=f"{ZOO[task]['env']}, {steps:,} steps: returns of {episodes} episodes without exploration",
                   title_justify="left")
     for column in ("", "seed", "mean", "95 % interval", "deviation", "seconds"):
         table.add_column(column, justify="left" if not column else "right")
@@ -111,7 +119,7 @@ def _print_table(task: str, steps: int, runs: Sequence[dict[str, Any]]) -> None:
 # --- the two sides ---------------------------------------------------------------------------------------------------
 
 
-def train_wavedash(task: str, seed: int, steps: int) -> dict[str, Any]:
+def train_wavedash(task: str, seed: int, steps: int, episodes: int) -> dict[str, Any]:
     from wavedash.config_file import load_config
     from wavedash.envs.make import make_env
     from wavedash.evaluation import play
@@ -123,15 +131,15 @@ def train_wavedash(task: str, seed: int, steps: int) -> dict[str, Any]:
     with assembled(config) as learner:
         learner.learn()
         seconds, player = perf_counter() - began, Player(learner.policy)
-    env = make_env(config.env.model_copy(update={"count": EPISODES}))
+    env = make_env(config.env.model_copy(update={"count": episodes}))
     try:
-        games = play(env, player.step, EPISODES, 1, EVALUATION + seed, player.reset)
+        games = play(env, player.step, episodes, 1, EVALUATION + seed, player.reset)
     finally:
         env.close()
     return {"seconds": seconds, "returns": games.returns}
 
 
-def train_sb3(task: str, seed: int, steps: int) -> dict[str, Any]:
+def train_sb3(task: str, seed: int, steps: int, episodes: int) -> dict[str, Any]:
     import torch
     from stable_baselines3 import PPO
     from stable_baselines3.common.env_util import make_vec_env
@@ -152,7 +160,7 @@ def train_sb3(task: str, seed: int, steps: int) -> dict[str, Any]:
     if normalize:
         fresh = VecNormalize(fresh, training=False, norm_reward=False)
         fresh.obs_rms = env.obs_rms
-    returns, _ = evaluate_policy(model, fresh, n_eval_episodes=EPISODES, return_episode_rewards=True)
+    returns, _ = evaluate_policy(model, fresh, n_eval_episodes=episodes, return_episode_rewards=True)
     return {"seconds": seconds, "returns": [float(x) for x in returns]}
 
 
