@@ -68,8 +68,8 @@ class EnvConfig(Part):
     id: str | None = None
     """A Gymnasium id such as `CartPole-v1`."""
     factory: str | None = None
-    """Your own environment instead of `id`: an import path `package.module:callable` that returns a `gymnasium.Env` or an
-    `rlgym.api.RLGym`."""
+    """Your own environment instead of `id`: an import path `package.module:callable`, or `/folder/script.py:callable`, that
+    returns a `gymnasium.Env`, an `rlgym.api.RLGym`, or an environment for rlgym-ppo."""
     rocket: RocketConfig | None = None
     """Rocket League instead of `id`; `count` is then the number of arenas."""
     kwargs: dict[str, Any] = {}

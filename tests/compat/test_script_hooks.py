@@ -125,18 +125,6 @@ def test_settings_that_are_set_while_it_runs_count_from_the_next_iteration_on(tm
     assert logger.seen == [(40, 20), (80, 20), (120, 20), (160, 20)]
 
 
-def test_the_entropy_bonus_that_a_logger_sets_moves_the_policy(tmp_path):
-    """The same training, but for what the logger sets in its first iteration, leads elsewhere; without it, to the same."""
-    weights = []
-    for coefficient in (0.005, 0.005, 5.0):
-        logger = Schedule(lambda learner, x=coefficient: setattr(learner.ppo_learner, "ent_coef", x))
-        with small_learner(tmp_path / str(len(weights)), metrics_logger=logger, **PLAIN) as learner:
-            logger.learner = learner
-            learner.learn()
-            weights.append(learner.ppo_learner.policy.model[-2].weight.detach().clone())
-    assert torch.equal(weights[0], weights[1]) and not torch.allclose(weights[0], weights[2])
-
-
 def test_a_scheduler_of_torch_sets_the_learning_rate(tmp_path):
     """To zero, too."""
     logger = Schedule(*[lambda learner: scheduler.step()] * 3)
@@ -150,31 +138,43 @@ def test_a_scheduler_of_torch_sets_the_learning_rate(tmp_path):
     assert seen == pytest.approx([3e-4, 1.5e-4, 0.0, 0.0, 0.0])
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    (lambda learner: setattr(learner, "ts_per_epoch", 80), r"changed to 80 .* Learner\(..., ts_per_iteration=80\)"),
-    (lambda learner: setattr(learner, "standardize_returns", True), "standardize_returns was changed"),
-    (lambda learner: setattr(learner, "add_new_experience", lambda experience: None), "add_new_experience was replaced"),
-    (lambda learner: setattr(learner.ppo_learner, "learn", lambda buffer: {}), "PPOLearner.learn was replaced"),
-    (lambda learner: setattr(learner.agent, "collect_timesteps", lambda n: None), "collect_timesteps was replaced"),
-    (lambda learner: setattr(learner.agent, "policy", torch.nn.DataParallel(learner.agent.policy)), "by a DataParallel"),
-    (lambda learner: setattr(learner.ppo_learner, "value_optimizer", torch.optim.SGD([torch.zeros(1)], 1.0)), "by a SGD"),
-    (lambda learner: setattr(learner.ppo_learner, "ent_coef", math.nan), "entropy_coef"),
-    (lambda learner: setattr(learner.ppo_learner, "mini_batch_size", 7), "must be a multiple of ppo_minibatch_size=7"),
-])
-def test_what_would_not_count_is_refused(tmp_path, change, message):
+def refused(learner):
+    """An object, what a script may set on it, and what it is told then."""
+    ppo, agent = learner.ppo_learner, learner.agent
+    return [
+        (learner, "ts_per_epoch", 80, r"changed to 80 .* Learner\(..., ts_per_iteration=80\)"),
+        (learner, "standardize_returns", True, "standardize_returns was changed"),
+        (learner, "add_new_experience", lambda experience: None, "add_new_experience was replaced"),
+        (ppo, "learn", lambda buffer: {}, "PPOLearner.learn was replaced"),
+        (agent, "collect_timesteps", lambda n: None, "collect_timesteps was replaced"),
+        (agent, "policy", torch.nn.DataParallel(agent.policy), "by a DataParallel"),
+        (ppo, "value_net", torch.nn.Linear(3, 1), "by a Linear, which would not be trained"),
+        (ppo, "value_optimizer", torch.optim.SGD([torch.zeros(1)], 1.0), "by a SGD"),
+        (ppo, "ent_coef", math.nan, "entropy_coef"),
+        (ppo, "mini_batch_size", 7, "must be a multiple of ppo_minibatch_size=7"),
+    ]
+
+
+def test_what_would_not_count_is_refused(tmp_path):
     with small_learner(tmp_path, **PLAIN) as learner:
-        change(learner)
-        with pytest.raises(UserError, match=message):
+        for part, name, value, message in refused(learner):
+            before = getattr(part, name)
+            setattr(part, name, value)
+            with pytest.raises(UserError, match=message):
+                learner._live.apply()
+            setattr(part, name, before)
+        learner._live.apply()
+        learner.ts_per_epoch = 80
+        with pytest.raises(UserError, match="ts_per_iteration was changed"):
             learner.learn()
 
 
-@pytest.mark.parametrize("call", [
-    lambda learner: learner.agent.collect_timesteps(50), lambda learner: learner.ppo_learner.learn(learner.experience_buffer),
-    lambda learner: learner.ppo_learner.policy_optimizer.step(), lambda learner: BatchedAgentManager(None),
-])
-def test_loops_of_ones_own_are_refused_with_what_to_do(tmp_path, call):
-    with small_learner(tmp_path, **PLAIN) as learner, pytest.raises(UserError, match=r"learner\.learn\(\)"):
-        call(learner)
+def test_loops_of_ones_own_are_refused_with_what_to_do(tmp_path):
+    with small_learner(tmp_path, **PLAIN) as learner:
+        for call in (lambda: learner.agent.collect_timesteps(50), lambda: learner.ppo_learner.learn(learner.experience_buffer),
+                     learner.ppo_learner.policy_optimizer.step, lambda: BatchedAgentManager(None)):
+            with pytest.raises(UserError, match=r"learner\.learn\(\)"):
+                call()
 
 
 def test_an_override_of_report_metrics_reads_their_format(tmp_path):
