@@ -363,8 +363,12 @@ def craft(run: Path, target: Path, change: Change) -> Path:
 
 def run_command(command: str, run: Path) -> tuple[int, str]:
     """Exit code and message, as the command line has them."""
+    return outcome(lambda: COMMANDS[command](run))
+
+
+def outcome(action: Callable[[], Any]) -> tuple[int, str]:
     try:
-        COMMANDS[command](run)
+        action()
     except UserError as error:
         return 2, str(error)
     except Exception:
@@ -373,6 +377,8 @@ def run_command(command: str, run: Path) -> tuple[int, str]:
 
 
 def main() -> None:
+    from tests.runs.crafted_files import FILES  # it uses this module
+
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -382,10 +388,18 @@ def main() -> None:
             for command in COMMANDS:
                 if kind.concerns(command):
                     run = craft(runs[kind.run], root / f"{number}-{command}", kind.change)
-                    code, message = run_command(command, next((run / "checkpoints").iterdir()))
-                    said = " ".join(message.replace(f"{run}/", "").split())
-                    print(f"{kind.run:<10} {kind.part:<12} {kind.name:<45} {command:<12} {code:>4}  {said[-500:]}", flush=True)
+                    result = run_command(command, next((run / "checkpoints").iterdir()))
+                    _show(kind.run, kind.part, kind.name, command, result, run)
                     shutil.rmtree(run)
+        for part, name, command, action in FILES:
+            place = root / f"{part}-{name}".replace("/", "-").replace(" ", "-")
+            shutil.copytree(runs["cartpole"], place)
+            _show("", part, name, command, outcome(lambda action=action, place=place: action(place)), place)
+
+
+def _show(run: str, part: str, name: str, command: str, result: tuple[int, str], place: Path) -> None:
+    said = " ".join(result[1].replace(f"{place}/", "").split())
+    print(f"{run:<10} {part:<12} {name:<45} {command:<12} {result[0]:>4}  {said[-500:]}", flush=True)
 
 
 if __name__ == "__main__":
