@@ -200,7 +200,6 @@ class Learner:
         """Collect, follow episodes, estimate advantages; all of it replayed from one recording where the world allows it."""
         slot = self.buffer.newest
         self.env.prepare()
-        self.collector.stopwatch.lap("env")
 
         def gather() -> tuple[Tensor, Tensor]:
             episodes = self.complete(rollout, self.collector.collect(rollout))
@@ -208,6 +207,7 @@ class Learner:
             return episodes
 
         if not self.replays_collection:
+            self.collector.stopwatch.lap("env")
             return gather()
         if slot not in self._replays:
             generators = [group.generator for group in self.collector.groups]
