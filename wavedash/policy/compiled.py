@@ -28,7 +28,7 @@ class Compiled(Generic[P, R]):
             try:
                 return self.compiled(*args, **kwargs)
             except Exception as error:  # no compiler, or something that it cannot do; a real fault shows again below
-                reason = (str(error).splitlines() or [repr(error)])[0]
+                reason = " ".join(str(error).splitlines()[:2]) or repr(error)  # the first line only names the backend
                 log.warning("%s cannot be compiled and runs as it is: %s", self.name, reason)
                 self.compiled = None
         return self.function(*args, **kwargs)
