@@ -94,7 +94,7 @@ def _measure(task: list[str], variables: dict[str, str], beside: list[str], roun
     found: dict[str, list[Iteration]] = {name: [] for name in beside}
     with _training(task, variables) as trained:
         for _ in range(WARM_UP):
-            trained.get(timeout=300)
+            _next(trained)
         for _ in range(rounds):
             for name in beside:
                 with _running(BESIDE[name]):
@@ -108,12 +108,17 @@ def _window(trained: Queue[Iteration | str], seconds: float) -> list[Iteration]:
     """Iterations from now on, two at least."""
     began, inside = monotonic(), list[Iteration]()
     while monotonic() < began + seconds or len(inside) < 2:
-        iteration = trained.get(timeout=300)
-        if isinstance(iteration, str):
-            raise UserError(f"training ended:\n{iteration[-2000:]}")
+        iteration = _next(trained)
         if iteration.end - iteration.seconds >= began:
             inside.append(iteration)
     return inside
+
+
+def _next(trained: Queue[Iteration | str]) -> Iteration:
+    iteration = trained.get(timeout=300)
+    if isinstance(iteration, str):
+        raise UserError(f"training ended:\n{iteration[-2000:]}")
+    return iteration
 
 
 @contextmanager
