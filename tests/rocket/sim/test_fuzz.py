@@ -364,6 +364,18 @@ def test_commands_that_are_no_numbers_are_none():
 # --- the report ------------------------------------------------------------------------------------------------------
 
 
+def spoil_the_next_step(simulator: WarpSimulator, arenas: int) -> None:
+    """As a fault of the simulation itself would: the state that a step begins with was still good."""
+    send = simulator.send
+
+    def spoilt(*arguments) -> None:
+        simulator.state.ball.velocity[:arenas] = torch.nan
+        simulator.send = send
+        send(*arguments)
+
+    simulator.send = spoilt
+
+
 def test_an_iteration_with_bad_arenas_says_so_once(caplog):
     env = simulated(ends_after(4))
     config = load_config("rocket-1v1", ["env.count=3", "ppo.rollout_steps=8", "ppo.minibatch_size=16", "policy.hidden=[8]"])
@@ -371,7 +383,7 @@ def test_an_iteration_with_bad_arenas_says_so_once(caplog):
     learner.start()
     seen = []
     for spoilt in (0, 2, 0, 1):
-        env._arenas[0].state.ball.velocity[:spoilt] = torch.nan
+        spoil_the_next_step(env._arenas[0].simulator, spoilt)
         caplog.clear()
         seen.append((learner.iterate().figures["health/bad_arenas"], [line for line in caplog.messages if "kick-off" in line]))
         assert learner.updater.optimizer.parameters.isfinite().all()
