@@ -8,8 +8,10 @@ Each case starts `wavedash train` in a session of its own and sends one of: two 
 150 ms, one or two SIGHUP, all to the whole process group; or Ctrl-C typed into a terminal, or a terminal that is closed. Then:
 
 - the process ended by itself, with the exit code of the signal, without a traceback, and nothing of its session is left;
-- a run folder that was begun has a checkpoint, and `wavedash resume` (which may be stopped in the same way once more) ends with
-  the very weights, SHA-256 of policy.safetensors, and the very metrics of a run of the same seed that nobody disturbed.
+- a run folder that was begun has a checkpoint, which lacks no iteration that was reported before the signal (but for the last,
+  if its report was still being written);
+- `wavedash resume`, which may be stopped in the same way once more, ends with the very weights (SHA-256 of policy.safetensors)
+  and the very metrics of a run of the same seed that nobody disturbed.
 """
 from __future__ import annotations
 
@@ -174,6 +176,16 @@ def lines_of(folder: Path) -> int:
     return 0 if run else -1
 
 
+def steps_before_the_last(folder: Path) -> int:
+    """Of the last but one iteration that was reported; -1 if there are not so many."""
+    run = the_run(folder)
+    with suppress(OSError):
+        lines = (run / "metrics.jsonl").read_bytes().splitlines(keepends=True) if run else []
+        whole = [line for line in lines if line.endswith(b"\n")]
+        return int(json.loads(whole[-2])["steps"]) if len(whole) > 1 else -1
+    return -1
+
+
 def ending(folder: Path) -> tuple[str, list[dict[str, float]]] | None:
     """What a finished run comes to: the SHA-256 of its weights, and its metrics without the clock's."""
     finals = list(folder.glob("runs/*/*/final/step-*/policy.safetensors"))
@@ -219,17 +231,18 @@ def case(number: int, kind: str, way: str, folder: Path, expected: Undisturbed) 
     run = Run(folder, ["train", *KINDS[kind], *COMMON], terminal="terminal" in way)
     when = _wait_for_the_instant(run, folder, expected, rng)
     outcome = Outcome(number, kind, way, when)
-    begun = the_run(folder) is not None
+    begun, learned = the_run(folder) is not None, steps_before_the_last(folder)
     run.send(way, rng)
-    _examine(outcome, run, way, folder, begun)
+    _examine(outcome, run, way, folder, begun, learned)
     if outcome.state == "saved":
         again = rng.random() < 0.3
         words = ["resume", *(str(path) for path in [the_run(folder)] if path)]
         if again and ending(folder) is None:
             second = Run(folder, words, terminal="terminal" in way)
             time.sleep(rng.uniform(0, expected.start_seconds + 3 * expected.iteration_seconds))
+            learned = steps_before_the_last(folder)
             second.send(way, rng)
-            _examine(outcome, second, way, folder, begun=True)
+            _examine(outcome, second, way, folder, True, learned)
         if ending(folder) is None:
             last = Run(folder, words, terminal=False)
             if last.end() != 0 or any(word in last.text for word in RUDE):
@@ -252,7 +265,7 @@ def _wait_for_the_instant(run: Run, folder: Path, expected: Undisturbed, rng: ra
     return f"{seconds:.2f} s after iteration {after}"
 
 
-def _examine(outcome: Outcome, run: Run, way: str, folder: Path, begun: bool) -> None:
+def _examine(outcome: Outcome, run: Run, way: str, folder: Path, begun: bool, learned: int) -> None:
     code, problems = run.end(), outcome.problems
     path, finished = the_run(folder), ending(folder) is not None
     steps = [int(step.name[5:17]) for step in path.glob("checkpoints/step-*/")] if path else []
@@ -268,6 +281,8 @@ def _examine(outcome: Outcome, run: Run, way: str, folder: Path, begun: bool) ->
         problems.append(f"exit code {code}")
     if begun and not steps:
         problems.append("it had begun and has no checkpoint")
+    elif outcome.saved_step < learned:
+        problems.append(f"it was saved at step {outcome.saved_step}, but had learned from {learned} before the signal")
     if steps and not finished and code not in (saved_code, early_code):
         problems.append(f"it was saved, but its exit code is {code}")
     if rude := [word for word in RUDE if word in run.text]:
@@ -291,7 +306,10 @@ def campaign(count: int, folder: Path, jobs: int, kinds: Sequence[str], seconds:
     """The cases that `folder` has no outcome of yet, as far as the time goes; returns all that it then has."""
     deadline = time.monotonic() + seconds
     folder.mkdir(parents=True, exist_ok=True)
-    record = folder / "outcomes.jsonl"
+    record, code = folder / "outcomes.jsonl", folder / "code.txt"
+    if code.exists() and code.read_text() != code_in_use():
+        raise SystemExit(f"the code has changed since the cases in {folder} were played: name another folder")
+    code.write_text(code_in_use())
     done = [Outcome(**json.loads(line)) for line in record.read_text().splitlines()] if record.exists() else []
     known = {outcome.number for outcome in done}
     expected: dict[str, Undisturbed] = {}
@@ -319,6 +337,14 @@ def campaign(count: int, folder: Path, jobs: int, kinds: Sequence[str], seconds:
             tell(f"{outcome.number:>4} {outcome.kind:<20} {outcome.way:<21} {outcome.when:<27} {outcome.state} "
                  f"{outcome.saved_step} {' | '.join(outcome.problems) or 'ok'}")
     return done
+
+
+def code_in_use() -> str:
+    """A SHA-256 of the package: another version may come to other weights."""
+    sha = hashlib.sha256()
+    for file in sorted((ROOT / "wavedash").rglob("*.py")):
+        sha.update(file.read_bytes())
+    return sha.hexdigest()
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
