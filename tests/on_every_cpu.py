@@ -14,6 +14,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from itertools import product
 from pathlib import Path
@@ -89,7 +90,10 @@ def forgotten() -> list[str]:
 
 def run(part: str, isa: str, threads: int) -> tuple[int, str, str]:
     """Exit code, what came out in few words, and everything that pytest said."""
-    environment = {**os.environ, **ISAS[isa], "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    # What torch compiles is kept by its source alone: code for other instructions would be taken from a cache that all share.
+    cache = Path(tempfile.gettempdir(), f"wavedash-compiled-{isa}-{threads}")
+    environment = {**os.environ, **ISAS[isa], "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads),
+                   "TORCHINDUCTOR_CACHE_DIR": str(cache)}
     kernels = ["-p", "tests.generic_kernels"] if isa == "default" and part in COMPILED else []
     command = [sys.executable, "-m", "pytest", "-q", *kernels, *(str(ROOT / "tests" / name) for name in PARTS[part])]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
