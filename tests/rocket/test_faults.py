@@ -19,6 +19,7 @@ from wavedash.rocket.env import RocketEnv, Task
 from wavedash.rocket.parts import Reward, Start
 from wavedash.rocket.possible import rules
 from wavedash.rocket.state import GameState
+from wavedash.rocket.watch import impossible
 from wavedash.training import assembled
 
 HERE = "tests.rocket.test_faults"
@@ -94,7 +95,8 @@ def test_the_watch_looks_at_nothing():
     with Blind():
         watch.look(reward)
         watch.look(torch.full_like(reward, math.nan))
-    assert watch.seen.item()
+        wrong = impossible(env._arenas[0].fresh)
+    assert watch.seen.item() and not wrong.item()
 
 
 def config(*overrides: str, groups: int = 2):
