@@ -146,6 +146,7 @@ def prepare_torch(config: RunConfig, ranks: Ranks = ALONE) -> torch.device:
 
 
 def make_policy(env: VecEnv | Spaces, config: RunConfig) -> ActorCritic:
+    give_torch(1)  # with more threads the same seed draws orthogonal weights whose last bits differ
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(stream_seed(config.seed, "weights"))
         normalize_obs = config.ppo.obs_clip if config.ppo.normalize_obs else None

@@ -9,6 +9,7 @@ from typing import Any
 
 import gymnasium
 import pytest
+import torch
 
 from tests.envs.toy_envs import Counter, Mortal
 from tests.ppo.learners import ACTIONS, identity_learner, learner_over, run_config
@@ -89,7 +90,17 @@ def run_with(learner: Learner, at: int | None) -> int:
         pass
     finally:
         sys.settrace(before)
+        leave_autocast()
     return lines
+
+
+def leave_autocast() -> None:
+    """A trace function that raises on the line of a `with` that is being left keeps its `__exit__` from being called, which a
+    signal does not. Autocast would then go on using copies of old weights, in this test and in those after it."""
+    torch.autocast_increment_nesting()
+    while torch.autocast_decrement_nesting() > 0:
+        pass
+    torch.clear_autocast_cache()
 
 
 @pytest.mark.parametrize("name", LEARNERS)
