@@ -136,6 +136,8 @@ def forked(body: Callable[[Callable[[object], None]], int | None]) -> Iterator[C
         code = 99
         try:
             os.close(read)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # ignored where the tests run in the background
+                signal.signal(number, signal.SIG_DFL)
             torch.set_num_threads(1)
             code = body(lambda what: os.write(write, f"{what}\n".encode()) and None) or 0
         except SystemExit as leaving:
