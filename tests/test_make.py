@@ -33,6 +33,8 @@ def make(tmp_path):
     def start(recipe: str):
         pid, terminal = pty.fork()
         if pid == 0:
+            for name in ("MAKELEVEL", "MAKEFLAGS", "MFLAGS"):  # of the make that runs these tests
+                os.environ.pop(name, None)
             os.environ |= {"WAVEDASH_RUNS": str(tmp_path / "runs"), "PYTHONPATH": str(ROOT), "TERM": "dumb"}
             os.chdir(tmp_path)
             os.execvp("make", ["make", "train", f"PRESET={recipe}"])
