@@ -50,6 +50,7 @@ CODES = {"two Ctrl-C": (130, -2), "Ctrl-C in a terminal": (130, -2), "SIGTERM": 
          "closed terminal": (129, -1)}
 """Of a run that was saved, and of one that had not begun."""
 END_SECONDS = 120.0
+PYTHON_ITSELF = "Fatal Python error: init_import_site"
 RUDE = ("Traceback", "Exception ignored", "could not save", "error:", "Fatal")
 
 
@@ -122,7 +123,7 @@ class Run:
         deadline = time.monotonic() + 5
         while (left := self.left_over()) and time.monotonic() < deadline and code is not None:
             time.sleep(0.02)
-        self.left = [process.info["cmdline"] for process in left]
+        self.left = [str(process) for process in left]
         for process in self.left_over():
             process.kill()
         if code is None:
@@ -134,9 +135,15 @@ class Run:
 
     def left_over(self) -> list[psutil.Process]:
         """Living processes of the session, but for its leader."""
-        return [process for process in psutil.process_iter(["cmdline", "status"])
-                if process.info["status"] != psutil.STATUS_ZOMBIE and _session(process.pid) == self.process.pid
-                and (process.pid != self.process.pid or self.process.returncode is None)]
+        leader_lives = self.process.returncode is None
+        own = [pid for pid in psutil.pids() if _session(pid) == self.process.pid and (pid != self.process.pid or leader_lives)]
+        living = []
+        for pid in own:
+            with suppress(psutil.Error, IndexError):  # it ended meanwhile
+                process = psutil.Process(pid)
+                if process.status() != psutil.STATUS_ZOMBIE:
+                    living.append(process)
+        return living
 
 
 def _answer_ctrl_c() -> None:
@@ -154,7 +161,8 @@ def _take_terminal() -> None:
 
 def _hang_up(run: Run) -> None:
     """As a terminal window that is closed: nobody is at the other end, and the system sends SIGHUP."""
-    os.close(run.master)
+    master, run.master = run.master, -1  # closed once: another case may soon have a terminal of the same number
+    os.close(master)
 
 
 def _session(pid: int) -> int:
@@ -273,22 +281,20 @@ def _examine(outcome: Outcome, run: Run, way: str, folder: Path, begun: bool, le
     outcome.state = "saved" if steps else "not begun"
     if finished and code == 0:
         outcome.state = "finished before" if outcome.state != "saved" else "saved"
-    saved_code, early_code = CODES[way]
-    allowed = {saved_code, early_code, *((0,) if finished else ())}
-    if code is None:
-        problems.append(f"it did not end within {END_SECONDS:.0f} s")
-    elif code not in allowed:
-        problems.append(f"exit code {code}")
     if begun and not steps:
         problems.append("it had begun and has no checkpoint")
     elif outcome.saved_step < learned:
         problems.append(f"it was saved at step {outcome.saved_step}, but had learned from {learned} before the signal")
-    if steps and not finished and code not in (saved_code, early_code):
-        problems.append(f"it was saved, but its exit code is {code}")
-    if rude := [word for word in RUDE if word in run.text]:
-        problems.append(f"{', '.join(rude)} on the screen: {run.text[-1500:]}")
     if run.left:
         problems.append(f"processes are left: {run.left}")
+    if code is None:
+        problems.append(f"it did not end within {END_SECONDS:.0f} s")
+    elif PYTHON_ITSELF not in run.text:  # else the signal came before a line of ours ran, and Python ends in its own way
+        saved_code, early_code = CODES[way]
+        if code not in (saved_code, early_code) and not (finished and code == 0):
+            problems.append(f"exit code {code}")
+        if rude := [word for word in RUDE if word in run.text]:
+            problems.append(f"{', '.join(rude)} on the screen: {run.text[-1500:]}")
 
 
 def _compare(outcome: Outcome, folder: Path, expected: Undisturbed) -> None:
