@@ -20,7 +20,7 @@ train: $(VENV)/.installed-rocket,mujoco
 test: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
-	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile
 
 test-cpus: $(VENV)/.installed-dev
 	$(VENV)/bin/python -m tests.on_every_cpu
