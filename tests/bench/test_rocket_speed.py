@@ -1,12 +1,14 @@
 """The benchmarks of simulator and iteration run, and their figures are those of real games and real updates."""
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 
 import pytest
 import torch
 
 from wavedash.bench import iteration, sim
+from wavedash.rocket.rocketsim import package
 
 
 def test_the_simulators_play_from_the_same_starts():
@@ -23,9 +25,15 @@ def test_the_simulators_play_from_the_same_starts():
         assert bool(state.cars.on_ground[e, 0]) == cars[0].get_state().is_on_ground
 
 
-def test_without_rocketsim_the_table_says_so(capsys):
-    sim._print("title", "arenas", {"64": {"one core": 3000.0}}, {"one core": 1})
-    assert "not installed" in capsys.readouterr().out
+def test_without_rocketsim_our_own_simulator_is_measured_alone(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "RocketSim", None)  # importing it fails, as where it is not installed
+    package.rocketsim.cache_clear()
+    monkeypatch.setattr(sim, "TEAMS", {})
+    sim.main(["--device", "cpu", "--arenas", "16", "--rounds", "1", "--seconds", "0.05"])
+    out = capsys.readouterr().out
+    row = next(line for line in out.splitlines() if line.startswith("│") and "not installed" in line)
+    arenas, rocketsim, ours, *_ = (cell.strip() for cell in row.strip("│").split("│"))
+    assert (arenas, rocketsim) == ("16", "not installed") and float(ours.replace(",", "")) > 0
 
 
 def test_an_iteration_is_measured_beside_what_it_learned(capsys):

@@ -159,9 +159,16 @@ def test_every_part_but_the_mask_is_sensed():
 
 
 def test_integers_are_sensed_alone_too():
+    """As the same numbers would be, and each of them."""
     policy = ActorCritic(spaces.Box(0, 255, (4,), np.uint8), spaces.Discrete(2), PolicyConfig())
+    obs = torch.randint(0, 200, (3, 4), dtype=torch.uint8)
     with torch.no_grad():
-        assert policy.act(torch.randint(0, 255, (3, 4), dtype=torch.uint8), {}).value.shape == (3,)
+        value = policy.value(obs, {})
+        assert torch.equal(policy.value(obs.float(), {}), value)
+        for column in range(4):
+            changed = obs.clone()
+            changed[:, column] += 50
+            assert (policy.value(changed, {}) != value).all()
 
 
 def test_only_floats_are_normalised():

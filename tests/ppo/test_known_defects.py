@@ -1,4 +1,5 @@
-"""Defects of rlgym-ppo 1.3.13 that must not be repeated, by the letters under which `compat.md` lists them."""
+"""Defects of rlgym-ppo 1.3.13, and of PPO code like it, that must not be repeated. Each test says in its name what is right, and
+shows beside it what the defect would come to."""
 from __future__ import annotations
 
 import math
@@ -36,7 +37,7 @@ def test_a_truncated_trajectory_does_not_bootstrap_from_the_next_one():
 
 
 @pytest.mark.parametrize("normalize_obs", [False, True])
-def test_b_the_final_observation_is_what_a_truncation_bootstraps_from(normalize_obs):
+def test_the_final_observation_is_what_a_truncation_bootstraps_from(normalize_obs):
     """The next observation belongs to a new episode; the world tells the last one of the old apart by its sign."""
     world = truncating_world()
     learner = learner_over(world, run_config({"rollout_steps": T, "gae_lambda": 0.0, "normalize_obs": normalize_obs}))
@@ -55,7 +56,7 @@ def test_b_the_final_observation_is_what_a_truncation_bootstraps_from(normalize_
     assert torch.equal(rollout.done, world.truncated), "a truncation closes the trajectory"
 
 
-def test_c_deterministic_actions_are_chosen_row_by_row():
+def test_deterministic_actions_are_chosen_row_by_row():
     policy = trained_policy("discrete")
     obs = 3 * torch.randn(50, FEATURES)
     with torch.no_grad():
@@ -64,7 +65,7 @@ def test_c_deterministic_actions_are_chosen_row_by_row():
     assert actions.shape == (50,) and torch.equal(actions, one_by_one) and len(set(actions.tolist())) > 1
 
 
-def test_d_the_density_belongs_to_the_unclipped_action_and_the_world_receives_the_clipped_one():
+def test_the_density_belongs_to_the_unclipped_action_and_the_world_receives_the_clipped_one():
     low, high = torch.tensor([-2.0, 0.0]), torch.tensor([2.0, 5.0])
     world = truncating_world(spaces.Box(low.numpy(), high.numpy()))
     learner = learner_over(world, run_config({"rollout_steps": T}, policy={"initial_std": 2.0}))
@@ -88,7 +89,7 @@ def test_d_the_density_belongs_to_the_unclipped_action_and_the_world_receives_th
 
 
 @pytest.mark.parametrize("kind", ACTIONS)
-def test_e_every_action_space_trains_and_rows_end_on_their_own(kind):
+def test_every_action_space_trains_and_rows_end_on_their_own(kind):
     """There: integers only, and one `done` for all agents, terminated or truncated. Here each row has both flags to itself."""
     learner = identity_learner(kind, {"rollout_steps": 32})
     assert learner.iterate().figures["optim/gradient_steps"] > 0
@@ -97,7 +98,7 @@ def test_e_every_action_space_trains_and_rows_end_on_their_own(kind):
     assert rollout.terminated.any() and rollout.truncated.any() and not (rollout.terminated & rollout.truncated).any()
 
 
-def test_f_entropy_is_reported_and_weighted_per_nat_and_heads_know_its_maximum():
+def test_entropy_is_reported_and_weighted_per_nat_and_heads_know_its_maximum():
     """We keep nats, as the paper does; `max_entropy` is there for whoever wants a share that fits any action table."""
     for n in (3, 90):
         world = IdentityWorld(spaces.Discrete(n), rows=8)

@@ -94,8 +94,8 @@ def test_every_preset_steps(preset, rows, simulator):
 @pytest.mark.parametrize("truncates", [True, False])
 def test_an_episode_that_ends_keeps_its_last_observation_and_begins_anew_alone(truncates, env_of):
     env = env_of(ends_after(3, truncates))
-    first = env.reset(0)["obs"].clone()
-    tick = []
+    env.reset(0)
+    episodes = 0
     for t, action in enumerate(random_actions(env, 12), start=1):
         before = env._arenas[0].state.game.tick.clone()
         step = env.step(action)
@@ -106,9 +106,8 @@ def test_an_episode_that_ends_keeps_its_last_observation_and_begins_anew_alone(t
         assert torch.equal(clock, torch.where(ended[::2], 0, before + 8))
         same = (step.final_obs["obs"] == step.obs["obs"]).all(-1)
         assert torch.equal(same, ~ended), "only those that ended have another last observation"
-        tick.append(int(ended.sum()))
-    assert sum(tick) == 2 * (4 + 3 + 2)
-    assert first.shape == step.obs["obs"].shape
+        episodes += int(ended.sum())
+    assert episodes == 2 * (4 + 3 + 2)
 
 
 def test_a_terminal_end_wins_over_a_cut(env_of):

@@ -6,8 +6,11 @@ import math
 
 import pytest
 import torch
+from gymnasium.spaces import Box, Discrete
 
 from tests.runs.stand_in import StandInLearner, make_run
+from wavedash.config import PolicyConfig
+from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.listener import Listener
 from wavedash.runs.checkpoint import Checkpoint, CheckpointError
 from wavedash.runs.interrupt import SaveNow
@@ -38,15 +41,39 @@ def test_a_whole_run_leaves_the_newest_the_spaced_and_the_final_ones(tmp_path):
     assert final.metadata["figures"]["loss/value"] > 0
 
 
-def test_a_shared_trunk_is_in_both_the_actor_and_the_critic(tmp_path):
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("memory", ["none", "gru"])
+def test_the_final_actor_acts_and_the_final_critic_values_without_the_other(tmp_path, shared, memory):
+    trained, other = (_policy(seed, shared, memory) for seed in (1, 2))
     run, config = make_run(tmp_path)
     learner = learner_for(run, config)
-    names = ["normalizer.mean", "actor.body.0.weight", "actor.head.weight", "critic.head.weight"]
-    learner.state = lambda: ({"policy": {name: torch.ones(1) for name in names}}, {"steps": 0, "iteration": 0})
+    learner.state = lambda: ({"policy": trained.state_dict()}, {"steps": 0, "iteration": 0})
     learner.learn()
     loaded, _ = run.store("final").newest().load(["actor", "critic"])
-    assert sorted(loaded["actor"]) == sorted(names[:3])
-    assert sorted(loaded["critic"]) == sorted([names[0], names[1], names[3]])
+    obs = torch.randn(16, 3)
+    log_prob, value = _outputs(trained, obs)
+    for part, acts, values in (("actor", True, False), ("critic", False, True)):
+        other.load_state_dict(_policy(2, shared, memory).state_dict())
+        assert other.load_state_dict(loaded[part], strict=False).unexpected_keys == []
+        other_log_prob, other_value = _outputs(other, obs)
+        assert torch.equal(other_log_prob, log_prob) == acts and torch.equal(other_value, value) == values
+
+
+def _policy(seed: int, shared: bool, memory: str) -> ActorCritic:
+    torch.manual_seed(seed)
+    config = PolicyConfig.model_validate({"hidden": [8], "shared": shared, "memory": {"kind": memory, "size": 4}})
+    policy = ActorCritic(Box(-1, 1, (3,)), Discrete(5), config, normalize_obs=10.0)
+    assert policy.normalizer is not None
+    policy.normalizer.gather(torch.randn(10, 3) * seed, torch.ones(10))
+    policy.normalizer.commit()
+    return policy
+
+
+@torch.no_grad()
+def _outputs(policy: ActorCritic, obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Log-probabilities of actions that one seed draws, and values."""
+    decision = policy.act(policy.normalize(obs), policy.initial_memory(len(obs)), torch.Generator().manual_seed(0))
+    return decision.log_prob, decision.value
 
 
 def test_a_run_that_was_stopped_and_resumed_equals_one_that_was_not(tmp_path):
