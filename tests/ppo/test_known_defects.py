@@ -1,5 +1,4 @@
-"""Defects of rlgym-ppo 1.3.13, and of PPO code like it, that must not be repeated. Each test says in its name what is right, and
-shows beside it what the defect would come to."""
+"""Defects of rlgym-ppo 1.3.13 and of PPO code like it, which must not be repeated. Each test says in its name what is right."""
 from __future__ import annotations
 
 import math
