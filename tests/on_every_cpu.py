@@ -30,8 +30,9 @@ PARTS: dict[str, list[str]] = {
     "rocket": ["rocket/test_actions.py", "rocket/test_observations.py", "rocket/test_players.py", "rocket/test_rewards.py",
                "rocket/test_rewards_combined.py", "rocket/test_rewards_reference.py", "rocket/test_starts.py",
                "rocket/test_match.py", "rocket/test_env.py", "envs/test_rlgym.py", "compat/test_gym_world.py"],
-    "simulator": ["rocket/sim/test_arena.py", "rocket/sim/test_car_arena.py", "rocket/sim/test_car_ball.py",
-                  "rocket/sim/test_car_car.py", "rocket/sim/test_curves.py", "rocket/sim/test_rays.py",
+    "simulator": ["rocket/sim/collision/test_arena.py", "rocket/sim/collision/test_car_arena.py",
+                  "rocket/sim/collision/test_car_ball.py", "rocket/sim/collision/test_car_car.py",
+                  "rocket/sim/mechanics/test_curves.py", "rocket/sim/collision/test_rays.py",
                   "rocket/sim/test_short_ticks.py", "bench/test_parity_rows.py"],
 }
 """Files and folders of tests/ by name of the part, each of two minutes or so."""

@@ -2,8 +2,8 @@
 import numpy as np
 import warp as wp
 
-from wavedash.rocket.sim.bodies import Body
-from wavedash.rocket.sim.shapes import CarShape, car_shapes
+from wavedash.rocket.sim.collision.bodies import Body
+from wavedash.rocket.sim.collision.shapes import CarShape, car_shapes
 
 SHAPES = car_shapes("cpu").numpy()
 

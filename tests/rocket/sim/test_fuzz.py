@@ -17,8 +17,8 @@ from tests.rocket.test_env import ends_after, simulated
 from wavedash.config_file import load_config
 from wavedash.ppo.learner import Learner
 from wavedash.rocket.constants import BALL_RADIUS, HITBOXES
-from wavedash.rocket.sim.pieces import words_of
-from wavedash.rocket.sim.scoring import Match
+from wavedash.rocket.sim.kernels.struct_io import words_of
+from wavedash.rocket.sim.mechanics.scoring import Match
 from wavedash.rocket.sim.simulator import WarpSimulator
 from wavedash.rocket.starts import Random
 from wavedash.rocket.state import GameState

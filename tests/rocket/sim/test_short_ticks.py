@@ -7,16 +7,16 @@ import warp as wp
 
 from tests.rocket.sim.poses import SHAPES, rotations
 from tests.roundings import FUNCTION, assert_within, gamma, unit
-from wavedash.rocket.sim.arena import CEILING, LOW_X, LOW_Y, LOW_Z, WALL_X, baked_arena, cell_of, is_in_the_middle
-from wavedash.rocket.sim.bake import CELL, GRID_SHAPE, REACH
-from wavedash.rocket.sim.bodies import turned
-from wavedash.rocket.sim.lanes import single
+from wavedash.rocket.sim.collision.arena import CEILING, LOW_X, LOW_Y, LOW_Z, WALL_X, baked_arena, cell_of, is_in_the_middle
+from wavedash.rocket.sim.collision.bake import CELL, GRID_SHAPE, REACH
+from wavedash.rocket.sim.collision.bodies import turned
+from wavedash.rocket.sim.collision.broad_phase import feel_walls, free_way, look_around, way_of
+from wavedash.rocket.sim.collision.mesh_reach import FARTHEST, REACH_WORDS, out_of_reach, store_reach
+from wavedash.rocket.sim.kernels.lanes import single
+from wavedash.rocket.sim.kernels.memory import AT_WALLS, BUSY, Arenas, World
+from wavedash.rocket.sim.mechanics.wheels import TRAVEL
 from wavedash.rocket.sim.simulator import WarpSimulator
 from wavedash.rocket.sim.tick import ready_car, settle_car, touch_arena
-from wavedash.rocket.sim.walls import FARTHEST, REACH_WORDS, out_of_reach, store_reach
-from wavedash.rocket.sim.ways import feel_walls, free_way, look_around, way_of
-from wavedash.rocket.sim.wheels import TRAVEL
-from wavedash.rocket.sim.world import AT_WALLS, BUSY, Arenas, World
 
 ARENAS = 512
 

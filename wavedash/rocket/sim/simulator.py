@@ -15,16 +15,16 @@ from torch import Tensor
 from wavedash.envs.errors import EnvError
 from wavedash.rocket.saved_records import check_records
 from wavedash.rocket.seats import Seat, seated
-from wavedash.rocket.sim.arena import load_arena
-from wavedash.rocket.sim.group import MOST_TICKS, Group, Memory
+from wavedash.rocket.sim.collision.arena import load_arena
+from wavedash.rocket.sim.collision.shapes import car_shapes
+from wavedash.rocket.sim.kernels.memory import World
+from wavedash.rocket.sim.kernels.shard import MOST_TICKS, Group, Memory
+from wavedash.rocket.sim.kernels.struct_io import room_of
+from wavedash.rocket.sim.limits import safety_of
+from wavedash.rocket.sim.mechanics.pads import pad_table
+from wavedash.rocket.sim.mechanics.scoring import Match
+from wavedash.rocket.sim.mechanics.suspension import AXLES_WORDS
 from wavedash.rocket.sim.package import announced
-from wavedash.rocket.sim.pads import pad_table
-from wavedash.rocket.sim.pieces import room_of
-from wavedash.rocket.sim.safety import safety_of
-from wavedash.rocket.sim.scoring import Match
-from wavedash.rocket.sim.shapes import car_shapes
-from wavedash.rocket.sim.suspension import AXLES_WORDS
-from wavedash.rocket.sim.world import World
 from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.starts import Kickoff
 from wavedash.rocket.state import GameState

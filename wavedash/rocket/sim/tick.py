@@ -25,9 +25,9 @@ from wavedash.rocket.constants import (
     SMALL_BOOST,
     SMALL_PAD_SECONDS,
 )
-from wavedash.rocket.sim.arena import Arena
-from wavedash.rocket.sim.ball_arena import RADIUS, ball_touches_arena, planes_at_ball
-from wavedash.rocket.sim.bodies import (
+from wavedash.rocket.sim.collision.arena import Arena
+from wavedash.rocket.sim.collision.ball_arena import RADIUS, ball_touches_arena, planes_at_ball
+from wavedash.rocket.sim.collision.bodies import (
     BODY_WORDS,
     DT,
     GRAVITY,
@@ -40,18 +40,28 @@ from wavedash.rocket.sim.bodies import (
     moved,
     store_body,
 )
-from wavedash.rocket.sim.boosting import boost, supersonic
-from wavedash.rocket.sim.car_arena import car_touches_arena, is_near_plane, touch_floor
-from wavedash.rocket.sim.car_ball import hit_ball, touch_ball
-from wavedash.rocket.sim.car_car import touch_cars
-from wavedash.rocket.sim.contacts import ARENA, BALL, Contact
-from wavedash.rocket.sim.driving import drive, pull_handbrake, real_throttle
-from wavedash.rocket.sim.flying import auto_roll, fly
-from wavedash.rocket.sim.jumping import auto_flip, jump, second_jump
-from wavedash.rocket.sim.lanes import Team, single
-from wavedash.rocket.sim.pads import is_any_pad_held, is_on_pad, let_pads_wait, pad_near
-from wavedash.rocket.sim.pieces import fetch
-from wavedash.rocket.sim.records import (
+from wavedash.rocket.sim.collision.broad_phase import is_among
+from wavedash.rocket.sim.collision.car_arena import car_touches_arena, is_near_plane, touch_floor
+from wavedash.rocket.sim.collision.car_ball import hit_ball, touch_ball
+from wavedash.rocket.sim.collision.car_car import touch_cars
+from wavedash.rocket.sim.collision.contacts import ARENA, BALL, Contact
+from wavedash.rocket.sim.collision.mesh_reach import BODY_NEAR, REACH_WORDS, load_reach
+from wavedash.rocket.sim.collision.shapes import CarShape
+from wavedash.rocket.sim.collision.solver import (
+    WALL_ROW_WORDS,
+    against_wall,
+    bounce_off,
+    prepared,
+    pushed_apart,
+    solve,
+    solved_alone,
+    solved_once,
+    store_wall_row,
+)
+from wavedash.rocket.sim.collision.wheel_rays import Others, Wheels, find_floor, find_ground
+from wavedash.rocket.sim.kernels.lanes import Team, single
+from wavedash.rocket.sim.kernels.memory import BALL_ON_PLANE, BUSY, DRIVES, FLIES, PER_CAR, Arenas, World
+from wavedash.rocket.sim.kernels.records import (
     BALL_AT,
     BOOST_WORD,
     CAR_WORDS,
@@ -83,21 +93,15 @@ from wavedash.rocket.sim.records import (
     store_game,
     vec8,
 )
-from wavedash.rocket.sim.safety import mend, obeyable
-from wavedash.rocket.sim.scoring import Match, load_match, store_match, watch_ball
-from wavedash.rocket.sim.shapes import CarShape
-from wavedash.rocket.sim.solver import (
-    WALL_ROW_WORDS,
-    against_wall,
-    bounce_off,
-    prepared,
-    pushed_apart,
-    solve,
-    solved_alone,
-    solved_once,
-    store_wall_row,
-)
-from wavedash.rocket.sim.suspension import (
+from wavedash.rocket.sim.kernels.struct_io import fetch
+from wavedash.rocket.sim.limits import mend, obeyable
+from wavedash.rocket.sim.mechanics.boosting import boost, supersonic
+from wavedash.rocket.sim.mechanics.driving import drive, pull_handbrake, real_throttle
+from wavedash.rocket.sim.mechanics.flying import auto_roll, fly
+from wavedash.rocket.sim.mechanics.jumping import auto_flip, jump, second_jump
+from wavedash.rocket.sim.mechanics.pads import is_any_pad_held, is_on_pad, let_pads_wait, pad_near
+from wavedash.rocket.sim.mechanics.scoring import Match, load_match, store_match, watch_ball
+from wavedash.rocket.sim.mechanics.suspension import (
     AXLES_WORDS,
     TYRES_AT,
     Axles,
@@ -109,10 +113,6 @@ from wavedash.rocket.sim.suspension import (
     stand,
     store_axles,
 )
-from wavedash.rocket.sim.walls import BODY_NEAR, REACH_WORDS, load_reach
-from wavedash.rocket.sim.ways import is_among
-from wavedash.rocket.sim.wheel_rays import Others, Wheels, find_floor, find_ground
-from wavedash.rocket.sim.world import BALL_ON_PLANE, BUSY, DRIVES, FLIES, PER_CAR, Arenas, World
 
 BALL_FRICTION = wp.constant(0.35)
 BALL_RESTITUTION = wp.constant(0.6)

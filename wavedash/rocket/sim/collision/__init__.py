@@ -1,0 +1,1 @@
+"""What touches what: the field's geometry, contacts, rays, and the impulses that follow."""

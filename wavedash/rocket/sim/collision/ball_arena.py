@@ -1,0 +1,214 @@
+"""Where the ball touches the field.
+
+RocketSim bounces the ball off the mean of all its contacts' normals, so how many there are matters, not only which way they
+face. The contacts themselves only push the ball out of what it overlaps. None is kept from one tick to the next.
+"""
+from __future__ import annotations
+
+import warp as wp
+
+from wavedash.rocket.constants import BALL_RADIUS
+from wavedash.rocket.sim.collision.arena import (
+    CEILING,
+    WALL_X,
+    Arena,
+    Triangle,
+    cell_of,
+    is_in_the_middle,
+    plane_of,
+    triangle_of,
+)
+from wavedash.rocket.sim.collision.contacts import ARENA, BALL, Contact, Touch
+from wavedash.rocket.sim.collision.edges import normal_near_edges
+from wavedash.rocket.sim.collision.manifold import with_point
+from wavedash.rocket.sim.kernels.lanes import Team, meet, votes
+
+wp.set_module_options({"enable_backward": False})
+
+RADIUS = wp.constant(BALL_RADIUS)
+TOUCH = wp.constant(0.02 * (BALL_RADIUS + 4.0))
+"""uu between ball and wall below which they touch: the ball lies 1.9 uu above the floor"""
+MOST_BALL_CONTACTS = 12
+"""A ball in a corner touches two planes and two meshes"""
+ROOM = wp.constant(MOST_BALL_CONTACTS)
+ONE_PLANE, MORE = wp.constant(1), wp.constant(2)
+
+
+@wp.struct
+class BallTouch:
+    """All contacts of the ball with the field in one."""
+
+    contacts: wp.int32
+    """How many there are"""
+    normals: wp.vec3
+    """Sum of their normals"""
+    arms: wp.float32
+    """Sum of the distances from the ball's middle to its contacts"""
+
+
+@wp.func
+def ball_contact(arm: wp.vec3, normal: wp.vec3, distance: float) -> Contact:
+    """Pushes the ball out, and does not bounce it."""
+    contact = Contact()
+    contact.a = BALL
+    contact.b = ARENA
+    contact.arm_a = arm
+    contact.normal = normal
+    contact.distance = distance
+    contact.push_only = True
+    return contact
+
+
+@wp.func
+def nearest_on_triangle(t: Triangle, p: wp.vec3) -> wp.vec3:
+    """The point of a triangle that is nearest to p (Ericson, Real-Time Collision Detection, 5.1.5)."""
+    ab = t.b - t.a
+    ac = t.c - t.a
+    d1 = wp.dot(ab, p - t.a)
+    d2 = wp.dot(ac, p - t.a)
+    if d1 <= 0.0 and d2 <= 0.0:
+        return t.a
+    d3 = wp.dot(ab, p - t.b)
+    d4 = wp.dot(ac, p - t.b)
+    if d3 >= 0.0 and d4 <= d3:
+        return t.b
+    d5 = wp.dot(ab, p - t.c)
+    d6 = wp.dot(ac, p - t.c)
+    if d6 >= 0.0 and d5 <= d6:
+        return t.c
+    beside_ab = d1 * d4 - d3 * d2
+    if beside_ab <= 0.0 and d1 >= 0.0 and d3 <= 0.0:
+        return t.a + ab * (d1 / (d1 - d3))
+    beside_ac = d5 * d2 - d1 * d6
+    if beside_ac <= 0.0 and d2 >= 0.0 and d6 <= 0.0:
+        return t.a + ac * (d2 / (d2 - d6))
+    beside_bc = d3 * d6 - d5 * d4
+    if beside_bc <= 0.0 and d4 >= d3 and d5 >= d6:
+        return t.b + (t.c - t.b) * ((d4 - d3) / ((d4 - d3) + (d5 - d6)))
+    return p - t.normal * (wp.dot(t.normal, p) - t.offset)
+
+
+@wp.func
+def touch_plane(contacts: wp.array2d(dtype=Contact), row: int, count: int, normal: wp.vec3, height: float) -> int:
+    """The ball's middle is `height` above a plane."""
+    if height - RADIUS < TOUCH:
+        contacts[row, count] = ball_contact(normal * (-RADIUS), normal, height - RADIUS)
+        return count + 1
+    return count
+
+
+@wp.func
+def touch_triangle(t: Triangle, position: wp.vec3) -> Touch:
+    """Where the ball touches a triangle."""
+    touch = Touch()
+    point = nearest_on_triangle(t, position)
+    away = position - point
+    squared = wp.length_sq(away)
+    if squared < (RADIUS + TOUCH) * (RADIUS + TOUCH) and squared > 1.0e-6:
+        apart = wp.sqrt(squared)
+        touch.touches = True
+        touch.mesh = t.mesh
+        touch.away = away / apart
+        touch.contact = ball_contact(touch.away * (-RADIUS), normal_near_edges(t, point, touch.away), apart - RADIUS)
+    return touch
+
+
+@wp.func
+def touch_item(arena: Arena, item: int, position: wp.vec3) -> Touch:
+    """The same, of an arena's item."""
+    plane = plane_of(arena.planes, item)
+    if wp.abs(wp.dot(wp.vec3(plane[0], plane[1], plane[2]), position) - plane[3]) >= RADIUS + TOUCH:
+        return Touch()
+    return touch_triangle(triangle_of(arena, item), position)
+
+
+@wp.func
+def touch_triangles(
+    arena: Arena, cell: int, position: wp.vec3, contacts: wp.array2d(dtype=Contact), row: int, count: int, room: int,
+    team: Team, touches: wp.array(dtype=Touch),
+) -> int:
+    """All triangles near the ball, at most four points for each mesh. The team tests triangles side by side; lane 0 takes the
+    contacts in their order, and is the one that knows how many there are."""
+    first = count
+    mesh = int(-1)
+    end = arena.first[cell + 1]
+    for start in range(arena.first[cell], end, team.lanes):
+        mine = wp.min(start + team.lane, end - 1)
+        touch = touch_item(arena, mine, position)
+        found = touch.touches and mine == start + team.lane
+        who = votes(team.lane, team.lanes, found)
+        if found:
+            touches[team.place + team.lane] = touch
+        if who != 0:
+            meet(team.lane, team.lanes)
+            if team.lane == 0:
+                for k in range(team.lanes):
+                    if (who >> k) & 1 == 1:
+                        touch = touches[team.place + k]
+                        if touch.mesh != mesh:
+                            mesh = touch.mesh
+                            first = count
+                        count = with_point(contacts, row, first, count, room, touch.contact)
+            meet(team.lane, team.lanes)
+    return count
+
+
+@wp.func
+def ball_touches_arena(
+    arena: Arena, position: wp.vec3, contacts: wp.array2d(dtype=Contact), row: int, count: int, team: Team,
+    touches: wp.array(dtype=Touch),
+):
+    """Writes the ball's contacts behind the `count` that a row of the list has: (new count, what the ball bounces off), for
+    lane 0 of the team. The last argument is room for its work."""
+    start = count
+    if team.lane == 0:
+        count = touch_plane(contacts, row, count, wp.vec3(0.0, 0.0, 1.0), position[2])
+        count = touch_plane(contacts, row, count, wp.vec3(0.0, 0.0, -1.0), CEILING - position[2])
+        count = touch_plane(contacts, row, count, wp.vec3(1.0, 0.0, 0.0), WALL_X + position[0])
+        count = touch_plane(contacts, row, count, wp.vec3(-1.0, 0.0, 0.0), WALL_X - position[0])
+    cell = cell_of(position)
+    if arena.first[cell] < arena.first[cell + 1]:
+        count = touch_triangles(arena, cell, position, contacts, row, count, start + ROOM, team, touches)
+    touch = BallTouch()
+    if team.lane == 0:
+        for i in range(start, count):
+            touch.contacts += 1
+            touch.normals = touch.normals + contacts[row, i].normal
+            touch.arms += RADIUS
+    return count, touch
+
+
+@wp.func
+def planes_at_ball(position: wp.vec3):
+    """(How many of floor, ceiling and side walls the ball touches, the last one's normal, the ball's height above it)."""
+    touched = int(0)
+    normal = wp.vec3()
+    height = float(0.0)
+    ceiling = CEILING - position[2]
+    wall = WALL_X - wp.abs(position[0])
+    if position[2] < RADIUS + TOUCH:
+        touched += 1
+        normal = wp.vec3(0.0, 0.0, 1.0)
+        height = position[2]
+    if ceiling < RADIUS + TOUCH:
+        touched += 1
+        normal = wp.vec3(0.0, 0.0, -1.0)
+        height = ceiling
+    if wall < RADIUS + TOUCH:
+        touched += 1
+        normal = wp.vec3(-wp.sign(position[0]), 0.0, 0.0)
+        height = wall
+    return touched, normal, height
+
+
+@wp.func
+def what_ball_touches(arena: Arena, position: wp.vec3) -> int:
+    """0: nothing, ONE_PLANE, or MORE: planes, and maybe triangles."""
+    touched, _normal, _height = planes_at_ball(position)
+    if not is_in_the_middle(position):
+        cell = cell_of(position)
+        for i in range(arena.first[cell], arena.first[cell + 1]):
+            plane = plane_of(arena.planes, i)
+            if wp.abs(wp.dot(wp.vec3(plane[0], plane[1], plane[2]), position) - plane[3]) < RADIUS + TOUCH:
+                return MORE
+    return wp.min(touched, MORE)

@@ -1,0 +1,1 @@
+"""How the simulator runs: memory layout, lists, lanes and launches."""

@@ -1,0 +1,146 @@
+"""What the kernels read and write: the records of the game state, and what a car, a ball and their contacts remember.
+
+`Car`, `BallRecord`, `GameRecord` and `EventRecord` have the fields of `wavedash.rocket.state`, in the same order and at the
+same places in a record. Kernels see records as words [E, W], in the very memory that tasks see. Records begin at multiples of
+16 bytes, the most that a thread of a GPU loads at once.
+"""
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import torch
+import warp as wp
+
+from wavedash.rocket.constants import PADS
+from wavedash.rocket.sim.kernels.struct_io import loader, room_of, storer, words_of
+from wavedash.rocket.state import Ball, Cars, Events, Game
+
+vec8 = wp.types.vector(length=8, dtype=wp.float32)
+
+_TYPES: dict[tuple[torch.dtype, tuple[int, ...]], Any] = {
+    (torch.float32, ()): wp.float32,
+    (torch.float32, (3,)): wp.vec3,
+    (torch.float32, (3, 3)): wp.mat33,
+    (torch.float32, (8,)): vec8,
+    (torch.int32, ()): wp.int32,
+    (torch.int32, (2,)): wp.vec2i,
+    (torch.bool, ()): wp.bool,
+    (torch.bool, (4,)): wp.vec4ub,
+}
+
+
+def _record(name: str, part: type) -> Any:
+    """A Warp struct laid out like a part of the game state."""
+    types = {f.name: _TYPES[f.metadata["dtype"], f.metadata["shape"]] for f in fields(part)}
+    return wp.struct(type(name, (), {"__annotations__": types, "__module__": __name__, "__doc__": part.__doc__}))
+
+
+Car = _record("Car", Cars)
+BallRecord = _record("BallRecord", Ball)
+GameRecord = _record("GameRecord", Game)
+EventRecord = _record("EventRecord", Events)
+
+
+@wp.struct
+class Pose:
+    """How the record of a ball or car begins."""
+
+    position: wp.vec3
+    rotation: wp.mat33
+
+
+@wp.struct
+class Motion:
+    """How it goes on."""
+
+    velocity: wp.vec3
+    angular_velocity: wp.vec3
+
+
+@wp.struct
+class Command:
+    """Of a driver."""
+
+    controls: vec8
+
+
+load_car, store_car = loader(Car), storer(Car)
+load_ball, store_ball = loader(BallRecord), storer(BallRecord)
+load_game, store_game = loader(GameRecord), storer(GameRecord)
+load_event, store_event = loader(EventRecord), storer(EventRecord)
+load_pose, load_motion, load_command = loader(Pose), loader(Motion), loader(Command)
+
+# Where the parts of a record begin, in words; `test_records` compares them with the state's own layout.
+BALL_AT = wp.constant(0)
+MOTION_WORD = wp.constant(room_of(Pose))
+COMMAND_WORDS = wp.constant(room_of(Command))
+CARS_AT = wp.constant(room_of(BallRecord))
+CAR_WORDS = wp.constant(room_of(Car))
+BOOST_WORD = wp.constant(Car.ctype.boost.offset // 4)
+HITBOX_WORD = wp.constant(Car.ctype.hitbox.offset // 4)
+TEAM_WORD = wp.constant(Car.ctype.team.offset // 4)
+HIT_TICK_WORD = wp.constant(Car.ctype.ball_hit_tick.offset // 4)
+PRESENT_WORD = wp.constant(Car.ctype.present.offset // 4)
+PRESENT_BYTE = wp.constant(Car.ctype.present.offset % 4)
+DEMOED_WORD = wp.constant(Car.ctype.is_demoed.offset // 4)
+DEMOED_BYTE = wp.constant(Car.ctype.is_demoed.offset % 4)
+CONTACT_NORMAL_WORD = wp.constant(Car.ctype.contact_normal.offset // 4)
+CONTACT_WORD = wp.constant(Car.ctype.has_contact.offset // 4)
+CONTACT_BYTE = wp.constant(Car.ctype.has_contact.offset % 4)
+EVENT_WORDS = wp.constant(room_of(EventRecord))
+PAD_COUNT = wp.constant(len(PADS))
+GOAL_WORD = wp.constant(words_of(GameRecord) - 1)
+"""Of a game: the team that scored"""
+
+
+@wp.func
+def car_at(seat: int) -> int:
+    """Of the car in a seat."""
+    return CARS_AT + CAR_WORDS * seat
+
+
+@wp.func
+def pads_at(seats: int) -> int:
+    """Of the pads: timers first, then who holds them."""
+    return CARS_AT + CAR_WORDS * seats
+
+
+@wp.func
+def game_at(seats: int) -> int:
+    """Of clock, score and goal."""
+    return pads_at(seats) + 2 * PAD_COUNT
+
+
+@wp.func
+def event_at(seats: int, seat: int) -> int:
+    """Of what a car did."""
+    return game_at(seats) + GOAL_WORD + 1 + EVENT_WORDS * seat
+
+
+@wp.func
+def position_at(words: wp.array2d(dtype=wp.int32), e: int, first: int) -> wp.vec3:
+    """Of the ball or car whose record begins there."""
+    return load_pose(words, e, first).position
+
+
+@wp.func
+def is_present(words: wp.array2d(dtype=wp.int32), e: int, seat: int) -> bool:
+    """Whether someone sits there."""
+    return (words[e, car_at(seat) + PRESENT_WORD] >> (8 * PRESENT_BYTE)) & 255 != 0
+
+
+@wp.func
+def is_driven(words: wp.array2d(dtype=wp.int32), e: int, seat: int) -> bool:
+    """Whether someone sits there whose car is not demolished."""
+    demoed = (words[e, car_at(seat) + DEMOED_WORD] >> (8 * DEMOED_BYTE)) & 255
+    return is_present(words, e, seat) and demoed == 0
+
+
+@wp.func
+def note_contact(words: wp.array2d(dtype=wp.int32), numbers: wp.array2d(dtype=wp.float32), e: int, seat: int, normal: wp.vec3):
+    """A car touches the arena."""
+    at = car_at(seat)
+    words[e, at + CONTACT_WORD] = words[e, at + CONTACT_WORD] | (1 << (8 * CONTACT_BYTE))
+    for k in range(3):
+        numbers[e, at + CONTACT_NORMAL_WORD + k] = normal[k]

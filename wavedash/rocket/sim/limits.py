@@ -1,0 +1,225 @@
+"""No state leaves the simulator that cannot be in the game: no NaN, nothing outside of the field.
+
+Before and after every step each arena is looked at. One that is not in order begins again with a kick-off, and is counted.
+Before a step that protects kernels, which find places in memory by what they read, from what users write into a state.
+"""
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+import warp as wp
+
+from wavedash.rocket.constants import (
+    BACK_NET_Y,
+    BACK_WALL_Y,
+    BOOST_MAX,
+    CEILING_Z,
+    CORNER_LENGTH,
+    GOAL_HALF_WIDTH,
+    GOAL_HEIGHT,
+    HITBOXES,
+    SIDE_WALL_X,
+)
+from wavedash.rocket.sim.kernels.records import (
+    BALL_AT,
+    CAR_WORDS,
+    CARS_AT,
+    HITBOX_WORD,
+    car_at,
+    event_at,
+    game_at,
+    is_present,
+    load_ball,
+    load_car,
+    load_event,
+    load_game,
+    pads_at,
+    store_ball,
+    store_car,
+    store_event,
+    store_game,
+    vec8,
+)
+from wavedash.rocket.state import GameState
+
+wp.set_module_options({"enable_backward": False})
+
+BEHIND = 50.0
+"""uu that a body's origin may be behind a wall: cars get half as far"""
+SKEW = wp.constant(0.01)
+"""How far the axes of a rotation may be from right angles and unit length"""
+WALL = wp.constant(SIDE_WALL_X + BEHIND)
+END = wp.constant(BACK_WALL_Y + BEHIND)
+FLOOR = wp.constant(-BEHIND)
+CEILING = wp.constant(CEILING_Z + BEHIND)
+CORNER = wp.constant(SIDE_WALL_X + BACK_WALL_Y - CORNER_LENGTH + BEHIND * 2**0.5)
+NET = wp.constant(BACK_NET_Y + BEHIND)
+POST = wp.constant(GOAL_HALF_WIDTH + BEHIND)
+CROSSBAR = wp.constant(GOAL_HEIGHT + BEHIND)
+LEAST, MOST = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+
+SPEED = (-1.0e4, 1.0e4)
+SPIN = (-100.0, 100.0)
+UNIT = (-1.01, 1.01)
+SECONDS = (-1.0, 1.0e6)
+NOTE = (-1.0e5, 1.0e5)
+"""Of hits, which nothing depends on, and of positions, which the walls limit further"""
+LIMITS = {
+    "ball.position": NOTE, "ball.rotation": UNIT, "ball.velocity": SPEED, "ball.angular_velocity": SPIN,
+    "cars.position": NOTE, "cars.rotation": UNIT, "cars.velocity": SPEED, "cars.angular_velocity": SPIN,
+    "cars.boost": (0.0, BOOST_MAX), "cars.handbrake": (0.0, 1.0), "cars.controls": UNIT,
+    "cars.boost_time": SECONDS, "cars.supersonic_time": SECONDS, "cars.air_time": SECONDS, "cars.air_time_since_jump": SECONDS,
+    "cars.jump_time": SECONDS, "cars.flip_time": SECONDS, "cars.auto_flip_timer": SECONDS, "cars.demo_timer": SECONDS,
+    "cars.contact_cooldown": SECONDS, "pads.timer": SECONDS,
+    "cars.flip_torque": UNIT, "cars.auto_flip_torque": UNIT, "cars.contact_normal": UNIT,
+    "cars.ball_hit_offset": NOTE, "cars.ball_hit_position": NOTE, "cars.ball_hit_impulse": NOTE,
+    "cars.team": (0, 1), "cars.hitbox": (0, len(HITBOXES) - 1),
+}
+"""Least and most of every number of a state. Wider than what the game allows where a tick brings it back: speeds are capped.
+Whole numbers that are not here may be anything."""
+SEATS = ("ball.last_touch", "cars.contact_car", "pads.locked_car")
+"""Numbers of cars, -1: none"""
+
+
+@wp.struct
+class Safety:
+    """What may be, and what comes where it is not."""
+
+    low: wp.array(dtype=wp.int32)
+    """[W], by word of a record: the least it may be, and the most"""
+    high: wp.array(dtype=wp.int32)
+    turned: wp.array(dtype=wp.int32)
+    """[W]: bits to turn in a negative one to compare it as an integer; none in one that is an integer"""
+    kickoff: wp.array2d(dtype=wp.int32)
+    """[1, W]: the record of an arena that begins, all seats taken"""
+
+
+def sortable(x: float) -> int:
+    """The bits of a float as an integer: the larger the one, the larger the other. The least zero is the negative one."""
+    bits = int(np.float32(x or -0.0).view(np.int32))
+    return bits ^ (bits >> 31 & MOST)
+
+
+def safety_of(kickoff: GameState) -> Any:
+    """For kernels: arenas begin again like the one arena of `kickoff`."""
+    device = wp.device_from_torch(kickoff.memory.device)
+    safety: Any = Safety()
+    words = kickoff.memory.shape[1]
+    low, high, turned = (np.full(words, bits, np.int32) for bits in (LEAST, MOST, 0))
+    for part, name, dtype, shape, offset, stride in GameState.layout(kickoff.seats):
+        field, is_float = f"{part}.{name}", dtype == torch.float32
+        limits = (-1, kickoff.seats - 1) if field in SEATS else LIMITS.get(field)
+        if is_float or limits:
+            for seat in range(kickoff.seats if stride else 1):
+                first = (offset + seat * stride) // 4
+                where = slice(first, first + prod(shape))
+                low[where], high[where] = (sortable(x) for x in LIMITS[field]) if is_float else limits
+                turned[where] = MOST if is_float else 0
+    safety.low, safety.high, safety.turned = (wp.array(column, device=device) for column in (low, high, turned))
+    safety.kickoff = wp.from_torch(kickoff.memory)
+    return safety
+
+
+# Floats are compared as integers, which are in the same order once the other bits of negative ones are turned: so NaN is beyond
+# infinity, and a CPU compares many words at once.
+ARE_WITHIN = """
+const int* word = (const int*)((const char*)words.data + (size_t)e * words.strides[0]);
+const int* low = (const int*)safety.low.data;
+const int* high = (const int*)safety.high.data;
+const int* turned = (const int*)safety.turned.data;
+int wrong = 0;
+int w = start;
+#ifdef __CUDA_ARCH__
+for (; w % 4 == 0 && w + 4 <= end; w += 4) {
+    const int4 x = *(const int4*)(word + w), l = *(const int4*)(low + w), h = *(const int4*)(high + w);
+    const int4 t = *(const int4*)(turned + w);
+    const int a = x.x ^ (x.x >> 31 & t.x), b = x.y ^ (x.y >> 31 & t.y);
+    const int c = x.z ^ (x.z >> 31 & t.z), d = x.w ^ (x.w >> 31 & t.w);
+    wrong |= (a < l.x) | (a > h.x) | (b < l.y) | (b > h.y) | (c < l.z) | (c > h.z) | (d < l.w) | (d > h.w);
+}
+#endif
+for (; w < end; ++w) {
+    const int x = word[w] ^ (word[w] >> 31 & turned[w]);
+    wrong |= (x < low[w]) | (x > high[w]);
+}
+return wrong == 0;
+"""
+
+
+@wp.func_native(ARE_WITHIN)
+def are_within(safety: Safety, words: wp.array2d(dtype=wp.int32), e: int, start: int, end: int) -> bool:
+    """Whether all words from `start` to `end` are within their limits."""
+
+
+@wp.func
+def obeyable(controls: vec8) -> vec8:
+    """As a car can obey them. What is no number is no command."""
+    for k in range(8):
+        if wp.isfinite(controls[k]):
+            controls[k] = wp.clamp(controls[k], -1.0, 1.0)
+        else:
+            controls[k] = 0.0
+    return controls
+
+
+@wp.func
+def mend(safety: Safety, words: wp.array2d(dtype=wp.int32), numbers: wp.array2d(dtype=wp.float32), e: int, seats: int) -> bool:
+    """Whether an arena had to begin again."""
+    if is_in_order(safety, words, numbers, e, seats):
+        return False
+    begin_again(safety, words, e, seats)
+    return True
+
+
+@wp.func
+def is_in_order(
+    safety: Safety, words: wp.array2d(dtype=wp.int32), numbers: wp.array2d(dtype=wp.float32), e: int, seats: int
+) -> bool:
+    """Whether an arena can be one of the game. An empty seat may hold anything but a hitbox that does not exist."""
+    if not (are_within(safety, words, e, BALL_AT, CARS_AT) and is_on_field(numbers, e, BALL_AT)):
+        return False
+    for c in range(seats):
+        first = car_at(c)
+        if is_present(words, e, c):
+            if not (are_within(safety, words, e, first, first + CAR_WORDS) and is_on_field(numbers, e, first)):
+                return False
+        elif not are_within(safety, words, e, first + HITBOX_WORD, first + HITBOX_WORD + 1):
+            return False
+    return are_within(safety, words, e, pads_at(seats), game_at(seats))
+
+
+@wp.func
+def is_on_field(numbers: wp.array2d(dtype=wp.float32), e: int, first: int) -> bool:
+    """Whether the ball or car whose record begins there is on the field or in a goal, and turned by a rotation."""
+    x = wp.abs(numbers[e, first])
+    y = wp.abs(numbers[e, first + 1])
+    z = numbers[e, first + 2]
+    on_field = x < WALL and y < END and x + y < CORNER and z > FLOOR and z < CEILING
+    in_goal = x < POST and y < NET and z > FLOOR and z < CROSSBAR
+    forward = wp.vec3(numbers[e, first + 3], numbers[e, first + 6], numbers[e, first + 9])
+    right = wp.vec3(numbers[e, first + 4], numbers[e, first + 7], numbers[e, first + 10])
+    up = wp.vec3(numbers[e, first + 5], numbers[e, first + 8], numbers[e, first + 11])
+    skew = wp.abs(wp.dot(forward, forward) - 1.0) + wp.abs(wp.dot(right, right) - 1.0) + wp.abs(wp.dot(forward, right))
+    return (on_field or in_goal) and skew < SKEW and wp.length_sq(wp.cross(forward, right) - up) < SKEW * SKEW
+
+
+@wp.func
+def begin_again(safety: Safety, words: wp.array2d(dtype=wp.int32), e: int, seats: int):
+    """A kick-off. Who plays, the clock and the score stay; a step that went wrong has no goal and no events."""
+    store_ball(words, e, BALL_AT, load_ball(safety.kickoff, 0, BALL_AT))
+    for c in range(seats):
+        before = load_car(words, e, car_at(c))
+        car = load_car(safety.kickoff, 0, car_at(c))
+        car.present = before.present
+        store_car(words, e, car_at(c), car)
+        store_event(words, e, event_at(seats, c), load_event(safety.kickoff, 0, event_at(seats, c)))
+    for w in range(pads_at(seats), game_at(seats)):
+        words[e, w] = safety.kickoff[0, w]
+    game = load_game(words, e, game_at(seats))
+    if game.goal >= 0:
+        game.score[game.goal] = game.score[game.goal] - 1
+        game.goal = -1
+    store_game(words, e, game_at(seats), game)

@@ -1,0 +1,59 @@
+"""Tyres: they roll, brake and grip sideways, the less the more they slide."""
+from __future__ import annotations
+
+import warp as wp
+
+from wavedash.rocket.sim.collision.bodies import CAR_MASS, DT, Body, impulse_mass, velocity_at
+from wavedash.rocket.sim.mechanics.curves import handbrake_long_friction, lateral_friction, non_sticky_friction
+
+wp.set_module_options({"enable_backward": False})
+
+SIDE_GRIP = wp.constant(0.2)
+BRAKE_RATE = wp.constant(113.73963)
+HANDBRAKE_SIDE_GRIP = wp.constant(0.1)
+
+
+@wp.func
+def tyre(
+    body: Body, other: Body, on_other: bool, side_axle: wp.vec3, arm: wp.vec3, motion: wp.vec3, normal: wp.vec3, engine: float,
+    brake: float, roll_grip: float, side_grip: float,
+) -> wp.vec3:
+    """Impulse of a tyre on the arena or on another body: it rolls along, driven or braked, and grips sideways."""
+    axle = wp.normalize(side_axle - normal * wp.dot(side_axle, normal))
+    back = wp.cross(normal, axle)
+    sideways = wp.dot(axle, motion)
+    backwards = wp.dot(back, motion)
+    inverse_mass = impulse_mass(body, arm, axle)
+    if on_other:
+        other_arm = body.position + arm - other.position
+        sideways -= wp.dot(axle, velocity_at(other, other_arm))
+        backwards -= wp.dot(back, velocity_at(other, arm))  # RocketSim takes the place on the car for that on the other
+        inverse_mass += impulse_mass(other, other_arm, axle)
+    side = -SIDE_GRIP * sideways / inverse_mass
+    roll = float(0.0)
+    if engine != 0.0:
+        roll = -engine / (CAR_MASS / 3.0)
+    elif brake > 0.0:
+        roll = wp.clamp(-backwards * BRAKE_RATE, -brake, brake)
+    return (back * (roll * roll_grip) + axle * (side * side_grip)) * (CAR_MASS / 3.0 * DT)
+
+
+@wp.func
+def grip(motion: wp.vec3, axle: wp.vec3, normal: wp.vec3, handbrake: float, throttle: float):
+    """Of a tyre whose mount moves so: (sideways, rolling). Less when it slides, with the handbrake, and without throttle on a
+    slope."""
+    ahead = wp.cross(axle, normal)
+    sideways = wp.abs(wp.dot(motion, axle))
+    slip = float(0.0)
+    if sideways > 5.0:
+        slip = sideways / (wp.abs(wp.dot(motion, ahead)) + sideways)
+    side = lateral_friction(slip)
+    roll = float(1.0)
+    if handbrake > 0.0:
+        side *= (HANDBRAKE_SIDE_GRIP - 1.0) * handbrake + 1.0
+        roll *= (handbrake_long_friction(slip) - 1.0) * handbrake + 1.0
+    if throttle == 0.0:
+        scale = non_sticky_friction(normal[2])
+        side *= scale
+        roll *= scale
+    return side, roll
