@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import gc
 import os
+import struct
 import sys
 from collections import Counter
 from dataclasses import fields
@@ -18,7 +19,8 @@ from wavedash.envs.errors import EnvError
 from wavedash.errors import UserError
 from wavedash.rocket.constants import BALL_REST_Z, CAR_REST_Z, GOAL_Y, HITBOXES, KICKOFF_SPAWNS, PADS, RESPAWN_SPOTS
 from wavedash.rocket.geometry import rotation
-from wavedash.rocket.rocketsim import package
+from wavedash.rocket.rocketsim import package, state_bytes
+from wavedash.rocket.rocketsim.fields import BALL_COLUMNS, CAR_COLUMNS, car_values
 from wavedash.rocket.rocketsim.layout import record_layout
 from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
 from wavedash.rocket.rocketsim.state_reader import StateReader
@@ -217,24 +219,55 @@ def test_every_field_that_is_placed_is_set_in_rocketsim_and_comes_back(make):
                 assert (pad.get_state().cooldown, pad.get_state().is_active) == (timer, timer == 0)
 
 
-def test_reading_memory_is_the_same_as_reading_attributes(make):
-    """Where RocketSim's values lie in memory was found by looking; its attributes are what is documented."""
+def test_copies_of_objects_hold_what_their_attributes_say(make):
+    """Where RocketSim's values lie in its objects was found by looking; its attributes are what is documented."""
     sim = make(4, 2, 2, sizes=[(2, 2), (2, 2), (1, 0), (0, 1)])
     for seed in range(30):
         sim.step(random_controls(sim, seed), ticks=8)
     batch = sim._batch
-    assert batch._reader._open.__name__ == "_in_memory"
+    assert (batch._reader._ball, batch._reader._car) == state_bytes.from_memory(), "the way under test is in use"
     records = sim.state.memory.clone().view(torch.uint8).numpy()
     records[:] = 255
     by_attributes = StateReader(record_layout(4), records, by_attributes=True)
-    states = []
     for i, arena in enumerate(batch._arenas):
-        arena.read(states)
+        by_attributes.read(*arena.states())
         by_attributes.set_offsets(i, arena.number_offset, arena.tick_offset)
-    by_attributes.write(states)
+    by_attributes.write()
     read = GameState.over(torch.from_numpy(records).view(torch.int32), 4)
     different = set(same(read, sim.state, ("ball", "cars")))
     assert different == {"cars.controls", "cars.team", "cars.hitbox", "cars.present"}, "those are not RocketSim's to say"
+
+
+def test_no_byte_beyond_an_object_is_read():
+    """A copy is exactly the memory that the allocator gave the object, every number lies wholly within it, and of objects of
+    any other type (smaller ones among them) nothing is read."""
+    rs = package.rocketsim()
+    ball, car = state_bytes.from_memory()
+    for state, kind, columns in ((ball, rs.BallState, BALL_COLUMNS), (car, rs.CarState, CAR_COLUMNS)):
+        thing = kind()
+        assert len(state.read(thing)) == state.size == kind.__basicsize__ <= sys.getsizeof(thing)
+        assert kind.__itemsize__ == 0, "no object of the type is of another size"
+        assert all(0 <= offset <= state.size - struct.calcsize("<" + column.code)
+                   for offset, column in zip(state.offsets, columns, strict=True))
+        for other in (rs.Vec(), rs.BallState() if kind is rs.CarState else rs.CarState(), object(), None):
+            with pytest.raises(TypeError, match="its memory is not read"):
+                state.read(other)
+
+
+def test_attributes_are_read_where_the_memory_does_not_hold_them(make, monkeypatch):
+    """As with another compiler or interpreter: values that are not found in an object's memory."""
+    monkeypatch.setattr(state_bytes, "car_values", lambda state: [*car_values(state)[:-1], not state.ball_hit_info.is_valid])
+    assert state_bytes.from_memory.__wrapped__() is None
+    monkeypatch.undo()
+    monkeypatch.setattr(state_bytes, "from_memory", lambda: None)
+    slow = make(2, 1, 1)
+    monkeypatch.undo()
+    fast = make(2, 1, 1)
+    assert slow._batch._reader._car != fast._batch._reader._car
+    for seed in range(20):
+        for sim in (slow, fast):
+            sim.step(random_controls(sim, seed), ticks=8)
+    assert_same(slow.state, fast.state)
 
 
 # RLGym's engine

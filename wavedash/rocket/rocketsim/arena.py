@@ -72,11 +72,9 @@ class RocketSimArena:
             self._write_pads()
         return obeyed
 
-    def read(self, states: list[Any]) -> None:
-        """Appends RocketSim's states of the ball and of the car in each seat."""
-        states.append(self._ball.get_state())
-        for car in self._by_seat:
-            states.append(car.get_state() if car else self._nobody)  # noqa: PERF401 (slower)
+    def states(self) -> tuple[Any, list[Any]]:
+        """RocketSim's states of the ball and of the car in each seat."""
+        return self._ball.get_state(), [car.get_state() if car else self._nobody for car in self._by_seat]
 
     @property
     def tick(self) -> int:

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -66,16 +65,15 @@ class ArenaBatch:
         fields, controls, busy = self._fields, self._arrays.controls, self._arrays.busy
         self._events[:] = self._no_events
         fields["game"]["goal"].fill(-1)
-        states: list[Any] = []
         stopped: dict[int, bool] = {}  # arenas with a goal, and whether they came to the new controls
         for i, (arena, pressed) in enumerate(zip(self._arenas, controls.tolist(), strict=True)):
             busy[0] = i + 1
             obeyed = arena.step(pressed, ticks, delay)
-            arena.read(states)
+            self._reader.read(*arena.states())
             if arena.events.scored_by is not None:
                 stopped[i] = obeyed
         busy[0] = 0
-        self._reader.write(states)
+        self._reader.write()
         before = {i: fields["cars"]["controls"][i].copy() for i, obeyed in stopped.items() if not obeyed}
         if ticks > delay:
             fields["cars"]["controls"][:] = controls

@@ -1,4 +1,7 @@
-"""Our names of fields and RocketSim's."""
+"""Our names of fields and RocketSim's, and the numbers of RocketSim's states in one order.
+
+`ball_values` and `car_values` read the numbers; `BALL_COLUMNS` and `CAR_COLUMNS` say, in the same order, where each belongs.
+"""
 from __future__ import annotations
 
 from operator import attrgetter
@@ -15,6 +18,7 @@ VECTORS = {**BODY, "flip_torque": "flip_rel_torque", "contact_normal": "world_co
 HIT_VECTORS = {
     "ball_hit_offset": "relative_pos_on_ball", "ball_hit_position": "ball_pos", "ball_hit_impulse": "extra_hit_vel",
 }
+HIT_TICKS = {"ball_hit_tick": "tick_count_when_hit", "ball_hit_impulse_tick": "tick_count_when_extra_impulse_applied"}
 FLAGS = {
     "on_ground": "is_on_ground", "has_jumped": "has_jumped", "has_double_jumped": "has_double_jumped",
     "has_flipped": "has_flipped", "is_jumping": "is_jumping", "is_flipping": "is_flipping",
@@ -23,40 +27,66 @@ FLAGS = {
 }
 
 
-class Value(NamedTuple):
-    """One number in one of RocketSim's states."""
+class Column(NamedTuple):
+    """One number of one of RocketSim's states."""
 
     field: str
-    """Of ours that it is for, and which of its numbers"""
+    """The field of ours that it is for. Empty for `is_valid` of a hit, which only says whether the ticks mean anything."""
     position: int
+    """Which of the numbers of that field it is."""
     code: str
-    """Type of RocketSim's, as in the module `struct`"""
-    path: str
-    """Attributes that lead to it"""
-
-    def of(self, state: Any) -> Any:
-        if self.field == "wheel_contact":
-            return getattr(state, self.path)[self.position]
-        return attrgetter(self.path)(state)
+    """Its type in RocketSim, as in the module `struct`."""
 
 
-def _vectors(names: dict[str, str], prefix: str = "") -> list[Value]:
-    return [Value(ours, i, "f", f"{prefix}{theirs}.{axis}") for ours, theirs in names.items() for i, axis in enumerate("xyz")]
+def _vectors(names: dict[str, str]) -> list[Column]:
+    return [Column(name, axis, "f") for name in names for axis in range(3)]
 
 
-_ROTATION = [Value("rotation", 3 * row + column, "f", f"rot_mat.{axis}.{component}")
-             for column, axis in enumerate(("forward", "right", "up")) for row, component in enumerate("xyz")]
+# RocketSim gives the axes of a rotation one after the other; in our matrices they are columns.
+_ROTATION = [Column("rotation", 3 * row + axis, "f") for axis in range(3) for row in range(3)]
 
-BALL_VALUES = [*_vectors(BODY), *_ROTATION, Value("last_touch", 0, "I", "last_hit_car_id")]
-CAR_VALUES = [
+BALL_COLUMNS = [*_vectors(BODY), *_ROTATION, Column("last_touch", 0, "I")]
+CAR_COLUMNS = [
     *_vectors(VECTORS),
     *_ROTATION,
-    *(Value(ours, 0, "f", theirs) for ours, theirs in SCALARS.items()),
-    *_vectors(HIT_VECTORS, "ball_hit_info."),
-    Value("contact_car", 0, "I", "car_contact_id"),
-    Value("ball_hit_tick", 0, "Q", "ball_hit_info.tick_count_when_hit"),
-    Value("ball_hit_impulse_tick", 0, "Q", "ball_hit_info.tick_count_when_extra_impulse_applied"),
-    *(Value("wheel_contact", i, "?", "wheels_with_contact") for i in range(4)),
-    *(Value(ours, 0, "?", theirs) for ours, theirs in FLAGS.items()),
-    Value("", 0, "?", "ball_hit_info.is_valid"),  # for none of ours: it says whether the ticks mean anything
+    *_vectors(HIT_VECTORS),
+    *(Column(name, 0, "f") for name in SCALARS),
+    Column("contact_car", 0, "I"),
+    *(Column(name, 0, "Q") for name in HIT_TICKS),
+    *(Column("wheel_contact", wheel, "?") for wheel in range(4)),
+    *(Column(name, 0, "?") for name in FLAGS),
+    Column("", 0, "?"),
 ]
+
+_ball_vectors, _car_vectors, _hit_vectors = (attrgetter(*names.values()) for names in (BODY, VECTORS, HIT_VECTORS))
+_scalars, _flags = attrgetter(*SCALARS.values(), "car_contact_id"), attrgetter(*FLAGS.values())
+_hit_ticks = attrgetter(*HIT_TICKS.values())
+
+
+def ball_values(state: Any) -> list[Any]:
+    """The numbers of a `RocketSim.BallState`."""
+    values: list[Any] = []
+    for vector in _ball_vectors(state):
+        values += vector.as_tuple()
+    for axis in state.rot_mat.as_tuple():
+        values += axis
+    values.append(state.last_hit_car_id)
+    return values
+
+
+def car_values(state: Any) -> list[Any]:
+    """The numbers of a `RocketSim.CarState`. Whole vectors are asked for, which is three times as fast as their numbers."""
+    hit = state.ball_hit_info
+    values: list[Any] = []
+    for vector in _car_vectors(state):
+        values += vector.as_tuple()
+    for axis in state.rot_mat.as_tuple():
+        values += axis
+    for vector in _hit_vectors(hit):
+        values += vector.as_tuple()
+    values += _scalars(state)
+    values += _hit_ticks(hit)
+    values += state.wheels_with_contact
+    values += _flags(state)
+    values.append(hit.is_valid)
+    return values
