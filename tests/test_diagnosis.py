@@ -206,7 +206,7 @@ def _snapshot(learner: Learner) -> dict[str, Tensor]:
     kept = {f"{part}.{name}": x for part in ("policy", "optimizer") for name, x in tensors[part].items()}
     gathered = [x for normalizer in learner.normalizers for x in normalizer.buffers()]
     kept |= {f"gathered.{index}": x for index, x in enumerate(gathered)}
-    kept |= {"running": learner.running, **learner.buffer.all.tensors(), "steps": torch.tensor(plain["steps"])}
+    kept |= {"running": learner.tracker.running, **learner.buffer.all.tensors(), "steps": torch.tensor(plain["steps"])}
     return {name: x.clone() for name, x in kept.items()}
 
 

@@ -21,7 +21,7 @@ from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.rank_state import Groups, seen_by
 from wavedash.ppo.ranks import ALONE, Ranks, joined_ranks
-from wavedash.ppo.saved_state import check_counters
+from wavedash.ppo.state_checks import check_counters
 from wavedash.preflight import Spaces, check_surroundings, usable_device
 from wavedash.runs.checkpoint import Checkpoint
 from wavedash.runs.compatible import check_compatible

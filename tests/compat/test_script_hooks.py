@@ -117,7 +117,7 @@ def test_settings_that_are_set_while_it_runs_count_from_the_next_iteration_on(tm
         assert (ppo.gamma, ppo.gae_lambda, ppo.epochs, ppo.minibatch_size, ppo.accumulate) == (0.5, 0.25, 3, 20, 2)
         rates = learner._learner.updater.optimizer.rates
         assert (float(rates["actor"]), float(rates["critic"])) == pytest.approx((1e-3, 3e-4))
-        torch.testing.assert_close(learner._learner.running_decay, torch.tensor([1.0, 1.0, 0.5]))
+        assert learner._learner.tracker.gamma == 0.5
     lines = lines_of(learner)
     assert [line["optim/clip_range"] for line in lines] == [0.2, 0.1, 0.1, 0.1]
     assert [line["optim/entropy_coef"] for line in lines] == [0.005, 0.5, 0.5, 0.5]

@@ -43,7 +43,7 @@ def test_sequences_of_one_step_are_a_feed_forward_network_of_observation_and_sta
                                policy=options)
     learner.iterate()
     learner.iterate()
-    policy, experience = learner.policy, learner.updater._experience_of(learner.buffer)
+    policy, experience = learner.policy, learner.updater.experience_of(learner.buffer)
     order = torch.randperm(experience.size)
     batch = experience.take(order)
     assert batch.obs.shape[:2] == (1, 12 * 8) and batch.memory["actor.h"].abs().max() > 0

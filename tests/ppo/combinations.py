@@ -99,12 +99,12 @@ def furthest(learner: Learner) -> Furthest:
     In low precision the steps of one sequence may be further off: a sum that lies halfway between two numbers of bf16 may be
     rounded up in one order of its terms and down in another. Where every sum were rounded otherwise, all would be.
     """
-    experience = learner.updater._experience_of(learner.buffer)
+    experience = learner.updater.experience_of(learner.buffer)
     experience.refresh()
     batch = experience.take(torch.arange(experience.size, device=learner.env.device))
     with torch.no_grad():
         new = learner.policy.evaluate(batch.obs, batch.action, batch.memory, batch.fresh)
-    log_prob, value, _, _, weight = batch.numbers.flatten(0, -2).unbind(-1)
+    log_prob, value, _, _, weight = batch.flat
     counted = weight > 0
     ties = 0 if learner.policy.precision is None else learner.policy.sequence_length or 1
     errors = ((new.log_prob - log_prob).exp() - 1, new.value - value)
@@ -134,7 +134,7 @@ class Watched:
 @torch.no_grad()
 def judged_and_gradient(learner: Learner, compiled: bool) -> tuple[Tensor, Tensor]:
     """What is said of the newest experience, [3, B], and the gradient of something that depends on all of it."""
-    policy, batch = learner.policy, learner.updater._experience_of(learner.buffer).all
+    policy, batch = learner.policy, learner.updater.experience_of(learner.buffer).all
     judge, policy._judge = policy._judge, policy._judge if compiled else policy.judge
     try:
         learner.updater.optimizer.zero_grad()

@@ -17,6 +17,7 @@ from wavedash.envs.vec_env import VecEnv
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.rollout import RolloutBuffer
+from wavedash.ppo.update import UpdateTable
 from wavedash.training import make_policy
 
 ACTIONS: dict[str, gymnasium.Space[Any]] = {
@@ -89,6 +90,13 @@ def as_samples(buffer: RolloutBuffer) -> Samples:
     obs, mask = sensed(flat.obs)["obs"], action_mask(flat.obs)
     columns = [flat.action, flat.log_prob, flat.value, flat.advantage, flat.returns, flat.active]
     return Samples(obs.clone(), None if mask is None else mask.clone(), *(x.clone() for x in columns))
+
+
+def without_updates(learner: Learner) -> Learner:
+    """Everything goes on but the weights."""
+    columns = learner.updater.columns
+    learner.updater.update = lambda buffer: UpdateTable(columns, torch.zeros(1, len(columns)))
+    return learner
 
 
 def learner_over(env: VecEnv, config: RunConfig, started: bool = True, **kwargs: Any) -> Learner:

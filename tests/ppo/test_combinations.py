@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from tests.ppo.combinations import (
     CLOSE,
@@ -14,7 +13,7 @@ from tests.ppo.combinations import (
     learner_of,
     saved_and_loaded,
 )
-from wavedash.ppo.update import FIGURES
+from tests.ppo.learners import without_updates
 
 
 class Run(Watched):
@@ -69,8 +68,7 @@ def test_both_hold_where_actor_and_critic_share_a_trunk(memory, tmp_path):
 def test_learning_in_another_precision_than_acting_would_break_the_law(memory, precision):
     """The control: weights unchanged, but what was collected in low precision is judged in full."""
     learner = learner_of(Combination(memory, "discrete", False, False, precision))
-    learner.updater.update = lambda *args: torch.zeros(1, len(FIGURES))
-    learner.iterate()
+    without_updates(learner).iterate()
     assert furthest(learner).ratio < CLOSE
     learner.policy.precision = None
     assert furthest(learner).ratio > 10 * CLOSE

@@ -42,7 +42,7 @@ def test_the_final_observation_is_what_a_truncation_bootstraps_from(normalize_ob
     learner = learner_over(world, run_config({"rollout_steps": T, "gae_lambda": 0.0, "normalize_obs": normalize_obs}))
     rollout = learner.buffer.next_slot()
     last_value = learner.collector.collect(rollout)
-    learner._estimate_advantages(rollout, last_value)
+    learner.estimate_advantages(rollout, last_value)
     first = world.obs.roll(-1, 0)
     with torch.no_grad():
         v_final, v_first = (learner.policy.value(learner.policy.normalize(x), {}) for x in (-first, first))

@@ -8,10 +8,11 @@ import torch
 
 from tests.ppo.learners import made_up_experience, run_config, trained_policy
 from tests.roundings import FUNCTION, assert_rounded
+from wavedash.ppo.experience import Batch, normalized
 from wavedash.ppo.rollout import RolloutBuffer
-from wavedash.ppo.update import FIGURES, Batch, Updater, normalized
+from wavedash.ppo.update import APPLIED, Updater, UpdateTable
 
-KL, APPLIED = FIGURES.index("kl"), FIGURES.index("applied")
+KL = "policy/kl"
 
 
 def visits(samples: int, **ppo: Any) -> list[list[int]]:
@@ -23,7 +24,7 @@ def visits(samples: int, **ppo: Any) -> list[list[int]]:
     step = updater._gradient_step
 
     def watched(batch: Batch) -> Any:
-        seen.append(batch.numbers[:, 3].int().tolist())
+        seen.append(batch.stored.returns.int().tolist())
         obs, action = buffer.samples.obs[seen[-1]], buffer.samples.action[seen[-1]]
         assert torch.equal(batch.obs, obs) and torch.equal(batch.action, action), "fields of a sample stay together"
         return step(batch)
@@ -46,7 +47,7 @@ def test_every_sample_is_visited_once_an_epoch_in_even_minibatches(samples, size
     assert epochs[0] != epochs[1] != epochs[2] and epochs[0] != list(range(samples))
 
 
-def one_update(**ppo: Any) -> tuple[torch.Tensor, torch.Tensor]:
+def one_update(**ppo: Any) -> tuple[torch.Tensor, UpdateTable]:
     """The weights after it, and its table."""
     policy = trained_policy("discrete")
     buffer = made_up_experience(policy, 10, 5, inactive=0.3)
@@ -63,7 +64,7 @@ def test_accumulated_pieces_make_the_gradient_of_the_whole(normalize):
         split, split_table = one_update(**settings, accumulate=pieces)
         # A gradient adds up 25 samples, through layers of 16; steps move weights by at most half of it, four times.
         roundings = 4 * (25 + 2 * 16 + 5 * FUNCTION)
-        assert_rounded(split_table, whole_table, roundings, whole_table.abs().clamp(min=1.0))
+        assert_rounded(split_table.values, whole_table.values, roundings, whole_table.values.abs().clamp(min=1.0))
         assert_rounded(split, whole, roundings, whole.abs().clamp(min=1.0))
     other, _ = one_update(**{**settings, "learning_rate": 0.49})
     with pytest.raises(AssertionError):
@@ -73,8 +74,8 @@ def test_accumulated_pieces_make_the_gradient_of_the_whole(normalize):
 @pytest.mark.parametrize("normalize", ["batch", "minibatch", "off"])
 def test_minibatches_of_one_sample_do_no_harm(normalize):
     weights, table = one_update(epochs=1, minibatch_size=1, normalize_advantage=normalize)
-    assert weights.isfinite().all() and table.isfinite().all()
-    assert 0 < int(table[:, APPLIED].sum()) < len(table), "inactive samples alone make no step"
+    assert weights.isfinite().all() and table.values.isfinite().all()
+    assert 0 < int(table[APPLIED].sum()) < len(table.values), "inactive samples alone make no step"
 
 
 def test_a_batch_without_a_valid_sample_moves_nothing():
@@ -83,8 +84,8 @@ def test_a_batch_without_a_valid_sample_moves_nothing():
     updater = Updater(policy, run_config({"weight_decay": 0.1}).ppo, seed=0)
     before = updater.optimizer.parameters.clone()
     table = updater.update(buffer)
-    assert torch.equal(updater.optimizer.parameters, before) and not table[:, APPLIED].any()
-    assert table.isfinite().all()
+    assert torch.equal(updater.optimizer.parameters, before) and not table[APPLIED].any()
+    assert table.values.isfinite().all()
 
 
 def test_advantages_are_normalised_over_valid_samples_only():
@@ -96,7 +97,7 @@ def test_advantages_are_normalised_over_valid_samples_only():
 # --- the early stop --------------------------------------------------------------------------------------------------
 
 
-def early_stop(target_kl: float | None, steps: int | None = None) -> tuple[Updater, torch.Tensor]:
+def early_stop(target_kl: float | None, steps: int | None = None) -> tuple[Updater, UpdateTable]:
     """Four epochs over a rollout as it was collected (ratio one); with `steps` only that many gradient steps are taken."""
     policy = trained_policy("discrete")
     buffer = made_up_experience(policy, 10, 5, inactive=0.3)
@@ -108,7 +109,7 @@ def early_stop(target_kl: float | None, steps: int | None = None) -> tuple[Updat
 
     def counted(batch: Batch) -> Any:
         taken.append(1)
-        return step(batch) if steps is None or len(taken) <= steps else torch.zeros(len(FIGURES))
+        return step(batch) if steps is None or len(taken) <= steps else torch.zeros(len(updater.columns))
 
     updater._gradient_step = counted
     return updater, updater.update(buffer)
@@ -116,12 +117,12 @@ def early_stop(target_kl: float | None, steps: int | None = None) -> tuple[Updat
 
 def test_past_the_target_kl_nothing_more_is_applied():
     free, free_table = early_stop(None)
-    target = float(free_table[4, KL])
+    target = float(free_table[KL][4])
     stopped, table = early_stop(target * 0.999)
-    first = int((table[:, KL] > target * 0.999).nonzero()[0, 0])
-    assert 0 < first < len(table) - 1
-    assert table[:first, APPLIED].all() and not table[first:, APPLIED].any()
-    assert torch.equal(table[: first + 1, :5], free_table[: first + 1, :5])
+    first = int((table[KL] > target * 0.999).nonzero()[0, 0])
+    assert 0 < first < len(table.values) - 1
+    assert table[APPLIED][:first].all() and not table[APPLIED][first:].any()
+    assert all(torch.equal(table[name][: first + 1], free_table[name][: first + 1]) for name in stopped.loss.terms)
     cut_short, _ = early_stop(None, steps=first)
     assert torch.equal(stopped.optimizer.parameters, cut_short.optimizer.parameters)
     assert not torch.equal(stopped.optimizer.parameters, free.optimizer.parameters)
@@ -129,11 +130,11 @@ def test_past_the_target_kl_nothing_more_is_applied():
 
 def test_the_next_update_starts_afresh_after_an_early_stop():
     updater, table = early_stop(1e-3)
-    assert not table[-1, APPLIED]
+    assert not table[APPLIED][-1]
     buffer = made_up_experience(updater.policy, 10, 5, inactive=0.0)
     with torch.no_grad():
         buffer.samples.log_prob.copy_(updater.policy.evaluate(buffer.samples.obs, buffer.samples.action).log_prob)
-    assert updater.update(buffer)[0, APPLIED]
+    assert updater.update(buffer)[APPLIED][0]
 
 
 # --- the buffer ------------------------------------------------------------------------------------------------------

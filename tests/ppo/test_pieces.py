@@ -28,7 +28,7 @@ def updated(monkeypatch, threads: int, whole: bool = False, **policy):
     updater = Updater(made, run_config(ppo).ppo, seed=0)
     table = updater.update(made_up_experience(made, 64, 5, inactive=0.3))
     assert (updater._pieces is None) is whole
-    return updater.optimizer.parameters, updater.optimizer.exp_avg_sq, table
+    return updater.optimizer.parameters, updater.optimizer.exp_avg_sq, table.values
 
 
 @pytest.fixture(params=[True, False], ids=["written out", "autograd"])

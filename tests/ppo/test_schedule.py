@@ -58,7 +58,7 @@ def test_clip_range_and_entropy_bonus_are_reported_as_they_are_now():
     reports = [learner.iterate().figures for _ in range(5)]
     assert [report["optim/clip_range"] for report in reports] == pytest.approx([0.1, 0.08, 0.06, 0.04, 0.02])
     assert [report["optim/entropy_coef"] for report in reports] == pytest.approx([0.4, 0.36, 0.32, 0.28, 0.24])
-    assert learner.updater.coefficients.clip_range.item() == pytest.approx(0.02)
+    assert learner.updater.loss.coefficients["clip_range"].item() == pytest.approx(0.02)
 
 
 @pytest.mark.parametrize("wrong", [None, "clip_range", "entropy_coef"])

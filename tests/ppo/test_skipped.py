@@ -13,7 +13,8 @@ from safetensors.torch import load_file
 from tests.ppo.learners import learner_over, run_config
 from tests.toy_worlds import TapeWorld
 from wavedash.envs.errors import EnvError
-from wavedash.ppo.learner import MOST_DEAD_UPDATES, DivergedError, Learner
+from wavedash.ppo.divergence import MOST_DEAD_UPDATES, DivergedError
+from wavedash.ppo.learner import Learner
 from wavedash.ppo.rollout import RolloutBuffer
 from wavedash.ppo.update import Updater
 from wavedash.runs.crash import MOST_DUMPS, SkippedUpdates
@@ -114,7 +115,7 @@ def test_statistics_outlive_a_bad_number(where):
         run.iterate()
     figures = [iterate(run) for _ in range(3)]
     assert [f["optim/skipped"] for f in figures] == [0, 0, 0]
-    assert all_finite(run) and run.running.isfinite().all() and run.return_moments.scale.isfinite()
+    assert all_finite(run) and run.tracker.running.isfinite().all() and run.return_moments.scale.isfinite()
     assert all(torch.tensor(figures[-1][name]).isfinite() for name in figures[-1])
 
 

@@ -20,10 +20,12 @@ from tests.roundings import FUNCTION, assert_rounded, assert_within, gamma, sway
 from wavedash.config import PPOConfig
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.optimizer import FlatAdamW
+from wavedash.ppo.ppo_loss import PPOLoss
 from wavedash.ppo.rollout import RolloutBuffer
-from wavedash.ppo.update import FIGURES, Updater
+from wavedash.ppo.update import APPLIED, GRAD_NORM, Updater, UpdateTable
 
 STEPS, ROWS = 10, 5
+TERMS = PPOLoss.terms
 ADAM_ROUNDINGS = 20
 """Of one number in one step of AdamW: clip 2, moments 3 each, bias corrections 4, root, epsilon, division, rate, decay, sum."""
 
@@ -67,7 +69,7 @@ class Recorded:
 
         updater.optimizer.step = recording_step
         with mock.patch.object(torch, "randperm", recording_shuffle):
-            self.table = updater.update(buffer).double().numpy()
+            self.table = updater.update(buffer)
         self.weights.append(weights_now(policy, updater.optimizer))
 
 
@@ -75,15 +77,21 @@ def agrees(recorded: Recorded, policy: ActorCritic, samples: Samples, config: PP
     """Every step of the update is the textbook's."""
     textbook = Textbook(policy, sizes)
     minibatches = [part for order in recorded.orders for part in normalized_minibatches(samples, config, order)]
-    assert len(minibatches) == len(recorded.table) == len(recorded.gradients)
+    assert len(minibatches) == len(recorded.table.values) == len(recorded.gradients)
     for t, (part, advantage) in enumerate(minibatches):
+        row = row_of(recorded.table, t)
         before = {name: torch.from_numpy(x.w) for name, x in recorded.weights[t].items()}
         at = textbook.at({**textbook.weights, **before})
-        has_the_gradient_of(at, part, advantage, config, recorded.table[t], recorded.gradients[t])
-        makes_the_step_of(config, t, recorded.gradients[t], recorded.table[t], recorded.weights[t], recorded.weights[t + 1])
+        has_the_gradient_of(at, part, advantage, config, row, recorded.gradients[t])
+        makes_the_step_of(config, t, recorded.gradients[t], row, recorded.weights[t], recorded.weights[t + 1])
 
 
-def has_the_gradient_of(textbook: Textbook, part: Samples, advantage: torch.Tensor, config: PPOConfig, row: np.ndarray,
+def row_of(table: UpdateTable, t: int) -> dict[str, float]:
+    """What step number t has measured, by name."""
+    return dict(zip(table.columns, table.values[t].tolist(), strict=True))
+
+
+def has_the_gradient_of(textbook: Textbook, part: Samples, advantage: torch.Tensor, config: PPOConfig, row: dict[str, float],
                         gradient: dict[str, np.ndarray]) -> None:
     """A number is added up over the inputs of a layer, the options of a choice and the samples of a minibatch."""
     longest = max(w.shape[-1] for w in textbook.weights.values())
@@ -98,18 +106,18 @@ def has_the_gradient_of(textbook: Textbook, part: Samples, advantage: torch.Tens
     bound = sway(compute, [textbook.weights, {**numbers, "advantage": advantage}], roundings)
     step = step_by_formula(textbook, part, advantage, config)
     # Ratio and squares are of the order of 1 where the terms that they make may cancel.
-    assert_within(row[:5], step.terms, bound["terms"] + gamma(roundings), FIGURES)
+    assert_within(np.array([row[name] for name in TERMS]), step.terms, bound["terms"] + gamma(roundings), TERMS)
     for name, g in step.gradient.items():
         assert_within(gradient[name], g, bound[name], f"gradient of {name}")
 
 
-def makes_the_step_of(config: PPOConfig, t: int, gradient: dict[str, np.ndarray], row: np.ndarray, before: dict[str, Weights],
-                      after: dict[str, Weights]) -> None:
+def makes_the_step_of(config: PPOConfig, t: int, gradient: dict[str, np.ndarray], row: dict[str, float],
+                      before: dict[str, Weights], after: dict[str, Weights]) -> None:
     """Clip and AdamW by their formulas, from the gradient that was really there."""
     everything = np.concatenate([g.ravel() for g in gradient.values()])
     norm = float(np.sqrt((everything**2).sum()))
-    assert_rounded(row[5], norm, len(everything), what="norm")
-    assert row[6] == 1.0
+    assert_rounded(row[GRAD_NORM], norm, len(everything), what="norm")
+    assert row[APPLIED] == 1.0
     shrink = 1.0 if config.max_grad_norm is None else min(1.0, config.max_grad_norm / norm)
     for name, (w, m, v) in before.items():
         rate = config.critic_learning_rate if name.startswith("critic") else None

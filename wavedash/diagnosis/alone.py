@@ -127,7 +127,7 @@ def as_trained(learner: Learner, work: Work, generators: Sequence[torch.Generato
 def unchanged(learner: Learner) -> Iterator[None]:
     """Weights, optimiser, statistics and random streams are afterwards what they were before."""
     moments = () if learner.return_moments is None else learner.return_moments.buffers()
-    tensors = [*learner.policy.parameters(), *learner.policy.buffers(), *moments, learner.running]
+    tensors = [*learner.policy.parameters(), *learner.policy.buffers(), *moments, learner.tracker.running]
     kept = [x.detach().clone() for x in tensors]
     updater = {name: x.clone() for name, x in learner.updater.state_dict().items()}
     try:

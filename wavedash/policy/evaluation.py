@@ -15,6 +15,10 @@ class Slopes(NamedTuple):
     entropy: Tensor
     value: Tensor
 
+    def scaled(self, factor: Tensor | None) -> Slopes:
+        """Times `factor`; as they are without one."""
+        return self if factor is None else Slopes(*(x * factor for x in self))
+
 
 class Evaluation(NamedTuple):
     """Of a batch of stored steps."""

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from wavedash.ppo.rollout import Rollout
+
 WINDOW_PER_ROLLOUT = 256
 """At most this many of the episodes that end in one rollout are remembered one by one (all are counted)."""
 
@@ -26,17 +28,54 @@ def running_sums(x: Tensor, decay: Tensor, carried: Tensor, keep: Tensor) -> tup
     return sums, carried
 
 
+class Followed(NamedTuple):
+    """The episodes of a rollout; [T, N] each. The sums are those of each row's episode up to and with this step."""
+
+    ended: Tensor
+    """Whether the episode ended with this step"""
+    returns: Tensor
+    length: Tensor
+    discounted: Tensor
+    """The return with the reward of the latest step undiscounted: what rewards are scaled by"""
+
+
+class EpisodeTracker:
+    """Follows the episodes of every row from one rollout to the next."""
+
+    def __init__(self, rows: int, gamma: float, device: torch.device):
+        self.running = torch.zeros(rows, 3, device=device)
+        """[N, 3]: return, length and discounted return of the episodes that go on. Side by side, because the loop over time
+        then costs a third."""
+        self._decay = torch.tensor([1.0, 1.0, gamma], device=device)
+
+    @property
+    def gamma(self) -> float:
+        return float(self._decay[2])
+
+    @gamma.setter
+    def gamma(self, gamma: float) -> None:
+        self._decay[2] = gamma
+
+    def follow(self, rollout: Rollout) -> Followed:
+        active, done = rollout.active, rollout.done
+        reward = rollout.reward.nan_to_num(0.0, 0.0, 0.0)  # one bad reward must not stay in the statistics for ever
+        each = torch.stack([reward, active.float(), reward], -1)
+        sums, running = running_sums(each, self._decay, self.running, active & ~done)
+        self.running.copy_(running)
+        return Followed(done & active, *sums.unbind(-1))
+
+
 class Episode(NamedTuple):
-    """One that has ended."""
+    """An episode that has ended."""
 
     ret: float
     length: float
     success: float
-    """NaN where the world does not tell."""
+    """NaN where the environment does not tell."""
 
 
 class EpisodeWindow:
-    """The most recent episodes, on the host."""
+    """The most recent episodes, kept on the host."""
 
     def __init__(self, size: int):
         self.episodes: deque[Episode] = deque(maxlen=size)

@@ -1,78 +1,51 @@
-"""The PPO-clip loss (Schulman et al. 2017) of one minibatch, and its slope in what the policy says.
+"""What an update minimises. PPO's loss is in `ppo_loss.py`; imitation, distillation or a loss of one's own take its place.
 
-    loss = sum over samples of weight * (policy + value_coef * value - entropy_coef * entropy)
-
-The weights sum to 1 over the valid samples. The loss reaches the networks only through log-probability, entropy and value of
-each sample; these three slopes are short enough to write down, and the policy carries them on (`Evaluation.pull_back`).
+The update draws minibatches, splits them, runs in low precision, captures CUDA graphs and adds gradients over processes. It
+does so in the same way whatever the loss is: all that it asks of one is in this file.
 """
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
 from wavedash.config import PPOConfig
-from wavedash.policy.evaluation import Evaluation, Slopes
+from wavedash.policy.actor_critic import ActorCritic
+
+if TYPE_CHECKING:
+    from wavedash.ppo.experience import Batch
+    from wavedash.ppo.rollout import RolloutBuffer
+
+KL = "policy/kl"
+ENTROPY = "policy/entropy"
 
 
-class Coefficients(NamedTuple):
-    """Numbers of the loss that may move over a run, as tensors: a captured CUDA graph reads what they are now."""
+class Loss:
+    """A sum over samples, each with its weight. A subclass names its terms and adds its gradient."""
 
-    clip_range: Tensor
-    entropy_coef: Tensor
+    terms: tuple[str, ...] = ()
+    """What is measured of every sample, by the names of the metrics: `loss/imitation`. `policy/entropy` and `policy/kl` have a
+    meaning elsewhere: the first is also reported as a share of the largest entropy, the second steers `ppo.target_kl` and the
+    schedule of kind `kl`."""
+    autograd = False
+    """Whether `add_gradient` needs torch's autograd. `Policy.evaluate` does not need it where the policy has a backward pass of
+    its own, and the update then saves what autograd would cost."""
+    coefficients: Mapping[str, Tensor] = MappingProxyType({})
+    """Numbers that may move over a run, by their names in `PPOConfig`; tensors, because a captured CUDA graph reads them."""
 
-    @classmethod
-    def of(cls, config: PPOConfig, device: torch.device | str = "cpu") -> Coefficients:
-        """At the beginning of a run."""
-        return cls(*(torch.tensor(getattr(config, name), device=device) for name in cls._fields))
+    def configure(self, config: PPOConfig) -> None:
+        """The options have changed. Those in `coefficients` are filled in by the learner."""
 
+    def labels(self, buffer: RolloutBuffer) -> Mapping[str, Tensor]:
+        """More to learn from than the rollouts hold, such as what a teacher would have done: tensors [filled * T * N, ...] in
+        the order of `buffer.samples`. Asked for once at the beginning of every update; minibatches hold them as
+        `batch.labels`."""
+        return {}
 
-class LossTerms(NamedTuple):
-    """Of every sample, or averaged over samples."""
-
-    policy: Tensor
-    value: Tensor
-    entropy: Tensor
-    kl: Tensor
-    clipped: Tensor
-
-
-@torch.no_grad()
-def ppo_loss(
-    new: Evaluation, log_prob: Tensor, value: Tensor, advantage: Tensor, returns: Tensor, weight: Tensor, config: PPOConfig,
-    now: Coefficients,
-) -> tuple[LossTerms, Slopes]:
-    """`new` from the current weights; the other tensors are stored data of the rollout, all of one shape. `now`: what counts
-    instead of the configuration's."""
-    log_ratio = new.log_prob - log_prob
-    ratio = log_ratio.exp()
-    # min(ratio * A, clip(ratio, 1 - eps, 1 + eps) * A) = min(ratio * A, A + eps * |A|): one bound, on the side that A pulls to.
-    bound = torch.addcmul(advantage, advantage.abs(), now.clip_range)
-    objective = ratio * advantage
-    beyond = objective > bound  # the policy has moved far enough here: no slope
-
-    error = new.value - returns
-    value_loss, value_slope = error.square(), 2.0 * error
-    if config.value_clip is not None:
-        move = new.value - value
-        near_error = value + move.clamp(-config.value_clip, config.value_clip) - returns
-        # The worse of the two counts; a value at its limit has no slope.
-        near_loss, near_slope = near_error.square(), 2.0 * near_error.masked_fill(move.abs() > config.value_clip, 0.0)
-        value_slope = torch.where(near_loss > value_loss, near_slope, value_slope)
-        value_loss = torch.max(near_loss, value_loss)
-
-    drift = ratio - 1.0
-    terms = LossTerms(
-        policy=-torch.where(beyond, bound, objective),
-        value=value_loss,
-        entropy=new.entropy,
-        kl=drift - log_ratio,  # Schulman's k3 estimator of KL(old || new): unbiased, never negative
-        clipped=(drift.abs() > now.clip_range).float(),
-    )
-    slopes = Slopes(
-        log_prob=(weight * objective).neg_().masked_fill_(beyond, 0.0),
-        entropy=-now.entropy_coef * weight,
-        value=(config.value_coef * weight) * value_slope,
-    )
-    return terms, slopes
+    def add_gradient(self, policy: ActorCritic, batch: Batch, scale: Tensor | None) -> Sequence[Tensor]:
+        """Adds the gradient of the loss of these samples to the `grad` of the policy's parameters, and returns the terms of
+        each sample, [samples] each. The loss is the sum of weight times loss over samples, with `batch.stored.weight`: a
+        minibatch may come in several pieces, whose gradients are added. `scale` (fp16): a factor for the gradient."""
+        raise NotImplementedError

@@ -1,24 +1,19 @@
-"""Dynamic loss scaling for fp16: small slopes would vanish, so they are raised, and the gradient is lowered again."""
+"""Dynamic loss scaling for fp16: small gradients would vanish, so the loss is raised, and the optimiser lowers its gradient."""
 from __future__ import annotations
 
 import torch
 from torch import Tensor
-
-from wavedash.policy.evaluation import Slopes
 
 GROWTH, BACKOFF, PATIENCE = 2.0, 0.5, 500
 """Doubled after so many finite gradients in a row, halved (and that step skipped) after one that overflowed."""
 
 
 class LossScale:
-    """Lives on the device: nothing waits to know it."""
+    """A factor that lives on the device, so that adapting it needs no host sync."""
 
     def __init__(self, device: torch.device):
         self.value = torch.full((), 2.0**13, device=device)
         self.finite_steps = torch.zeros((), dtype=torch.int32, device=device)
-
-    def raise_(self, slopes: Slopes) -> Slopes:
-        return Slopes(*(slope * self.value for slope in slopes))
 
     def adapt(self, norm: Tensor) -> None:
         overflow = (~norm.isfinite()).float().view(1)

@@ -34,7 +34,7 @@ from wavedash.compat.rlgym_ppo.wandb_run import WandbRun, saved_identity, writte
 from wavedash.envs.pool import WorkerPool
 from wavedash.errors import UserError
 from wavedash.ppo.learner import Learner as OurLearner
-from wavedash.ppo.saved_state import check_counters
+from wavedash.ppo.state_checks import check_counters
 from wavedash.runs.checkpoint import Checkpoint
 from wavedash.runs.compatible import check_compatible
 from wavedash.runs.content import reading

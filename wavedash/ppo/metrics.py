@@ -1,0 +1,133 @@
+"""The metrics of an iteration: what is read from the device in one copy at its end, and how it is named.
+
+`read_metrics` holds the only host sync of an iteration. `named_metrics` turns what was read, by all ranks together, into what
+listeners are told.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from wavedash.ppo import faults
+from wavedash.ppo.episodes import Episode, Followed, latest_rows
+from wavedash.ppo.loss import ENTROPY
+from wavedash.ppo.ranks import Ranks
+from wavedash.ppo.reading import Reading, joined
+from wavedash.ppo.rollout import Rollout
+from wavedash.ppo.update import APPLIED, GRAD_NORM, UpdateTable
+
+if TYPE_CHECKING:
+    from wavedash.ppo.learner import Learner
+
+STEPS, EPISODES, SKIPPED, WRONG = "rollout/steps", "rollout/episodes", "optim/skipped", "wrong"
+COUNT = "count of "
+"""Before the name of a sum: over how many steps of rows it goes"""
+
+
+class LatestEpisodes(NamedTuple):
+    """The episodes of a rollout that ended last, oldest first, in columns of a fixed length."""
+
+    returns: Tensor
+    length: Tensor
+    success: Tensor
+    real: Tensor
+    """False where fewer have ended"""
+
+    @classmethod
+    def of(cls, episodes: Followed, success: Tensor | None) -> LatestEpisodes:
+        """`success` [T, N]: what the environment tells of episodes that end, if it does."""
+        rows, real = latest_rows(episodes.ended)
+        returns, length = (x.reshape(-1)[rows] for x in (episodes.returns, episodes.length))
+        return cls(returns, length, torch.full_like(returns, torch.nan) if success is None else success.reshape(-1)[rows], real)
+
+
+def read_metrics(learner: Learner, rollout: Rollout, episodes: Followed, table: UpdateTable) -> Reading:
+    """Everything that is to be known about this iteration: of this rank, in one copy from its device, then of all ranks."""
+    own = _of_the_rows(learner, rollout, episodes)
+    shared = _of_the_update(learner, rollout, table)
+    latest = LatestEpisodes.of(episodes, learner.collector.success)
+    wrong = faults.suspicion(rollout, learner.env)
+    numbers, columns = in_one_copy({WRONG: wrong, **own, **shared}, latest._asdict())
+    fault = faults.explain(rollout, episodes.length, learner.env) if numbers[WRONG] else None
+    finished = [Episode(ret, length, success)
+                for ret, length, success, real in zip(*columns.values(), strict=True) if real]
+    reading = Reading({name: numbers[name] for name in own}, finished, learner.env.health, fault,
+                      {name: numbers[name] for name in shared})
+    return joined(learner.ranks.all_gather(reading))
+
+
+def in_one_copy(
+    scalars: Mapping[str, Tensor], columns: Mapping[str, Tensor]
+) -> tuple[dict[str, float], dict[str, list[float]]]:
+    """The content of named tensors, single numbers and columns of them, read from the device at once."""
+    numbers = torch.stack([x.float() for x in scalars.values()])
+    flat = iter(torch.cat([numbers, *(x.float() for x in columns.values())]).tolist())
+    return {name: next(flat) for name in scalars}, {name: list(islice(flat, len(x))) for name, x in columns.items()}
+
+
+def named_metrics(learner: Learner, reading: Reading) -> dict[str, float]:
+    """What listeners are told. A metric with nothing to measure is absent."""
+    sums, metrics = dict(reading.sums), dict(reading.shared)
+    applied, skipped = int(metrics.pop(APPLIED)), int(metrics.pop(SKIPPED))
+    if not applied:  # the losses of an update that never happened say nothing
+        metrics = {name: x for name, x in metrics.items() if not name.startswith(("loss/", "policy/"))}
+    if learner.updater.scale is not None and applied:  # fp16: now and then the loss scale is tried too high, by design
+        metrics["optim/scale_overflows"], skipped = float(skipped), 0
+    metrics |= {STEPS: sums[STEPS], EPISODES: sums[EPISODES], SKIPPED: float(skipped), "optim/gradient_steps": float(applied)}
+    metrics |= {f"optim/{name}": x for name, x in learner.coefficients.items()}
+    metrics["optim/learning_rate"] = learner.config.ppo.learning_rate * learner.schedule.multiplier
+    metrics |= _means(sums)
+    metrics |= learner.recent.figures()
+    for counters in (reading.health, *(listener.health for listener in learner.listeners)):
+        metrics |= {f"health/{name}": float(x) for name, x in counters.items()}
+    return metrics
+
+
+def _of_the_rows(learner: Learner, rollout: Rollout, episodes: Followed) -> dict[str, Tensor]:
+    """Sums over this rank's rows, to which those of the other ranks are added."""
+    active = rollout.active.float()
+    steps, ended = active.sum(), episodes.ended.sum()
+    sums = {
+        STEPS: steps,
+        EPISODES: ended,
+        "rollout/reward": (rollout.reward * active).sum(),
+        "rollout/return": (episodes.returns * episodes.ended).sum(),
+        "rollout/length": (episodes.length * episodes.ended).sum(),
+    }
+    sums |= {f"{COUNT}rollout/reward": steps, f"{COUNT}rollout/return": ended, f"{COUNT}rollout/length": ended}
+    for name, metric in learner.collector.metric_sums.items():
+        sums[f"env/{name}"], sums[f"{COUNT}env/{name}"] = metric.unbind()
+    return sums
+
+
+def _of_the_update(learner: Learner, rollout: Rollout, table: UpdateTable) -> dict[str, Tensor]:
+    """Numbers that are the same on all ranks."""
+    applied, maximum = table[APPLIED], learner.policy.head.max_entropy
+    numbers = {APPLIED: applied.sum(), SKIPPED: (~table[GRAD_NORM].isfinite()).sum()}
+    for name, mean in table.means().items():
+        if name != APPLIED:
+            numbers[name] = mean
+        if name == ENTROPY and maximum is not None:
+            numbers["policy/entropy_share"] = mean / maximum
+    moved = learner.updater.optimizer.parameters - learner.before_update["parameters"]
+    numbers["optim/update_size"] = torch.linalg.vector_norm(moved)
+    active = rollout.active.float()
+    error, total = (_variance(x, active, learner.ranks) for x in (rollout.returns - rollout.value, rollout.returns))
+    numbers["loss/explained_variance"] = 1.0 - error / total.clamp(min=1e-12)
+    return numbers
+
+
+def _means(sums: Mapping[str, float]) -> dict[str, float]:
+    """Of every sum that has a count. What the environment tells may be NaN, and is left out then."""
+    counts = {name.removeprefix(COUNT): count for name, count in sums.items() if name.startswith(COUNT)}
+    means = {name: sums[name] / count for name, count in counts.items() if count}
+    return {name: x for name, x in means.items() if not (name.startswith("env/") and x != x)}
+
+
+def _variance(x: Tensor, weight: Tensor, ranks: Ranks) -> Tensor:
+    x = x.masked_fill(weight == 0, 0.0)  # an empty seat may be worth NaN
+    return ranks.mean((x - ranks.mean(x, weight)).square(), weight)

@@ -1,0 +1,104 @@
+"""The PPO-clip loss (Schulman et al. 2017) of one minibatch, and its gradient in what the policy says.
+
+    loss = sum over samples of weight * (policy + value_coef * value - entropy_coef * entropy)
+
+The weights sum to 1 over the valid samples. The loss reaches the networks only through log-probability, entropy and value of
+each sample; these three gradients are short enough to write down, and the policy carries them on to its weights.
+"""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from wavedash.config import PPOConfig
+from wavedash.policy.actor_critic import ActorCritic
+from wavedash.policy.evaluation import Evaluation, Slopes
+from wavedash.ppo.experience import Batch, Stored
+from wavedash.ppo.loss import ENTROPY, KL, Loss
+
+
+class Coefficients(NamedTuple):
+    """Numbers of the loss that may move over a run, as tensors: a captured CUDA graph reads what they are now."""
+
+    clip_range: Tensor
+    entropy_coef: Tensor
+
+    @classmethod
+    def of(cls, config: PPOConfig, device: torch.device | str = "cpu") -> Coefficients:
+        """Their values at the beginning of a run."""
+        return cls(*(torch.tensor(getattr(config, name), device=device) for name in cls._fields))
+
+
+class LossTerms(NamedTuple):
+    """The terms of every sample."""
+
+    policy: Tensor
+    value: Tensor
+    entropy: Tensor
+    kl: Tensor
+    clipped: Tensor
+
+
+TERMS = LossTerms._fields
+METRICS = {"policy": "loss/policy", "value": "loss/value", "entropy": ENTROPY, "kl": KL, "clipped": "policy/clip_fraction"}
+"""How the mean of each term is reported"""
+
+
+class PPOLoss(Loss):
+    """The clipped surrogate objective, the squared error of the value and an entropy bonus."""
+
+    terms = tuple(METRICS[name] for name in TERMS)
+
+    def __init__(self, config: PPOConfig, device: torch.device | str = "cpu") -> None:
+        self.config = config
+        self.now = Coefficients.of(config, device)
+        self.coefficients = self.now._asdict()
+
+    def configure(self, config: PPOConfig) -> None:
+        self.config = config
+
+    def add_gradient(self, policy: ActorCritic, batch: Batch, scale: Tensor | None) -> LossTerms:
+        new = policy.evaluate(batch.obs, batch.action, batch.memory, batch.fresh)
+        terms, gradients = ppo_loss(new, batch.flat, self.config, self.now)
+        new.pull_back(gradients.scaled(scale))
+        return terms
+
+
+@torch.no_grad()
+def ppo_loss(new: Evaluation, stored: Stored, config: PPOConfig, now: Coefficients) -> tuple[LossTerms, Slopes]:
+    """The terms of every sample, and the gradient of the loss in what the policy says. `new` comes from the current weights,
+    `stored` from the rollout, all of one shape. `now` counts instead of the configuration's values of the same names."""
+    log_prob, value, advantage, returns, weight = stored
+    log_ratio = new.log_prob - log_prob
+    ratio = log_ratio.exp()
+    # min(ratio * A, clip(ratio, 1 - eps, 1 + eps) * A) = min(ratio * A, A + eps * |A|): one bound, on the side that A pulls to.
+    bound = torch.addcmul(advantage, advantage.abs(), now.clip_range)
+    objective = ratio * advantage
+    beyond = objective > bound  # the policy has moved far enough here: no gradient
+
+    error = new.value - returns
+    value_loss, value_gradient = error.square(), 2.0 * error
+    if config.value_clip is not None:
+        move = new.value - value
+        near_error = value + move.clamp(-config.value_clip, config.value_clip) - returns
+        # The worse of the two counts; a value at its limit has no gradient.
+        near_loss, near_gradient = near_error.square(), 2.0 * near_error.masked_fill(move.abs() > config.value_clip, 0.0)
+        value_gradient = torch.where(near_loss > value_loss, near_gradient, value_gradient)
+        value_loss = torch.max(near_loss, value_loss)
+
+    drift = ratio - 1.0
+    terms = LossTerms(
+        policy=-torch.where(beyond, bound, objective),
+        value=value_loss,
+        entropy=new.entropy,
+        kl=drift - log_ratio,  # Schulman's k3 estimator of KL(old || new): unbiased, never negative
+        clipped=(drift.abs() > now.clip_range).float(),
+    )
+    gradients = Slopes(
+        log_prob=(weight * objective).neg_().masked_fill_(beyond, 0.0),
+        entropy=-now.entropy_coef * weight,
+        value=(config.value_coef * weight) * value_gradient,
+    )
+    return terms, gradients
