@@ -26,8 +26,8 @@ from wavedash.errors import UserError
 from wavedash.export import FORMATS, export_policy
 from wavedash.export.actor import Actor
 from wavedash.export.agreement import DisagreementError, play_side_by_side
-from wavedash.player import Player
 from wavedash.policy.actor_critic import ActorCritic
+from wavedash.trained_policy import TrainedPolicy
 from wavedash.training import train
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.load. is deprecated:DeprecationWarning")
@@ -147,7 +147,7 @@ def test_a_file_plays_as_the_live_policy_step_by_step(case: str, kind: str, rows
     policy, model = some_policy(case), load(exported(case, kind))
     observed, acted, options, _ = CASES[case]
     observed.seed(rows)
-    player, chance = Player(policy), np.random.default_rng(rows)
+    player, chance = TrainedPolicy(policy), np.random.default_rng(rows)
     memory = {f"memory_{name.removeprefix('actor.')}": x.numpy()
               for name, x in policy.initial_memory(rows).items() if name.startswith("actor.")}
     actions = []
@@ -205,7 +205,7 @@ def test_a_torchscript_file_needs_no_wavedash(exported, tmp_path: Path) -> None:
     """
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == Player(some_policy("gru")).act(obs).tolist()
+    assert json.loads(done.stdout) == TrainedPolicy(some_policy("gru")).act(obs).tolist()
 
 
 # --- a real run ------------------------------------------------------------------------------------------------------------

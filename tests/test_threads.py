@@ -12,7 +12,7 @@ import torch
 
 from wavedash import threads
 from wavedash.config_file import load_config
-from wavedash.evaluation import evaluate
+from wavedash.evaluate.own_task import evaluate
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.training import assembled, train
 

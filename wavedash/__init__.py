@@ -8,16 +8,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wavedash.player import load_policy
+    from wavedash.loading import load_policy, load_run
     from wavedash.ppo.learner import Learner
     from wavedash.training import resume, train
 
 __version__ = "0.1.0"
-__all__ = ["Learner", "__version__", "load_policy", "resume", "train"]
+__all__ = ["Learner", "__version__", "load_policy", "load_run", "resume", "train"]
 
 _HOMES = {
     "Learner": "wavedash.ppo.learner",
-    "load_policy": "wavedash.player",
+    "load_policy": "wavedash.loading",
+    "load_run": "wavedash.loading",
     "resume": "wavedash.training",
     "train": "wavedash.training",
 }

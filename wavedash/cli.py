@@ -195,14 +195,14 @@ def evaluate(
     if against is not None and random:
         raise UserError("--random plays the run's own task; against somebody who plays at random: --against random")
     if against is not None:
-        from wavedash.rocket.against import play_against
+        from wavedash.evaluate.against import play_against
 
         typer.echo(str(play_against(run, against, simulator.value if simulator else None, episodes, deterministic,
                                     own_starts=starts is StartsName.TASK, trust=trust)))
         return
     if simulator is not None or starts is not StartsName.KICKOFF:
         raise UserError("--simulator and --starts go with --against PLAYER; without it a run plays its own task")
-    from wavedash.evaluation import evaluate
+    from wavedash.evaluate.own_task import evaluate
 
     typer.echo(str(evaluate(run, episodes=episodes, deterministic=deterministic, random=random, trust=trust)))
 

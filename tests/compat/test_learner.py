@@ -20,7 +20,7 @@ from tests.compat.gym_envs import Looks, Match, teams, two_players
 from tests.compat.learners import small_learner
 from wavedash.compat.rlgym_ppo import Learner
 from wavedash.errors import UserError
-from wavedash.evaluation import evaluate
+from wavedash.evaluate.own_task import evaluate
 from wavedash.runs.find import resolve_checkpoint
 from wavedash.runs.folder import RunFolder
 

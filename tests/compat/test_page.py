@@ -5,7 +5,7 @@ import re
 import sys
 from pathlib import Path
 
-from wavedash.evaluation import evaluate
+from wavedash.evaluate.own_task import evaluate
 from wavedash.training import train
 
 PAGE = Path(__file__).parents[2] / "docs" / "rlgym.md"

@@ -15,7 +15,7 @@ from tests.compat.gym_envs import teams
 from tests.compat.learners import small_learner
 from tests.compat.their_checkpoint import Network
 from wavedash.compat.rlgym_ppo import checkpoint_export
-from wavedash.evaluation import evaluate
+from wavedash.evaluate.own_task import evaluate
 from wavedash.runs.find import resolve_checkpoint
 
 FILES = ["BOOK_KEEPING_VARS.json", "PPO_POLICY.pt", "PPO_POLICY_OPTIMIZER.pt", "PPO_VALUE_NET.pt", "PPO_VALUE_NET_OPTIMIZER.pt"]

@@ -17,8 +17,9 @@ from wavedash.envs.errors import EnvError
 from wavedash.envs.local import LocalVecEnv
 from wavedash.envs.pool import WorkerPool
 from wavedash.envs.vector import GymnasiumVectorEnv
-from wavedash.player import Player, load_policy
+from wavedash.loading import load_policy
 from wavedash.runs.store import CheckpointStore
+from wavedash.trained_policy import TrainedPolicy
 
 CHOICES = ["discrete", "multi-discrete", "shifted", "table"]
 
@@ -135,7 +136,7 @@ def test_a_saved_policy_takes_what_the_environment_gives(name, tmp_path):
 def test_a_policy_that_was_not_told_takes_one_hot_vectors():
     learner = learner_over(LocalVecEnv(Choices, 4), run_config({"rollout_steps": 4}))
     with pytest.raises(RuntimeError):
-        Player(learner.policy).act(np.array([0, 1, 2]))  # the control: shapes do not fit
+        TrainedPolicy(learner.policy).act(np.array([0, 1, 2]))  # the control: shapes do not fit
 
 
 @pytest.mark.parametrize("name", ["multi-discrete", "dict"])

@@ -13,9 +13,9 @@ from pydantic import ValidationError
 from tests.ppo.learners import ACTIONS, FEATURES, identity_learner, learner_over, run_config, trained_policy
 from tests.toy_worlds import TapeWorld
 from wavedash.config import PolicyConfig
-from wavedash.player import Player
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.policy.heads import GaussianHead, make_head
+from wavedash.trained_policy import TrainedPolicy
 
 FEATURE_ROWS = torch.tensor([[0.5, -1.0, 0.25], [0.0, 0.0, 0.0], [-0.9, 0.3, 0.8]])
 LOG_STD = torch.tensor([[-1.0, 0.5], [-2.0, 0.0], [0.25, -0.5]])
@@ -153,10 +153,10 @@ def test_it_is_for_normals_only():
 # --- a trained policy at play ----------------------------------------------------------------------------------------
 
 
-def player(sample_every: int | None) -> Player:
+def player(sample_every: int | None) -> TrainedPolicy:
     torch.manual_seed(0)
     options = PolicyConfig(hidden=[8], std="gsde", gsde={"sample_every": sample_every})
-    return Player(ActorCritic(spaces.Box(-1, 1, (3,)), spaces.Box(-9, 9, (2,), np.float32), options))
+    return TrainedPolicy(ActorCritic(spaces.Box(-1, 1, (3,)), spaces.Box(-9, 9, (2,), np.float32), options))
 
 
 def test_play_with_exploration_keeps_its_noise_as_training_does():

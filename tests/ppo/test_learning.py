@@ -15,8 +15,8 @@ from wavedash.config import RunConfig
 from wavedash.config_file import load_config
 from wavedash.envs.make import make_env
 from wavedash.envs.vec_env import Step, VecEnv
-from wavedash.player import Player
 from wavedash.ppo.learner import Learner
+from wavedash.trained_policy import TrainedPolicy
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def _one_thread():
 def score(learner: Learner, episodes: int) -> float:
     """The mean return of the first episode of each of so many environments."""
     env = make_env(learner.config.env.model_copy(update={"count": episodes}))
-    player, obs = Player(learner.policy), env.reset(seed=4_321)
+    player, obs = TrainedPolicy(learner.policy), env.reset(seed=4_321)
     returns, playing = torch.zeros(episodes), torch.ones(episodes, dtype=torch.bool)
     while playing.any():
         step = env.step(player.step(obs, deterministic=True))

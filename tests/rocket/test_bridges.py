@@ -22,7 +22,7 @@ from tests.rocket.random_states import random_state
 from tests.rocket.rlgym_games import to_rlgym
 from wavedash.config_file import load_config
 from wavedash.errors import UserError
-from wavedash.player import load_policy
+from wavedash.loading import load_policy
 from wavedash.rocket.bridges import Pace, RLGymRenderer, RLViser, RocketSimVis, Viewer
 from wavedash.rocket.bridges.rlgym_renderer import from_rlgym
 from wavedash.rocket.bridges.rocketsimvis import PORT, packet

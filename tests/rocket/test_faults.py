@@ -13,7 +13,8 @@ from tests.rocket.test_env import Height, env_of, random_actions, simulated  # n
 from tests.rocket.test_starts import SPEC, TEAMS, empty, written
 from wavedash.config_file import load_config
 from wavedash.envs.errors import EnvError
-from wavedash.evaluation import RandomPlayer, play
+from wavedash.evaluate.episodes import play
+from wavedash.evaluate.random_play import RandomPlayer
 from wavedash.rocket import names
 from wavedash.rocket.env import RocketEnv, Task
 from wavedash.rocket.parts import Reward, Start

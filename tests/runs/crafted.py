@@ -21,9 +21,9 @@ import torch
 from safetensors.torch import save
 
 from wavedash.errors import UserError
-from wavedash.evaluation import evaluate
+from wavedash.evaluate.own_task import evaluate
 from wavedash.export import export_policy
-from wavedash.player import load_policy
+from wavedash.loading import load_policy
 from wavedash.rocket.state import GameState
 from wavedash.runs.checkpoint import Checkpoint, FileRecord, Manifest, Tensors
 from wavedash.runs.find import find_run

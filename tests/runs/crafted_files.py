@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.test_config import nested_aliases
 from wavedash.config_file import dump_config, load_config
-from wavedash.evaluation import evaluate
+from wavedash.evaluate.own_task import evaluate
 from wavedash.rocket.sim.collision.arena import baked_arena
 from wavedash.rocket.sim.collision.bake import Baked
 from wavedash.rocket.sim.collision.baked_file import read_baked, write_baked

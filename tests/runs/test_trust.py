@@ -15,10 +15,10 @@ from tests.runs.own_code import MARK
 from wavedash.config import EnvConfig, RunConfig
 from wavedash.config_file import dump_config, load_config, preset_names
 from wavedash.diagnosis.command import diagnose
-from wavedash.evaluation import evaluate
+from wavedash.evaluate.against import play_against
+from wavedash.evaluate.own_task import evaluate
 from wavedash.export import export_policy
-from wavedash.player import load_policy
-from wavedash.rocket.against import play_against
+from wavedash.loading import load_policy
 from wavedash.rocket.bridges.show import show_run
 from wavedash.runs.find import find_run
 from wavedash.runs.links import LinkError

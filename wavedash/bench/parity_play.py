@@ -14,14 +14,11 @@ from wavedash.bench.parity_compare import JUDGED
 from wavedash.bench.parity_stage import Scene, Script, Target
 from wavedash.config import RocketConfig
 from wavedash.envs.vec_env import Obs
-from wavedash.errors import UserError
-from wavedash.evaluation import RandomPlayer
-from wavedash.player import load_policy
+from wavedash.evaluate.random_play import RandomPlayer
+from wavedash.loading import load_policy, load_run
 from wavedash.rocket.env import RocketEnv, Task
 from wavedash.rocket.players import Chaser
 from wavedash.rocket.simulator import Simulator
-from wavedash.runs.find import resolve_checkpoint
-from wavedash.runs.trust import run_config
 
 MOMENTS = 8
 """Of each arena"""
@@ -48,11 +45,7 @@ def scripted_play(simulator: Simulator, seed: int) -> list[Script]:
 
 
 def trained_task(run: str | Path) -> RocketConfig:
-    checkpoint = resolve_checkpoint(run)
-    config = run_config(checkpoint.run_config)
-    if config.env.rocket is None:
-        raise UserError(f"{run} was trained in {config.env.world}; give --run a run of a Rocket League task (env.rocket)")
-    return config.env.rocket
+    return load_run(run).rocket_task()
 
 
 def trained_play(simulator: Simulator, run: str | Path, seed: int) -> list[Script]:

@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from wavedash.errors import UserError
-from wavedash.evaluation import Sample
+from wavedash.evaluate.shares import Sample
 
 EVALUATION = 10_000
 """The seed of the episodes that are counted, and more by the run's seed."""
@@ -122,15 +122,15 @@ def _print_table(task: str, runs: Sequence[dict[str, Any]]) -> None:
 def train_wavedash(task: str, seed: int, steps: int, episodes: int) -> dict[str, Any]:
     from wavedash.config_file import load_config
     from wavedash.envs.make import make_env
-    from wavedash.evaluation import play
-    from wavedash.player import Player
+    from wavedash.evaluate.episodes import play
+    from wavedash.trained_policy import TrainedPolicy
     from wavedash.training import assembled
 
     config = load_config(task, [f"seed={seed}", f"total_steps={steps}", "threads=1", "device=cpu"])
     began = perf_counter()
     with assembled(config) as learner:
         learner.learn()
-        seconds, player = perf_counter() - began, Player(learner.policy)
+        seconds, player = perf_counter() - began, TrainedPolicy(learner.policy)
     env = make_env(config.env.model_copy(update={"count": episodes}))
     try:
         games = play(env, player.step, episodes, 1, EVALUATION + seed, player.reset)

@@ -18,13 +18,11 @@ from wavedash.export.actor import Actor
 from wavedash.export.agreement import Agreement, RandomWorld, play_side_by_side
 from wavedash.export.description import describe
 from wavedash.export.formats import FORMATS, check_installed
-from wavedash.player import load_policy
-from wavedash.policy.actor_critic import ActorCritic
+from wavedash.loading import LoadedRun, load_run
 from wavedash.runs.durable import replace_file
-from wavedash.runs.find import resolve_checkpoint
 from wavedash.runs.folder import RunFolder
 from wavedash.runs.links import refuse_links
-from wavedash.runs.trust import UntrustedError, run_config
+from wavedash.runs.trust import UntrustedError
 
 ROWS = 3
 """Play side by side in the check. Not as many as are traced, so that a batch size that got stuck is noticed."""
@@ -60,21 +58,21 @@ def export_policy(
     """The policy of a run or checkpoint as a file. `out` is its name, which tells the format, or a folder for policy.onnx and
     policy.pt; by default the folder `export` of the run. `episodes`: to check it with. `trust`: in the run's own environments
     also where somebody else's run names code for them."""
-    checkpoint = resolve_checkpoint(run)
-    home = RunFolder(checkpoint.path.absolute().parent.parent)
-    if out is None and not RunFolder.is_run(home.path):
-        raise UserError(f"{checkpoint.path} is not inside a run folder: say where the export is to go with --out")
+    loaded = load_run(run, trust=trust)
+    home = loaded.source.run_config.parent
+    if out is None and not RunFolder.is_run(home):
+        raise UserError(f"{loaded.path} is not inside a run folder: say where the export is to go with --out")
     if out is None:
-        refuse_links(home.path)
-    files = _files(format, home.path / "export" if out is None else Path(out))
+        refuse_links(home)
+    files = _files(format, home / "export" if out is None else Path(out))
     for name in files:
         check_installed(name)
-    policy = load_policy(checkpoint.path).policy
+    policy = loaded.policy.policy
     actor = Actor(policy)
-    description = describe(actor, policy, checkpoint)
+    description = describe(actor, policy, loaded.source)
     text = json.dumps(description, indent=1, allow_nan=False)
     data = {name: FORMATS[name].write(actor, text) for name in files}
-    world, called = _world(home, policy, trust)
+    world, called = _world(loaded)
     with closing(world):
         agreements = [play_side_by_side(policy, actor, FORMATS[name].load(data[name]), world, episodes) for name in files]
     for name, file in files.items():
@@ -83,7 +81,7 @@ def export_policy(
             replace_file(file, data[name])
         except OSError as error:
             raise UserError(f"cannot write {file}: {error.strerror}; choose another place with --out") from error
-    return Exported(checkpoint.path, list(files.values()), description, called, agreements)
+    return Exported(loaded.path, list(files.values()), description, called, agreements)
 
 
 def _files(format: str | None, out: Path) -> dict[str, Path]:
@@ -98,11 +96,12 @@ def _files(format: str | None, out: Path) -> dict[str, Path]:
     return {name: out / f"policy{FORMATS[name].suffix}" for name in chosen}
 
 
-def _world(home: RunFolder, policy: ActorCritic, trust: bool) -> tuple[VecEnv, str]:
+def _world(run: LoadedRun) -> tuple[VecEnv, str]:
     """The run's own environments and what they are called; random observations where these cannot be had on this machine, or
     would run code of somebody else."""
+    policy = run.policy.policy
     try:
-        config = run_config(home.config, trust=trust).env
+        config = run.config.env
         env = make_env(config.model_copy(update={"count": ROWS, "workers": 0}))
     except UntrustedError:
         reason = "the run names code for it that this user did not start; --trust runs it"

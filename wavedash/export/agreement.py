@@ -14,9 +14,9 @@ from wavedash.envs.vec_env import Step, VecEnv
 from wavedash.errors import UserError
 from wavedash.export.actor import Actor, parameters
 from wavedash.export.formats import Arrays, Model
-from wavedash.player import Player
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.seeding import stream_seed
+from wavedash.trained_policy import TrainedPolicy
 
 TOLERANCE = 1e-4
 """The most that rounding may make of a difference, absolute below 1 and relative above. Runtimes sum in different orders: one
@@ -42,7 +42,7 @@ class Agreement:
 def play_side_by_side(policy: ActorCritic, actor: Actor, model: Model, world: VecEnv, episodes: int) -> Agreement:
     """Play whole episodes in `world`, which the live policy steers. Raises DisagreementError at the first difference beyond
     rounding, of an action, a parameter of its distribution or the memory."""
-    player, distributions = Player(policy), []
+    player, distributions = TrainedPolicy(policy), []
     hook = policy.head.register_forward_hook(lambda head, inputs, distribution: distributions.append(distribution))
     first = getattr(policy.action_space, "start", 0)  # worlds of ours count from 0, and add this themselves
     try:

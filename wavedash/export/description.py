@@ -20,6 +20,7 @@ from wavedash.policy.heads import (
     TanhGaussianHead,
 )
 from wavedash.runs.checkpoint import Checkpoint
+from wavedash.runs.policy_folder import PolicyFolder
 
 SAMPLING = {
     DiscreteHead: "an index drawn with the probabilities exp(log_probs), plus the start of the space",
@@ -32,7 +33,7 @@ SAMPLING = {
 """How to draw an action as in training; the output `action` is the likeliest one."""
 
 
-def describe(actor: Actor, policy: ActorCritic, checkpoint: Checkpoint) -> dict[str, Any]:
+def describe(actor: Actor, policy: ActorCritic, checkpoint: Checkpoint | PolicyFolder) -> dict[str, Any]:
     """Plain values, for JSON."""
     inputs = actor.example(rows=1)
     action: dict[str, Any] = {"space": space_to_json(policy.action_space), "sampling": SAMPLING[type(actor.head)]}

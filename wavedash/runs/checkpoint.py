@@ -106,7 +106,7 @@ class Checkpoint:
     @classmethod
     def open(cls, path: str | Path) -> Checkpoint:
         path = Path(path)
-        with _plain_file(path / MANIFEST) as file:
+        with plain_file(path / MANIFEST) as file:
             data = file.read(LARGEST_MANIFEST)
         try:
             content = from_json(data)
@@ -128,7 +128,7 @@ class Checkpoint:
     def verify(self) -> None:
         """Raises CheckpointError unless every file is exactly as it was written."""
         for name, record in self.manifest.files.items():
-            with _plain_file(self.path / name, record.size) as file:
+            with plain_file(self.path / name, record.size) as file:
                 self._compare(name, hashlib.file_digest(file, "sha256").hexdigest())
 
     def load(self, groups: Collection[str] | None = None) -> tuple[Tensors, dict[str, Any]]:
@@ -150,7 +150,7 @@ class Checkpoint:
         if record is None:
             there = ", ".join(sorted(self.manifest.files))
             raise CheckpointError(f"{self.path} has no {name}: it holds {there}; {USE_ANOTHER}")
-        with _plain_file(self.path / name, record.size) as file:
+        with plain_file(self.path / name, record.size) as file:
             data = file.read(record.size)
         self._compare(name, hashlib.sha256(data).hexdigest())
         return data
@@ -167,7 +167,7 @@ def _checksum(content: dict[str, Any]) -> str:
     return hashlib.sha256(to_json(content).encode()).hexdigest()
 
 
-def _plain_file(path: Path, size: int | None = None) -> BufferedReader:
+def plain_file(path: Path, size: int | None = None) -> BufferedReader:
     """Opened for reading; refuses links (they could lead outside), pipes (they would block) and the wrong size."""
     try:
         facts = os.lstat(path)

@@ -16,6 +16,7 @@ from wavedash.errors import UserError
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.runs.checkpoint import USE_ANOTHER, Checkpoint, CheckpointError
 from wavedash.runs.compatible import IncompatibleError
+from wavedash.runs.policy_folder import PolicyFolder
 from wavedash.saved import Saved, SavedError, complaint
 
 log = logging.getLogger(__name__)
@@ -26,7 +27,7 @@ _OF_WRONG_CONTENT = (ArithmeticError, AssertionError, AttributeError, LookupErro
 
 
 @contextmanager
-def reading(checkpoint: Checkpoint | None) -> Iterator[None]:
+def reading(checkpoint: Checkpoint | PolicyFolder | None) -> Iterator[None]:
     """Around the use of what a checkpoint holds. None: its path is known to another process."""
     path = "the checkpoint" if checkpoint is None else str(checkpoint.path)
     try:
@@ -44,7 +45,7 @@ def reading(checkpoint: Checkpoint | None) -> Iterator[None]:
         raise CheckpointError(f"{path} {what}; {USE_ANOTHER}") from error
 
 
-def read_policy(checkpoint: Checkpoint) -> tuple[ActorCritic, Space[Any] | None]:
+def read_policy(checkpoint: Checkpoint | PolicyFolder) -> tuple[ActorCritic, Space[Any] | None]:
     """From data alone: the checkpoint says what its policy senses and does, and of which layers it is made. The second is the
     space of the environment's own observations, where the policy sees them encoded."""
     tensors, state = checkpoint.load(["policy"])

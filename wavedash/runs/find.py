@@ -9,6 +9,7 @@ from wavedash.errors import UserError
 from wavedash.runs.checkpoint import MANIFEST, Checkpoint
 from wavedash.runs.folder import STORES, RunError, RunFolder, runs_root
 from wavedash.runs.pointer import follow, is_pointer, newest_pointer
+from wavedash.runs.policy_folder import PolicyFolder
 from wavedash.runs.store import CheckpointStore
 
 
@@ -31,8 +32,14 @@ def find_run(path: str | Path | None = None) -> Found:
     return Found(run, checkpoint)
 
 
+def resolve_policy(path: str | Path) -> Checkpoint | PolicyFolder:
+    """What `load_run` and `load_policy` read: a folder with a policy of its own, or what `resolve_checkpoint` finds."""
+    folder = Path(path)
+    return PolicyFolder(folder) if PolicyFolder.is_one(folder) else resolve_checkpoint(folder)
+
+
 def resolve_checkpoint(path: str | Path) -> Checkpoint:
-    """What `load_policy` reads, verified: a checkpoint; the newest one of a store (best, final, ...); the best one, else the
+    """A whole checkpoint, verified: the one of this path; the newest one of a store (best, final, ...); the best one, else the
     newest, of a run or of the newest run in a folder; for `runs/<name>/best` that of the newest run that has it."""
     return _resolve(Path(path), lambda run: run.store("best").newest() or run.newest())
 

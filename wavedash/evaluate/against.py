@@ -9,12 +9,9 @@ from pathlib import Path
 
 from wavedash.config import EnvConfig
 from wavedash.errors import UserError
-from wavedash.evaluation import check_plays
-from wavedash.player import load_policy
+from wavedash.evaluate.matches import SECONDS, Match, Score
+from wavedash.loading import LoadedRun, load_policy, load_run
 from wavedash.rocket import names
-from wavedash.rocket.match import SECONDS, Match, Score
-from wavedash.runs.find import resolve_checkpoint
-from wavedash.runs.trust import run_config
 from wavedash.seeding import stream_seed
 from wavedash.threads import decide_threads, set_torch_threads
 
@@ -34,7 +31,7 @@ class AgainstResult:
 
     @property
     def difference(self) -> tuple[float, float, float] | None:
-        """Goal share in the second simulator minus that in the first, with its 95 % interval. None: not to be had."""
+        """Goal share in the second simulator minus that in the first, with its 95 % interval. None: undefined."""
         shares = [score.goal_share for score in self.scores.values()]
         if len(shares) < 2 or not all(share.cases for share in shares):
             return None
@@ -62,7 +59,7 @@ class AgainstResult:
 
     def _verdict(self) -> str:
         if self.difference is None:
-            return "not to be had: there were no goals"
+            return "undefined: no goals were scored"
         value, low, high = (100 * x for x in self.difference)
         noise = "within noise" if low <= 0 <= high else "more than noise"
         return f"{value:+.1f} points (95 % interval {low:+.1f} to {high:+.1f}): {noise}"
@@ -80,18 +77,13 @@ def play_against(run: str | Path, opponent: str, simulator: str | None = None, g
     """`opponent`: a player of wavedash.rocket.players, or one's own as `module:Class`. `simulator`: warp, rocketsim, both, or
     None for the one that the run was trained in. Both begin from the same starts. `trust`: also run code that a run of somebody
     else names."""
-    checkpoint = resolve_checkpoint(run)
-    run_settings = run_config(checkpoint.run_config, trust=trust)
-    decide_threads(run_settings.threads)
-    config = run_settings.env
-    if config.rocket is None:
-        raise UserError(f"{run} was trained in {config.world}; only a run of a Rocket League task (env.rocket) has opponents. "
-                        "Without --against, eval measures any run")
-    own = config.rocket.simulator
+    loaded = load_run(run, trust=trust)
+    own = loaded.rocket_task().simulator
+    decide_threads(loaded.config.threads)
     chosen = sorted(SIMULATORS, key=lambda name: name != own) if simulator == "both" else [simulator or own]
-    scores = {name: _match(checkpoint.path, _duel(config, name), opponent, games, deterministic, own_starts, seed)
+    scores = {name: _match(loaded, _duel(loaded.config.env, name), opponent, games, deterministic, own_starts, seed)
               for name in chosen}
-    return AgainstResult(checkpoint.path, opponent, deterministic, own_starts, scores)
+    return AgainstResult(loaded.path, opponent, deterministic, own_starts, scores)
 
 
 def _duel(config: EnvConfig, simulator: str) -> EnvConfig:
@@ -102,16 +94,16 @@ def _duel(config: EnvConfig, simulator: str) -> EnvConfig:
     return config.model_copy(update={"rocket": config.rocket.model_copy(update=update)})
 
 
-def _match(checkpoint: Path, config: EnvConfig, opponent: str, games: int, deterministic: bool, own_starts: bool,
+def _match(run: LoadedRun, config: EnvConfig, opponent: str, games: int, deterministic: bool, own_starts: bool,
            seed: int) -> Score:
-    player = load_policy(checkpoint)
+    player = load_policy(run.path)
     match = Match(config, names.make("player", opponent), games, own_starts)
     set_torch_threads(match.env.num_rows, player.policy.config)
     try:
         if match.env.observation_space != player.policy.observation_space:
-            raise UserError(f"the policy of {checkpoint} cannot play {config.world}: a car sees more there than in its own "
+            raise UserError(f"the policy of {run.path} cannot play {config.world}: a car sees more there than in its own "
                             "task. Train it with an observation that has room for as many (advanced_obs_plus: team_size)")
-        check_plays(player, match.env, checkpoint)
+        run.check_plays(match.env)
         return match.play(lambda obs: player.step(obs, deterministic), stream_seed(seed, "match"), player.reset)
     finally:
         match.close()

@@ -6,8 +6,8 @@ import pytest
 from gymnasium import spaces
 
 from wavedash.config import PolicyConfig
-from wavedash.player import Player
 from wavedash.policy.actor_critic import ActorCritic
+from wavedash.trained_policy import TrainedPolicy
 
 OBS = spaces.Box(-1, 1, (3,))
 
@@ -18,13 +18,13 @@ OBS = spaces.Box(-1, 1, (3,))
 ], ids=str)
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_actions_lie_in_the_action_space(space, deterministic):
-    player = Player(ActorCritic(OBS, space, PolicyConfig(hidden=[8])))
+    player = TrainedPolicy(ActorCritic(OBS, space, PolicyConfig(hidden=[8])))
     for _ in range(5):
         action = player.act(OBS.sample(), deterministic)
         assert space.contains(np.asarray(action, space.dtype) if space.shape else action)
 
 
 def test_one_observation_or_a_batch():
-    player = Player(ActorCritic(OBS, spaces.Discrete(4), PolicyConfig(hidden=[8])))
+    player = TrainedPolicy(ActorCritic(OBS, spaces.Discrete(4), PolicyConfig(hidden=[8])))
     batch = np.stack([OBS.sample() for _ in range(6)])
     assert player.act(batch).tolist() == [int(player.act(x)) for x in batch]

@@ -1,7 +1,6 @@
-"""A trained policy as a player: observations in, actions out, memory and normalisation handled."""
+"""A policy that acts: observations in, actions out, memory and normalisation handled."""
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -12,11 +11,9 @@ from torch import Tensor
 from wavedash.envs.encoding import encoded, encoders_of
 from wavedash.envs.obs import Obs, map_obs
 from wavedash.policy.actor_critic import ActorCritic
-from wavedash.runs.content import read_policy
-from wavedash.runs.find import resolve_checkpoint
 
 
-class Player:
+class TrainedPolicy:
     """Acts for one row or a batch of rows; `reset` forgets, for all rows or those of a mask."""
 
     def __init__(self, policy: ActorCritic, seed: int = 0, source_space: gymnasium.Space[Any] | None = None):
@@ -28,7 +25,14 @@ class Player:
         self._noise: Tensor | None = None  # gSDE: the matrices of the rows
         self._steps = 0  # since they all began
         self._choices = {} if source_space is None else encoders_of(source_space)
+        self._source_space = source_space
         self._first_action = getattr(policy.action_space, "start", 0)
+
+    def to(self, device: str | torch.device) -> TrainedPolicy:
+        """The same policy on another device, with nothing remembered."""
+        if torch.device(device) == self.device:
+            return self
+        return TrainedPolicy(self.policy.to(device), source_space=self._source_space)
 
     @torch.no_grad()
     def act(self, obs: Any, deterministic: bool = True) -> Any:
@@ -37,7 +41,7 @@ class Player:
         single = not self._is_batch(obs)
         batch = map_obs(lambda x: torch.as_tensor(np.asarray(x)[None] if single else x, device=self.device), obs)
         action = self.step(map_obs(lambda x: x.float() if x.dtype == torch.float64 else x, batch), deterministic)
-        # Discrete actions of a space that does not begin at 0; worlds of ours add this themselves.
+        # Discrete actions of a space that does not begin at 0; environments of ours add this themselves.
         host = action.cpu().numpy() + self._first_action
         return host[0] if single else host
 
@@ -78,9 +82,3 @@ class Player:
             key, part = next(iter(space.spaces.items()))
             return np.ndim(obs[key]) > len(part.shape or ())
         return np.ndim(obs) > len(space.shape or ())
-
-
-def load_policy(path: str | Path, device: str | torch.device = "cpu") -> Player:
-    """The policy of a checkpoint, a run (its best), or `runs/<name>/best`. Nothing but data is read: no code runs."""
-    policy, source_space = read_policy(resolve_checkpoint(path))
-    return Player(policy.to(device), source_space=source_space)

@@ -11,11 +11,11 @@ from torch import Tensor
 from wavedash.cli import app
 from wavedash.config_file import load_config
 from wavedash.errors import UserError
-from wavedash.evaluation import RandomPlayer
+from wavedash.evaluate.against import AgainstResult, play_against
+from wavedash.evaluate.matches import SECONDS, Match, Score
+from wavedash.evaluate.random_play import RandomPlayer
 from wavedash.rocket import names
-from wavedash.rocket.against import AgainstResult, play_against
 from wavedash.rocket.constants import BOOST_START, KICKOFF_SPAWNS
-from wavedash.rocket.match import SECONDS, Match, Score
 from wavedash.rocket.parts import ScriptedPlayer, Start
 from wavedash.rocket.players import Chaser, Idle, Random
 from wavedash.rocket.state import GameState
@@ -91,7 +91,8 @@ class Shots(Start):
 ])
 def test_a_goal_is_counted_for_the_side_that_scored_it(ends, scored, conceded):
     """And each arena plays one game, however fast: those with a goal would have had time for twenty."""
-    duel = match("warp", Idle(), 8, f"env.rocket.starts={{'tests.rocket.test_match:Shots': {{ends: {ends}}}}}", own_starts=True)
+    shots = f"env.rocket.starts={{'tests.evaluate.test_matches:Shots': {{ends: {ends}}}}}"
+    duel = match("warp", Idle(), 8, shots, own_starts=True)
     score = duel.play(lambda obs: idle(duel), seed=1)
     assert (score.games, score.scored, score.conceded) == (8, scored, conceded)
     assert score.goalless == 8 - scored - conceded
@@ -120,7 +121,7 @@ def test_each_steers_its_own_cars_alone():
 
 
 def test_memory_is_lost_where_a_game_ends_and_nowhere_else():
-    shot = "env.rocket.starts={'tests.rocket.test_match:Shots': {ends: orange none none none}}"
+    shot = "env.rocket.starts={'tests.evaluate.test_matches:Shots': {ends: orange none none none}}"
     duel = match("warp", Idle(), 4, shot, own_starts=True)
     forgotten: list[Tensor] = []
     duel.play(lambda obs: idle(duel), 1, lambda rows: forgotten.append(rows.clone()))
@@ -211,7 +212,7 @@ def score(scored: int, conceded: int) -> Score:
     ((30, 30), (33, 27), "difference      +5.0 points (95 % interval -12.5 to +22.1): within noise"),
     ((40, 10), (10, 40), "difference      -60.0 points (95 % interval -72.4 to -41.6): more than noise"),
     ((10, 40), (40, 10), "difference      +60.0 points (95 % interval +41.6 to +72.4): more than noise"),
-    ((5, 5), (0, 0), "difference      not to be had: there were no goals"),
+    ((5, 5), (0, 0), "difference      undefined: no goals were scored"),
 ])
 def test_the_verdict_follows_the_interval_of_the_difference(first, second, verdict):
     scores = {"warp": score(*first), "rocketsim": score(*second)}

@@ -1,4 +1,4 @@
-"""Evaluation: what is counted, and how sure the figures are."""
+"""Evaluation: what is counted, and how sure the metrics are."""
 from __future__ import annotations
 
 import math
@@ -11,7 +11,10 @@ import torch
 from tests.toy_worlds import TapeWorld
 from wavedash.envs.headline import Headline
 from wavedash.envs.vec_env import Obs, Step
-from wavedash.evaluation import EvaluationResult, Games, RandomPlayer, Sample, Share, play
+from wavedash.evaluate.episodes import Games, play
+from wavedash.evaluate.own_task import EvaluationResult
+from wavedash.evaluate.random_play import RandomPlayer
+from wavedash.evaluate.shares import Sample, Share
 
 
 class ToldWorld(TapeWorld):
@@ -32,15 +35,15 @@ def test_whole_episodes_are_counted_row_by_row():
     assert games.returns == [1.0, 70.0], "of row 0 only the first: short episodes are not favoured"
     assert games.lengths == [1.0, 3.0]
     assert games.success == [1.0, 1.0]
-    assert games.figures == {"twice": [2.0, pytest.approx(140 / 3)]}
+    assert games.metrics == {"twice": [2.0, pytest.approx(140 / 3)]}
     more = play(world, lambda obs: torch.zeros(2, dtype=torch.int64), episodes=4, rounds=2, seed=0)
     assert sorted(more.returns) == [1.0, 6.0, 70.0, 70.0] and sorted(more.success) == [0.0, 1.0, 1.0, 1.0]
 
 
 def test_headlines_come_first_and_amounts_of_a_whole_with_their_share():
-    figures = {"pay/a": [0.5, 0.7], "other": [1.0, 1.0], "pay/b": [-0.2, -0.2], "rate": [3.0, 5.0]}
+    metrics = {"pay/a": [0.5, 0.7], "other": [1.0, 1.0], "pay/b": [-0.2, -0.2], "rate": [3.0, 5.0]}
     headlines = [Headline("rates", {"rate": "per minute"}), Headline("pay", {"pay/a": "a", "pay/b": "b"}, shares=True)]
-    result = EvaluationResult(Path("p"), Games([1.0, 2.0], [3.0, 3.0], figures=figures), True, headlines=headlines)
+    result = EvaluationResult(Path("p"), Games([1.0, 2.0], [3.0, 3.0], metrics=metrics), True, headlines=headlines)
     lines = str(result).splitlines()
     assert [line.split()[0] for line in lines] == ["policy", "episodes", "return", "length", "rate", "pay/a", "pay/b", "other"]
     assert [line.partition("; ")[2] for line in lines[4:]] == ["", "+75.0 % of all", "-25.0 % of all", ""]
@@ -52,7 +55,7 @@ def test_rows_that_sit_out_do_not_count():
     active = torch.tensor([[True, False], [True, False]])
     world = ToldWorld(torch.zeros(2, 2, 1), reward, torch.tensor([[False, False], [True, True]]), active=active)
     games = play(world, lambda obs: torch.zeros(2, dtype=torch.int64), episodes=2, rounds=1, seed=0)
-    assert games.returns == [2.0] and games.lengths == [2.0] and games.figures == {"twice": [2.0]}
+    assert games.returns == [2.0] and games.lengths == [2.0] and games.metrics == {"twice": [2.0]}
 
 
 def test_an_interval_holds_the_mean_as_often_as_it_says():

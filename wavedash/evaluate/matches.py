@@ -13,7 +13,7 @@ from torch import Tensor
 
 from wavedash.config import EnvConfig
 from wavedash.envs.vec_env import Obs
-from wavedash.evaluation import Share
+from wavedash.evaluate.shares import Share
 from wavedash.rocket.constants import BOOST_START, TICK_RATE
 from wavedash.rocket.endings import Goal, TimeOut
 from wavedash.rocket.env import RocketEnv, Task

@@ -1,0 +1,67 @@
+"""Whole episodes of all rows of an environment, and what is counted of them."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from wavedash.envs.vec_env import EnvError, Obs, VecEnv
+
+
+@dataclass(frozen=True)
+class Games:
+    """Whole episodes of one player."""
+
+    returns: list[float] = field(default_factory=list)
+    lengths: list[float] = field(default_factory=list)
+    success: list[float] = field(default_factory=list)
+    metrics: dict[str, list[float]] = field(default_factory=dict)
+    """What the environment tells about every step, such as touches per minute: means of episodes"""
+
+
+@torch.no_grad()
+def play(env: VecEnv, act: Callable[[Obs], Tensor], episodes: int, rounds: int, seed: int,
+         forget: Callable[[Tensor], None] = lambda rows: None) -> Games:
+    """Every row plays `rounds` episodes, so short ones are not favoured; `episodes` environments' worth of them count. `forget`
+    is told the rows [N] whose episode begins."""
+    obs, rows, device = env.reset(seed), env.num_rows, env.device
+    sums: dict[str, Tensor] = {name: torch.zeros(rows, device=device) for name in ("return", "length")}
+    played, games = [0] * rows, Games()
+    most = episodes * rows // max(1, -(-episodes // rounds))
+    forget(torch.ones(rows, dtype=torch.bool, device=device))
+    while min(played) < rounds:
+        step = env.step(act(obs))
+        if env.fault is not None and bool(env.fault) and (words := env.explain_fault()):
+            raise EnvError(words)
+        obs, active = step.obs, step.active.float()
+        sums["return"] += torch.where(step.active, step.reward, 0.0)
+        sums["length"] += active
+        for name, x in step.metrics.items():
+            if not name.startswith("episode/"):
+                sums.setdefault(name, torch.zeros(rows, device=device)).add_(torch.where(step.active, x, 0.0))
+        done = step.terminated | step.truncated
+        forget(done)
+        ended = done.nonzero().flatten().tolist()
+        for row in ended:
+            if played[row] < rounds and len(games.returns) < most and sums["length"][row] > 0:
+                _count(games, row, sums, step.metrics)
+            played[row] += 1
+        for total in sums.values():
+            total.masked_fill_(done, 0.0)
+        if ended:
+            env.prepare()
+    return games
+
+
+def _count(games: Games, row: int, sums: dict[str, Tensor], metrics: dict[str, Tensor]) -> None:
+    """The episode that this row has just finished."""
+    length = float(sums["length"][row])
+    games.returns.append(float(sums["return"][row]))
+    games.lengths.append(length)
+    if "episode/success" in metrics:
+        games.success.append(float(metrics["episode/success"][row]))
+    for name, total in sums.items():
+        if name not in ("return", "length"):
+            games.metrics.setdefault(name, []).append(float(total[row]) / length)

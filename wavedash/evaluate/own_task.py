@@ -1,0 +1,99 @@
+"""`wavedash eval RUN`: a policy over fresh episodes of its own task, and perhaps random play beside it."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from wavedash.envs.headline import Headline
+from wavedash.evaluate.episodes import Games, play
+from wavedash.evaluate.random_play import RandomPlayer
+from wavedash.evaluate.shares import Sample
+from wavedash.loading import load_run
+from wavedash.seeding import stream_seed
+
+MOST_ENVIRONMENTS = 32
+
+
+def evaluate(
+    run: str | Path, episodes: int = 100, deterministic: bool = True, seed: int = 1, random: bool = False, trust: bool = False
+) -> EvaluationResult:
+    """Play `episodes` whole episodes, of every row of the environment, on the device of the run. `random`: then as many with
+    random actions. `trust`: also run code that a run of somebody else names."""
+    rounds = -(-episodes // min(episodes, MOST_ENVIRONMENTS))
+    loaded = load_run(run, trust=trust).on_its_device()
+    policy = loaded.policy
+    env = loaded.make_env(-(-episodes // rounds))
+    try:
+        seed = stream_seed(seed, "evaluation")
+        games = play(env, lambda obs: policy.step(obs, deterministic), episodes, rounds, seed, policy.reset)
+        baseline = play(env, RandomPlayer(env, seed), episodes, rounds, seed) if random else None
+        return EvaluationResult(loaded.path, games, deterministic, baseline, env.headlines)
+    finally:
+        env.close()
+
+
+@dataclass(frozen=True)
+class EvaluationResult:
+    """Whole episodes, and perhaps those of random play for comparison; `str()` is the table that `wavedash eval` prints."""
+
+    checkpoint: Path
+    games: Games
+    deterministic: bool
+    random: Games | None = None
+    headlines: Sequence[Headline] = ()
+    """What the environment wants to have said first."""
+
+    @property
+    def returns(self) -> list[float]:
+        return self.games.returns
+
+    @property
+    def mean(self) -> float:
+        return Sample(self.returns).mean
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return Sample(self.returns).interval
+
+    def __str__(self) -> str:
+        games, whole = self.games, Sample(self.returns)
+        lines = [
+            ("policy", str(self.checkpoint)),
+            ("episodes", f"{len(self.returns)} ({'deterministic' if self.deterministic else 'stochastic'})"),
+            ("return", f"{_text(whole)[:-1]}; deviation {whole.std:.2f})"),
+            ("length", f"{Sample(games.lengths).mean:.1f}"),
+        ]
+        if games.success:
+            lines.append(("success", f"{100 * Sample(games.success).mean:.1f} %"))
+        lines += self._metrics()
+        if self.random is not None:
+            lines.append(("", ""))
+            lines.append(("random play", f"{len(self.random.returns)} episodes"))
+            lines.append(("return", _text(Sample(self.random.returns))))
+            lines += [(name, self._beside(name, values)) for name, values in self.random.metrics.items()]
+        width = max(10, *(len(name) + 2 for name, _ in lines))
+        return "\n".join(f"{name:<{width}}{value}".rstrip() for name, value in lines)
+
+    def _metrics(self) -> list[tuple[str, str]]:
+        """Those of headlines first; amounts that are parts of a whole with their share."""
+        metrics = self.games.metrics
+        means = {name: Sample(values).mean for name, values in metrics.items()}
+        headed = {name: x if headline.shares else None
+                  for headline in self.headlines for name, x in headline.measured(means).items()}
+        shares = {name: "" if share is None else f"; {100 * share:+.1f} % of all" for name, share in headed.items()}
+        return [(name, _text(Sample(metrics[name])) + shares.get(name, "")) for name in {**headed, **metrics}]
+
+    def _beside(self, name: str, values: list[float]) -> str:
+        """Random play's metric, and how many times that the policy reaches."""
+        theirs, ours = Sample(values), Sample(self.games.metrics[name])
+        if theirs.mean <= 0 or ours.mean <= 0 or not name.startswith("per_minute/"):
+            return _text(theirs)
+        ratio, low, high = ours.times(theirs)
+        return f"{_text(theirs)}; the policy: {ratio:.1f} times (95 % interval {low:.1f} to {high:.1f})"
+
+
+def _text(sample: Sample) -> str:
+    low, high = sample.interval
+    digits = 2 if abs(sample.mean) >= 1 or sample.mean == 0 else 4
+    return f"{sample.mean:.{digits}f}  (95 % interval {low:.{digits}f} to {high:.{digits}f})"

@@ -1,0 +1,96 @@
+"""A run in one call: `load_run(path)` has its configuration, its environments and its policy; `load_policy(path)` the policy.
+
+A path names a run folder (its best checkpoint), a folder of runs (its newest run), `runs/<name>/best`, a checkpoint, or a
+folder with config.yaml, policy.safetensors and state.json.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import torch
+
+from wavedash.config import EnvConfig, RocketConfig, RunConfig
+from wavedash.envs.make import make_env
+from wavedash.envs.spaces import space_to_json
+from wavedash.envs.vec_env import VecEnv
+from wavedash.errors import UserError
+from wavedash.preflight import usable_device
+from wavedash.runs.checkpoint import Checkpoint
+from wavedash.runs.content import read_policy
+from wavedash.runs.find import resolve_policy
+from wavedash.runs.policy_folder import PolicyFolder
+from wavedash.runs.trust import run_config
+from wavedash.threads import decide_threads, set_torch_threads
+from wavedash.trained_policy import TrainedPolicy
+
+
+@dataclass(frozen=True)
+class LoadedRun:
+    """What a run has learned, and in what. Reading the policy runs no code. The configuration may name code: where the run is
+    somebody else's and not trusted, `config` raises UntrustedError."""
+
+    source: Checkpoint | PolicyFolder
+    policy: TrainedPolicy
+    trust: bool = False
+
+    @property
+    def path(self) -> Path:
+        return self.source.path
+
+    @cached_property
+    def config(self) -> RunConfig:
+        return run_config(self.source.run_config, trust=self.trust)
+
+    def rocket_task(self) -> RocketConfig:
+        """The Rocket League task that it was trained in."""
+        if self.config.env.rocket is None:
+            raise UserError(f"{self.path} was trained in {self.config.env.world}; only runs of a Rocket League task "
+                            "(env.rocket) can do this")
+        return self.config.env.rocket
+
+    @property
+    def device(self) -> torch.device:
+        """The one that the run is configured for, or the CPU where this machine does not have it."""
+        config = self.config
+        try:
+            return usable_device(config)
+        except UserError:
+            return torch.device("cpu")
+
+    def on_its_device(self) -> LoadedRun:
+        """The same with its policy on the run's device."""
+        return replace(self, policy=self.policy.to(self.device))
+
+    def make_env(self, count: int, env: EnvConfig | None = None) -> VecEnv:
+        """`count` of the run's environments, or of these, in this process and where the policy is. UserError: the policy
+        observes or does something else than they have."""
+        decide_threads(self.config.threads)
+        made = make_env((env or self.config.env).model_copy(update={"count": count, "workers": 0}), self.policy.device)
+        try:
+            self.check_plays(made)
+        except BaseException:
+            made.close()
+            raise
+        set_torch_threads(made.num_rows, self.policy.policy.config)
+        return made
+
+    def check_plays(self, env: VecEnv) -> None:
+        for what, its, here in (("observations", self.policy.policy.observation_space, env.observation_space),
+                                ("actions", self.policy.policy.action_space, env.action_space)):
+            if space_to_json(its) != space_to_json(here):
+                raise UserError(f"the policy of {self.path} was trained with other {what} than this environment has: {its} "
+                                f"there, {here} here. Use the config.yaml that it was trained with, or another checkpoint")
+
+
+def load_run(path: str | Path, device: str | torch.device = "cpu", trust: bool = False) -> LoadedRun:
+    """Configuration, environments and policy of a run. `trust`: also run code that a run of somebody else names."""
+    source = resolve_policy(path)
+    policy, source_space = read_policy(source)
+    return LoadedRun(source, TrainedPolicy(policy.to(device), source_space=source_space), trust)
+
+
+def load_policy(path: str | Path, device: str | torch.device = "cpu") -> TrainedPolicy:
+    """The policy alone. Nothing but data is read: no code runs."""
+    return load_run(path, device).policy
