@@ -28,7 +28,7 @@ def run(how):
     make = partial(Fault, "sleeps", at=3) if how == "stuck" else Counter
     env = WorkerPool(make, 4, 2, groups=2)
     env.reset(seed=0)
-    print(os.getpid(), *[worker._process.pid for worker in env._workers], flush=True)
+    print(os.getpid(), *[worker.pid for worker in env._supervisor.workers], flush=True)
     if how == "end":
         return
     for i in range(10**9):

@@ -26,7 +26,7 @@ ZEROS = torch.zeros(6, dtype=torch.int64)
 
 
 def worker_pids(env):
-    return [worker._process.pid for worker in env._workers]
+    return [worker.pid for worker in env._supervisor.workers]
 
 
 def play(env, steps):

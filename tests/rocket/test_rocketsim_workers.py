@@ -14,13 +14,14 @@ import torch
 from tests.rocket.test_rocketsim import assert_same, chase, everywhere, idle, make, scene  # noqa: F401 (make is a fixture)
 from wavedash.envs.errors import EnvError
 from wavedash.rocket.constants import CAR_REST_Z, PADS
+from wavedash.rocket.rocketsim.batch import STEPPING
 from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals are how POSIX does it")
 
 
 def pids(sim):
-    return [worker._process.pid for worker in sim._workers]
+    return [worker.pid for worker in sim._supervisor.workers]
 
 
 def shared_memory():
@@ -105,7 +106,7 @@ def test_a_worker_that_dies_after_its_step_does_not_do_it_again(make):  # noqa: 
     on_a_pad = {"position": (PADS[0].x, PADS[0].y, CAR_REST_Z), "boost": 0.0, "ball_hit_tick": 3, "ball_hit_impulse_tick": 3}
     for each in (sim, healthy):
         scene(each, {"position": (0.0, 5150.0, 300.0), "velocity": (0.0, 3000.0, 0.0)}, {0: on_a_pad}, tick=100)
-    worker = sim._workers[0]
+    worker = sim._supervisor.workers[0]
     sim.send(idle(sim), ticks=8)
     while not worker.pipe.poll(0):  # it has answered, but was not heard
         time.sleep(0.01)
@@ -135,7 +136,7 @@ def hear_of_its_death(worker):
 
 
 @posix
-@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSEGV, signal.SIGSTOP])
 def test_a_worker_that_is_lost_in_an_arena_names_it_and_keeps_its_game(make, sign, caplog, tmp_path, monkeypatch):  # noqa: F811
     """Placed twice, so that the episode is shorter than the run; what is kept leads to the same bits."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -148,14 +149,17 @@ def test_a_worker_that_is_lost_in_an_arena_names_it_and_keeps_its_game(make, sig
             each.step(controls, ticks=8, delay=step % 2)
     controls = chase(healthy, 4)
     sim.send(controls, ticks=20_000)
-    while not sim._arrays.busy[2] or sim._arrays.placed[2:].any():  # until the second worker is in one of its arenas
+    second = sim._supervisor.workers[1].signs
+    while second.doing[0] != STEPPING:  # until the second worker is in one of its arenas
         time.sleep(0.001)
     os.kill(pids(sim)[1], sign)
-    arena = 2 + int(sim._arrays.busy[2]) - 1
+    arena = 2 + second.thing
     sim.recv()
     assert f"in arena {10 + arena}, step 3 since its episode began (after tick 66)" in caplog.text
-    ended = {signal.SIGKILL: "was killed by SIGKILL", signal.SIGSTOP: "hung: no answer for 3 s"}
+    ended = {signal.SIGKILL: "was killed by SIGKILL", signal.SIGSEGV: "was killed by SIGSEGV",
+             signal.SIGSTOP: "hung: no sign of life for 3"}
     assert f"(arenas 12 to 13) {ended[sign]}" in caplog.text
+    assert ("rocketsim/arena.py" in caplog.text) == (sign == signal.SIGSEGV), "the stack of a crash"
     healthy.step(controls, ticks=20_000)
     lines = caplog.text.partition("To see it again:\n")[2].splitlines()[:2]
     names: dict = {}
@@ -170,7 +174,8 @@ def test_a_stopped_worker_is_taken_for_dead(make, caplog):  # noqa: F811
     sim.step(idle(sim), ticks=8)
     assert sim.state.game.tick.tolist() == [8, 8]
     assert sim.health == {"worker_restarts": 1}
-    assert "worker 0 (arenas 0 to 0) hung: no answer for 1 s. It was in no arena" in caplog.text
+    assert "worker 0 (arenas 0 to 0) hung: no sign of life for 1" in caplog.text
+    assert "It was in no arena: while it was starting, or between two steps" in caplog.text
 
 
 @posix

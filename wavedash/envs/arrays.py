@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike
 
 from wavedash.envs.host import Array
 from wavedash.envs.row_spec import RowSpec
+from wavedash.envs.workers.signs_of_life import SignsOfLife
 
 ALIGNMENT = 64  # bytes, a cache line: fields written by different processes do not share one
 
@@ -25,7 +26,7 @@ class Arrays:
     episode: Array  # [E] int64: index of the current episode
     length: Array  # [E] int64: steps taken in it
     heartbeat: Array  # [E] int64: grows with every sign of life, before each call of a world
-    doing: Array  # [E] int64: of the first world of a process: what the process is doing, see `whereabouts`
+    doing: Array  # [E] int64: of the first world of a process: what the process is doing, see `moment`
     action: Array  # [N, ...]
     obs: dict[str, Array]  # [N, ...] each; a plain Box has the single key ""
     final_obs: dict[str, Array]  # like obs; filled only in a step in which an episode ended
@@ -34,6 +35,11 @@ class Arrays:
     truncated: Array  # [N] bool
     active: Array  # [N] bool
     success: Array  # [N] float32, where an episode ended
+
+    @property
+    def signs(self) -> SignsOfLife:
+        """Of the process of these worlds."""
+        return SignsOfLife(self.heartbeat, self.doing)
 
     @classmethod
     def allocate(cls, spec: RowSpec, worlds: int, new: Allocate = np.zeros) -> Arrays:

@@ -14,10 +14,11 @@ from wavedash.envs.arrays import Arrays
 from wavedash.envs.errors import EnvError
 from wavedash.envs.finite import all_finite, first_not_finite
 from wavedash.envs.host import Array, HostEnv
+from wavedash.envs.moment import RESETTING, STEPPING, Moment
+from wavedash.envs.moment import episode_seed as episode_seed
 from wavedash.envs.obs_writer import ObsWriter
 from wavedash.envs.row_spec import RowSpec, choice_sizes
-from wavedash.envs.whereabouts import RESETTING, STEPPING, WAITING, Moment
-from wavedash.envs.whereabouts import episode_seed as episode_seed
+from wavedash.envs.workers.signs_of_life import WAITING
 
 # Types of a reward that need no closer look, which would take longer than the rest of the bookkeeping of a step.
 NUMBERS = frozenset({float, int, bool, np.float64, np.float32, np.int64, np.int32, np.bool_})

@@ -5,10 +5,7 @@ hangs or meets an exception is started again; the episodes that it was playing a
 """
 from __future__ import annotations
 
-import atexit
-import logging
-import time
-import weakref
+import pickle
 from collections.abc import Callable, Sequence
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
@@ -17,24 +14,17 @@ import torch
 from torch import Tensor
 
 from wavedash.envs.arrays import Arrays
-from wavedash.envs.child import WorkerFailed
 from wavedash.envs.errors import EnvError
 from wavedash.envs.host import Array
 from wavedash.envs.host_vec_env import HostVecEnv, Moment, RowTensors
-from wavedash.envs.pipe_selector import PipeSelector
+from wavedash.envs.moment import current_moment, how_to_see_it_again
+from wavedash.envs.pool_program import DONE_ENDED, NOTED, NOTES, REPLAY, RESET, STEP, EnvJob
 from wavedash.envs.row_spec import RowSpec
-from wavedash.envs.shared_block import SharedBlock
 from wavedash.envs.vec_env import Obs, Step
-from wavedash.envs.whereabouts import how_to_see_it_again
-from wavedash.envs.worker import NOTES, REPLAY, RESET, STEP, Job
-from wavedash.envs.worker_process import WorkerProcess
-
-logger = logging.getLogger(__name__)
-
-LOOK_EVERY = 0.5
-"""Seconds between two looks at the heartbeats."""
-CLOSE_SECONDS = 2.0
-"""What workers are given to close their environments before they are killed."""
+from wavedash.envs.workers.process import Worker, WorkerFailed
+from wavedash.envs.workers.shared_block import SharedBlock
+from wavedash.envs.workers.signs_of_life import MAKING
+from wavedash.envs.workers.supervisor import Post, Supervisor, Timeouts, shares
 
 
 class WorkerPool(HostVecEnv):
@@ -48,31 +38,20 @@ class WorkerPool(HostVecEnv):
         if not 1 <= groups <= workers <= count:
             raise EnvError(f"{count} environments cannot be divided among {workers} workers in {groups} groups: every group "
                            "needs a worker, every worker an environment")
-        _check_picklable(make)
+        needs_main = b"__main__" in _pickled(make)
         spec = RowSpec.probe(make)
         block = SharedBlock(Arrays.nbytes(spec, count))
-        worlds = _split(count, workers)
-        members = _split(workers, groups)
+        split, members = shares(count, workers), shares(workers, groups)
         super().__init__(spec, Arrays.over(block.buffer, spec, count), device,
-                         [slice(worlds[group.start].start, worlds[group.stop - 1].stop) for group in members])
+                         [slice(split[group.start].start, split[group.stop - 1].stop) for group in members])
         self._make, self._spec, self._members = make, spec, members
-        self._timeouts = worker_timeout, start_timeout
-        self._looked = time.monotonic()
-        self._restarts = 0
         self._pending: dict[int, None] = {}  # groups that were sent, oldest first
-        self._selector: PipeSelector[WorkerProcess] = PipeSelector()
-        self._workers: list[WorkerProcess] = []
-        self._finalizer = weakref.finalize(self, _stop_all, self._workers, self._selector)
-        # Not left to weakref: multiprocessing's own exit handler would run first and wait for the workers for ever.
-        self._finalizer.atexit = False
-        atexit.register(self._finalizer)
+        self._shares = [Share(share, self._arrays.part(share)) for share in split]
+        posts = [Post(f"worker {index} (environments {envs.start} to {envs.stop - 1})", EnvJob(make, spec, block, count, envs),
+                      self._arrays.part(envs).signs) for index, envs in enumerate(split)]
+        advice = "Raise env.worker_timeout if that may take so long."
+        self._supervisor = Supervisor(posts, Timeouts(worker_timeout, start_timeout, advice), needs_main)
         try:
-            for index, part in enumerate(worlds):
-                job = Job(make, spec, block, count, part)
-                worker = WorkerProcess(index, job, self._arrays)
-                self._workers.append(worker)  # before it starts: Ctrl-C may come at any time, and then it has to be stopped
-                worker.start()
-                self._selector.add(worker.pipe, worker)
             self._settle()
         except BaseException:
             self.close()
@@ -80,14 +59,14 @@ class WorkerPool(HostVecEnv):
 
     @property
     def health(self) -> dict[str, int]:
-        return {**super().health, "worker_restarts": self._restarts}
+        return {**super().health, "worker_restarts": self._supervisor.restarts}
 
     def step(self, action: Tensor) -> Step:
         for group, rows in enumerate(self.groups):
             self.send(group, action[rows])
         self._settle()
         self._pending.clear()
-        return self._finish(self._workers, self._rows)
+        return self._finish(self._shares, self._rows)
 
     def send(self, group: int, action: Tensor) -> None:
         if group in self._pending:
@@ -95,8 +74,9 @@ class WorkerPool(HostVecEnv):
         self._group_rows[group].write_action(action)
         self._logs[group].record()
         self._pending[group] = None
-        for worker in self._workers[self._members[group]]:
-            if not worker.fresh:  # else the answer to its restart is all that this step brings
+        members = self._members[group]
+        for worker, share in zip(self._supervisor.workers[members], self._shares[members], strict=True):
+            if not share.fresh:  # else the answer to its restart is all that this step brings
                 worker.tell(STEP)
 
     def recv(self) -> tuple[int, Step]:
@@ -104,10 +84,10 @@ class WorkerPool(HostVecEnv):
             raise EnvError("recv() without send(): no group is stepping")
         while True:
             for group in self._pending:
-                workers = self._workers[self._members[group]]
-                if not any(worker.awaited for worker in workers):
+                members = self._members[group]
+                if not any(worker.awaited for worker in self._supervisor.workers[members]):
                     del self._pending[group]
-                    return group, self._finish(workers, self._group_rows[group])
+                    return group, self._finish(self._shares[members], self._group_rows[group])
             self._wait()
 
     def reset(self, seed: int | None = None) -> Obs:
@@ -121,98 +101,119 @@ class WorkerPool(HostVecEnv):
         return super()._moment()
 
     def notes(self) -> list[Any]:
-        for worker in self._workers:
-            worker.notes = []
-            worker.tell(NOTES)
-        self._settle()
-        return [note for worker in self._workers for note in worker.notes]
+        for share in self._shares:
+            share.notes = []
+        self._tell_all(NOTES)
+        return [note for share in self._shares for note in share.notes]
 
     def close(self) -> None:
-        atexit.unregister(self._finalizer)
-        self._finalizer()
+        self._supervisor.close()
 
     def _begin(self) -> None:
-        for worker in self._workers:
-            worker.tell(RESET)
-        self._settle()
+        self._tell_all(RESET)
 
     def _replay(self, actions: list[Array]) -> None:
-        for worker in self._workers:
-            worker.tell(REPLAY, actions[worker.worlds])
+        for worker, share in zip(self._supervisor.workers, self._shares, strict=True):
+            worker.tell(REPLAY + pickle.dumps(actions[share.envs]))
         self._settle()
 
-    def _finish(self, workers: Sequence[WorkerProcess], rows: RowTensors) -> Step:
-        for worker in workers:
-            if worker.fresh:
-                worker.void_step()
-        ended = any(worker.ended for worker in workers)
+    def _tell_all(self, command: bytes) -> None:
+        for worker in self._supervisor.workers:
+            worker.tell(command)
+        self._settle()
+
+    def _finish(self, shares_: Sequence[Share], rows: RowTensors) -> Step:
+        for share in shares_:
+            if share.fresh:
+                share.void_step()
+        ended = any(share.ended for share in shares_)
         if ended:
-            for worker in workers:
-                if not worker.ended:
-                    worker.copy_final_obs()
+            for share in shares_:
+                if not share.ended:
+                    share.copy_final_obs()
         return rows.step(ended)
 
     def _settle(self) -> None:
         """Until every worker has answered everything."""
-        while any(worker.awaited for worker in self._workers):
+        while self._supervisor.awaited:
             self._wait()
 
     def _wait(self) -> None:
-        """For any news, or for the time of the next look."""
-        for worker in self._selector.readable(LOOK_EVERY):
-            try:
-                worker.hear()
-            except WorkerFailed as failure:
-                self._recover(worker, failure)
-        now = time.monotonic()
-        if now - self._looked >= LOOK_EVERY:
-            # Time in which this process itself did not run (a suspended laptop, a debugger) is not held against the workers.
-            seconds, self._looked = min(now - self._looked, 2 * LOOK_EVERY), now
-            for worker in self._workers:
-                try:
-                    if worker.awaited:
-                        worker.look(seconds, *self._timeouts)
-                except WorkerFailed as failure:
-                    self._recover(worker, failure)
+        """For any news, or for a while."""
+        for worker, news in self._supervisor.news():
+            share = self._shares[worker.index]
+            if isinstance(news, WorkerFailed):
+                self._recover(worker, share, news)
+            elif news.startswith(NOTED):
+                share.notes = pickle.loads(news[len(NOTED) :])
+            else:
+                share.ended = news == DONE_ENDED
 
-    def _recover(self, worker: WorkerProcess, failure: WorkerFailed) -> None:
-        self._selector.remove(worker.pipe)
-        worker.stop()
-        what = f"{failure}\n{self._again(failure)}" if failure.moment is not None else str(failure)
-        if worker.gives_up():
-            self.close()
-            raise EnvError(f"{what}\nA worker that cannot start, or fails 3 times within a minute, ends the run. With "
-                           "env.workers=0 the environments run in this process, where a debugger reaches them")
-        logger.warning("%s\nThe worker is started again; its unfinished episodes are dropped", what)
-        self._restarts += 1
-        self._dropped += len(worker.arrays.episode)
-        worker.restart()
-        self._selector.add(worker.pipe, worker)
+    def _recover(self, worker: Worker, share: Share, failure: WorkerFailed) -> None:
+        """The new process begins the next episode of every environment."""
+        self._supervisor.replace(
+            worker, failure.told(self._where(worker, share)) + self._again(share, failure),
+            lost="its unfinished episodes are dropped",
+            advice=". With env.workers=0 the environments run in this process, where a debugger reaches them")
+        self._dropped += len(share.arrays.episode)
+        share.arrays.episode[:] += 1
+        share.fresh = True
+        worker.tell(RESET)
 
-    def _again(self, failure: WorkerFailed) -> str:
-        world = failure.moment.world
-        group = next(index for index, worlds in enumerate(self._worlds) if worlds.start <= world < worlds.stop)
-        actions = self._logs[group].of(world - self._worlds[group].start)
-        return how_to_see_it_again(failure.moment, self._make, actions + self._spec.action_start)
+    def _where(self, worker: Worker, share: Share) -> str:
+        """Where a worker was, as far as it has noted that."""
+        first, signs = share.envs.start, worker.signs
+        if (moment := current_moment(share.arrays, first)) is not None:
+            return f"in {moment}"
+        if signs.doing[0] == MAKING:
+            return f"while it was making environment {first + signs.thing}"
+        if worker.ready:
+            return "between two steps, in no environment"
+        return ("at its start, before it made an environment. If your script starts training at its top level, put that under "
+                "`if __name__ == '__main__':`, because every worker imports the script; else see what it printed")
+
+    def _again(self, share: Share, failure: WorkerFailed) -> str:
+        """Lines of Python that play the episode up to the call that the worker did not survive."""
+        moment = None if failure.raised else current_moment(share.arrays, share.envs.start)
+        if moment is None:
+            return ""
+        group = next(index for index, envs in enumerate(self._worlds) if envs.start <= moment.world < envs.stop)
+        actions = self._logs[group].of(moment.world - self._worlds[group].start)
+        return "\n" + how_to_see_it_again(moment, self._make, actions + self._spec.action_start)
 
 
-def _split(total: int, parts: int) -> list[slice]:
-    return [slice(total * i // parts, total * (i + 1) // parts) for i in range(parts)]
+class Share:
+    """The environments of one worker, and what the parent knows of them."""
+
+    def __init__(self, envs: slice, arrays: Arrays) -> None:
+        self.envs, self.arrays = envs, arrays
+        self.ended = False
+        """An episode ended in the last step."""
+        self.fresh = False
+        """The worker was restarted since the last step: all episodes are new."""
+        self.notes: list[Any] = []
+        """The answer to NOTES."""
+
+    def void_step(self) -> None:
+        """This step of a fresh worker's rows is no transition: the episodes they belonged to are lost."""
+        arrays = self.arrays
+        arrays.reward[:] = 0.0
+        arrays.success[:] = 0.0
+        arrays.terminated[:] = False
+        arrays.truncated[:] = True
+        arrays.active[:] = False
+        self.copy_final_obs()
+        self.fresh, self.ended = False, True
+
+    def copy_final_obs(self) -> None:
+        for key, array in self.arrays.obs.items():
+            self.arrays.final_obs[key][:] = array
 
 
-def _check_picklable(make: Callable[[], Any]) -> None:
+def _pickled(make: Callable[[], Any]) -> bytes:
     try:
-        ForkingPickler.dumps(make)
+        return bytes(ForkingPickler.dumps(make))
     except Exception as error:
         raise EnvError(f"the environment factory {make!r} cannot be sent to a worker process ({error}). Define it at the top "
                        "level of a module instead of as a lambda or inside a function, or name it by its import path: "
                        "EnvFactory('package.module:callable', imported=True)") from error
-
-
-def _stop_all(workers: Sequence[WorkerProcess], selector: PipeSelector[WorkerProcess]) -> None:
-    selector.close()
-    for worker in workers:
-        worker.pipe.close()
-    deadline = time.monotonic() + CLOSE_SECONDS
-    for worker in workers:
-        worker.stop(grace=max(0.0, deadline - time.monotonic()))

@@ -5,11 +5,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from wavedash.envs.workers.signs_of_life import MAKING, Pulse
 from wavedash.rocket.rocketsim.arena import RocketSimArena
 from wavedash.rocket.rocketsim.events import NOTHING
 from wavedash.rocket.rocketsim.record import RecordLayout, SharedArrays
 from wavedash.rocket.rocketsim.state_reader import StateReader
 from wavedash.rocket.seats import Seat
+
+PLACING, STEPPING = MAKING + 1, MAKING + 2
+"""What a process is doing besides waiting and making its arenas."""
 
 
 class ArenaBatch:
@@ -24,10 +28,13 @@ class ArenaBatch:
         for name, field in layout.views(blank)["events"].items():
             field.fill(NOTHING.get(name, 0))
         self._no_events = layout.bytes_of(blank, "events")
-        self._arenas = [
-            RocketSimArena(who, {part: {name: field[i, ...] for name, field in fields[part].items()} for part in fields})
-            for i, who in enumerate(seats)
-        ]
+        self._pulse = Pulse(arrays.signs)
+        self._arenas: list[RocketSimArena] = []
+        for i, who in enumerate(seats):
+            self._pulse.note(i, MAKING)
+            record = {part: {name: field[i, ...] for name, field in fields[part].items()} for part in fields}
+            self._arenas.append(RocketSimArena(who, record))
+        self._pulse.rest()
         self._reader = StateReader(layout, arrays.next_records)
         for i, arena in enumerate(self._arenas):
             self._reader.set_offsets(i, arena.number_offset, arena.tick_offset)
@@ -52,28 +59,29 @@ class ArenaBatch:
         if not self._goes_on and not self._arrays.placed.any():
             return
         for i in range(len(self._arenas)) if self._goes_on else np.flatnonzero(self._arrays.placed).tolist():
-            self._arrays.busy[0] = i + 1
+            self._pulse.note(i, PLACING)
             self._arrays.next_records[i] = self._arrays.records[i]
             self._arenas[i].load()
             self._reader.set_offsets(i, self._arenas[i].number_offset, self._arenas[i].tick_offset)
-        self._arrays.busy[0] = 0
+        self._pulse.rest()
         self._arrays.placed.fill(False)
         self._goes_on = False
 
     def _tick(self, ticks: int, delay: int) -> None:
         """And write what RocketSim knows then into the next records."""
-        fields, controls, busy = self._fields, self._arrays.controls, self._arrays.busy
+        fields, controls = self._fields, self._arrays.controls
         self._events[:] = self._no_events
         fields["game"]["goal"].fill(-1)
+        read: list[bytes] = []
         stopped: dict[int, bool] = {}  # arenas with a goal, and whether they came to the new controls
         for i, (arena, pressed) in enumerate(zip(self._arenas, controls.tolist(), strict=True)):
-            busy[0] = i + 1
+            self._pulse.note(i, STEPPING)
             obeyed = arena.step(pressed, ticks, delay)
-            self._reader.read(*arena.states())
+            read += self._reader.read(*arena.states())
             if arena.events.scored_by is not None:
                 stopped[i] = obeyed
-        busy[0] = 0
-        self._reader.write()
+        self._pulse.rest()
+        self._reader.write(read)
         before = {i: fields["cars"]["controls"][i].copy() for i, obeyed in stopped.items() if not obeyed}
         if ticks > delay:
             fields["cars"]["controls"][:] = controls

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wavedash.envs.workers.signs_of_life import SignsOfLife
+
 Array = NDArray[Any]
 ALIGNMENT = 64  # bytes, a cache line
 
@@ -70,7 +72,13 @@ class SharedArrays:
     controls: Array  # [E, C, 8] float32: for the step to come
     placed: Array  # [E] bool: the record was written from outside and is to be loaded before the next tick
     done: Array  # [E] int64: number of the last step that `next_records` contains; 0: none yet
-    busy: Array  # [E] int64: of the first arena of a process: which of its arenas it works on, counted from 1; 0: none
+    beats: Array  # [E] int64: signs of life, see `SignsOfLife`; before each call of an arena
+    doing: Array  # [E] int64: of the first arena of a process: what the process is doing
+
+    @property
+    def signs(self) -> SignsOfLife:
+        """Of the process of these arenas."""
+        return SignsOfLife(self.beats, self.doing)
 
     @classmethod
     def over(cls, buffer: Any, layout: RecordLayout, arenas: int) -> SharedArrays:
@@ -89,11 +97,11 @@ class SharedArrays:
     @staticmethod
     def _shapes(layout: RecordLayout, arenas: int) -> list[tuple[tuple[int, ...], str]]:
         return [((arenas, layout.size), "uint8"), ((arenas, layout.size), "uint8"), ((arenas, layout.seats, 8), "float32"),
-                ((arenas,), "bool"), ((arenas,), "int64"), ((arenas,), "int64")]
+                ((arenas,), "bool"), *[((arenas,), "int64")] * 3]
 
     def part(self, arenas: slice) -> SharedArrays:
         return SharedArrays(self.records[arenas], self.next_records[arenas], self.controls[arenas], self.placed[arenas],
-                            self.done[arenas], self.busy[arenas])
+                            self.done[arenas], self.beats[arenas], self.doing[arenas])
 
 
 def _aligned(nbytes: int) -> int:

@@ -6,28 +6,25 @@ loads the last state of its arenas and does the step again.
 """
 from __future__ import annotations
 
-import atexit
 import logging
-import time
-import weakref
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from wavedash.envs.child import WorkerFailed
 from wavedash.envs.errors import EnvError
-from wavedash.envs.pipe_selector import PipeSelector
-from wavedash.envs.shared_block import SharedBlock
+from wavedash.envs.workers.process import Worker, WorkerFailed
+from wavedash.envs.workers.shared_block import SharedBlock
+from wavedash.envs.workers.signs_of_life import MAKING, WAITING
+from wavedash.envs.workers.supervisor import LOOK_EVERY, Post, Supervisor, Timeouts, shares
 from wavedash.rocket.rocketsim.again import how_to_see_it_again
 from wavedash.rocket.rocketsim.batch import ArenaBatch
 from wavedash.rocket.rocketsim.episode_log import EpisodeLog
 from wavedash.rocket.rocketsim.layout import record_layout
 from wavedash.rocket.rocketsim.package import rocketsim
+from wavedash.rocket.rocketsim.program import STEP, ArenaJob
 from wavedash.rocket.rocketsim.record import SharedArrays
-from wavedash.rocket.rocketsim.worker import Job
-from wavedash.rocket.rocketsim.worker_process import WorkerProcess
 from wavedash.rocket.saved_records import check_records
 from wavedash.rocket.seats import seated
 from wavedash.rocket.simulator import Simulator
@@ -36,19 +33,17 @@ from wavedash.saved import Saved
 
 logger = logging.getLogger(__name__)
 
-LOOK_EVERY = 0.5
-"""Seconds between two looks for workers that hang."""
+START_SECONDS = 120.0
+"""What a new process may take to start, or for one arena; an arena takes about 0.05 s."""
 LONGEST_STEP = 1200
 """Ticks of a saved step: ten seconds, longer than any task has"""
-CLOSE_SECONDS = 2.0
-"""What workers are given to end by themselves before they are killed."""
 
 
 class RocketSimSimulator(Simulator):
     """`arenas` with `blue` and `orange` seats, in `workers` processes (0: in this one). It begins with kick-offs.
 
     `hitboxes`: of all cars, or one for each seat. `sizes`: how many of the seats are taken in each arena, (blue, orange); None:
-    all. `timeout`: seconds after which a worker that does not answer is taken for dead. `first`: number of its first arena
+    all. `timeout`: seconds without a sign of life after which a worker is taken for dead. `first`: number of its first arena
     in the run, for messages.
 
     - A goal stops its arena for the rest of the step: the state stays that of the moment, until it is placed or stepped on.
@@ -71,23 +66,14 @@ class RocketSimSimulator(Simulator):
         block = SharedBlock(SharedArrays.nbytes(layout, arenas))
         self._arrays = arrays = SharedArrays.over(block.buffer, layout, arenas)
         self.device = torch.device(device)
-        self._timeout = timeout
         self._step = (0, 0, 0)
         self._stepping = False
-        self._restarts = 0
-        self._workers: list[WorkerProcess] = []
-        self._selector: PipeSelector[WorkerProcess] = PipeSelector()
-        self._finalizer = weakref.finalize(self, _stop_all, self._workers, self._selector)
-        # Not left to weakref: multiprocessing's own exit handler would run first and wait for the workers for ever.
-        self._finalizer.atexit = False
-        atexit.register(self._finalizer)
+        self._shares = shares(arenas, workers) if workers else []
+        self._supervisor = Supervisor(
+            [Post(f"RocketSim worker {index} (arenas {first + share.start} to {first + share.stop - 1})",
+                  ArenaJob(layout, block, self._seats, share), arrays.part(share).signs)
+             for index, share in enumerate(self._shares)], Timeouts(timeout, START_SECONDS))
         try:
-            for index in range(workers):
-                share = slice(arenas * index // workers, arenas * (index + 1) // workers)
-                worker = WorkerProcess(index, Job(layout, block, self._seats, share), arrays, first)
-                self._workers.append(worker)  # before it starts: Ctrl-C may come at any time, and then it has to be stopped
-                worker.start()
-                self._selector.add(worker.pipe, worker)
             self._batch = None if workers else ArenaBatch(layout, self._seats, arrays)
             self._settle()
             host = GameState.over(torch.from_numpy(arrays.records.view(np.int32)), blue + orange)
@@ -100,10 +86,10 @@ class RocketSimSimulator(Simulator):
 
     @property
     def health(self) -> dict[str, int]:
-        return {"worker_restarts": self._restarts}
+        return {"worker_restarts": self._supervisor.restarts}
 
     def send(self, controls: Tensor, ticks: int, delay: int = 0) -> None:
-        if not self._finalizer.alive:
+        if self._supervisor.closed:
             raise EnvError("the simulator was closed")
         if self._stepping:
             raise EnvError("the arenas are still stepping: recv() before the next send()")
@@ -117,8 +103,8 @@ class RocketSimSimulator(Simulator):
             np.maximum(self._arrays.controls, -1.0, out=self._arrays.controls)
         self._log.record(self._arrays, ticks, delay)
         self._step = (self._step[0] + 1, ticks, delay)
-        for worker in self._workers:
-            worker.step(*self._step)
+        for worker in self._supervisor.workers:
+            worker.tell(STEP.pack(*self._step))
 
     def recv(self) -> None:
         if not self._stepping:
@@ -133,7 +119,7 @@ class RocketSimSimulator(Simulator):
     @property
     def ready(self) -> bool:
         self._hear(0.0)
-        return not any(worker.awaited for worker in self._workers)
+        return not self._supervisor.awaited
 
     def place(self, arenas: Tensor) -> None:
         if self._stepping:
@@ -186,51 +172,47 @@ class RocketSimSimulator(Simulator):
         saved.is_between("age", 0, steps)
 
     def close(self) -> None:
-        atexit.unregister(self._finalizer)
-        self._finalizer()
+        self._supervisor.close()
         self._batch = None
 
     def _settle(self) -> None:
         """Until every worker has answered everything."""
-        while any(worker.awaited for worker in self._workers):
+        while self._supervisor.awaited:
             self._hear(LOOK_EVERY)
 
     def _hear(self, seconds: float) -> None:
         """Whatever the workers have to say within so many seconds."""
-        try:
-            for worker in self._selector.readable(seconds):
-                try:
-                    worker.hear()
-                except WorkerFailed as failure:
-                    self._recover(worker, failure)
-            for worker in self._workers:
-                try:
-                    worker.look(self._timeout)
-                except WorkerFailed as failure:
-                    self._recover(worker, failure)
-        except EnvError:
+        for worker, news in self._supervisor.news(seconds):
+            if isinstance(news, WorkerFailed):
+                self._recover(worker, news)
+
+    def _recover(self, worker: Worker, failure: WorkerFailed) -> None:
+        """The new process goes on from the records. But an exception would be met again."""
+        if failure.raised:
             self.close()
-            raise
-
-    def _recover(self, worker: WorkerProcess, failure: WorkerFailed) -> None:
-        self._selector.remove(worker.pipe)
-        worker.stop()
-        what = f"{failure} {self._where(failure.moment)}"
-        if worker.gives_up():
-            raise EnvError(f"{what}\nA worker that cannot start, or fails 3 times within a minute, ends the run")
-        logger.warning("%s\nThe worker is started again; its arenas go on from their last state", what)
-        self._restarts += 1
-        worker.restart()
-        self._selector.add(worker.pipe, worker)
+            raise EnvError(str(failure))
+        self._supervisor.replace(worker, failure.told(self._where(worker)) + self._again(worker),
+                                 lost="its arenas go on from their last state")
         if self._stepping:
-            worker.step(*self._step)
+            worker.tell(STEP.pack(*self._step))
 
-    def _where(self, arena: int | None) -> str:
+    def _arena_of(self, worker: Worker) -> int | None:
+        """The arena that it was in, if any."""
+        playing = worker.ready and worker.signs.doing[0] not in (WAITING, MAKING)
+        return self._shares[worker.index].start + worker.signs.thing if playing else None
+
+    def _where(self, worker: Worker) -> str:
+        arena = self._arena_of(worker)
         if arena is None:
             return "in no arena: while it was starting, or between two steps"
-        tick = int(GameState.over(torch.from_numpy(self._arrays.records.view(np.int32)), len(self._seats[0])).game.tick[arena])
-        return (f"in arena {self._first + arena}, step {self._log.age_of(arena)} since its episode began (after tick {tick})\n"
-                + how_to_see_it_again(self._log, arena, self._seats[arena]))
+        state = GameState.over(torch.from_numpy(self._arrays.records.view(np.int32)), len(self._seats[0]))
+        return (f"in arena {self._first + arena}, step {self._log.age_of(arena)} since its episode began (after tick "
+                f"{int(state.game.tick[arena])})")
+
+    def _again(self, worker: Worker) -> str:
+        """How to see the game again that a worker did not survive."""
+        arena = self._arena_of(worker)
+        return "" if arena is None else "\n" + how_to_see_it_again(self._log, arena, self._seats[arena])
 
 
 class _DeviceMirror:
@@ -273,12 +255,3 @@ class _PageLock:
 
     def __del__(self) -> None:
         self._runtime.cudaHostUnregister(self._memory.data_ptr())
-
-
-def _stop_all(workers: Sequence[WorkerProcess], selector: PipeSelector[WorkerProcess]) -> None:
-    selector.close()
-    for worker in workers:
-        worker.pipe.close()
-    deadline = time.monotonic() + CLOSE_SECONDS
-    for worker in workers:
-        worker.stop(grace=max(0.0, deadline - time.monotonic()))

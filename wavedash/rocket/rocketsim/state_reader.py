@@ -20,7 +20,6 @@ class StateReader:
         n, seats = len(records), layout.seats
         self._ball, self._car = of_balls_and_cars(by_attributes)
         self._size = self._ball.size + seats * self._car.size
-        self._read: list[bytes] = []
         places = _places(layout, self._ball, self._car)
         floats, numbers, ticks, flags, was_hit = (places[kind] for kind in ("f", "I", "Q", "?", "hit"))
         words = [*floats, *numbers, *ticks]
@@ -40,15 +39,13 @@ class StateReader:
         split = self._offsets.shape[1] - self._ticks.shape[1]
         self._offsets[arena, :split], self._offsets[arena, split:] = number, tick % 2**32
 
-    def read(self, ball: Any, cars: Sequence[Any]) -> None:
-        """The next arena; `cars` by seat."""
-        self._read.append(self._ball.read(ball))
-        self._read.extend(map(self._car.read, cars))
+    def read(self, ball: Any, cars: Sequence[Any]) -> list[bytes]:
+        """The states of one arena, `cars` by seat."""
+        return [self._ball.read(ball), *map(self._car.read, cars)]
 
-    def write(self) -> None:
-        """What was read of all arenas, into their records."""
-        bytes_ = np.frombuffer(b"".join(self._read), np.uint8).reshape(-1, self._size)  # [n, ...]
-        self._read.clear()
+    def write(self, read: list[bytes]) -> None:
+        """What was read of all arenas, one after the other, into their records."""
+        bytes_ = np.frombuffer(b"".join(read), np.uint8).reshape(len(self._words), self._size)
         np.take(bytes_.view(np.uint32), self._word_source, axis=1, out=self._words, mode="clip")
         self._numbers -= self._offsets  # of ticks the lower 32 bits are enough: what is left of them fits
         np.maximum(self._signed, -1, out=self._signed)

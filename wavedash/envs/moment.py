@@ -1,5 +1,5 @@
-"""Where a worker is. It notes in shared memory which call of which environment it is about to make, so that its parent can say
-so even if the process dies in it without a word. Must not import torch.
+"""Moment: a call of an environment, by episode, seed and step: what is said of one that failed, and how to see it again. Must
+not import torch.
 """
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import numpy as np
 from wavedash.envs.arrays import Arrays
 from wavedash.envs.factory import EnvFactory
 from wavedash.envs.host import Array
+from wavedash.envs.workers.signs_of_life import MAKING
 
-WAITING, MAKING, RESETTING, STEPPING = range(4)
-"""What `Arrays.doing` says of the process of some worlds: it waits for a command, or is in a call of the world whose heartbeat
-is the latest."""
+RESETTING, STEPPING = MAKING + 1, MAKING + 2
+"""What a process is doing besides waiting and making its environments: it is in a call of the one that gave the latest sign."""
 SEED_BLOCK = 64
 SHOWN_ACTIONS = 400
 """Characters of a list of actions that a message shows; a longer one goes to a file."""
@@ -60,7 +60,7 @@ class Moment(NamedTuple):
 def current_moment(arrays: Arrays, first: int) -> Moment | None:
     """The call that the process of these worlds was in; None if in none of an episode."""
     call = {RESETTING: "reset", STEPPING: "step"}.get(int(arrays.doing[0]))
-    return None if call is None else Moment.of(arrays, first, int(arrays.heartbeat.argmax()), call)
+    return None if call is None else Moment.of(arrays, first, arrays.signs.thing, call)
 
 
 def how_to_see_it_again(moment: Moment, make: Callable[[], Any], actions: Array) -> str:

@@ -1,4 +1,4 @@
-"""What worker processes have in common: what they find when they start, how they listen, what is said when they end.
+"""What a worker process finds when it starts: thread limits, signals, its parent's death; and what is said when it ends.
 
 Imports nothing heavy, because every worker imports it.
 """
@@ -10,14 +10,12 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from multiprocessing import parent_process, resource_tracker
-from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from types import ModuleType
-from typing import Any
 
-from wavedash.envs.shared_block import SharedBlock
+from wavedash.envs.workers.shared_block import SharedBlock
 from wavedash.import_path import in_run_folder
 
 # Workers share the cores among themselves: one that starts a thread per core slows down all others.
@@ -28,20 +26,11 @@ STOPS = {getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGB
 needs its workers until it has saved."""
 
 
-class WorkerFailed(Exception):  # noqa: N818 (an event that the parent handles)
-    """A worker died, hung or met an exception; the text tells which."""
-
-    def __init__(self, message: str, moment: Any = None) -> None:
-        """`moment`: the call of an environment that it was in, where it could not tell itself."""
-        super().__init__(message)
-        self.moment = moment
-
-
 @contextmanager
 def surroundings_of_a_worker(needs_main: bool) -> Iterator[None]:
     """What a new process finds before its first line of Python runs: thread limits, no answer to signals, and no main script.
 
-    multiprocessing lets every child import the script that was started. Where the factory is not defined in it, that would
+    multiprocessing lets every child import the script that was started. Where the job is not defined in it, that would
     only cost time and memory (it imports torch), and endless recursion if it lacks an `if __name__ == "__main__":`.
     """
     main = sys.modules["__main__"]
@@ -68,7 +57,7 @@ def surroundings_of_a_worker(needs_main: bool) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def arrange_signals(stack: SharedBlock | None, die_with_parent: bool) -> None:
+def arrange_signals(stack: SharedBlock, die_with_parent: bool) -> None:
     """In the worker: no answer to STOPS, a stack dump on SIGUSR1 and on a crash, no life after the parent's."""
     for number in STOPS - {signal.SIGTERM}:
         signal.signal(number, signal.SIG_IGN)
@@ -77,7 +66,7 @@ def arrange_signals(stack: SharedBlock | None, die_with_parent: bool) -> None:
     if hasattr(signal, "pthread_sigmask"):
         signal.siginterrupt(signal.SIGTERM, False)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
-    if stack is not None and hasattr(faulthandler, "register"):
+    if hasattr(faulthandler, "register"):
         faulthandler.register(signal.SIGUSR1, stack.fileno())
         faulthandler.enable(stack.fileno())
     if sys.platform == "linux" and die_with_parent:
@@ -86,13 +75,6 @@ def arrange_signals(stack: SharedBlock | None, die_with_parent: bool) -> None:
         parent = parent_process()
         if parent is not None and os.getppid() != parent.pid:  # it died before that call
             os._exit(1)
-
-
-def commands(parent: Connection) -> Iterator[bytes]:
-    """In the worker: what the parent says, until it closes the pipe or is gone."""
-    with suppress(EOFError, OSError):
-        while True:
-            yield parent.recv_bytes()
 
 
 def how_it_ended(process: BaseProcess) -> str:
