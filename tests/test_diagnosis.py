@@ -148,7 +148,7 @@ def test_random_play_takes_valid_actions_for_as_many_steps_as_a_rollout(kind: st
     seen: list[Step] = []
     play(lambda index, step: seen.append(step))
     assert world.steps == len(seen) == 8
-    assert _equal(learner.collector.groups[0].obs, seen[-1].obs), "the collector goes on from here"
+    assert _equal(learner.collector.shards[0].obs, seen[-1].obs), "the collector goes on from here"
     learner.iterate()
 
 
@@ -424,7 +424,7 @@ def test_a_slowdown_is_flagged_and_what_else_changed_is_named(tmp_path: Path, ca
     elsewhere = found.measured.model_copy(update={"machine": {**here, "device": "another", "cores": 96}, "rates": faster})
     assert list(differences(elsewhere, found.measured)) == [
         f"machine.device: another -> {here['device']}", f"machine.cores: 96 -> {here['cores']}"]
-    assert found.measured.over(elsewhere) == found.measured, "figures of two machines are not mixed"
+    assert found.measured.over(elsewhere) == found.measured, "metrics of two machines are not mixed"
 
 
 GOOD = Baseline(saved="now", machine={}, config={}, rates={"env": [1.0]}).model_dump()
@@ -452,7 +452,7 @@ def test_a_broken_baseline_is_told_and_nothing_is_lost(
     assert Baseline.read(file) == found.measured and (tmp_path / "kept.json.broken").read_bytes() == content
 
 
-def test_a_baseline_that_cannot_be_written_is_told_after_the_figures(
+def test_a_baseline_that_cannot_be_written_is_told_after_the_metrics(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()

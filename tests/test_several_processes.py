@@ -84,4 +84,4 @@ def test_resumed_by_one_process_it_goes_on_from_what_was_learned(whole, tmp_path
     assert after["optimizer"]["step.policy"] > before["optimizer"]["step.policy"] > 0
     count = "normalizer.parts.obs.count"
     assert after["policy"][count] == before["policy"][count] + state["steps"] - 1536
-    assert metrics(copy)[:2] == metrics(whole)[:2], "the figures of both before it was stopped"
+    assert metrics(copy)[:2] == metrics(whole)[:2], "the metrics of both before it was stopped"

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wavedash.loading import load_policy, load_run
     from wavedash.ppo.learner import Learner
+    from wavedash.ppo.listener import Listener
     from wavedash.training import resume, train
 
 __version__ = "0.1.0"
-__all__ = ["Learner", "__version__", "load_policy", "load_run", "resume", "train"]
+__all__ = ["Learner", "Listener", "__version__", "load_policy", "load_run", "resume", "train"]
 
 _HOMES = {
     "Learner": "wavedash.ppo.learner",
+    "Listener": "wavedash.ppo.listener",
     "load_policy": "wavedash.loading",
     "load_run": "wavedash.loading",
     "resume": "wavedash.training",

@@ -296,14 +296,14 @@ class CheckpointConfig(Part):
 
 
 class ReportConfig(Part):
-    """Where figures go. `metrics.jsonl` in the run folder is always written."""
+    """Where metrics go. `metrics.jsonl` in the run folder is always written."""
 
     console: Literal["auto", "live", "plain", "off"] = "auto"
     """auto: live tables in a terminal, plain lines every few seconds elsewhere."""
     tensorboard: bool = True
     """Write TensorBoard event files into the run folder."""
     wandb: bool = False
-    """Also send figures to Weights & Biases, from a process of its own."""
+    """Also send metrics to Weights & Biases, from a process of its own."""
     wandb_project: str = "wavedash"
     """The Weights & Biases project that the run appears in."""
 

@@ -6,7 +6,7 @@ part, writes into it, and reports.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -19,6 +19,7 @@ from wavedash.envs.vec_env import VecEnv
 from wavedash.errors import UserError
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.learner import Learner
+from wavedash.ppo.listener import Listener
 from wavedash.ppo.rank_state import Groups, seen_by
 from wavedash.ppo.ranks import ALONE, Ranks, joined_ranks
 from wavedash.ppo.state_checks import check_counters
@@ -38,12 +39,13 @@ from wavedash.threads import decide_threads, give_torch
 log = logging.getLogger(__name__)
 
 
-def train(source: str, *overrides: str, trust: bool = False) -> int:
+def train(source: str, *overrides: str, trust: bool = False, listeners: Sequence[Listener] = ()) -> int:
     """Train a preset or YAML file in a new run folder; returns the exit code (0: finished, 130: interrupted). `trust`: also run
-    code that the configuration of somebody else's run names."""
+    code that the configuration of somebody else's run names. `listeners`: told about the run beside those that it has by
+    itself, and before them; their state is saved with every checkpoint."""
     config = read_config(source, overrides, trust)
     check_surroundings(config)
-    with Interrupts() as interrupts, joined_ranks() as ranks, assembled(config, ranks) as learner:
+    with Interrupts() as interrupts, joined_ranks() as ranks, assembled(config, ranks, listeners) as learner:
         interrupts.watch(learner)  # before there is a run folder: whatever has one can be resumed
         if ranks.rank > 0:
             return _follow(learner, interrupts)
@@ -53,16 +55,17 @@ def train(source: str, *overrides: str, trust: bool = False) -> int:
     return interrupts.exit_code
 
 
-def resume(path: str | None = None, *overrides: str, trust: bool = False) -> int:
+def resume(path: str | None = None, *overrides: str, trust: bool = False, listeners: Sequence[Listener] = ()) -> int:
     """Go on with a run (the newest unfinished one if none is named) exactly where it stopped. `trust`: also where it names code
-    and was started by somebody else; it is this user's run from then on."""
+    and was started by somebody else; it is this user's run from then on. `listeners`: as in `train`. Each goes on from the
+    state that was saved under its name; one that is new begins fresh."""
     with Interrupts() as interrupts, joined_ranks() as ranks:
         if ranks.rank > 0:
-            return _go_on(ranks, None, None, interrupts)
+            return _go_on(ranks, None, None, interrupts, listeners)
         run, checkpoint = found = find_run(path)
         config = run_config(run.config, overrides, trust)
         with run.locked():
-            return _go_on(ranks, _parts_of(run, checkpoint, config, ranks.size), found, interrupts)
+            return _go_on(ranks, _parts_of(run, checkpoint, config, ranks.size), found, interrupts, listeners)
     return interrupts.exit_code
 
 
@@ -82,10 +85,11 @@ def _parts_of(run: RunFolder, checkpoint: Checkpoint, config: RunConfig, size: i
     return [(config, seen_by(rank, size, tensors, state.get("ranks", 1)), state) for rank in range(size)]
 
 
-def _go_on(ranks: Ranks, parts: list[Part] | None, found: Found | None, interrupts: Interrupts) -> int:
-    """`found`: in the first rank."""
+def _go_on(ranks: Ranks, parts: list[Part] | None, found: Found | None, interrupts: Interrupts,
+           listeners: Sequence[Listener]) -> int:
+    """`parts` and `found` are known to the first rank, which gives each of the others its part."""
     config, tensors, state = ranks.scatter(parts)
-    with assembled(config, ranks) as learner:
+    with assembled(config, ranks, listeners) as learner:
         with reading(None if found is None else found.checkpoint):
             check_compatible(state["fingerprint"], learner.fingerprint())
             learner.load_state(tensors, state)
@@ -94,20 +98,20 @@ def _go_on(ranks: Ranks, parts: list[Part] | None, found: Found | None, interrup
 
 
 @contextmanager
-def assembled(config: RunConfig, ranks: Ranks = ALONE) -> Iterator[Learner]:
-    """World, policy and learner as configured; the world is closed at the end."""
+def assembled(config: RunConfig, ranks: Ranks = ALONE, listeners: Sequence[Listener] = ()) -> Iterator[Learner]:
+    """Environment, policy and learner as configured; the environment is closed at the end."""
     device = prepare_torch(config, ranks)
     ranks.use(device)
     env = make_env(config.env, device)
     try:
-        yield Learner(env, make_policy(env, config), config, ranks=ranks)
+        yield Learner(env, make_policy(env, config), config, listeners, ranks)
     finally:
         env.close()
 
 
 def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts) -> int:
     config, ranks, saver = learner.config, learner.ranks, Saver(run, learner.config.checkpoint)
-    learner.listeners += [*report.listeners(config, run.path), SkippedUpdates(run.crash), saver]
+    learner.listeners.add(*report.listeners(config, run.path), SkippedUpdates(run.crash), saver)
     # Only now: a start that failed has left the folder of the run as it was.
     run.record_start(config)
     beside = "" if ranks.size == 1 else f", in {ranks.size} processes"
@@ -138,7 +142,7 @@ def prepare_torch(config: RunConfig, ranks: Ranks = ALONE) -> torch.device:
     """The device, and torch's settings for it."""
     device = usable_device(config, ranks)
     if device.type == "cuda":
-        torch.cuda.set_device(device)  # recordings and NCCL go by the current one
+        torch.cuda.set_device(device)  # CUDA graphs and NCCL use the current one
     decide_threads(config.threads, ranks.local_size)
     give_torch(1)  # until somebody has something large for it
     torch.use_deterministic_algorithms(config.deterministic)

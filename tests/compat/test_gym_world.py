@@ -12,7 +12,7 @@ from gymnasium import spaces
 from tests.compat.gym_envs import Match, teams
 from tests.envs.rlgym_envs import walkers
 from tests.envs.traces import random_actions, record, same
-from wavedash.compat.rlgym_ppo.maker import EnvMaker, world_of
+from wavedash.compat.rlgym_ppo.maker import EnvMaker, host_env_of
 from wavedash.compat.rlgym_ppo.util import RLGymV2GymWrapper
 from wavedash.envs.errors import EnvError
 from wavedash.envs.gym_world import GymWorld
@@ -125,10 +125,10 @@ def test_agents_do_not_join_in_the_middle():
 
 
 def test_other_interfaces_are_known_by_their_looks():
-    assert isinstance(world_of(walkers()), RLGymWorld)
-    assert isinstance(world_of(gymnasium.make("CartPole-v1")), GymnasiumWorld)
-    assert isinstance(world_of(RLGymV2GymWrapper(walkers())), RLGymWorld)
-    assert isinstance(world_of(Match(2)), GymWorld)
+    assert isinstance(host_env_of(walkers()), RLGymWorld)
+    assert isinstance(host_env_of(gymnasium.make("CartPole-v1")), GymnasiumWorld)
+    assert isinstance(host_env_of(RLGymV2GymWrapper(walkers())), RLGymWorld)
+    assert isinstance(host_env_of(Match(2)), GymWorld)
 
 
 # --- RLGymV2GymWrapper ------------------------------------------------------------------------------------------------

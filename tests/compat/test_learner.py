@@ -94,13 +94,14 @@ def test_a_run_is_exactly_resumed_in_the_same_folder(tmp_path):
         with small_learner(tmp_path / "parts", teams, timestep_limit=limit, add_unix_timestamp=False) as parts:
             parts.learn()
     assert parts.agent.cumulative_timesteps == whole.agent.cumulative_timesteps
+    assert parts.agent.average_reward == whole.agent.average_reward is not None
     expected = whole._learner.policy.state_dict()
     assert all(torch.equal(x, expected[name]) for name, x in parts._learner.policy.state_dict().items())
     assert len(lines_of(parts.run_folder)) == len(lines_of(whole.run_folder))
 
 
 def test_a_logger_looks_at_every_step_and_reports_once_an_iteration(tmp_path, capsys):
-    """In the workers; figures go to the run that was passed and into our own files."""
+    """In the workers; metrics go to the run that was passed and into our own files."""
     run = Run()
     with small_learner(tmp_path, lambda: Match(2, length=4), metrics_logger=Looks(), wandb_run=run, n_proc=2,
                        standardize_obs=False, standardize_returns=False) as learner:

@@ -132,7 +132,7 @@ def test_a_scheduler_of_torch_sets_the_learning_rate(tmp_path):
         logger.learner = learner
         scheduler = torch.optim.lr_scheduler.LambdaLR(learner.ppo_learner.value_optimizer, lambda n: (1.0, 0.5, 0.0, 0.0)[n])
         seen = []
-        learner.reporter.before_next, apply = None, learner._live.apply
+        apply = learner._live.apply
         learner._live.apply = lambda: (apply(), seen.append(learner._learner.updater.optimizer.base_rates["critic"]))
         learner.learn()
     assert seen == pytest.approx([3e-4, 1.5e-4, 0.0, 0.0, 0.0])

@@ -142,7 +142,7 @@ def test_a_policy_that_was_not_told_takes_one_hot_vectors():
 @pytest.mark.parametrize("name", ["multi-discrete", "dict"])
 def test_choices_can_be_learned_from(name):
     learner = learner_over(LocalVecEnv(partial(Choices, name), 4), run_config({"rollout_steps": 16, "learning_rate": 0.01}))
-    first = learner.iterate().figures["rollout/reward"]
+    first = learner.iterate().metrics["rollout/reward"]
     for _ in range(6):
-        last = learner.iterate().figures["rollout/reward"]
+        last = learner.iterate().metrics["rollout/reward"]
     assert last > 0.8 > first

@@ -139,17 +139,17 @@ def test_a_run_resumes_exactly_with_frames_of_before(workers):
 
     try:
         whole, first, second = begin(True), begin(True), begin(False)
-        figures = [whole.iterate().figures for _ in range(4)]
+        metrics = [whole.iterate().metrics for _ in range(4)]
         for _ in range(2):
             first.iterate()
         state = saved(first)
         second.load_state(*state)
         second.start()
-        assert [second.iterate().figures for _ in range(2)] == figures[2:]
+        assert [second.iterate().metrics for _ in range(2)] == metrics[2:]
         assert differences(whole, second) == set()
         lost = begin(False)  # the control: without its frames it goes on from others
         lost.load_state({**state[0], "env": {k: x for k, x in state[0]["env"].items() if "frame_stack" not in k}}, state[1])
-        assert not torch.equal(lost.collector.groups[0].obs, first.collector.groups[0].obs)
+        assert not torch.equal(lost.collector.shards[0].obs, first.collector.shards[0].obs)
     finally:
         for env in envs:
             env.close()

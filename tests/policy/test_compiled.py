@@ -51,7 +51,7 @@ class Run(Watched):
         super().__init__(compiling(case))
         self.learner.iterate()
         self.state = saved_and_loaded(self.learner, folder)
-        self.figures = self.learner.iterate().figures
+        self.metrics = self.learner.iterate().metrics
         self.new_graphs = counters["stats"]["unique_graphs"] - graphs
 
 
@@ -78,7 +78,7 @@ def test_a_resumed_run_is_the_run_that_never_stopped(run, case):
     second = compiling(case, started=False)
     second.load_state(*run.state)
     second.start()
-    assert second.iterate().figures == run.figures
+    assert second.iterate().metrics == run.metrics
     assert differences(run.learner, second) == set()
 
 
@@ -108,7 +108,7 @@ case = Combination("none", "discrete", True, False, "bf16")
 learner, plain = (learner_of(case, compile=True) for _ in range(2))
 plain.policy._judge.compiled = None
 for _ in range(2):
-    assert learner.iterate().figures == plain.iterate().figures
+    assert learner.iterate().metrics == plain.iterate().metrics
 assert learner.policy._judge.compiled is None and differences(learner, plain) == set()
 """
 

@@ -14,7 +14,7 @@ from tests.ppo.learners import FEATURES, random_mask, trained_policy
 from tests.roundings import FUNCTION, assert_within, sway
 from wavedash.policy import explicit
 from wavedash.policy.actor_critic import ActorCritic
-from wavedash.policy.evaluation import Evaluation, Slopes, by_autograd
+from wavedash.policy.evaluation import Evaluation, OutputGradients, by_autograd
 from wavedash.policy.explicit import ExplicitPolicy
 
 BATCH = 32
@@ -27,7 +27,7 @@ def batch_for(policy: ActorCritic, kind: str, masked: bool):
     obs = {"obs": obs, "action_mask": random_mask(kind, BATCH)} if masked else obs
     with torch.no_grad():
         action = policy.act(obs, {}).action
-    return obs, action, Slopes(torch.randn(BATCH), torch.randn(BATCH), torch.randn(BATCH))
+    return obs, action, OutputGradients(torch.randn(BATCH), torch.randn(BATCH), torch.randn(BATCH))
 
 
 def autograd_says(policy: ActorCritic, obs, action: Tensor) -> Evaluation:
@@ -36,15 +36,15 @@ def autograd_says(policy: ActorCritic, obs, action: Tensor) -> Evaluation:
         return by_autograd(distribution.log_prob(action), distribution.entropy(), value)
 
 
-def gradients(policy: ActorCritic, evaluation: Evaluation, slopes: Slopes) -> dict[str, Tensor]:
+def gradients(policy: ActorCritic, evaluation: Evaluation, of_outputs: OutputGradients) -> dict[str, Tensor]:
     for p in policy.parameters():
         p.grad = torch.zeros_like(p) if p.requires_grad else None
     with torch.no_grad():
-        evaluation.pull_back(slopes)
+        evaluation.backward(of_outputs)
     return {name: p.grad.clone() for name, p in policy.named_parameters() if p.requires_grad}
 
 
-def assert_equal_but_for_roundings(policy: ActorCritic, ours: Evaluation, slopes: Slopes, obs: Any,
+def assert_equal_but_for_roundings(policy: ActorCritic, ours: Evaluation, of_outputs: OutputGradients, obs: Any,
                                    judge: Callable[[ActorCritic, Any], Evaluation]) -> None:
     """What is said of `obs` and its gradient are those of `judge`, which goes through autograd."""
     def by_autograd_alone(weights: dict[str, Tensor], obs: Any) -> dict[str, Tensor]:
@@ -52,23 +52,23 @@ def assert_equal_but_for_roundings(policy: ActorCritic, ours: Evaluation, slopes
         twin._explicit = []
         twin.load_state_dict(weights, strict=False)
         said = judge(twin, {**obs, "obs": obs["obs"].float()} if isinstance(obs, dict) else obs.float())
-        return {**{name: getattr(said, name) for name in Slopes._fields}, **gradients(twin, said, slopes)}
+        return {**{name: getattr(said, name) for name in OutputGradients._fields}, **gradients(twin, said, of_outputs)}
 
     weights = {name: p.detach() for name, p in policy.named_parameters()}
     bound = sway(by_autograd_alone, [weights, obs], ROUNDINGS)
     expected = by_autograd_alone(weights, obs)
-    found = {**{name: getattr(ours, name) for name in Slopes._fields}, **gradients(policy, ours, slopes)}
+    found = {**{name: getattr(ours, name) for name in OutputGradients._fields}, **gradients(policy, ours, of_outputs)}
     assert found.keys() == expected.keys()
     for name, x in expected.items():
         assert_within(found[name], x, bound[name], name)
 
 
 def assert_same(policy: ActorCritic, kind: str, masked: bool) -> None:
-    obs, action, slopes = batch_for(policy, kind, masked)
+    obs, action, of_outputs = batch_for(policy, kind, masked)
     with torch.no_grad():
         ours = policy.evaluate(obs, action)
     assert policy._explicit, "this policy is meant to have written-out gradients"
-    assert_equal_but_for_roundings(policy, ours, slopes, obs, lambda twin, seen: autograd_says(twin, seen, action))
+    assert_equal_but_for_roundings(policy, ours, of_outputs, obs, lambda twin, seen: autograd_says(twin, seen, action))
 
 
 SHAPES = list(itertools.product([[], [7], [7, 5], [7, 5, 6]], [False, True], ["tanh", "relu", "elu", "silu", "gelu"]))
@@ -101,7 +101,7 @@ def test_gradients_of_memory_by_hand_equal_autograds(memory, layers, shared, kin
     obs = {"obs": seen, "action_mask": random_mask(kind, length, rows)} if masked else seen
     start = {name: torch.randn_like(x) for name, x in policy.initial_memory(rows).items()}
     fresh = torch.rand(length, rows) < 0.3
-    slopes = Slopes(*torch.randn(3, length * rows))
+    of_outputs = OutputGradients(*torch.randn(3, length * rows))
     with torch.no_grad():
         action = policy(obs, start, fresh)[0].sample(None)
         ours = policy.evaluate(obs, action, start, fresh)
@@ -111,19 +111,19 @@ def test_gradients_of_memory_by_hand_equal_autograds(memory, layers, shared, kin
         with torch.enable_grad():
             return by_autograd(*twin.judge(seen, action, start, fresh))
 
-    assert_equal_but_for_roundings(policy, ours, slopes, obs, judge)
+    assert_equal_but_for_roundings(policy, ours, of_outputs, obs, judge)
 
 
 @pytest.mark.parametrize("raw", [[-10.0, 2.0], [-12.0, 3.0], [-11.0, 0.5]])
-def test_a_deviation_at_or_past_its_limit_has_the_slope_that_clamp_has(raw):
+def test_a_deviation_at_or_past_its_limit_has_the_gradient_that_clamp_has(raw):
     policy = trained_policy("gaussian")
     with torch.no_grad():
         policy.head.log_std.copy_(torch.tensor(raw))
-    obs, _, slopes = batch_for(policy, "gaussian", False)
+    obs, _, of_outputs = batch_for(policy, "gaussian", False)
     with torch.no_grad():
         action = policy.act(obs, {}).action
         ours = policy.evaluate(obs, action)
-    assert_equal_but_for_roundings(policy, ours, slopes, obs, lambda twin, seen: autograd_says(twin, seen, action))
+    assert_equal_but_for_roundings(policy, ours, of_outputs, obs, lambda twin, seen: autograd_says(twin, seen, action))
     by_hand = policy.head.log_std.grad
     outside = torch.tensor([abs(x + 4) > 6 for x in raw])
     assert (by_hand[outside] == 0).all() and (by_hand[~outside] != 0).all()
@@ -133,13 +133,13 @@ def test_a_deviation_at_or_past_its_limit_has_the_slope_that_clamp_has(raw):
 def test_a_mistake_in_a_written_out_gradient_would_be_seen(mistake, monkeypatch):
     policy = trained_policy("discrete", masked=True)
     if mistake == "activation":
-        monkeypatch.setitem(explicit.ACTIVATION_SLOPES, "tanh", lambda slope, before, out: slope * (1 - out))
+        monkeypatch.setitem(explicit.ACTIVATION_GRADIENTS, "tanh", lambda gradient, before, out: gradient * (1 - out))
     elif mistake == "entropy":
         right = explicit._categorical
 
         def without_entropy(*args):
-            log_prob, entropy, slope = right(*args)
-            return log_prob, entropy, lambda slopes: slope(slopes._replace(entropy=torch.zeros(BATCH)))
+            log_prob, entropy, of_output = right(*args)
+            return log_prob, entropy, lambda of_outputs: of_output(of_outputs._replace(entropy=torch.zeros(BATCH)))
 
         monkeypatch.setattr(explicit, "_categorical", without_entropy)
     else:
@@ -182,9 +182,9 @@ def test_everything_else_goes_through_autograd(make):
         action = policy.act(obs, {}).action
         evaluation = policy.evaluate(obs, action)
     assert policy._explicit == []
-    slopes = Slopes(torch.randn(BATCH), torch.randn(BATCH), torch.randn(BATCH))
-    ours = gradients(policy, evaluation, slopes)
-    reference = gradients(policy, autograd_says(policy, obs, action), slopes)
+    of_outputs = OutputGradients(torch.randn(BATCH), torch.randn(BATCH), torch.randn(BATCH))
+    ours = gradients(policy, evaluation, of_outputs)
+    reference = gradients(policy, autograd_says(policy, obs, action), of_outputs)
     assert ours and any((g != 0).any() for g in ours.values())
     for name, g in reference.items():
         assert torch.equal(ours[name], g)

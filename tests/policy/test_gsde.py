@@ -139,9 +139,9 @@ def test_a_policy_without_it_explores_anew_at_every_step():
 def test_it_learns_what_the_observation_says():
     ppo = {"rollout_steps": 32, "epochs": 5, "minibatch_size": 64, "learning_rate": 3e-3, "gamma": 0.5}
     learner = identity_learner("gaussian", ppo, policy={"std": "gsde", "initial_std": 0.3}, rows=16)
-    before = learner.iterate().figures["rollout/reward"]
+    before = learner.iterate().metrics["rollout/reward"]
     for _ in range(25):
-        after = learner.iterate().figures["rollout/reward"]
+        after = learner.iterate().metrics["rollout/reward"]
     assert before < 0.65 and after > 0.8
 
 

@@ -61,10 +61,10 @@ def test_sequences_and_their_gradients_are_those_of_torch_episode_by_episode(kin
     x, state, fresh = example(ours, resets)
     mine, reference = run(ours, x, state, fresh), episode_by_episode(twin, x, state, fresh)
     torch.testing.assert_close(mine, reference, rtol=0, atol=1e-12)
-    slope = torch.randn_like(mine)
+    gradient = torch.randn_like(mine)
     parameters = [getattr(layer, name) for layer in ours.layers for name in NAMES.values()]
-    got = torch.autograd.grad((mine * slope).sum(), [x, *parameters])
-    expected = torch.autograd.grad((reference * slope).sum(), [x, *twin.parameters()])
+    got = torch.autograd.grad((mine * gradient).sum(), [x, *parameters])
+    expected = torch.autograd.grad((reference * gradient).sum(), [x, *twin.parameters()])
     for a, b in zip(got, expected, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-11)
 
@@ -100,8 +100,8 @@ def test_what_happened_before_a_reset_changes_nothing_after_it():
     other[:5] = 1e3 * torch.randn_like(other[:5])
     clean, garbage = run(ours, x, state, fresh), run(ours, other, state, fresh)
     assert torch.equal(clean[5:], garbage[5:]) and not torch.equal(clean[:5], garbage[:5])
-    (slope,) = torch.autograd.grad(clean[5:].sum(), [x])
-    assert (slope[:5] == 0).all() and (slope[5:] != 0).any()
+    (gradient,) = torch.autograd.grad(clean[5:].sum(), [x])
+    assert (gradient[:5] == 0).all() and (gradient[5:] != 0).any()
 
 
 @pytest.mark.parametrize("kind", ["gru", "lstm"])

@@ -12,7 +12,7 @@ from tests.policy.test_memory import NAMES
 from tests.ppo.learners import identity_learner
 from tests.roundings import FUNCTION, assert_within, sway
 from wavedash.policy.actor_critic import ActorCritic
-from wavedash.policy.evaluation import Slopes
+from wavedash.policy.evaluation import OutputGradients
 from wavedash.policy.memory import State
 
 
@@ -47,11 +47,11 @@ def test_sequences_of_one_step_are_a_feed_forward_network_of_observation_and_sta
     order = torch.randperm(experience.size)
     batch = experience.take(order)
     assert batch.obs.shape[:2] == (1, 12 * 8) and batch.memory["actor.h"].abs().max() > 0
-    slopes = Slopes(*torch.randn(3, experience.size))
+    of_outputs = OutputGradients(*torch.randn(3, experience.size))
     learner.updater.optimizer.zero_grad()
     with torch.no_grad():
         new = policy.evaluate(batch.obs, batch.action, batch.memory, batch.fresh)
-        new.pull_back(slopes)
+        new.backward(of_outputs)
     got = {name: p.grad.clone() for name, p in policy.named_parameters()}
 
     rollout = learner.rollout  # [12, 8, ...]; with sequences of one step, memory too is stored for every step
@@ -64,13 +64,13 @@ def test_sequences_of_one_step_are_a_feed_forward_network_of_observation_and_sta
         logits, value = as_feed_forward(twin, seen, stored)
         chosen = torch.distributions.Categorical(logits=logits)
         said = chosen.log_prob(action), chosen.entropy(), value
-        loss = sum((x * slope).sum() for x, slope in zip(said, slopes, strict=True))
+        loss = sum((x * of_output).sum() for x, of_output in zip(said, of_outputs, strict=True))
         wanted = torch.autograd.grad(loss, list(twin.parameters()))
-        return {**dict(zip(Slopes._fields, said, strict=True)), **dict(zip(got, wanted, strict=True))}
+        return {**dict(zip(OutputGradients._fields, said, strict=True)), **dict(zip(got, wanted, strict=True))}
 
     inputs = [{name: p.detach() for name, p in policy.named_parameters()}, seen, stored]
     bound = sway(exact, inputs, experience.size + 3 * 16 + 8 * FUNCTION)
     expected = exact(inputs[0], seen.double(), {name: x.double() for name, x in stored.items()})
-    for name, mine in {**dict(zip(Slopes._fields, new[:3], strict=True)), **got}.items():
+    for name, mine in {**dict(zip(OutputGradients._fields, new[:3], strict=True)), **got}.items():
         assert_within(mine, expected[name], bound[name], name)
         assert expected[name].abs().max() > 1e-3

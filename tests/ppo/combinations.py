@@ -15,7 +15,7 @@ from torch import Tensor
 from tests.ppo.learners import run_config
 from tests.roundings import gamma
 from tests.toy_worlds import ScrambledWorld
-from wavedash.policy.evaluation import Slopes
+from wavedash.policy.evaluation import OutputGradients
 from wavedash.ppo.learner import Learner
 from wavedash.runs.store import CheckpointStore
 from wavedash.training import make_policy
@@ -139,7 +139,7 @@ def judged_and_gradient(learner: Learner, compiled: bool) -> tuple[Tensor, Tenso
     try:
         learner.updater.optimizer.zero_grad()
         new = policy.evaluate(batch.obs, batch.action, batch.memory, batch.fresh)
-        new.pull_back(Slopes(torch.cos(new.log_prob), new.entropy, new.value))
+        new.backward(OutputGradients(torch.cos(new.log_prob), new.entropy, new.value))
         return torch.stack(new[:3]), learner.updater.optimizer.gradient.clone()
     finally:
         policy._judge = judge

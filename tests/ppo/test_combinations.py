@@ -23,7 +23,7 @@ class Run(Watched):
         super().__init__(learner_of(combo))
         self.learner.iterate()
         self.state = saved_and_loaded(self.learner, folder)
-        self.figures = self.learner.iterate().figures
+        self.metrics = self.learner.iterate().metrics
 
 
 @pytest.fixture(scope="module", params=combinations(), ids=str)
@@ -46,7 +46,7 @@ def test_a_run_resumed_from_disk_is_the_run_that_never_stopped(run, combo):
     second = learner_of(combo, started=False)
     second.load_state(*run.state)
     second.start()
-    assert second.iterate().figures == run.figures
+    assert second.iterate().metrics == run.metrics
     assert differences(run.learner, second) == set()
 
 
@@ -58,7 +58,7 @@ def test_both_hold_where_actor_and_critic_share_a_trunk(memory, tmp_path):
     run.learner.iterate()
     second = learner_of(combo, started=False, policy=shared)
     second.load_state(*saved_and_loaded(run.learner, tmp_path))
-    assert run.learner.iterate().figures == second.iterate().figures
+    assert run.learner.iterate().metrics == second.iterate().metrics
     assert differences(run.learner, second) == set()
     assert max(x.ratio for x in run.before) < CLOSE
 

@@ -1,4 +1,4 @@
-"""On a GPU: nothing waits inside an iteration, recordings change nothing, the ratio is one, a stopped run goes on exactly."""
+"""On a GPU: no host sync inside an iteration, CUDA graphs change nothing, the ratio is one, a stopped run goes on exactly."""
 from __future__ import annotations
 
 from functools import partial
@@ -18,11 +18,14 @@ from tests.ppo.combinations import (
     saved_and_loaded,
 )
 from tests.ppo.learners import learner_over, run_config
+from tests.ppo.test_losses import Distillation, Imitation
 from wavedash.bench.synthetic import SyntheticWorld
 from wavedash.envs.local import LocalVecEnv
 from wavedash.envs.pool import WorkerPool
+from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.graphs import WARM_UP
-from wavedash.training import prepare_torch
+from wavedash.ppo.rollout import Rollout
+from wavedash.training import make_policy, prepare_torch
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -32,7 +35,7 @@ add up in another order. In low precision a sum that lies near the middle betwee
 one step of the format, 1/2048 in fp16 and 1/256 in bf16, in some of the features, which the heads' weights and the deviations
 of the actions multiply."""
 RECORDED = WARM_UP + 1
-"""Iterations after which everything that can be is replayed from a recording."""
+"""Iterations after which everything that can be is a captured graph."""
 
 
 @pytest.fixture(autouse=True)
@@ -84,9 +87,9 @@ def test_an_iteration_reads_the_device_once_and_never_waits_for_it(memory, preci
         learner.iterate()
     reads = waiting_forbidden()
     for _ in range(3):
-        figures = learner.iterate().figures
-    assert len(reads) == 3 and figures["optim/skipped"] == 0 and figures["optim/update_size"] > 0
-    assert all(replay.graph is not None for replay in learner._replays.values()) and bool(learner._replays) == graphs
+        metrics = learner.iterate().metrics
+    assert len(reads) == 3 and metrics["optim/skipped"] == 0 and metrics["optim/update_size"] > 0
+    assert all(replay.graph is not None for replay in learner._graphs.values()) and bool(learner._graphs) == graphs
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -101,8 +104,8 @@ def test_with_worlds_on_the_host_only_actions_are_waited_for(memory, workers, wa
         learner.iterate()
     reads = waiting_forbidden()
     for _ in range(3):
-        figures = learner.iterate().figures
-    assert len(reads) == 3 and figures["optim/skipped"] == 0 and figures["rollout/episodes"] > 0
+        metrics = learner.iterate().metrics
+    assert len(reads) == 3 and metrics["optim/skipped"] == 0 and metrics["rollout/episodes"] > 0
 
 
 def test_a_wait_would_be_seen(waiting_forbidden):
@@ -121,15 +124,39 @@ KINDS = [Combination(memory, action, masked, senses, precision) for memory in ("
 
 
 @pytest.mark.parametrize("combo", KINDS, ids=str)
-def test_replaying_recordings_gives_what_running_each_operation_gives(combo):
+def test_replaying_graphs_gives_what_running_each_operation_gives(combo):
     runs = [learner_of(combo, device="cuda", graphs=graphs) for graphs in (False, True)]
-    plain, recorded = ([run.iterate().figures for _ in range(2 * RECORDED)] for run in runs)
-    assert runs[1]._replays and all(replay.graph is not None for replay in runs[1]._replays.values())
-    assert all(step.graph is not None for _, step in runs[1].updater._replays.values())
+    plain, recorded = ([run.iterate().metrics for _ in range(2 * RECORDED)] for run in runs)
+    assert runs[1]._graphs and all(replay.graph is not None for replay in runs[1]._graphs.values())
+    assert all(step.graph is not None for _, step in runs[1].updater._graphs.values())
     print(f"{combo}: differs in {sorted(differences(*runs)) or 'nothing'}")
     for a, b in zip(plain, recorded, strict=True):
         assert a == pytest.approx(b, rel=1e-3, abs=1e-4)
     torch.testing.assert_close(runs[0].updater.optimizer.parameters, runs[1].updater.optimizer.parameters, rtol=1e-3, atol=1e-4)
+
+
+def _likeliest(teacher: ActorCritic, samples: Rollout) -> Tensor:
+    return teacher(samples.obs)[0].mode()
+
+
+@pytest.mark.parametrize("loss", [Imitation, Distillation])
+def test_another_loss_is_captured_and_replayed_too(loss):
+    """Its labels change with every rollout: a graph must read those of now."""
+    config = run_config({"rollout_steps": 16, "minibatch_size": 256, "epochs": 2}, {"hidden": [64, 64]})
+    runs = []
+    for graphs in (False, True):
+        world = SyntheticWorld(128, "cuda")
+        teacher = make_policy(world, config).to("cuda")
+        with torch.no_grad():
+            teacher.head.logits.weight.mul_(100)
+        made = Imitation(partial(_likeliest, teacher)) if loss is Imitation else Distillation(teacher)
+        runs.append(learner_over(world, config.model_copy(update={"graphs": graphs}), loss=made))
+    plain, captured = ([run.iterate().metrics for _ in range(2 * RECORDED)] for run in runs)
+    assert all(step.graph is not None for _, step in runs[1].updater._graphs.values()) and runs[1].updater._graphs
+    for a, b in zip(plain, captured, strict=True):
+        assert a == pytest.approx(b, rel=1e-3, abs=1e-4)
+    name = loss.terms[0]
+    assert plain[-1][name] < plain[0][name]
 
 
 @pytest.mark.parametrize("combo", combinations(), ids=str)
@@ -155,7 +182,7 @@ def test_a_run_resumed_from_disk_is_the_run_that_never_stopped(combo, tmp_path):
     second.load_state(*saved_and_loaded(first, tmp_path))
     second.start()
     for _ in range(RECORDED + 1):
-        assert first.iterate().figures == second.iterate().figures
+        assert first.iterate().metrics == second.iterate().metrics
     assert differences(first, second) == set()
 
 
@@ -168,7 +195,7 @@ def test_loading_into_a_learner_that_has_recorded_forgets_the_recording(tmp_path
     state = saved_and_loaded(first, tmp_path)
     second.iterate()
     second.load_state(*state)
-    assert first.iterate().figures == second.iterate().figures
+    assert first.iterate().metrics == second.iterate().metrics
     assert differences(first, second) == set()
 
 
@@ -205,7 +232,7 @@ def test_a_compiled_policy_says_the_same_and_sees_new_weights(combo, tmp_path):
     second = learner_of(combo, started=False, device="cuda", ppo={"minibatch_size": 10**6}, compile=True)
     second.load_state(*saved_and_loaded(learner, tmp_path))
     for _ in range(2):
-        assert learner.iterate().figures == second.iterate().figures
+        assert learner.iterate().metrics == second.iterate().metrics
     assert differences(learner, second) == set()
 
 

@@ -51,19 +51,19 @@ def test_returns_lengths_and_counts_are_those_of_a_slow_count(seed, inactive, en
         here = [e for e in episodes if e[0] // T == k]
         so_far = [e for e in episodes if e[0] // T <= k]
         active = world.active[T * k : T * (k + 1)]
-        figures = report.figures
-        assert figures["rollout/steps"] == int(active.sum()) and report.steps == int(world.active[: T * (k + 1)].sum())
-        assert figures["rollout/episodes"] == len(here) and report.episodes == len(so_far)
-        assert ("rollout/return" in figures) == bool(here) and ("recent/return" in figures) == bool(so_far)
+        metrics = report.metrics
+        assert metrics["rollout/steps"] == int(active.sum()) and report.steps == int(world.active[: T * (k + 1)].sum())
+        assert metrics["rollout/episodes"] == len(here) and report.episodes == len(so_far)
+        assert ("rollout/return" in metrics) == bool(here) and ("recent/return" in metrics) == bool(so_far)
         for prefix, chosen in (("rollout", here), ("recent", so_far[-window:])):
             if chosen:
                 # Rewards of a standard normal: no sum of them is larger than 5 for each that is added up.
                 added = max(e[2] for e in chosen) + len(chosen)
-                assert_rounded(figures[f"{prefix}/return"], sum(e[1] for e in chosen) / len(chosen), added, 5.0 * added)
-                assert_rounded(figures[f"{prefix}/length"], sum(e[2] for e in chosen) / len(chosen), 4)
+                assert_rounded(metrics[f"{prefix}/return"], sum(e[1] for e in chosen) / len(chosen), added, 5.0 * added)
+                assert_rounded(metrics[f"{prefix}/length"], sum(e[2] for e in chosen) / len(chosen), 4)
         if active.any():
             expected = float(world.reward[T * k : T * (k + 1)][active].mean())
-            assert_rounded(figures["rollout/reward"], expected, 2 * T * N, 5.0)
+            assert_rounded(metrics["rollout/reward"], expected, 2 * T * N, 5.0)
 
 
 def test_a_dropped_episode_counts_nowhere():
@@ -74,8 +74,8 @@ def test_a_dropped_episode_counts_nowhere():
     ends[6] = True
     world = TapeWorld(torch.randn(T, N, 2), torch.ones(T, N), never, ends, active)
     report = learner_over(world, run_config({"rollout_steps": T, "epochs": 1})).iterate()
-    assert report.figures["rollout/episodes"] == N
-    assert report.figures["rollout/return"] == report.figures["rollout/length"] == 3.0
+    assert report.metrics["rollout/episodes"] == N
+    assert report.metrics["rollout/return"] == report.metrics["rollout/length"] == 3.0
 
 
 def test_an_episode_may_be_longer_than_many_rollouts():
@@ -83,7 +83,7 @@ def test_an_episode_may_be_longer_than_many_rollouts():
     ends[T * 3 + 2, 1] = True
     world = TapeWorld(torch.randn(T * 4, N, 2), torch.full((T * 4, N), 0.5), ends)
     learner = learner_over(world, run_config({"rollout_steps": T}))
-    lengths = [learner.iterate().figures.get("rollout/length") for _ in range(4)]
+    lengths = [learner.iterate().metrics.get("rollout/length") for _ in range(4)]
     assert lengths == [None, None, None, T * 3 + 3]
 
 
@@ -99,6 +99,6 @@ def test_the_window_holds_the_latest_in_the_order_of_their_ends():
 
 def test_success_is_averaged_where_it_is_told():
     window = EpisodeWindow(3)
-    assert window.figures() == {}
+    assert window.metrics() == {}
     window.extend([Episode(9.0, 9.0, 1.0), Episode(1.0, 2.0, 1.0), Episode(2.0, 4.0, torch.nan), Episode(6.0, 6.0, 0.0)])
-    assert window.figures() == {"recent/count": 3.0, "recent/return": 3.0, "recent/length": 4.0, "recent/success": 0.5}
+    assert window.metrics() == {"recent/count": 3.0, "recent/return": 3.0, "recent/length": 4.0, "recent/success": 0.5}

@@ -1,4 +1,4 @@
-"""Train 2N iterations, or N, save, load into fresh objects, N more: the same weights, moments and figures, bit for bit."""
+"""Train 2N iterations, or N, save, load into fresh objects, N more: the same weights, moments and metrics, bit for bit."""
 from __future__ import annotations
 
 import json
@@ -57,7 +57,7 @@ def differences(a: Learner, b: Learner) -> set[str]:
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_resumed_run_is_the_run_that_never_stopped(recipe):
     whole = fresh(recipe, started=True)
-    figures = [whole.iterate().figures for _ in range(ITERATIONS)]
+    metrics = [whole.iterate().metrics for _ in range(ITERATIONS)]
     for stop in [0, *random.Random(0).sample(range(1, ITERATIONS), 2)]:
         first = fresh(recipe, started=True)
         for _ in range(stop):
@@ -68,8 +68,8 @@ def test_a_resumed_run_is_the_run_that_never_stopped(recipe):
         second = fresh(recipe, started=False)
         second.load_state(*state)
         second.start()
-        resumed = [second.iterate().figures for _ in range(ITERATIONS - stop)]
-        assert resumed == figures[stop:]
+        resumed = [second.iterate().metrics for _ in range(ITERATIONS - stop)]
+        assert resumed == metrics[stop:]
         assert differences(whole, second) == set()
 
 
@@ -112,12 +112,12 @@ def test_gymnasium_worlds_resume_in_the_middle_of_their_episodes(preset):
         return learner_over(make_env(config.env), config, started)
 
     whole, first, second = begin(True), begin(True), begin(False)
-    figures = [whole.iterate().figures for _ in range(6)]
+    metrics = [whole.iterate().metrics for _ in range(6)]
     for _ in range(3):
         first.iterate()
     second.load_state(*saved(first))
     second.start()
-    assert [second.iterate().figures for _ in range(3)] == figures[3:]
+    assert [second.iterate().metrics for _ in range(3)] == metrics[3:]
     assert differences(whole, second) == set()
 
 
@@ -131,7 +131,7 @@ def test_a_world_that_cannot_be_restored_goes_on_from_fresh_episodes(caplog):
     second.start()
     report = second.iterate()
     assert report.iteration == 2 and report.steps > whole.steps and "fresh ones" in caplog.text
-    assert len(second.collector.groups) == 1
+    assert len(second.collector.shards) == 1
 
 
 def test_loading_into_a_learner_that_has_begun_forgets_what_it_had_begun():
@@ -142,4 +142,4 @@ def test_loading_into_a_learner_that_has_begun_forgets_what_it_had_begun():
     state = saved(whole)
     second.iterate()
     second.load_state(*state)
-    assert whole.iterate().figures == second.iterate().figures
+    assert whole.iterate().metrics == second.iterate().metrics

@@ -117,8 +117,8 @@ def test_a_policy_that_is_broken_itself_is_not_blamed_on_the_environment():
     run.iterate()
     with torch.no_grad():
         run.updater.optimizer.parameters.fill_(torch.nan)
-    figures = run.iterate().figures
-    assert figures["optim/skipped"] > 0 and np.isnan(figures["rollout/reward"])
+    metrics = run.iterate().metrics
+    assert metrics["optim/skipped"] > 0 and np.isnan(metrics["rollout/reward"])
 
 
 # --- masks -----------------------------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ def learner(world_type: type[TapeWorld], kind: str, **ppo) -> Learner:
 
 def as_on_a_gpu(run: Learner) -> Learner:
     """Where nobody may look at the data."""
-    run.collector.looks = False
+    run.collector.may_sync = False
     return run
 
 
@@ -79,7 +79,7 @@ EVERYTHING = {"normalize_obs": True, "normalize_reward": True, "target_kl": 0.01
 
 
 class MeasuredWorld(TapeWorld):
-    """Tells figures of its own."""
+    """Tells metrics of its own."""
 
     def step(self, action: Tensor) -> Step:
         step = super().step(action)

@@ -1,4 +1,4 @@
-"""What rows that sit out see, do and are paid changes nothing: not a bit of the weights, the statistics or the figures."""
+"""What rows that sit out see, do and are paid changes nothing: not a bit of the weights, the statistics or the metrics."""
 from __future__ import annotations
 
 import math
@@ -65,7 +65,7 @@ def trained(kind: str, memory: str, normalised: bool, filling: float | None) -> 
            "learning_rate": 0.01, "buffer_rollouts": 2, "value_clip": 0.2}
     options = {"activation": "relu", "memory": {"kind": memory, "size": 6, "sequence": 4}, **policy}
     learner = learner_over(EmptySeats(filling, space, full_at_first=normalised), run_config(ppo, options))
-    return learner, [learner.iterate().figures for _ in range(ROLLOUTS - 1)]
+    return learner, [learner.iterate().metrics for _ in range(ROLLOUTS - 1)]
 
 
 def learned(learner: Learner) -> dict[str, Tensor]:
@@ -80,18 +80,18 @@ def learned(learner: Learner) -> dict[str, Tensor]:
 @pytest.mark.parametrize("kind", [kind for kind in ACTIONS if kind != "beta"])
 def test_whatever_fills_an_empty_seat_nothing_changes(kind, memory, filling, normalised):
     clean, expected = trained(kind, memory, normalised, None)
-    filled, figures = trained(kind, memory, normalised, filling)
-    assert figures == expected and all(math.isfinite(x) for f in figures for x in f.values())
+    filled, metrics = trained(kind, memory, normalised, filling)
+    assert metrics == expected and all(math.isfinite(x) for f in metrics for x in f.values())
     reference = learned(clean)
     assert {name for name, x in learned(filled).items() if not torch.equal(x, reference[name])} == set()
-    assert figures[-1]["optim/skipped"] == 0 and figures[-1]["optim/update_size"] > 1e-3
+    assert metrics[-1]["optim/skipped"] == 0 and metrics[-1]["optim/update_size"] > 1e-3
 
 
 @pytest.mark.parametrize("memory", ["none", "gru"])
 def test_a_beta_policy_learns_beside_empty_seats(memory):
     """Its samples take as many random numbers as it needs, so that a seat changes what the others draw, but nothing else."""
-    learner, figures = trained("beta", memory, True, math.nan)
-    assert all(math.isfinite(x) for f in figures for x in f.values()) and figures[-1]["optim/skipped"] == 0
+    learner, metrics = trained("beta", memory, True, math.nan)
+    assert all(math.isfinite(x) for f in metrics for x in f.values()) and metrics[-1]["optim/skipped"] == 0
     assert all(x.isfinite().all() for x in learned(learner).values() if x.is_floating_point())
 
 

@@ -91,7 +91,7 @@ def test_the_density_belongs_to_the_unclipped_action_and_the_world_receives_the_
 def test_every_action_space_trains_and_rows_end_on_their_own(kind):
     """There: integers only, and one `done` for all agents, terminated or truncated. Here each row has both flags to itself."""
     learner = identity_learner(kind, {"rollout_steps": 32})
-    assert learner.iterate().figures["optim/gradient_steps"] > 0
+    assert learner.iterate().metrics["optim/gradient_steps"] > 0
     rollout = learner.rollout
     assert not torch.equal(rollout.done.any(1), rollout.done.all(1)), "rows end at different times"
     assert rollout.terminated.any() and rollout.truncated.any() and not (rollout.terminated & rollout.truncated).any()
@@ -102,5 +102,5 @@ def test_entropy_is_reported_and_weighted_per_nat_and_heads_know_its_maximum():
     for n in (3, 90):
         world = IdentityWorld(spaces.Discrete(n), rows=8)
         learner = learner_over(world, run_config({"rollout_steps": 8, "epochs": 1, "minibatch_size": 64, "entropy_coef": 0.5}))
-        assert learner.iterate().figures["policy/entropy"] == pytest.approx(math.log(n), rel=1e-3)
+        assert learner.iterate().metrics["policy/entropy"] == pytest.approx(math.log(n), rel=1e-3)
         assert learner.policy.head.max_entropy == pytest.approx(math.log(n))

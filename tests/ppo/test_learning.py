@@ -145,12 +145,12 @@ def value_at_the_start(learner: Learner) -> float:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_value_of_an_episode_that_is_cut_off_is_that_of_its_endless_future(seed):
     learner = train(load_config("cartpole", [*CUT, f"seed={seed}"]))
-    assert learner.recent.figures()["recent/length"] > 45, "it balances until it is cut off"
+    assert learner.recent.metrics()["recent/length"] > 45, "it balances until it is cut off"
     assert value_at_the_start(learner) == pytest.approx(50.0, rel=0.02)
 
 
 def test_without_the_bootstrap_the_value_is_far_off():
     """The control: V settles near the (1 - 0.98^50) / 0.02 = 31.8 of fifty steps, or below, since no state tells the time."""
     learner = train(load_config("cartpole", CUT), wrap=TruncationsAsTerminations)
-    assert learner.recent.figures()["recent/length"] > 45
+    assert learner.recent.metrics()["recent/length"] > 45
     assert value_at_the_start(learner) < 35.0

@@ -5,7 +5,7 @@ import torch
 
 from tests.ppo.combinations import Combination, learner_of
 from tests.ppo.learners import without_updates
-from wavedash.policy.evaluation import Slopes
+from wavedash.policy.evaluation import OutputGradients
 from wavedash.ppo import loss_scale
 from wavedash.ppo.learner import Learner
 
@@ -41,7 +41,7 @@ def test_an_overflow_is_skipped_and_halves_the_scale_until_gradients_fit():
 def test_training_goes_on_and_a_scale_tried_too_high_is_not_reported_as_trouble(caplog):
     learner, steps = fp16_learner(epochs=20), 40
     learner.updater.scale.value.fill_(TOO_HIGH)
-    first, second = (learner.iterate().figures for _ in range(2))
+    first, second = (learner.iterate().metrics for _ in range(2))
     assert first["optim/scale_overflows"] > 5 > second["optim/scale_overflows"]
     assert all(f["optim/gradient_steps"] == steps - f["optim/scale_overflows"] > 0 for f in (first, second))
     assert first["optim/skipped"] == second["optim/skipped"] == 0 and caplog.text == ""
@@ -78,12 +78,12 @@ def test_gradients_too_small_for_fp16_arrive_because_they_are_raised():
         without_updates(learner).iterate()
         batch = learner.updater.experience_of(learner.buffer).all
         new = learner.policy.evaluate(batch.obs, batch.action)
-        slopes = Slopes(*(torch.full_like(x, 1e-7) for x in new[:3]))
+        gradients = OutputGradients(*(torch.full_like(x, 1e-7) for x in new[:3]))
         if scale is not None:
             learner.updater.scale.value.fill_(scale)
-            slopes = slopes.scaled(learner.updater.scale.value)
+            gradients = gradients.scaled(learner.updater.scale.value)
         learner.updater.optimizer.zero_grad()
-        new.pull_back(slopes)
+        new.backward(gradients)
         return learner.updater.optimizer.gradient / (scale or 1.0)
 
     exact = gradient("fp32", None)

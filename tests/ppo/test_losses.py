@@ -20,7 +20,7 @@ from wavedash.envs.obs import sensed
 from wavedash.envs.vec_env import Step
 from wavedash.errors import UserError
 from wavedash.policy.actor_critic import ActorCritic
-from wavedash.policy.evaluation import Slopes
+from wavedash.policy.evaluation import OutputGradients
 from wavedash.ppo import pieces
 from wavedash.ppo.experience import Batch
 from wavedash.ppo.learner import Learner
@@ -46,7 +46,7 @@ class Imitation(Loss):
     def add_gradient(self, policy: ActorCritic, batch: Batch, scale: Tensor | None) -> tuple[Tensor, ...]:
         said = policy.evaluate(batch.obs, batch.labels["action"], batch.memory, batch.fresh)
         zero = torch.zeros_like(said.value)
-        said.pull_back(Slopes(log_prob=-batch.flat.weight, entropy=zero, value=zero).scaled(scale))
+        said.backward(OutputGradients(log_prob=-batch.flat.weight, entropy=zero, value=zero).scaled(scale))
         return -said.log_prob, said.entropy
 
 
@@ -110,7 +110,7 @@ def test_imitation_learns_what_rewards_do_not_say(path, in_pieces, monkeypatch):
     learner = learner_with(Imitation(told), **PATHS[path])
     reports = [learner.iterate() for _ in range(12)]
     assert (learner.updater._pieces is not None) is in_pieces
-    first, last = (report.figures["loss/imitation"] for report in (reports[0], reports[-1]))
+    first, last = (report.metrics["loss/imitation"] for report in (reports[0], reports[-1]))
     assert last < 0.2 < first
     if path != "memory":  # the score is played without
         assert score(IdentityWorld(SPACE, rows=100, masked="masked" in PATHS[path]), learner.policy) > 0.95
@@ -121,15 +121,15 @@ def test_what_is_imitated_are_the_labels():
     learner = learner_with(Imitation(lambda samples: told(samples).roll(1)))
     for _ in range(12):
         report = learner.iterate()
-    assert report.figures["loss/imitation"] > 1.0
+    assert report.metrics["loss/imitation"] > 1.0
 
 
 def test_the_metrics_are_those_of_the_loss():
-    figures = learner_with(Imitation(told)).iterate().figures
+    metrics = learner_with(Imitation(told)).iterate().metrics
     assert {"loss/imitation", "policy/entropy", "policy/entropy_share", "optim/grad_norm", "optim/update_size",
-            "optim/learning_rate", "loss/explained_variance", "rollout/reward"} <= figures.keys()
-    assert not {"loss/policy", "loss/value", "policy/kl", "policy/clip_fraction", "optim/clip_range"} & figures.keys()
-    assert figures["policy/entropy_share"] == pytest.approx(figures["policy/entropy"] / math.log(5), rel=1e-6)
+            "optim/learning_rate", "loss/explained_variance", "rollout/reward"} <= metrics.keys()
+    assert not {"loss/policy", "loss/value", "policy/kl", "policy/clip_fraction", "optim/clip_range"} & metrics.keys()
+    assert metrics["policy/entropy_share"] == pytest.approx(metrics["policy/entropy"] / math.log(5), rel=1e-6)
 
 
 def test_the_gradient_is_that_of_cross_entropy():
@@ -164,7 +164,7 @@ def test_distillation_by_autograd_learns_the_teachers_distribution(path, in_piec
     learner = learner_with(Distillation(teacher), **PATHS[path])
     reports = [learner.iterate() for _ in range(20)]
     assert (learner.updater._pieces is not None) is in_pieces
-    assert reports[-1].figures["loss/distillation"] < 0.02 < 0.2 < reports[0].figures["loss/distillation"]
+    assert reports[-1].metrics["loss/distillation"] < 0.02 < 0.2 < reports[0].metrics["loss/distillation"]
 
 
 def test_a_run_with_another_loss_is_resumed_bit_for_bit():

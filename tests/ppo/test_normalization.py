@@ -123,7 +123,7 @@ def test_rewards_are_divided_by_the_deviation_of_the_discounted_return_so_far():
         deviation = np.std(discounted_returns(world, T * k, GAMMA))
         rollout, part = run.rollout, slice(T * k, T * (k + 1))
         with torch.no_grad():
-            last_value = run.policy.value(run.collector.groups[0].obs, {})
+            last_value = run.policy.value(run.collector.shards[0].obs, {})
         # The policy has moved since, so values at the edge are known only where the last step ended an episode or sat out.
         known = (world.terminated | world.truncated | ~world.active)[part][-1]
         expected = gae_by_episode(world.reward[part] / deviation, rollout.value, last_value, rollout.final_value,
@@ -160,7 +160,7 @@ def test_what_an_empty_seat_is_paid_counts_nowhere():
         world = tape(3)
         world.reward.masked_fill_(~world.active, paid)
         run = learner(world, normalize_reward=True)
-        figures = [run.iterate().figures for _ in range(2)]
-        outcomes.append((run.updater.optimizer.parameters.clone(), figures))
+        metrics = [run.iterate().metrics for _ in range(2)]
+        outcomes.append((run.updater.optimizer.parameters.clone(), metrics))
     assert torch.equal(outcomes[0][0], outcomes[1][0]) and outcomes[0][1] == outcomes[1][1]
     assert outcomes[0][1][0]["optim/skipped"] == 0

@@ -1,4 +1,4 @@
-"""Two processes with half of the rows each are one process with all of them: gradients, statistics, decisions, figures."""
+"""Two processes with half of the rows each are one process with all of them: gradients, statistics, decisions, metrics."""
 from __future__ import annotations
 
 import os
@@ -86,7 +86,7 @@ def distances(one: Result, other: Result) -> dict[str, float]:
     found = {name: distance(x, other["tensors"][name]) for name, x in one["tensors"].items()}
     for name in ("counters", "recent"):
         found[name] = distance(one[name], other[name])
-    for index, (a, b) in enumerate(zip(one["figures"], other["figures"], strict=True)):
+    for index, (a, b) in enumerate(zip(one["metrics"], other["metrics"], strict=True)):
         assert a.keys() == b.keys()
         found |= {f"{name} of iteration {index}": distance(a[name], b[name]) for name in a}
     return found
@@ -122,10 +122,10 @@ def test_ranks_that_were_given_different_configurations_are_told(ranks):
 
 
 def test_the_cases_reach_what_they_are_about():
-    stopped = alone("early stop")["figures"]
+    stopped = alone("early stop")["metrics"]
     assert any(0 < iteration["optim/gradient_steps"] < 3 for iteration in stopped)
     normalised = alone("gaussian, normalised, kl schedule")
-    assert len({iteration["optim/learning_rate"] for iteration in normalised["figures"]}) > 1
+    assert len({iteration["optim/learning_rate"] for iteration in normalised["metrics"]}) > 1
     assert normalised["tensors"]["normalizer.parts.obs.var"].min() > 10.0, "4 within each half, the rest between them"
     learner = make_learner("discrete")
     learner.iterate()
@@ -140,7 +140,7 @@ def test_ranks_stop_together_and_resume_exactly(case, ranks):
     first, second = (result[f"resumed: {case}"] for result in ranks)
     assert first["iterations"] == second["iterations"] == 6
     assert second["reason"] == "enough" and "another process" in first["reason"]
-    assert first["resumed_figures"] == first["figures"][3:]
+    assert first["resumed_metrics"] == first["metrics"][3:]
     (tensors, plain), (resumed, resumed_plain) = first["kept"][-1], first["resumed"][-1]
     assert str(plain) == str(resumed_plain) and plain["ranks"] == 2
     assert tensors.keys() == resumed.keys() >= {"rank1-env", "rank1-learner", "rank1-optimizer"}
@@ -149,6 +149,11 @@ def test_ranks_stop_together_and_resume_exactly(case, ranks):
             assert torch.equal(x, resumed[group][name]), (group, name)
     assert not torch.equal(tensors["rank1-learner"]["actions.0"], tensors["learner"]["actions.0"])
     assert not torch.equal(tensors["rank1-optimizer"]["minibatches"], tensors["optimizer"]["minibatches"])
+    assert not [group for group in tensors if group.endswith("-listeners")], "the first rank saves for all"
+    for result in (first, second):  # a listener of each rank went on from there
+        assert result["counted"]["told"] == result["counted_again"]["told"] == [1, 2, 3, 4, 5, 6]
+        assert torch.equal(result["counted"]["returns"], result["counted_again"]["returns"])
+        assert torch.equal(result["counted"]["returns"], first["counted"]["returns"])
 
 
 def test_a_rank_that_fails_ends_all_and_the_first_keeps_its_work(ranks):

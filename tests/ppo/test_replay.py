@@ -78,7 +78,7 @@ def test_the_first_minibatch_sees_ratio_one_with_memory_too(memory):
     with torch.no_grad():
         for p in learner.policy.parameters():
             p.add_(0.3 * torch.randn(p.shape))
-    kls = [learner.iterate().figures["policy/kl"] for _ in range(4)]
+    kls = [learner.iterate().metrics["policy/kl"] for _ in range(4)]
     assert max(kls) < gamma(16), "ratio - 1 - log ratio of ratios of 1, each rounded a few times"
     assert learner.rollout.done.any() and not learner.rollout.active.all()
     update = learner.updater.update
@@ -89,7 +89,7 @@ def test_the_first_minibatch_sees_ratio_one_with_memory_too(memory):
         return update(buffer)
 
     learner.updater.update = forgetful  # the control: sequences that start from nothing
-    assert learner.iterate().figures["policy/kl"] > 1e-4
+    assert learner.iterate().metrics["policy/kl"] > 1e-4
 
 
 def drifting_world() -> TapeWorld:

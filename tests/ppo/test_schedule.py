@@ -35,7 +35,7 @@ def test_a_run_uses_the_multiplier_of_its_progress():
     """Steps of a constant size: 8 rows x 5 steps an iteration, 200 in all."""
     learner = identity_learner("discrete", {"rollout_steps": 5, "epochs": 1, "learning_rate": 0.01,
                                             "schedule": {"kind": "linear", "floor": 0.0}}, total_steps=200)
-    rates = [learner.iterate().figures["optim/learning_rate"] for _ in range(5)]
+    rates = [learner.iterate().metrics["optim/learning_rate"] for _ in range(5)]
     assert rates == pytest.approx([0.01, 0.008, 0.006, 0.004, 0.002])
     assert_rounded(learner.updater.optimizer.rates["policy"], 0.002, 1)  # stored in float32
 
@@ -43,7 +43,7 @@ def test_a_run_uses_the_multiplier_of_its_progress():
 def test_a_run_follows_its_kl():
     schedule = {"kind": "kl", "target_kl": 1e-4, "factor": 2.0}
     learner = identity_learner("discrete", {"rollout_steps": 16, "epochs": 4, "learning_rate": 0.02, "schedule": schedule})
-    reports = [learner.iterate().figures for _ in range(3)]
+    reports = [learner.iterate().metrics for _ in range(3)]
     for before, after in pairwise(reports):
         kl, ratio = before["policy/kl"], after["optim/learning_rate"] / before["optim/learning_rate"]
         assert kl > 2e-4 and ratio == pytest.approx(0.5)
@@ -55,7 +55,7 @@ MOVING = {"rollout_steps": 5, "epochs": 2, "learning_rate": 0.05, "clip_range": 
 
 def test_clip_range_and_entropy_bonus_are_reported_as_they_are_now():
     learner = identity_learner("discrete", MOVING, total_steps=200)
-    reports = [learner.iterate().figures for _ in range(5)]
+    reports = [learner.iterate().metrics for _ in range(5)]
     assert [report["optim/clip_range"] for report in reports] == pytest.approx([0.1, 0.08, 0.06, 0.04, 0.02])
     assert [report["optim/entropy_coef"] for report in reports] == pytest.approx([0.4, 0.36, 0.32, 0.28, 0.24])
     assert learner.updater.loss.coefficients["clip_range"].item() == pytest.approx(0.02)

@@ -39,7 +39,7 @@ def iterate(run: Learner) -> dict[str, float]:
     report = run.iterate()
     for listener in run.listeners:
         listener.on_iteration(run, report)
-    return report.figures
+    return report.metrics
 
 
 def all_finite(run: Learner) -> bool:
@@ -55,11 +55,11 @@ def test_one_bad_reward_costs_the_minibatches_that_hold_it_and_nothing_else(bad,
     assert iterate(run)["optim/skipped"] == 0 and not (tmp_path / "crash").exists()
     weights = run.updater.optimizer.parameters.clone()
     with caplog.at_level(logging.WARNING):
-        figures = iterate(run)
-    assert figures["optim/skipped"] == EPOCHS and figures["optim/gradient_steps"] == EPOCHS * 3
+        metrics = iterate(run)
+    assert metrics["optim/skipped"] == EPOCHS and metrics["optim/gradient_steps"] == EPOCHS * 3
     assert "3 gradient step(s) of iteration 2 were not finite" in caplog.text and "ppo.learning_rate" in caplog.text
     assert all_finite(run) and not torch.equal(run.updater.optimizer.parameters, weights)
-    assert all(torch.tensor(figures[name]).isfinite() for name in figures if name.startswith(("loss/p", "policy/", "optim/")))
+    assert all(torch.tensor(metrics[name]).isfinite() for name in metrics if name.startswith(("loss/p", "policy/", "optim/")))
     assert iterate(run)["optim/skipped"] == 0
     assert len(list((tmp_path / "crash").iterdir())) == 1
 
@@ -92,15 +92,15 @@ def test_one_bad_gradient_is_skipped_too(monkeypatch):
         if len(calls) != 5:
             return evaluation
 
-        def pull_back(slopes):
-            evaluation.pull_back(slopes)
+        def backward(gradients):
+            evaluation.backward(gradients)
             run.updater.optimizer.gradient[7] = torch.nan
 
-        return evaluation._replace(pull_back=pull_back)
+        return evaluation._replace(backward=backward)
 
     monkeypatch.setattr(run.policy, "evaluate", sabotaged)
-    figures = iterate(run)
-    assert len(calls) == 4 * EPOCHS and figures["optim/skipped"] == 1 and figures["optim/gradient_steps"] == 4 * EPOCHS - 1
+    metrics = iterate(run)
+    assert len(calls) == 4 * EPOCHS and metrics["optim/skipped"] == 1 and metrics["optim/gradient_steps"] == 4 * EPOCHS - 1
     assert all_finite(run)
 
 
@@ -113,10 +113,10 @@ def test_statistics_outlive_a_bad_number(where):
     run = learner(tape, normalize_obs=True, normalize_reward=True, normalize_advantage="batch")
     with pytest.raises(EnvError, match=r"of row 1 is nan"):
         run.iterate()
-    figures = [iterate(run) for _ in range(3)]
-    assert [f["optim/skipped"] for f in figures] == [0, 0, 0]
+    metrics = [iterate(run) for _ in range(3)]
+    assert [f["optim/skipped"] for f in metrics] == [0, 0, 0]
     assert all_finite(run) and run.tracker.running.isfinite().all() and run.return_moments.scale.isfinite()
-    assert all(torch.tensor(figures[-1][name]).isfinite() for name in figures[-1])
+    assert all(torch.tensor(metrics[-1][name]).isfinite() for name in metrics[-1])
 
 
 def test_a_run_that_has_nothing_finite_left_ends_with_advice(tmp_path):

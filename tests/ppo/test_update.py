@@ -99,8 +99,8 @@ def has_the_gradient_of(textbook: Textbook, part: Samples, advantage: torch.Tens
 
     def compute(weights, numbers):
         moved = Samples(**{**vars(part), **{name: x for name, x in numbers.items() if name != "advantage"}})
-        terms, slopes = loss_and_gradient(textbook.at(weights), moved, numbers["advantage"], config)
-        return {"terms": terms, **slopes}
+        terms, gradients = loss_and_gradient(textbook.at(weights), moved, numbers["advantage"], config)
+        return {"terms": terms, **gradients}
 
     numbers = {name: getattr(part, name) for name in ("obs", "log_prob", "value", "returns")}
     bound = sway(compute, [textbook.weights, {**numbers, "advantage": advantage}], roundings)

@@ -134,11 +134,11 @@ def make_learner(case: str, ranks: Ranks = ALONE, **kwargs: Any) -> Learner:
 
 def outcome(learner: Learner) -> dict[str, Any]:
     """Some iterations, and everything that they leave behind which ranks share."""
-    figures = [dict(learner.iterate().figures) for _ in range(ITERATIONS)]
+    metrics = [dict(learner.iterate().metrics) for _ in range(ITERATIONS)]
     tensors = {**learner.policy.state_dict(), **learner.updater.optimizer.state_dict()}
     if learner.return_moments is not None:
         tensors |= {f"return_moments.{name}": x for name, x in learner.return_moments.state_dict().items()}
-    return {"tensors": {name: x.clone() for name, x in tensors.items()}, "figures": figures,
+    return {"tensors": {name: x.clone() for name, x in tensors.items()}, "metrics": metrics,
             "counters": [learner.steps, learner.episodes, learner.schedule.multiplier],
             "recent": sorted(list(episode) for episode in learner.recent.episodes)}
 
@@ -221,10 +221,10 @@ class Keeper(Listener):
     """Keeps the states after some iterations, and at the end."""
 
     def __init__(self, *iterations: int):
-        self.iterations, self.kept, self.figures, self.error = iterations, [], [], None
+        self.iterations, self.kept, self.metrics, self.error = iterations, [], [], None
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
-        self.figures.append(dict(report.figures))
+        self.metrics.append(dict(report.metrics))
         if report.iteration in self.iterations:
             self._keep(learner)
 
@@ -237,24 +237,43 @@ class Keeper(Listener):
         self.kept.append(({g: {n: x.clone() for n, x in part.items()} for g, part in tensors.items()}, plain))
 
 
+class Counting(Listener):
+    """Keeps what it was told. Each rank has one of its own."""
+
+    def __init__(self) -> None:
+        self.told: list[int] = []
+        self.returns = torch.zeros(0)
+
+    def on_iteration(self, learner: Learner, report: IterationReport) -> None:
+        self.told.append(report.iteration)
+        self.returns = torch.cat([self.returns, torch.tensor([report.metrics["rollout/reward"]])])
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"told": self.told, "returns": self.returns}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.told, self.returns = state["told"], state["returns"]
+
+
 RESUMED = ["gaussian, normalised, kl schedule", "minibatches", "minibatches of sequences"]
 
 
 def stop_and_resume(case: str, ranks: Ranks) -> dict[str, Any]:
     """Stopped by the second rank alone after 6 iterations; then once more, from the state after 3."""
     first = ranks.rank == 0
-    keeper = Keeper(3)
-    make_learner(case, ranks, started=False, listeners=[keeper] if first else [StopAt(6)]).learn()
+    keeper, count, count_again = Keeper(3), Counting(), Counting()
+    make_learner(case, ranks, started=False, listeners=[count, keeper if first else StopAt(6)]).learn()
     parts = None
     if first:
         tensors, plain = keeper.kept[0]
         parts = [(seen_by(rank, ranks.size, tensors, plain["ranks"]), plain) for rank in range(ranks.size)]
     again = Keeper()
-    second = make_learner(case, ranks, started=False, listeners=[again] if first else [StopAt(6)])
+    second = make_learner(case, ranks, started=False, listeners=[count_again, again if first else StopAt(6)])
     second.load_state(*ranks.scatter(parts))
     second.learn()
-    return {"kept": keeper.kept, "figures": keeper.figures, "resumed": again.kept, "resumed_figures": again.figures,
-            "iterations": second.iteration, "reason": second.stop_reason}
+    return {"kept": keeper.kept, "metrics": keeper.metrics, "resumed": again.kept, "resumed_metrics": again.metrics,
+            "iterations": second.iteration, "reason": second.stop_reason,
+            "counted": count.state_dict(), "counted_again": count_again.state_dict()}
 
 
 class Breaking(Listener):

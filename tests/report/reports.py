@@ -12,11 +12,11 @@ STEPS = 100
 """Of each iteration."""
 
 
-def make_report(iteration: int, total_steps: int = 1_000, **figures: float) -> IterationReport:
-    named = {name.replace("__", "/"): value for name, value in figures.items()}
+def make_report(iteration: int, total_steps: int = 1_000, **metrics: float) -> IterationReport:
+    named = {name.replace("__", "/"): value for name, value in metrics.items()}
     return IterationReport(
         iteration=iteration, steps=STEPS * iteration, total_steps=total_steps, episodes=3 * iteration,
-        figures={"rollout/steps": float(STEPS), **named},
+        metrics={"rollout/steps": float(STEPS), **named},
         seconds={"env": 0.2, "inference": 0.1, "gae": 0.01, "update": 0.6, "other": 0.09},
     )
 
@@ -27,12 +27,12 @@ def stand_in_learner(steps: int = 0, headlines: Sequence[Headline] = ()) -> Any:
 
 
 def play(
-    listener: Listener, iterations: range, stop: bool = True, headlines: Sequence[Headline] = (), **figures: float
+    listener: Listener, iterations: range, stop: bool = True, headlines: Sequence[Headline] = (), **metrics: float
 ) -> None:
     """A run from the listener's point of view; `stop=False` is one that was killed."""
     learner = stand_in_learner(STEPS * (iterations.start - 1), headlines)
     listener.on_start(learner)
     for iteration in iterations:
-        listener.on_iteration(learner, make_report(iteration, **figures))
+        listener.on_iteration(learner, make_report(iteration, **metrics))
     if stop:
         listener.on_stop(learner, None)

@@ -13,7 +13,7 @@ from tests.report.reports import make_report
 from wavedash.report.dashboard import Progress, plain_line
 
 ROOT = Path(__file__).parents[2]
-FIGURES = {
+METRICS = {
     "rollout__length": 21.5, "rollout__return": 22.25, "rollout__reward": 1.125, "policy__clip_fraction": 0.0625,
     "policy__kl": 0.0078, "recent__length": 31.5, "recent__return": 32.25, "recent__success": 0.75, "recent__count": 42.0,
     "optim__clip_range": 0.15, "optim__learning_rate": 0.0003, "optim__skipped": 2.0, "health__worker_restarts": 3.0,
@@ -31,7 +31,7 @@ folder = Path(sys.argv[1])
 (folder / "checkpoints" / "step-000000000500").mkdir(parents=True)
 log_file, view = LogFile(folder / "log.txt"), ConsoleView(folder, "auto")
 logging.getLogger("wavedash.test").info("a message above the view")
-play(view, range(1, 11), headlines=[Headline("in the game", {{"wins": "games won"}})], **{FIGURES})
+play(view, range(1, 11), headlines=[Headline("in the game", {{"wins": "games won"}})], **{METRICS})
 log_file.on_stop(None, None)
 Path(folder, "reached the end").touch()
 """

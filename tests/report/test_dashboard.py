@@ -17,7 +17,7 @@ from wavedash.rocket.env import RocketEnv
 from wavedash.training import assembled
 
 PROGRESS = Progress(elapsed=61.0, remaining=3600.0, checkpoint="step-000000000500, 12 s ago", skipped=0)
-FIGURES = {
+METRICS = {
     "policy__kl": 0.0078, "policy__clip_fraction": 0.0625,
     "recent__count": 42.0, "recent__return": 32.25, "recent__length": 31.5,
     "env__rate__wins": 1.5, "env__rate__falls": 0.25, "env__pay__forward": 0.06, "env__pay__energy": -0.03,
@@ -40,19 +40,19 @@ def numbers(lines: list[str]) -> dict[str, str]:
 
 
 def test_the_environment_chooses_what_is_shown_and_what_it_is_called():
-    lines = screen(make_report(3, **FIGURES), (RATES, PAY))
+    lines = screen(make_report(3, **METRICS), (RATES, PAY))
     shown = numbers(lines)
     assert shown["wins"] == "1.5" and shown["falls"] == "0.25"
     assert (shown["forward"], shown["energy"], shown["my own"]) == ("+60.0%", "-30.0%", "+10.0%"), "of all that moved"
     text = "\n".join(lines)
     assert "per minute" in text and "share of each reward" in text and "77" not in text
     assert shown["return"] == "32.25" and shown["KL"] == "0.0078"
-    plain = "\n".join(screen(make_report(3, **FIGURES), ()))
+    plain = "\n".join(screen(make_report(3, **METRICS), ()))
     assert "wins" not in plain and "KL" in plain
 
 
 def test_a_plain_line_has_the_same_in_short():
-    line = plain_line(make_report(3, **FIGURES), PROGRESS, (RATES, PAY))
+    line = plain_line(make_report(3, **METRICS), PROGRESS, (RATES, PAY))
     assert line.endswith("kl 0.0078  per minute: wins 1.5, falls 0.25  "
                          "share of each reward: forward +60%, energy -30%, my own +10%")
     many = {f"env__pay__{n}": 0.1 * n for n in range(20)}
@@ -63,7 +63,7 @@ def test_a_plain_line_has_the_same_in_short():
 def test_what_was_not_measured_takes_no_room():
     assert "per minute" not in "\n".join(screen(make_report(1), (RATES, PAY)))
     assert plain_line(make_report(1), PROGRESS, (RATES, PAY)).endswith("eta 1:00:00")
-    nothing_paid = {name: 0.0 for name in FIGURES if name.startswith("env__pay")}
+    nothing_paid = {name: 0.0 for name in METRICS if name.startswith("env__pay")}
     assert numbers(screen(make_report(1, **nothing_paid), (PAY,)))["forward"] == "+0.0%"
 
 
@@ -73,8 +73,8 @@ def test_the_view_fits_every_terminal_and_keeps_what_matters(width, height, rewa
     names = [f"a_reward_with_a_name_that_does_not_end_{n}" for n in range(rewards)]
     pay = Headline("share of each reward", {f"pay/{name}": name for name in names}, shares=True)
     paid = {f"env/pay/{name}": 0.01 if index else 5.0 for index, name in enumerate(reversed(names))}
-    report = make_report(3, **FIGURES)
-    report = replace(report, figures={**report.figures, **paid})
+    report = make_report(3, **METRICS)
+    report = replace(report, metrics={**report.metrics, **paid})
     lines = screen(report, (RATES, pay), width, height)
     assert len(lines) <= height - 1 and max(map(len, lines)) <= width
     assert lines[-1].strip().endswith("no trouble"), "nothing below was pushed out"
@@ -91,7 +91,7 @@ def test_the_view_fits_every_terminal_and_keeps_what_matters(width, height, rewa
 
 
 def test_the_least_important_tables_are_cut_first():
-    shown = numbers(screen(make_report(3, **FIGURES), (RATES, PAY), 60, 24))
+    shown = numbers(screen(make_report(3, **METRICS), (RATES, PAY), 60, 24))
     assert {"wins", "falls", "return", "forward", "energy", "my own", "KL"} <= set(shown)
     assert "clip range" not in shown and "steps" not in shown
 
@@ -99,7 +99,7 @@ def test_the_least_important_tables_are_cut_first():
 def test_days_fit_into_the_line_of_progress():
     progress = replace(PROGRESS, remaining=4.99 * 24 * 3600.0)
     console = Console(width=80, height=24, file=io.StringIO(), record=True, force_terminal=True)
-    console.print(LiveView(make_report(3, **FIGURES), progress, ()))
+    console.print(LiveView(make_report(3, **METRICS), progress, ()))
     assert console.export_text().splitlines()[0].endswith("0:01:01 gone, 4 d 23 h left")
 
 
@@ -117,13 +117,13 @@ def test_a_rocket_league_task_shows_its_game_and_its_rewards():
         shown, report = _iterated(learner)
         env = learner.env
         assert isinstance(env, RocketEnv)
-        assert set(report.figures) >= {f"env/{name}" for headline in env.headlines for name in headline.metrics}
+        assert set(report.metrics) >= {f"env/{name}" for headline in env.headlines for name in headline.metrics}
     assert set(shown) >= {"goals", "shots", "saves", "touches", "demos", "goal", "concede", "height", "return"}
-    amounts = {name: report.figures[f"env/reward/{name}"] for name in ("goal", "concede", "height")}
+    amounts = {name: report.metrics[f"env/reward/{name}"] for name in ("goal", "concede", "height")}
     assert amounts["height"] > 0
     for name, amount in amounts.items():
         assert shown[name] == f"{amount / sum(map(abs, amounts.values())):+.1%}"
-    assert sum(amounts.values()) == pytest.approx(report.figures["rollout/reward"], rel=1e-5, abs=1e-6)
+    assert sum(amounts.values()) == pytest.approx(report.metrics["rollout/reward"], rel=1e-5, abs=1e-6)
 
 
 def _iterated(learner: Learner) -> tuple[dict[str, str], IterationReport]:

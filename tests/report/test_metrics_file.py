@@ -16,7 +16,7 @@ def read(path: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_every_iteration_is_one_line_with_all_figures(tmp_path: Path) -> None:
+def test_every_iteration_is_one_line_with_all_metrics(tmp_path: Path) -> None:
     play(MetricsFile(tmp_path / "m.jsonl"), range(1, 4), rollout__return=1.5, policy__kl=0.01)
     lines = read(tmp_path / "m.jsonl")
     assert [line["steps"] for line in lines] == [100, 200, 300]

@@ -188,8 +188,8 @@ def _state_kinds(run: str) -> list[Kind]:
     kinds += [
         Kind(run, "fingerprint", "state.json is a list", lambda c: setattr(c, "state", []), "state.json"),
         Kind(run, "fingerprint", "state.json is empty", lambda c: c.state.clear(), "state.json"),
-        Kind(run, "manifest", "figures are a list", lambda c: c.metadata.update(figures=[1]), "figures"),
-        Kind(run, "manifest", "a figure is a word", lambda c: c.metadata.update(figures={"recent/return": "high"}), "figures"),
+        Kind(run, "manifest", "metrics are a list", lambda c: c.metadata.update(metrics=[1]), "metrics"),
+        Kind(run, "manifest", "a metric is a word", lambda c: c.metadata.update(metrics={"recent/return": "high"}), "metrics"),
         Kind(run, "manifest", "iteration is a word", lambda c: c.metadata.update(iteration="last"), "iteration"),
     ]
     return kinds

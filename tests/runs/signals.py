@@ -321,7 +321,7 @@ def campaign(count: int, folder: Path, jobs: int, kinds: Sequence[str], seconds:
     expected: dict[str, Undisturbed] = {}
     for kind in kinds:
         place = folder / "undisturbed" / kind
-        saved = place / "figures.json"
+        saved = place / "metrics.json"
         if not saved.exists():
             saved.write_text(json.dumps(asdict(undisturbed(kind, place))))
         expected[kind] = Undisturbed(**json.loads(saved.read_text()))

@@ -63,10 +63,10 @@ class StandInLearner:
         loss.backward()
         self.optimizer.step()
         self.iteration += 1
-        figures = {"loss/value": loss.item()}
+        metrics = {"loss/value": loss.item()}
         if self.iteration in self.returns:
-            figures["recent/return"], figures["recent/count"] = self.returns[self.iteration]
-        return IterationReport(self.iteration, self.steps, self.total_steps, 0, figures, {})
+            metrics["recent/return"], metrics["recent/count"] = self.returns[self.iteration]
+        return IterationReport(self.iteration, self.steps, self.total_steps, 0, metrics, {})
 
     def stop(self, reason: str) -> None:
         self.stop_reason = reason

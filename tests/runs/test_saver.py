@@ -38,7 +38,7 @@ def test_a_whole_run_leaves_the_newest_the_spaced_and_the_final_ones(tmp_path):
     assert loaded["actor"].keys() == {"actor.weight", "actor.bias"}
     assert torch.equal(loaded["actor"]["actor.weight"], learner.model["actor"].weight)
     assert final.metadata["iteration"] == 7
-    assert final.metadata["figures"]["loss/value"] > 0
+    assert final.metadata["metrics"]["loss/value"] > 0
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -170,7 +170,7 @@ def test_best_is_the_best_of_all_iterations_though_it_is_seldom_written(tmp_path
     learner.learn()
     assert written == [(10, 10), (50, 30), (100, 100)]  # (when, which): the 9 of iteration 3 was caught at step 50
     best = run.store("best").newest()
-    assert best.metadata["figures"]["recent/return"] == 10
+    assert best.metadata["metrics"]["recent/return"] == 10
     assert steps_in(run, "best") == [100]
 
 
@@ -190,7 +190,7 @@ def test_the_best_of_an_earlier_process_must_be_beaten(tmp_path):
         learner = learner_for(run, config)
         learner.returns = {iteration: (value, 100.0) for iteration, value in returns.items()}
         learner.learn()
-        assert run.store("best").newest().metadata["figures"]["recent/return"] == best
+        assert run.store("best").newest().metadata["metrics"]["recent/return"] == best
 
 
 def test_few_lucky_episodes_do_not_hold_best_for_ever(tmp_path):

@@ -136,6 +136,7 @@ def test_a_checkpoint_of_format_1_can_be_read_for_ever(tmp_path):
     checkpoint = Checkpoint.open(tmp_path)
     loaded, state = checkpoint.load()
     assert (checkpoint.step, checkpoint.metadata) == (42, {"exact": True, "figures": {"recent/return": 12.5}})
+    assert checkpoint.metrics == {"recent/return": 12.5}
     assert loaded["policy"]["actor.weight"].tolist() == [[1.5, -2.0]]
     assert loaded["policy"]["actor.bias"].isnan().tolist() == [True]
     assert state == {"best": -math.inf, "steps": 42}

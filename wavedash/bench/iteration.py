@@ -31,7 +31,7 @@ SIZES: dict[str, dict[str, Any]] = {
     "cuda": {"arenas": [4096, 16_384, 65_536], "steps": 32, "minibatch": 65_536, "hidden": 512, "precision": "bf16"},
     "cpu": {"arenas": [32, 128], "steps": 32, "minibatch": 1024, "hidden": 64, "precision": "fp32"},
 }
-FIGURES = {"entropy": "policy/entropy", "KL": "policy/kl", "clip": "policy/clip_fraction", "update size": "optim/update_size",
+METRICS = {"entropy": "policy/entropy", "KL": "policy/kl", "clip": "policy/clip_fraction", "update size": "optim/update_size",
            "explained": "loss/explained_variance"}
 PROFILED_STEPS = 4
 
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> None:
     table = Table(title=f"1v1: agent steps per second of whole iterations; {options.steps} steps, minibatches of "
                         f"{options.minibatch:,}, 2 epochs, {options.hidden}x3, {options.precision}, {where}",
                   title_justify="left")
-    for column in ("arenas", "compile", "steps/s", "collect ms", "update ms", *FIGURES, "episodes", "peak GB"):
+    for column in ("arenas", "compile", "steps/s", "collect ms", "update ms", *METRICS, "episodes", "peak GB"):
         table.add_column(column, justify="right")
     for arenas in options.arenas:
         for compile in {"off": [False], "on": [True], "both": [False, True]}[compiled]:
@@ -82,7 +82,7 @@ def measure(config: RunConfig, iterations: int) -> list[str]:
         torch.cuda.reset_peak_memory_stats()
     with assembled(config) as learner:
         learner.start()
-        for _ in range(WARM_UP + 2):  # compilation, recording
+        for _ in range(WARM_UP + 2):  # compilation, capture of graphs
             learner.iterate()
         rates, collect, update = [], [], []
         for _ in range(iterations):
@@ -91,10 +91,10 @@ def measure(config: RunConfig, iterations: int) -> list[str]:
             rates.append((learner.steps - before) / (perf_counter() - began))
             collect.append(sum(x for name, x in report.seconds.items() if name not in ("update", "other")))
             update.append(report.seconds["update"])
-        figures = report.figures
+        metrics = report.metrics
     return [
         f"{statistics.median(rates):,.0f}", f"{1e3 * statistics.median(collect):.1f}", f"{1e3 * statistics.median(update):.1f}",
-        *(f"{figures[name]:.4f}" for name in FIGURES.values()), f"{figures['rollout/episodes']:,.0f}",
+        *(f"{metrics[name]:.4f}" for name in METRICS.values()), f"{metrics['rollout/episodes']:,.0f}",
         f"{torch.cuda.max_memory_allocated() / 2**30:.1f}" if cuda else "",
     ]
 
@@ -103,7 +103,7 @@ def measure(config: RunConfig, iterations: int) -> list[str]:
 
 
 def profile_eager(options: argparse.Namespace, compile: bool) -> None:
-    """Without recordings, in which operations have no names."""
+    """Without CUDA graphs, in which operations have no names."""
     arenas = options.arenas[-1]
     samples = 2 * arenas * PROFILED_STEPS
     options.steps, options.minibatch = PROFILED_STEPS, min(options.minibatch, samples)

@@ -120,7 +120,7 @@ def train_wavedash(kind: str, seed: int, steps: int) -> None:
         learner.start()
         while learner.steps < steps:
             report = learner.iterate()
-            _say(learner.steps, [report.figures.get("recent/return", 0.0)])
+            _say(learner.steps, [report.metrics.get("recent/return", 0.0)])
 
 
 def train_sb3_contrib(zoo: bool, seed: int, steps: int) -> None:

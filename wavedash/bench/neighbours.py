@@ -165,7 +165,7 @@ def train(task: list[str]) -> None:
         learner.start()
         while True:
             report = learner.iterate()
-            print(sum(report.seconds.values()), int(report.figures["rollout/steps"]), report.seconds["update"])
+            print(sum(report.seconds.values()), int(report.metrics["rollout/steps"]), report.seconds["update"])
 
 
 if __name__ == "__main__":

@@ -78,11 +78,11 @@ def measure(options: argparse.Namespace, hidden: list[int], memory: Any, switche
         report = learner.iterate()
         times.append(perf_counter() - began)
     assert report is not None
-    figures, seconds = report.figures, report.seconds
+    metrics, seconds = report.metrics, report.seconds
     collect = sum(x for name, x in seconds.items() if name not in ("update", "other"))
     return [
         f"{options.rows * options.steps / statistics.median(times):,.0f}",
         f"{1e3 * collect:.1f}", f"{1e3 * seconds['update']:.1f}",
-        f"{figures['policy/kl']:.4f}", f"{figures['policy/clip_fraction']:.3f}", f"{figures['optim/update_size']:.3f}",
+        f"{metrics['policy/kl']:.4f}", f"{metrics['policy/clip_fraction']:.3f}", f"{metrics['optim/update_size']:.3f}",
         f"{torch.cuda.max_memory_allocated() / 2**30:.1f}" if cuda else "",
     ]

@@ -1,4 +1,4 @@
-"""From figures to the setting to change: the stage that takes most of an iteration, why, and what would make it shorter."""
+"""From metrics to the setting to change: the stage that takes most of an iteration, why, and what would make it shorter."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
@@ -142,7 +142,7 @@ def _gae(facts: Facts) -> Iterator[Suggestion]:
 
 def _other(facts: Facts) -> Iterator[Suggestion]:
     steps = facts.config.ppo.rollout_steps
-    yield Suggestion(f"ppo.rollout_steps={2 * steps}", "figures are read and reported once an iteration, however long it is")
+    yield Suggestion(f"ppo.rollout_steps={2 * steps}", "metrics are read and reported once an iteration, however long it is")
 
 
 def _recorded(facts: Facts) -> Iterator[Suggestion]:
@@ -191,5 +191,5 @@ RULES: dict[str, Rule] = {
     "inference": (_inference, _why_inference),
     "gae": (_gae, lambda facts: f"{facts.config.ppo.rollout_steps} steps, one after the other"),
     "update": (_update, _why_update),
-    "other": (_other, lambda facts: "reading figures, schedules and whatever surrounds the stages"),
+    "other": (_other, lambda facts: "reading metrics, schedules and whatever surrounds the stages"),
 }

@@ -15,7 +15,7 @@ from wavedash.envs.errors import EnvError
 from wavedash.envs.obs import Obs, action_mask, map_obs
 from wavedash.envs.vec_env import Step, VecEnv
 from wavedash.ppo.collector import Collector
-from wavedash.ppo.graphs import Replayed
+from wavedash.ppo.graphs import CapturedCall
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.rollout import Rollout
 from wavedash.ppo.stopwatch import Stopwatch
@@ -30,7 +30,7 @@ class RandomPlay:
     """
 
     def __init__(self, learner: Learner):
-        self.env, self.groups, self.steps = learner.env, learner.collector.groups, learner.config.ppo.rollout_steps
+        self.env, self.groups, self.steps = learner.env, learner.collector.shards, learner.config.ppo.rollout_steps
         self.generator = torch.Generator(self.env.device).manual_seed(learner.config.seed)
         # A head whose weights are all zero: its actions are of the right kind, in bounds, allowed, and as random as can be.
         self.head = copy.deepcopy(learner.policy.head).requires_grad_(False)
@@ -104,7 +104,7 @@ def inference(learner: Learner, play: RandomPlay, out: Rollout) -> Work:
     collector = Collector(world, learner.policy, learner.config.ppo.rollout_steps, learner.config.seed)
     collector.start(world.reset())
     collector.stopwatch = Stopwatch()  # nobody reads it, and one for a GPU would go on collecting marks
-    return as_trained(learner, lambda: collector.collect(out), [group.generator for group in collector.groups])
+    return as_trained(learner, lambda: collector.collect(out), [group.generator for group in collector.shards])
 
 
 def advantages(learner: Learner, out: Rollout) -> Work:
@@ -119,8 +119,8 @@ def update(learner: Learner) -> Work:
 
 
 def as_trained(learner: Learner, work: Work, generators: Sequence[torch.Generator] = ()) -> Work:
-    """A part of collection is replayed from a recording where collection is."""
-    return Replayed(work, "a stage", generators) if learner.replays_collection else work
+    """A part of collection is captured as a CUDA graph where collection is."""
+    return CapturedCall(work, "a stage", generators) if learner.captures_collection else work
 
 
 @contextmanager

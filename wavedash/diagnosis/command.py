@@ -106,7 +106,7 @@ def show(console: Console, found: Diagnosis, then: Baseline | None) -> None:
     if found.timing.seconds:
         console.print(stage_table(found.timing, then))
     if "collect" in found.timing.parts:
-        console.print("collection is replayed from one recording: its time is divided as its stages take it alone")
+        console.print("collection is one CUDA graph: its time is divided as its stages take it alone")
     if found.device:
         console.print(device_table(found.device, found.probed, then))
 

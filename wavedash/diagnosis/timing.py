@@ -12,7 +12,7 @@ import torch
 
 from wavedash.diagnosis import alone
 from wavedash.diagnosis.device import wait_for
-from wavedash.ppo.graphs import WARM_UP, Replayed
+from wavedash.ppo.graphs import WARM_UP, CapturedCall
 from wavedash.ppo.learner import Learner
 from wavedash.training import prepare_torch
 
@@ -36,7 +36,7 @@ class Timing:
         return [self.samples / seconds for seconds in self.seconds[stage]]
 
     def shares(self) -> dict[str, float]:
-        """Of a whole iteration, if one was timed. Where collection is one recording, its time is divided as its stages take it
+        """Of a whole iteration, if one was timed. Where collection is one CUDA graph, its time is divided as its stages take it
         alone."""
         parts = dict(self.parts)
         collect = parts.pop("collect", None)
@@ -58,7 +58,7 @@ def time_stages(learner: Learner, stages: Iterable[str], rounds: int) -> Timing:
     calls = {}
     for name, stage in work.items():
         with alone.unchanged(learner):
-            for _ in range(WARM_UP + 1 if isinstance(stage, Replayed) else 1):
+            for _ in range(WARM_UP + 1 if isinstance(stage, CapturedCall) else 1):
                 stage()
             calls[name] = _calls(stage, device)
     told.clear()

@@ -68,7 +68,7 @@ class ActorCritic(nn.Module):
         if not config.orthogonal:
             initialize_as_torch_does(self)
         self.precision: torch.dtype | None = None
-        """Of the networks' arithmetic, when acting and when learning alike; None leaves it at that of the weights."""
+        """The precision of the networks' arithmetic, when acting and when learning alike; None: that of the weights"""
         self._judge: Callable[..., tuple[Tensor, Tensor, Tensor]] = self.judge
         self._explicit: list[ExplicitPolicy] | None = None  # decided at the first evaluation, when the device is known
 
@@ -173,7 +173,7 @@ class ActorCritic(nn.Module):
         return self.head(self._full(features["actor"]), mask), self._value(features)
 
     def _value(self, features: dict[str, Tensor]) -> Tensor:
-        """From the critic's features, the last ones: the actor's where the trunk is shared."""
+        """The value, from the critic's features. They are the last ones: the actor's where the trunk is shared."""
         return self.critic["head"](self._full(features[next(reversed(features))])).squeeze(-1)
 
     def _full(self, features: Tensor) -> Tensor:

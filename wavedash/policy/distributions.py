@@ -123,7 +123,7 @@ class TanhGaussian:
         return self.normal.sample(generator)
 
     def mode(self) -> Tensor:
-        """Of the normal: what the squashed density's mode becomes as the deviation shrinks."""
+        """The mode of the normal distribution: what the squashed density's mode becomes as the deviation shrinks."""
         return self.normal.mode()
 
     def log_prob(self, action: Tensor) -> Tensor:

@@ -8,33 +8,33 @@ import torch
 from torch import Tensor
 
 
-class Slopes(NamedTuple):
+class OutputGradients(NamedTuple):
     """Derivatives of a loss with respect to the parts of an `Evaluation`, of the same shape."""
 
     log_prob: Tensor
     entropy: Tensor
     value: Tensor
 
-    def scaled(self, factor: Tensor | None) -> Slopes:
+    def scaled(self, factor: Tensor | None) -> OutputGradients:
         """Times `factor`; as they are without one."""
-        return self if factor is None else Slopes(*(x * factor for x in self))
+        return self if factor is None else OutputGradients(*(x * factor for x in self))
 
 
 class Evaluation(NamedTuple):
-    """Of a batch of stored steps."""
+    """What the policy says about a batch of stored steps."""
 
     log_prob: Tensor
     entropy: Tensor
     value: Tensor
-    pull_back: Callable[[Slopes], None]
-    """Adds the loss's gradient, given its slopes, to the `grad` of every parameter. To be called once."""
+    backward: Callable[[OutputGradients], None]
+    """Adds the loss's gradient, given those in the outputs, to the `grad` of every parameter. To be called once."""
 
 
 def by_autograd(log_prob: Tensor, entropy: Tensor, value: Tensor) -> Evaluation:
     """An evaluation whose way back is autograd's."""
 
-    def pull_back(slopes: Slopes) -> None:
-        ends = [(x, slope) for x, slope in zip((log_prob, entropy, value), slopes, strict=True) if x.requires_grad]
-        torch.autograd.backward([x for x, _ in ends], [slope for _, slope in ends])
+    def backward(gradients: OutputGradients) -> None:
+        ends = [(x, gradient) for x, gradient in zip((log_prob, entropy, value), gradients, strict=True) if x.requires_grad]
+        torch.autograd.backward([x for x, _ in ends], [gradient for _, gradient in ends])
 
-    return Evaluation(log_prob.detach(), entropy.detach(), value.detach(), pull_back)
+    return Evaluation(log_prob.detach(), entropy.detach(), value.detach(), backward)

@@ -14,24 +14,24 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wavedash.policy.distributions import Categorical, Gaussian
-from wavedash.policy.evaluation import Evaluation, Slopes
+from wavedash.policy.evaluation import Evaluation, OutputGradients
 from wavedash.policy.heads import LOG_STD_RANGE, DiscreteHead, GaussianHead
 from wavedash.policy.memory import RECURRENCES, Memory, RecurrentLayer, State, recurrent_weights
 from wavedash.policy.mlp import ACTIVATIONS, MLP
-from wavedash.policy.recurrence import InputSlopes
+from wavedash.policy.recurrence import InputGradients
 from wavedash.policy.trunk import memories_of, parts_of
 
 if TYPE_CHECKING:
     from wavedash.policy.actor_critic import ActorCritic
 
-ACTIVATION_SLOPES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
-    "tanh": lambda slope, _, out: torch.ops.aten.tanh_backward.default(slope, out),
-    "relu": lambda slope, _, out: torch.ops.aten.threshold_backward.default(slope, out, 0.0),
-    "elu": lambda slope, before, _: torch.ops.aten.elu_backward.default(slope, 1.0, 1.0, 1.0, False, before),
-    "silu": lambda slope, before, _: torch.ops.aten.silu_backward.default(slope, before),
-    "gelu": lambda slope, before, _: torch.ops.aten.gelu_backward.default(slope, before),
+ACTIVATION_GRADIENTS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "tanh": lambda gradient, _, out: torch.ops.aten.tanh_backward.default(gradient, out),
+    "relu": lambda gradient, _, out: torch.ops.aten.threshold_backward.default(gradient, out, 0.0),
+    "elu": lambda gradient, before, _: torch.ops.aten.elu_backward.default(gradient, 1.0, 1.0, 1.0, False, before),
+    "silu": lambda gradient, before, _: torch.ops.aten.silu_backward.default(gradient, before),
+    "gelu": lambda gradient, before, _: torch.ops.aten.gelu_backward.default(gradient, before),
 }
-"""(slope, activation's input and output) -> slope before the activation"""
+"""(gradient, activation's input and output) -> gradient before the activation"""
 
 
 class Layer:
@@ -43,15 +43,15 @@ class Layer:
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(x, self.weight, self.bias)
 
-    def back(self, x: Tensor, slope: Tensor) -> Tensor:
-        """Adds to the gradients; returns the slope in x."""
-        self.gradients_only(x, slope)
-        return slope @ self.weight
+    def back(self, x: Tensor, gradient: Tensor) -> Tensor:
+        """Adds to the gradients; returns the gradient in x."""
+        self.gradients_only(x, gradient)
+        return gradient @ self.weight
 
-    def gradients_only(self, x: Tensor, slope: Tensor) -> None:
+    def gradients_only(self, x: Tensor, gradient: Tensor) -> None:
         assert self.weight.grad is not None and self.bias.grad is not None
-        self.weight.grad.addmm_(slope.t(), x)
-        self.bias.grad.add_(slope.sum(0))
+        self.weight.grad.addmm_(gradient.t(), x)
+        self.bias.grad.add_(gradient.sum(0))
 
 
 class Trail(NamedTuple):
@@ -68,7 +68,7 @@ class Body:
 
     def __init__(self, module: MLP):
         self.layers = [Layer(*weights) for weights in module.weights]
-        self.activation, self.activation_slope = ACTIVATIONS[module.activation], ACTIVATION_SLOPES[module.activation]
+        self.activation, self.activation_gradient = ACTIVATIONS[module.activation], ACTIVATION_GRADIENTS[module.activation]
 
     def forward(self, x: Tensor) -> Trail:
         trail = Trail([], [x])
@@ -77,15 +77,15 @@ class Body:
             trail.after.append(self.activation(trail.before[-1]))
         return trail
 
-    def back(self, trail: Trail, slope: Tensor, through: bool) -> Tensor:
-        """Adds to the gradients; returns the slope in the input, if it is to go `through`."""
+    def back(self, trail: Trail, gradient: Tensor, through: bool) -> Tensor:
+        """Adds to the gradients; returns the gradient in the input, if it is to go `through`."""
         for index in range(len(self.layers) - 1, -1, -1):
-            slope = self.activation_slope(slope, trail.before[index], trail.after[index + 1])
+            gradient = self.activation_gradient(gradient, trail.before[index], trail.after[index + 1])
             if index or through:
-                slope = self.layers[index].back(trail.after[index], slope)
+                gradient = self.layers[index].back(trail.after[index], gradient)
             else:
-                self.layers[0].gradients_only(trail.after[0], slope)
-        return slope
+                self.layers[0].gradients_only(trail.after[0], gradient)
+        return gradient
 
 
 class Memories:
@@ -100,9 +100,9 @@ class Memories:
     def forward(
         self, features: Sequence[Tensor], states: Sequence[State], fresh: Tensor
     ) -> tuple[Tensor, Callable[[Tensor], None]]:
-        """Features [K, L, B, H] after the last layer of K trunks, and the way back from their slopes."""
+        """Features [K, L, B, H] after the last layer of K trunks, and the way back from their gradients."""
         keep = (~fresh).to(features[0].dtype).unsqueeze(-1)
-        ways: list[tuple[Sequence[Tensor], Callable[[Tensor], InputSlopes]]] = []
+        ways: list[tuple[Sequence[Tensor], Callable[[Tensor], InputGradients]]] = []
         x: Sequence[Tensor] = features
         for index, (layers, projections) in enumerate(zip(self.layers, self.projections, strict=True)):
             inputs = torch.stack([projection.forward(f) for projection, f in zip(projections, x, strict=True)])
@@ -112,20 +112,21 @@ class Memories:
             ways.append((x, back))
             x = out.unbind(0)
 
-        def pull_back(slope: Tensor) -> None:
+        def backward(gradient: Tensor) -> None:
             for index in range(len(ways) - 1, -1, -1):
                 x, back = ways[index]
-                input_slopes, weight_slopes, bias_slopes = back(slope)
-                flat = input_slopes.flatten(1, 2)
+                input_gradients, weight_gradients, bias_gradients = back(gradient)
+                flat = input_gradients.flatten(1, 2)
                 for k, (layer, projection) in enumerate(zip(self.layers[index], self.projections[index], strict=True)):
                     assert layer.weight_rec.grad is not None and layer.bias_rec.grad is not None
-                    layer.weight_rec.grad.add_(weight_slopes[k])
-                    layer.bias_rec.grad.add_(bias_slopes[k])
+                    layer.weight_rec.grad.add_(weight_gradients[k])
+                    layer.bias_rec.grad.add_(bias_gradients[k])
                     projection.gradients_only(x[k].flatten(0, 1), flat[k])
                 if index:
-                    slope = torch.stack([s @ p.weight for s, p in zip(input_slopes, self.projections[index], strict=True)])
+                    projections = self.projections[index]
+                    gradient = torch.stack([g @ p.weight for g, p in zip(input_gradients, projections, strict=True)])
 
-        return out, pull_back
+        return out, backward
 
 
 class ExplicitPolicy:
@@ -136,7 +137,8 @@ class ExplicitPolicy:
         head = policy.head
         simple_head = isinstance(head, DiscreteHead) or (type(head) is GaussianHead and head.state_log_std is None
                                                          and not (head.gsde and head.gsde.expln))
-        simple_trunks = all(trunk.is_plain and trunk.body.activation in ACTIVATION_SLOPES for trunk in policy.trunks.values())
+        simple_trunks = all(trunk.is_plain and trunk.body.activation in ACTIVATION_GRADIENTS
+                            for trunk in policy.trunks.values())
         frozen = any(not p.requires_grad for name, p in policy.named_parameters() if name != "actor.head.log_std")
         on_cpu = next(policy.parameters()).device.type == "cpu"
         plain = policy.precision is None and policy._judge == policy.judge
@@ -155,7 +157,7 @@ class ExplicitPolicy:
     def evaluate(
         self, sensed: Mapping[str, Tensor], action: Tensor, mask: Tensor | None, memory: State | None, fresh: Tensor | None
     ) -> Evaluation:
-        """As `ActorCritic.evaluate`; to be called without grad mode."""
+        """Does what `ActorCritic.evaluate` does. It must be called without grad mode."""
         features = [encoders(sensed) for encoders in self.encoders]
         if self.memories is not None:
             assert memory is not None and fresh is not None
@@ -167,71 +169,71 @@ class ExplicitPolicy:
         value = self.value.forward(critic.after[-1]).squeeze(-1)
         output = self.output.forward(actor.after[-1])
         if isinstance(self.head, DiscreteHead):
-            log_prob, entropy, output_slope = _categorical(output, action, mask)
+            log_prob, entropy, output_gradient = _categorical(output, action, mask)
         elif self.head.gsde is None:
-            log_prob, entropy, output_slope = _gaussian(output, self.head.log_std, action)
+            log_prob, entropy, output_gradient = _gaussian(output, self.head.log_std, action)
         else:
-            log_prob, entropy, output_slope = _gsde(output, self.head, actor.after[-1], action)
+            log_prob, entropy, output_gradient = _gsde(output, self.head, actor.after[-1], action)
 
-        def pull_back(slopes: Slopes) -> None:
-            of_actor = self.output.back(actor.after[-1], output_slope(slopes))
-            of_critic = self.value.back(critic.after[-1], slopes.value.unsqueeze(-1))
+        def backward(gradients: OutputGradients) -> None:
+            of_actor = self.output.back(actor.after[-1], output_gradient(gradients))
+            of_critic = self.value.back(critic.after[-1], gradients.value.unsqueeze(-1))
             ends = [of_actor + of_critic] if actor is critic else [of_actor, of_critic]
             through = self.memories is not None
             starts = [body.back(trail, end, through) for body, trail, end in zip(self.bodies, trails, ends, strict=True)]
             if through:
                 into_memory(torch.stack(starts).view_as(remembered))
 
-        return Evaluation(log_prob, entropy, value, pull_back)
+        return Evaluation(log_prob, entropy, value, backward)
 
 
-OutputSlope = Callable[[Slopes], Tensor]
+LogitGradient = Callable[[OutputGradients], Tensor]
 
 
-def _categorical(logits: Tensor, action: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, OutputSlope]:
+def _categorical(logits: Tensor, action: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, LogitGradient]:
     distribution = Categorical(logits, mask)
     log_probs, probs, chosen = distribution.log_probs, distribution.probs, action.unsqueeze(-1)
     entropy = -(probs * log_probs).sum(-1, keepdim=True)
 
-    def output_slope(slopes: Slopes) -> Tensor:
+    def output_gradient(gradients: OutputGradients) -> Tensor:
         # d log p_a / d logit_j = [j = a] - p_j;   d H / d logit_j = -p_j * (log p_j + H)
-        pull = slopes.log_prob.unsqueeze(-1)
-        both = torch.addcmul(pull, slopes.entropy.unsqueeze(-1), log_probs + entropy)
+        pull = gradients.log_prob.unsqueeze(-1)
+        both = torch.addcmul(pull, gradients.entropy.unsqueeze(-1), log_probs + entropy)
         return both.mul_(probs).neg_().scatter_add_(-1, chosen, pull)
 
-    return log_probs.gather(-1, chosen).squeeze(-1), entropy.squeeze(-1), output_slope
+    return log_probs.gather(-1, chosen).squeeze(-1), entropy.squeeze(-1), output_gradient
 
 
-def _gaussian(mean: Tensor, raw_log_std: Tensor, action: Tensor) -> tuple[Tensor, Tensor, OutputSlope]:
+def _gaussian(mean: Tensor, raw_log_std: Tensor, action: Tensor) -> tuple[Tensor, Tensor, LogitGradient]:
     log_std = raw_log_std.clamp(*LOG_STD_RANGE)
     distribution = Gaussian(mean, log_std)
 
-    def output_slope(slopes: Slopes) -> Tensor:
+    def output_gradient(gradients: OutputGradients) -> Tensor:
         # With z = (a - mean) / std:   d log p / d mean = z / std;   d log p / d log std = z^2 - 1;   d H / d log std = 1
         std_inverse = (-log_std).exp()
         z = (action - mean) * std_inverse
-        pull = slopes.log_prob.unsqueeze(-1)
+        pull = gradients.log_prob.unsqueeze(-1)
         if raw_log_std.grad is not None:
-            moved = (pull * (z.square() - 1.0)).sum(0) + slopes.entropy.sum()
+            moved = (pull * (z.square() - 1.0)).sum(0) + gradients.entropy.sum()
             raw_log_std.grad.add_(moved.masked_fill(raw_log_std != log_std, 0.0))
         return pull * z * std_inverse
 
-    return distribution.log_prob(action), distribution.entropy(), output_slope
+    return distribution.log_prob(action), distribution.entropy(), output_gradient
 
 
-def _gsde(mean: Tensor, head: GaussianHead, features: Tensor, action: Tensor) -> tuple[Tensor, Tensor, OutputSlope]:
+def _gsde(mean: Tensor, head: GaussianHead, features: Tensor, action: Tensor) -> tuple[Tensor, Tensor, LogitGradient]:
     log_std, raw = head._log_std(features), head.log_std
     distribution = Gaussian(mean, log_std)
 
-    def output_slope(slopes: Slopes) -> Tensor:
+    def output_gradient(gradients: OutputGradients) -> Tensor:
         # std_a^2 = sum over f of (h_f s_fa)^2, so that   d log std_a / d log s_fa = (h_f s_fa / std_a)^2
         std_inverse = (-log_std).exp()
         z = (action - mean) * std_inverse
-        pull = slopes.log_prob.unsqueeze(-1)
+        pull = gradients.log_prob.unsqueeze(-1)
         if raw.grad is not None:
-            of_log_std = pull * (z.square() - 1.0) + slopes.entropy.unsqueeze(-1)
+            of_log_std = pull * (z.square() - 1.0) + gradients.entropy.unsqueeze(-1)
             moved = (features.square().t() @ (of_log_std * std_inverse.square())) * head.noise_std().square()
             raw.grad.add_(moved.masked_fill(raw != raw.clamp(*LOG_STD_RANGE), 0.0))
         return pull * z * std_inverse
 
-    return distribution.log_prob(action), distribution.entropy(), output_slope
+    return distribution.log_prob(action), distribution.entropy(), output_gradient

@@ -24,7 +24,7 @@ POLICY_GAIN = 0.01
 LOG_STD_RANGE = (-10.0, 2.0)
 StdKind = Literal["fixed", "learned", "state", "gsde"]
 VARIANCE_FLOOR = 1e-6
-"""Of gSDE: features that are all zero still have a density."""
+"""Added to the variance of gSDE, so that features that are all zero still have a density"""
 
 
 class DiscreteHead(nn.Module):
@@ -93,7 +93,7 @@ class ContinuousHead(nn.Module):
 
     @property
     def max_entropy(self) -> float | None:
-        """Of the uniform distribution, where there is one."""
+        """The entropy of the uniform distribution, where there is one."""
         return None
 
     def unit(self, action: Tensor) -> Tensor:
@@ -117,7 +117,7 @@ class GaussianHead(ContinuousHead):
         self.gsde: GSDEConfig | None = config.gsde if std == "gsde" else None
         shape = (self.size,) if self.gsde is None else (features, self.size)
         self.log_std = nn.Parameter(torch.full(shape, math.log(config.initial_std)), requires_grad=std in ("learned", "gsde"))
-        """Of each action [A]; with gSDE of each weight of the noise matrix [F, A]"""
+        """The log-deviation of each action [A]; with gSDE, of each weight of the noise matrix [F, A]"""
 
     def forward(self, features: Tensor, mask: Tensor | None = None) -> Distribution:
         return self.distribution(self.mean(features), self._log_std(features))

@@ -36,7 +36,7 @@ class RecurrentLayer(nn.Module):
                 nn.init.orthogonal_(gate)
 
     def reset_parameters(self) -> None:
-        """As torch's own layers begin: uniform, within one over the root of the size."""
+        """Weights begin as those of torch's own layers: uniform, within one over the root of the size."""
         bound = self.weight_rec.shape[1] ** -0.5
         for weight in self.parameters():
             nn.init.uniform_(weight, -bound, bound)
@@ -63,7 +63,7 @@ class Memory(nn.Module):
 
 
 def recurrent_weights(layers: Sequence[RecurrentLayer]) -> tuple[Tensor, Tensor]:
-    """Of the same layer of several networks: [K, gates * size, size] and [K, gates * size]."""
+    """Weights and biases of the same layer of several networks: [K, gates * size, size] and [K, gates * size]."""
     weights: list[Tensor] = [layer.weight_rec for layer in layers]
     biases: list[Tensor] = [layer.bias_rec for layer in layers]
     return torch.stack(weights), torch.stack(biases)

@@ -1,6 +1,6 @@
 """The recurrences of GRU and LSTM over whole sequences, with their gradients written out.
 
-Everything that does not depend on the step before (input projections, all weight gradients, the slopes of the gates) is done
+Everything that does not depend on the step before (input projections, all weight gradients, the gradients of the gates) is done
 for the whole sequence at once, and networks of the same size (actor and critic) run side by side. What remains inside the loop
 over time is one small matrix product and a handful of element-wise operations, forward and back; autograd would record some
 twenty for every step and network. Shapes never change and resets are masks, so on an accelerator the loop is captured in a CUDA
@@ -22,14 +22,14 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-InputSlopes = tuple[Tensor, Tensor, Tensor]
-"""Of `inputs`, `weight` and `bias`"""
-Result = tuple[Tensor, Callable[[Tensor], InputSlopes]]
-"""h' of every step [K, L, B, H], and the way back from its slopes"""
+InputGradients = tuple[Tensor, Tensor, Tensor]
+"""The gradients of `inputs`, `weight` and `bias`"""
+Result = tuple[Tensor, Callable[[Tensor], InputGradients]]
+"""h' of every step [K, L, B, H], and the way back from its gradients"""
 
 
 def product_dtype(x: Tensor) -> torch.dtype:
-    """Of matrix products with x: autocast's, where it is on."""
+    """The type of matrix products with x: autocast's, where it is on."""
     kind = x.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
 
@@ -91,22 +91,22 @@ def gru(inputs: Tensor, keep: Tensor, start: Tensor, weight: Tensor, bias: Tenso
             torch.addcmul(to_n, r_t, rec_n, out=n).tanh_()
             state = torch.lerp(n, h, z_t, out=after)
 
-    def back(out_slope: Tensor) -> InputSlopes:
+    def back(out_gradient: Tensor) -> InputGradients:
         r, z = gates.chunk(2, -1)
-        # Slope of h' -> slopes of the recurrent parts of the gates: products of things known beforehand, [K, L, B, 3, H].
+        # Gradient of h' -> gradients of the recurrent parts of the gates: products of things known beforehand, [K, L, B, 3, H].
         to_new = (1 - z) * (1 - new.square())
         to_gates = torch.stack([to_new * recurrent[..., 2 * size :] * r * (1 - r), (before - new) * z * (1 - z), to_new * r], 3)
-        slopes, every = torch.empty_like(to_gates), torch.empty_like(before)
-        slope, low = before.new_zeros(networks, batch, size), weight.to(dtype)
-        steps = zip(every.unbind(1), out_slope.unbind(1), to_gates.unbind(1), slopes.unbind(1), slopes.flatten(3).unbind(1),
-                    z.unbind(1), keep.unbind(0), strict=True)
-        for total, here, to_gate, gate_slope, flat, z_t, kept in reversed(list(steps)):
-            torch.add(slope, here, out=total)
-            torch.mul(total.unsqueeze(2), to_gate, out=gate_slope)
-            slope = torch.addcmul(torch.bmm(flat.to(dtype), low), total, z_t).mul_(kept)
-        weight_slope, bias_slope = _weight_slopes(slopes, before, dtype)
-        slopes[..., 2, :] = every * to_new  # of the inputs: only n's part differs
-        return slopes.flatten(3).to(input_dtype), weight_slope, bias_slope
+        gradients, every = torch.empty_like(to_gates), torch.empty_like(before)
+        gradient, low = before.new_zeros(networks, batch, size), weight.to(dtype)
+        steps = zip(every.unbind(1), out_gradient.unbind(1), to_gates.unbind(1), gradients.unbind(1),
+                    gradients.flatten(3).unbind(1), z.unbind(1), keep.unbind(0), strict=True)
+        for total, here, to_gate, gate_gradient, flat, z_t, kept in reversed(list(steps)):
+            torch.add(gradient, here, out=total)
+            torch.mul(total.unsqueeze(2), to_gate, out=gate_gradient)
+            gradient = torch.addcmul(torch.bmm(flat.to(dtype), low), total, z_t).mul_(kept)
+        weight_gradient, bias_gradient = _weight_gradients(gradients, before, dtype)
+        gradients[..., 2, :] = every * to_new  # of the inputs: only n's part differs
+        return gradients.flatten(3).to(input_dtype), weight_gradient, bias_gradient
 
     return out, back
 
@@ -136,32 +136,32 @@ def lstm(inputs: Tensor, keep: Tensor, start: Tensor, weight: Tensor, bias: Tens
             cell = torch.addcmul(f * c, i, g)
             state = torch.mul(o, torch.tanh(cell, out=c_tanh), out=after)
 
-    def back(out_slope: Tensor) -> InputSlopes:
-        # Slope of c' -> slopes of i, f, g; slope of h' -> slopes of o and of c'.
+    def back(out_gradient: Tensor) -> InputGradients:
+        # Gradient of c' -> gradients of i, f, g; gradient of h' -> gradients of o and of c'.
         from_cell = torch.stack([new * enter * (1 - enter), c_before * forget * (1 - forget), enter * (1 - new.square())], 3)
         from_out = cell_tanh * leave * (1 - leave)
         out_to_cell = leave * (1 - cell_tanh.square())
-        slopes, low = gates.new_empty(networks, length, batch, 4, size), weight.to(dtype)
-        slope = cell_slope = h_before.new_zeros(networks, batch, size)
-        steps = zip(out_slope.unbind(1), out_to_cell.unbind(1), from_cell.unbind(1), slopes[..., :3, :].unbind(1),
-                    from_out.unbind(1), slopes[..., 3, :].unbind(1), slopes.flatten(3).unbind(1), forget.unbind(1),
+        gradients, low = gates.new_empty(networks, length, batch, 4, size), weight.to(dtype)
+        gradient = cell_gradient = h_before.new_zeros(networks, batch, size)
+        steps = zip(out_gradient.unbind(1), out_to_cell.unbind(1), from_cell.unbind(1), gradients[..., :3, :].unbind(1),
+                    from_out.unbind(1), gradients[..., 3, :].unbind(1), gradients.flatten(3).unbind(1), forget.unbind(1),
                     keep.unbind(0), strict=True)
-        for here, to_cell, from_c, cell_slopes, from_o, leave_slope, flat, f, kept in reversed(list(steps)):
-            slope = slope + here
-            cell_slope = torch.addcmul(cell_slope, slope, to_cell)
-            torch.mul(cell_slope.unsqueeze(2), from_c, out=cell_slopes)
-            torch.mul(slope, from_o, out=leave_slope)
-            slope = torch.bmm(flat.to(dtype), low) * kept
-            cell_slope = (cell_slope * f).mul_(kept)
-        weight_slope, bias_slope = _weight_slopes(slopes, h_before, dtype)
-        return slopes.flatten(3).to(input_dtype), weight_slope, bias_slope
+        for here, to_cell, from_c, cell_gradients, from_o, leave_gradient, flat, f, kept in reversed(list(steps)):
+            gradient = gradient + here
+            cell_gradient = torch.addcmul(cell_gradient, gradient, to_cell)
+            torch.mul(cell_gradient.unsqueeze(2), from_c, out=cell_gradients)
+            torch.mul(gradient, from_o, out=leave_gradient)
+            gradient = torch.bmm(flat.to(dtype), low) * kept
+            cell_gradient = (cell_gradient * f).mul_(kept)
+        weight_gradient, bias_gradient = _weight_gradients(gradients, h_before, dtype)
+        return gradients.flatten(3).to(input_dtype), weight_gradient, bias_gradient
 
     return out, back
 
 
-def _weight_slopes(slopes: Tensor, before: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def _weight_gradients(gradients: Tensor, before: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Over all steps at once: of the recurrent weights [K, gates * H, H] and their bias."""
-    flat, before = slopes.flatten(3).flatten(1, 2), before.flatten(1, 2)
+    flat, before = gradients.flatten(3).flatten(1, 2), before.flatten(1, 2)
     return torch.bmm(flat.mT.to(dtype), before.to(dtype)).to(flat.dtype), flat.sum(1)
 
 
@@ -175,5 +175,5 @@ class ByAutograd(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, out_slope: Tensor) -> tuple[Tensor | None, ...]:
-        return None, None, None, *ctx.back(out_slope)
+    def backward(ctx: Any, out_gradient: Tensor) -> tuple[Tensor | None, ...]:
+        return None, None, None, *ctx.back(out_gradient)

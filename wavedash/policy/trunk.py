@@ -16,7 +16,7 @@ Trunks = Mapping[str, "Trunk"]
 
 
 class Trunk(nn.Module):
-    """Of the actor, of the critic, or shared by both."""
+    """The trunk of the actor, of the critic, or one shared by both."""
 
     def __init__(
         self,

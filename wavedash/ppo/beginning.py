@@ -19,11 +19,12 @@ class Beginning(NamedTuple):
     optimizer: dict[str, Tensor]
     learner: dict[str, Tensor]
     env: Callable[[], dict[str, Tensor]]
+    listeners: dict[str, dict[str, Any]]
     counters: dict[str, Any]
 
 
 def copies(tensors: Mapping[str, Tensor], flat: Tensor, flat_copy: Tensor) -> dict[str, Tensor]:
-    """Of each tensor a copy; of views of `flat`, which has been copied already, the same views of its copy."""
+    """A copy of each tensor; for a view of `flat`, which has been copied already, the same view of that copy."""
     home = flat.untyped_storage().data_ptr()
     return {
         name: flat_copy.as_strided(x.shape, x.stride(), x.storage_offset())

@@ -83,19 +83,19 @@ class EpisodeWindow:
     def extend(self, episodes: Iterable[Episode]) -> None:
         self.episodes.extend(episodes)
 
-    def figures(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         if not self.episodes:
             return {}
         n = len(self.episodes)
-        figures = {
+        metrics = {
             "recent/count": float(n),
             "recent/return": sum(e.ret for e in self.episodes) / n,
             "recent/length": sum(e.length for e in self.episodes) / n,
         }
         told = [e.success for e in self.episodes if e.success == e.success]
         if told:
-            figures["recent/success"] = sum(told) / len(told)
-        return figures
+            metrics["recent/success"] = sum(told) / len(told)
+        return metrics
 
 
 def latest_rows(ended: Tensor, most: int = WINDOW_PER_ROLLOUT) -> tuple[Tensor, Tensor]:

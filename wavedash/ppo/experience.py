@@ -61,7 +61,7 @@ class Batch(NamedTuple):
         return self.numbers.dim() - 2
 
     def parts(self, count: int) -> list[Batch]:
-        """So many nearly equal parts, as views."""
+        """The batch in `count` nearly equal parts, as views."""
         return self.between([self.size * k // count for k in range(count + 1)])
 
     def between(self, bounds: Sequence[int]) -> list[Batch]:

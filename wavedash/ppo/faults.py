@@ -41,7 +41,7 @@ def suspicion(rollout: Rollout, env: VecEnv) -> Tensor:
 
 
 def explain(rollout: Rollout, length: Tensor, env: VecEnv) -> str | None:
-    """In words, the first thing that is wrong with a rollout; None if it is not the environment's fault.
+    """Puts the first thing that is wrong with a rollout into words; None if it is not the environment's fault.
 
     `length` [T, N]: of each row's episode, with the step."""
     found = [finding for finding in (_observation(rollout, length, env), _mask(rollout, length, env),

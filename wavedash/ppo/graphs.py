@@ -1,4 +1,4 @@
-"""CUDA graphs: a piece of an iteration is recorded once and then replayed, without the cost of launching each operation."""
+"""CUDA graphs: a piece of an iteration is captured once and then replayed, without the cost of launching each operation."""
 from __future__ import annotations
 
 import gc
@@ -12,12 +12,12 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 WARM_UP = 2
-"""Ordinary calls before recording: libraries choose their algorithms and workspaces then."""
+"""Ordinary calls before the capture: libraries choose their algorithms and workspaces then."""
 
 
-class Replayed(Generic[T]):
-    """Calls `body`, on CUDA from a recording. `body` takes nothing, reads and writes tensors that stay where they are, and does
-    not look at their content. What it returns is overwritten by the next call."""
+class CapturedCall(Generic[T]):
+    """Calls `body`, on CUDA by replaying a graph of it. `body` takes nothing, reads and writes tensors that stay in place, and
+    has no host sync. What it returns is overwritten by the next call."""
 
     def __init__(self, body: Callable[[], T], name: str, generators: Sequence[torch.Generator] = ()):
         self.body, self.name, self.generators = body, name, generators
@@ -33,24 +33,24 @@ class Replayed(Generic[T]):
         self.calls += 1
         if self.eager or self.calls <= WARM_UP:
             return self.body()
-        return self._record()
+        return self._capture()
 
-    def _record(self) -> T:
+    def _capture(self) -> T:
         graph = torch.cuda.CUDAGraph()
         for generator in self.generators:
             graph.register_generator_state(generator)
-        # The graph of a learner that is gone would be destroyed by the collector, which is not allowed during a recording.
+        # Python's collector would destroy the graph of a learner that is gone, which is not allowed during a capture.
         gc.collect()
         gc.disable()
         try:
             with torch.cuda.graph(graph):
                 self.result = self.body()
-        except Exception as error:  # whatever keeps it from being recorded, it still runs as it is
-            log.warning("%s cannot be recorded as a CUDA graph and runs without: %s", self.name, str(error).splitlines()[0])
+        except Exception as error:  # whatever keeps it from being captured, it still runs as it is
+            log.warning("%s cannot be captured as a CUDA graph and runs without: %s", self.name, str(error).splitlines()[0])
             self.eager = True
             return self.body()
         finally:
             gc.enable()
         self.graph = graph
-        graph.replay()  # recording did not run anything
+        graph.replay()  # the capture did not run anything
         return self.result

@@ -5,8 +5,7 @@
 """
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -24,9 +23,10 @@ from wavedash.ppo.collector import Collector
 from wavedash.ppo.divergence import DivergenceWatch
 from wavedash.ppo.episodes import EpisodeTracker, EpisodeWindow, Followed
 from wavedash.ppo.gae import gae, next_values
-from wavedash.ppo.graphs import Replayed
+from wavedash.ppo.graphs import CapturedCall
 from wavedash.ppo.learner_state import LearnerState, fingerprint
 from wavedash.ppo.listener import IterationReport, Listener
+from wavedash.ppo.listeners import Listeners
 from wavedash.ppo.loss import KL, Loss
 from wavedash.ppo.metrics import EPISODES, SKIPPED, STEPS, named_metrics, read_metrics
 from wavedash.ppo.rank_state import Groups
@@ -37,8 +37,6 @@ from wavedash.ppo.schedule import Schedule
 from wavedash.ppo.update import Updater
 from wavedash.seeding import stream_seed
 from wavedash.threads import decide_threads
-
-log = logging.getLogger(__name__)
 
 
 class Learner:
@@ -52,7 +50,7 @@ class Learner:
         minimises, PPO's unless another is handed in."""
         ppo = config.ppo
         decide_threads(config.threads, ranks.local_size)
-        self.env, self.config, self.listeners, self.ranks = env, config, list(listeners), ranks
+        self.env, self.config, self._listeners, self.ranks = env, config, Listeners(listeners), ranks
         self.policy = policy.to(env.device)
         self.collector = Collector(env, self.policy, ppo.rollout_steps, config.seed, ranks)
         self.policy.precision = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(config.precision)
@@ -75,7 +73,7 @@ class Learner:
         self.interruptible = False
         """Whether an exception may be raised here from outside (a second Ctrl-C): then the run ends and is saved"""
         self.stop_reason: str | None = None
-        self._replays: dict[int, Replayed[Followed]] = {}
+        self._graphs: dict[int, CapturedCall[Followed]] = {}
 
     # --- the run -----------------------------------------------------------------------------------------------------
 
@@ -83,7 +81,6 @@ class Learner:
         """Iterate until the run is finished or stopped. Listeners hear of the end however it comes, the last of them first: a
         run is saved before anything else is waited for."""
         error: BaseException | None = None
-        failures: list[Exception] = []
         self.saved.broken_off = None
         try:
             try:
@@ -96,31 +93,23 @@ class Learner:
             self.ranks = ALONE  # the others are somewhere else: what is saved now is saved without them
             raise
         finally:
-            for listener in reversed(self.listeners):
-                try:
-                    listener.on_stop(self, error)
-                except Exception as failure:
-                    log.error("%s failed while the run was ending: %s", type(listener).__name__, failure)
-                    failures.append(failure)
+            failures = self.listeners.stop(self, error)
         self.ranks.stand_by(self.saved.own_part)
         if failures:
             raise failures[0]
 
     def _iterate_to_the_end(self) -> None:
-        for listener in self.listeners:
-            listener.on_start(self)
+        self.listeners.start(self)
         self.interruptible = True
         self.start()
         while self.steps < self.total_steps and not self._stopped():
-            report = self.iterate()
-            for listener in self.listeners:
-                listener.on_iteration(self, report)
+            self.listeners.tell(self, self.iterate())
             self.saved.completed()
             self.ranks.stand_by(self.saved.own_part)
 
     def start(self) -> None:
         """First observations, unless they were restored; normalisers are calibrated before anything is learned."""
-        if not self.collector.groups:
+        if not self.collector.shards:
             self.collector.start(self.reset_environments())
         self._begin_alike()
         if self.steps == 0 and self.normalizers:
@@ -170,14 +159,14 @@ class Learner:
             self.collector.stopwatch.lap("gae")
             return episodes
 
-        if not self.replays_collection:
+        if not self.captures_collection:
             self.collector.stopwatch.lap("env")
             return gather()
-        if slot not in self._replays:
-            generators = [group.generator for group in self.collector.groups]
-            self._replays[slot] = Replayed(gather, "collection", generators)
-        episodes = self._replays[slot]()
-        if self._replays[slot].graph is not None:
+        if slot not in self._graphs:
+            generators = [shard.generator for shard in self.collector.shards]
+            self._graphs[slot] = CapturedCall(gather, "collection", generators)
+        episodes = self._graphs[slot]()
+        if self._graphs[slot].graph is not None:
             self.collector.stopwatch.lap("collect")  # the parts of a graph cannot be told apart
         return episodes
 
@@ -227,6 +216,15 @@ class Learner:
     # --- what others ask of it ---------------------------------------------------------------------------------------
 
     @property
+    def listeners(self) -> Listeners:
+        """Told about the run, in this order. `learner.listeners.add(...)` adds one, an assignment replaces all."""
+        return self._listeners
+
+    @listeners.setter
+    def listeners(self, listeners: Iterable[Listener]) -> None:
+        self._listeners.set(listeners)
+
+    @property
     def total_steps(self) -> int:
         return self.config.total_steps
 
@@ -251,7 +249,7 @@ class Learner:
         return [n for n in (self.policy.normalizer, self.return_moments) if n is not None]
 
     @property
-    def replays_collection(self) -> bool:
+    def captures_collection(self) -> bool:
         """Whether rollouts are gathered by replaying a CUDA graph."""
         return self.config.graphs and self.env.capturable and self.env.device.type == "cuda"
 
@@ -270,8 +268,8 @@ class Learner:
         self.tracker.gamma = config.ppo.gamma
 
     def forget_graphs(self) -> None:
-        """Those of collection are captured again."""
-        self._replays.clear()
+        """The graphs of collection are captured again before they are next used."""
+        self._graphs.clear()
 
     def fingerprint(self) -> dict[str, Any]:
         """What must be equal for weights to fit."""

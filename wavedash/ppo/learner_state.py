@@ -1,8 +1,8 @@
 """The state of a learner: what a checkpoint holds, and how a learner goes on from it, bit for bit.
 
 Tensors are in groups, one file each: `policy`, `optimizer`, `learner` (statistics, random streams, memory, observations),
-`env`, `buffer`. Plain values are counters and schedules. What of this each of several ranks has is in `rank_state.py`, what a
-saved state must be like in `state_checks.py`.
+`env`, `buffer`, `listeners`. Plain values are counters, schedules and what else listeners keep. What of this belongs to each of
+several ranks is in `rank_state.py`, what a saved state must be like in `state_checks.py`.
 
 An iteration that is broken off (a second Ctrl-C, an environment, a listener) is saved as it began: see `beginning.py`.
 """
@@ -17,6 +17,7 @@ from torch import Tensor
 from wavedash.envs.obs import named_tensors
 from wavedash.envs.spaces import space_to_json
 from wavedash.envs.vec_env import EnvError
+from wavedash.ppo import listeners
 from wavedash.ppo.beginning import Beginning, copies
 from wavedash.ppo.episodes import Episode
 from wavedash.ppo.rank_state import Groups, own_part, with_parts
@@ -50,7 +51,7 @@ class LearnerState:
         self.beginning: Beginning | None = None
         """The state at the beginning of the iteration that is under way"""
         self.broken_off: Beginning | None = None
-        """The same of an iteration that did not end well"""
+        """The state at the beginning of an iteration that did not end well"""
 
     # --- the iteration that is under way -----------------------------------------------------------------------------
 
@@ -66,6 +67,7 @@ class LearnerState:
             optimizer={name: x for name, x in self.before_update.items() if name != "parameters"},
             learner=copies(self._own_tensors(), flat, copy),
             env=learner.env.keep_state(),
+            listeners=learner.listeners.states(),
             counters=self._counters(),
         )
 
@@ -86,7 +88,14 @@ class LearnerState:
         """Tensors by file name, and plain values. Called by the first rank, while the others stand by."""
         learner = self._learner
         plain = {**self._counters(), "ranks": learner.ranks.size, "fingerprint": fingerprint(learner)}
-        return with_parts(self._tensors(), learner.ranks.ask()), plain
+        tensors = self._tensors()
+        listener_tensors, listener_values = listeners.split(
+            learner.listeners.states() if self.broken_off is None else self.broken_off.listeners)
+        if listener_values:
+            plain[listeners.GROUP] = listener_values
+        if listener_tensors:
+            tensors[listeners.GROUP] = listener_tensors
+        return with_parts(tensors, learner.ranks.ask()), plain
 
     def own_part(self) -> Groups:
         """What only this rank has."""
@@ -108,7 +117,7 @@ class LearnerState:
             "policy": dict(learner.policy.state_dict()),
             "optimizer": learner.updater.state_dict(),
             "learner": self._own_tensors(),
-            "env": learner.env.save_state() if learner.collector.groups else {},  # else no episode has begun
+            "env": learner.env.save_state() if learner.collector.shards else {},  # else no episode has begun
         }
 
     def _own_tensors(self) -> dict[str, Tensor]:
@@ -116,8 +125,8 @@ class LearnerState:
         tensors = {"running": learner.tracker.running, **learner.collector.state_dict()}
         if learner.return_moments is not None:
             tensors |= {f"return_moments.{name}": x for name, x in learner.return_moments.state_dict().items()}
-        for index, group in enumerate(learner.collector.groups):
-            tensors |= named_tensors(group.obs, f"obs.{index}")
+        for index, shard in enumerate(learner.collector.shards):
+            tensors |= named_tensors(shard.obs, f"obs.{index}")
         return tensors
 
     def _counters(self) -> dict[str, Any]:
@@ -139,6 +148,7 @@ class LearnerState:
         learner.policy.load_state_dict(tensors["policy"])
         learner.updater.load_state_dict(tensors["optimizer"])
         self._load_counters(plain)
+        learner.listeners.load(listeners.joined(tensors.get(listeners.GROUP, {}), plain.get(listeners.GROUP, {})))
         own = tensors.get("learner", {})
         if learner.return_moments is not None and "return_moments.count" in own:
             learner.return_moments.load_state_dict(
@@ -179,8 +189,8 @@ class LearnerState:
         learner.collector.load_state_dict(own)
         if own["running"].shape == learner.tracker.running.shape:
             learner.tracker.running.copy_(own["running"])
-        for index, group in enumerate(learner.collector.groups):
-            for name, x in named_tensors(group.obs, f"obs.{index}").items():
+        for index, shard in enumerate(learner.collector.shards):
+            for name, x in named_tensors(shard.obs, f"obs.{index}").items():
                 if name not in own or not torch.equal(own[name].to(x.device), x):
                     log.warning(
                         "the environments did not return to the observations that were saved, so this resume is not exact: "

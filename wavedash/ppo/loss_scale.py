@@ -5,7 +5,8 @@ import torch
 from torch import Tensor
 
 GROWTH, BACKOFF, PATIENCE = 2.0, 0.5, 500
-"""Doubled after so many finite gradients in a row, halved (and that step skipped) after one that overflowed."""
+"""The scale is doubled after PATIENCE finite gradients in a row, and halved (and that step skipped) after one that
+overflowed."""
 
 
 class LossScale:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 STEPS, EPISODES, SKIPPED, WRONG = "rollout/steps", "rollout/episodes", "optim/skipped", "wrong"
 COUNT = "count of "
-"""Before the name of a sum: over how many steps of rows it goes"""
+"""This stands before the name of a sum in the name of its count: how many steps of rows it adds up"""
 
 
 class LatestEpisodes(NamedTuple):
@@ -81,7 +81,7 @@ def named_metrics(learner: Learner, reading: Reading) -> dict[str, float]:
     metrics |= {f"optim/{name}": x for name, x in learner.coefficients.items()}
     metrics["optim/learning_rate"] = learner.config.ppo.learning_rate * learner.schedule.multiplier
     metrics |= _means(sums)
-    metrics |= learner.recent.figures()
+    metrics |= learner.recent.metrics()
     for counters in (reading.health, *(listener.health for listener in learner.listeners)):
         metrics |= {f"health/{name}": float(x) for name, x in counters.items()}
     return metrics
@@ -122,7 +122,7 @@ def _of_the_update(learner: Learner, rollout: Rollout, table: UpdateTable) -> di
 
 
 def _means(sums: Mapping[str, float]) -> dict[str, float]:
-    """Of every sum that has a count. What the environment tells may be NaN, and is left out then."""
+    """The mean of every sum that has a count. What the environment tells may be NaN, and is left out then."""
     counts = {name.removeprefix(COUNT): count for name, count in sums.items() if name.startswith(COUNT)}
     means = {name: sums[name] / count for name, count in counts.items() if count}
     return {name: x for name, x in means.items() if not (name.startswith("env/") and x != x)}

@@ -38,7 +38,7 @@ class FlatAdamW:
         right behind the gradient, so that both can be shared between processes in one call."""
         self.betas, self.eps, self.weight_decay, self.max_grad_norm = betas, eps, weight_decay, max_grad_norm
         self.scale: Tensor | None = None
-        """By how much gradients come raised (fp16 loss scaling)"""
+        """The factor that gradients come with (fp16 loss scaling)"""
         members = {name: [p for p in parameters if p.requires_grad] for name, (parameters, _) in groups.items()}
         every = [p for group in members.values() for p in group]
         self.parameters = torch.cat([F.pad(p.detach().reshape(-1), (0, _room(p) - p.numel())) for p in every])

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from wavedash.config import PPOConfig
 from wavedash.policy.actor_critic import ActorCritic
-from wavedash.policy.evaluation import Evaluation, Slopes
+from wavedash.policy.evaluation import Evaluation, OutputGradients
 from wavedash.ppo.experience import Batch, Stored
 from wavedash.ppo.loss import ENTROPY, KL, Loss
 
@@ -62,12 +62,12 @@ class PPOLoss(Loss):
     def add_gradient(self, policy: ActorCritic, batch: Batch, scale: Tensor | None) -> LossTerms:
         new = policy.evaluate(batch.obs, batch.action, batch.memory, batch.fresh)
         terms, gradients = ppo_loss(new, batch.flat, self.config, self.now)
-        new.pull_back(gradients.scaled(scale))
+        new.backward(gradients.scaled(scale))
         return terms
 
 
 @torch.no_grad()
-def ppo_loss(new: Evaluation, stored: Stored, config: PPOConfig, now: Coefficients) -> tuple[LossTerms, Slopes]:
+def ppo_loss(new: Evaluation, stored: Stored, config: PPOConfig, now: Coefficients) -> tuple[LossTerms, OutputGradients]:
     """The terms of every sample, and the gradient of the loss in what the policy says. `new` comes from the current weights,
     `stored` from the rollout, all of one shape. `now` counts instead of the configuration's values of the same names."""
     log_prob, value, advantage, returns, weight = stored
@@ -96,7 +96,7 @@ def ppo_loss(new: Evaluation, stored: Stored, config: PPOConfig, now: Coefficien
         kl=drift - log_ratio,  # Schulman's k3 estimator of KL(old || new): unbiased, never negative
         clipped=(drift.abs() > now.clip_range).float(),
     )
-    gradients = Slopes(
+    gradients = OutputGradients(
         log_prob=(weight * objective).neg_().masked_fill_(beyond, 0.0),
         entropy=-now.entropy_coef * weight,
         value=(config.value_coef * weight) * value_gradient,

@@ -1,8 +1,8 @@
 """The state of several ranks in one checkpoint.
 
-Weights, optimiser and statistics are the same on all ranks and are saved once. Worlds, memory, random streams and stored
-rollouts are each rank's own: those of rank 0 are saved as in a run by one process, those of rank 1 in `rank1-env`,
-`rank1-learner` and so on.
+Weights, optimiser, statistics and the state of listeners are the same on all ranks and are saved once. Environments, memory,
+random streams and stored rollouts are each rank's own: those of rank 0 are saved as in a run by one process, those of rank 1 in
+`rank1-env`, `rank1-learner` and so on.
 """
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ def seen_by(rank: int, size: int, tensors: Groups, saved_size: int) -> Groups:
 
 
 def _is_shared(group: str, name: str) -> bool:
-    return group == "policy" or (group == "optimizer" and name != "minibatches") or name.startswith("return_moments.")
+    if group == "optimizer":
+        return name != "minibatches"
+    return group in ("policy", "listeners") or name.startswith("return_moments.")
 
 
 def _prefix(rank: int) -> str:

@@ -5,7 +5,7 @@ has rows of its own and learns from them, and because each gradient and each sta
 stay equal everywhere. That is what torch's DistributedDataParallel is for; its wrapper is not needed where all gradients lie in
 one buffer and are shared in one call.
 
-Tensors are combined on their device. Everything else (figures, saved state) is told from host to host, between iterations.
+Tensors are combined on their device. Everything else (metrics, saved state) goes from host to host, between iterations.
 """
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from wavedash.errors import UserError
 T = TypeVar("T")
 
 PATIENCE = timedelta(minutes=30)
-"""For a rank that is slow: a world that takes long to start, a disk that hangs. One that has died is noticed at once, or, where
-NCCL waits for it, by torchrun, which ends the others."""
+"""How long to wait for a rank that is slow: an environment that takes long to start, a disk that hangs. A rank that has died is
+noticed at once, or, where NCCL waits for it, by torchrun, which ends the others."""
 
 
 class RanksError(UserError):
@@ -34,25 +34,25 @@ class RanksError(UserError):
 
 
 class Ranks:
-    """One process alone, which has nobody to agree with: every method gives back what it was given."""
+    """One process alone, which need not agree with another: every method gives back what it was given."""
 
     rank = 0
     size = 1
     local_rank = 0
-    """Among the ranks on the same machine: number of this one, and how many there are"""
+    """The number of this rank among those on the same machine; `local_size` is how many these are"""
     local_size = 1
 
     def use(self, device: torch.device) -> None:
-        """To be called once the device of this rank's tensors is known."""
+        """Must be called once the device of this rank's tensors is known."""
 
     # --- tensors: called by all ranks alike ----------------------------------------------------------------------------
 
     def sum_(self, tensor: Tensor) -> Tensor:
-        """In place: the sum over ranks."""
+        """Replaces the tensor by its sum over ranks, in place, and returns it."""
         return tensor
 
     def first_(self, tensor: Tensor) -> None:
-        """In place: what the first rank has."""
+        """Replaces the tensor by what the first rank has, in place."""
 
     def joined_rows(self, x: Tensor) -> Tensor:
         """The rows of all ranks, [N, ...] of each."""
@@ -64,7 +64,8 @@ class Ranks:
         return total / count.clamp(min=1.0)
 
     def mean_(self, means: Tensor) -> None:
-        """In place: of means on each rank, those over the samples of all. The last number is how many samples there are."""
+        """Replaces the means over the samples of this rank by those over the samples of all, in place. The last number is how
+        many samples there are."""
 
     # --- words: any plain value, on the host ---------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What a learner goes on from is held against the learner before any of it is loaded: names, types, shapes, ranges."""
+"""A saved state is compared with the learner before any of it is loaded: names, types, shapes, ranges."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +19,8 @@ Count = Annotated[int, Field(ge=0, le=2**53)]
 Multiplier = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 LATER = ("minibatches", "loss_scale", "loss_scale_steps")
-"""Of the optimiser: another number of processes has other streams, and runs that were not fp16 before have no loss scale"""
+"""Tensors that the optimiser's file may lack: another number of processes has other random streams, and a run that was not fp16
+before has no loss scale"""
 
 
 class Counters(BaseModel):
@@ -37,6 +38,7 @@ class Counters(BaseModel):
     buffer: Annotated[tuple[Count, Annotated[int, Field(ge=-1)]], Field(strict=False)]
     ranks: Annotated[int, Field(ge=1, le=2**20)] = 1
     fingerprint: dict[str, Any]
+    listeners: dict[str, dict[str, Any]] = {}
 
 
 def check_counters(plain: Any) -> None:
@@ -48,7 +50,7 @@ def check_counters(plain: Any) -> None:
 
 
 def check_saved(learner: Learner, tensors: Groups, plain: dict[str, Any]) -> None:
-    """SavedError: what was saved cannot be loaded into this learner. Environments and memory are looked at when they are."""
+    """SavedError: this learner cannot load what was saved. Environments and memory are checked when they are loaded."""
     check_counters(plain)
     for group in ("policy", "optimizer"):
         if group not in tensors:
@@ -68,11 +70,11 @@ def check_saved(learner: Learner, tensors: Groups, plain: dict[str, Any]) -> Non
 
 
 def check_streams(saved: dict[str, Tensor], now: dict[str, Tensor]) -> None:
-    """What goes on with unfinished episodes: generators and memory of those groups of rows that were there before."""
+    """SavedError: random streams or memory of unfinished episodes do not fit, of those shards that were there before."""
     own = Saved("learner", saved)
     for name, x in now.items():
-        group = name.split(".")[1]
-        if f"actions.{group}" in saved:
+        shard = name.split(".")[1]
+        if f"actions.{shard}" in saved:
             own.is_like(name, x)
 
 

@@ -1,4 +1,4 @@
-"""Where the time of an iteration goes: laps by the host's clock, on a GPU by the device's own."""
+"""Where the time of an iteration goes: laps are timed by the host's clock, on a GPU by the device's own."""
 from __future__ import annotations
 
 from itertools import pairwise
@@ -7,7 +7,7 @@ from time import perf_counter
 import torch
 
 PARTS = ("collect", "env", "inference", "gae", "update")
-"""In the order of their reports. `collect` stands for the next three where they are replayed from one recording."""
+"""The parts of an iteration in the order of reports. `collect` stands for the next three where they are one CUDA graph."""
 
 
 class Stopwatch:
@@ -33,7 +33,7 @@ class Stopwatch:
 class DeviceStopwatch(Stopwatch):
     """Laps are marks in the device's queue: the host runs ahead of it, and the host's clock only tells how long launching took.
 
-    Nothing waits for a mark. `read` when the device is known to have passed the last one, after any read of a result.
+    There is no host sync for a mark. `read` may be called when the device has passed the last one: after a result was read.
     """
 
     def __init__(self, device: torch.device):
@@ -46,7 +46,7 @@ class DeviceStopwatch(Stopwatch):
         self._mark(0)
 
     def lap(self, part: str) -> None:
-        if not torch.cuda.is_current_stream_capturing():  # a recording is timed from outside, when it is replayed
+        if not torch.cuda.is_current_stream_capturing():  # a graph is timed from outside, when it is replayed
             self._parts.append(part)
             self._mark(len(self._parts))
 

@@ -16,7 +16,7 @@ from wavedash.config import PPOConfig
 from wavedash.errors import UserError
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.experience import Batch, Experience, normalized
-from wavedash.ppo.graphs import Replayed
+from wavedash.ppo.graphs import CapturedCall
 from wavedash.ppo.loss import KL, Loss
 from wavedash.ppo.loss_scale import LossScale
 from wavedash.ppo.optimizer import FlatAdamW
@@ -73,7 +73,7 @@ class Updater:
         self.optimizer = FlatAdamW(groups, config.adam_betas, config.adam_eps, config.weight_decay, config.max_grad_norm,
                                    extra=len(self.loss.terms) + 1)
         self.means, self.count = self.optimizer.extra[:-1], self.optimizer.extra[-1]
-        """Of the current minibatch: the terms of its loss, averaged over valid samples, and how many those are"""
+        """The terms of the loss of the current minibatch, averaged over its valid samples, and how many those are"""
         device = self.optimizer.parameters.device
         self.scale = LossScale(device) if policy.precision == torch.float16 else None
         self.optimizer.scale = None if self.scale is None else self.scale.value
@@ -81,12 +81,12 @@ class Updater:
         self.stopped = torch.zeros((), dtype=torch.bool, device=device)
         """The early stop has come: the rest of this update changes nothing."""
         self.experience: Experience | None = None
-        self._replays: dict[int, tuple[Tensor, Callable[[], Tensor]]] = {}
+        self._graphs: dict[int, tuple[Tensor, Callable[[], Tensor]]] = {}
         self._pieces: Pieces | None = None  # made when a minibatch is large enough
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Of the table of an update."""
+        """The columns of the table of an update."""
         return (*self.loss.terms, GRAD_NORM, APPLIED)
 
     def update(self, buffer: RolloutBuffer) -> UpdateTable:
@@ -118,7 +118,7 @@ class Updater:
         """What is drawn from: made anew when the buffer holds more rollouts than before."""
         if self.experience is None or self.experience.buffer is not buffer or self.experience.filled != buffer.filled:
             self.experience = Experience(buffer, self.config.normalize_advantage == "batch", self.ranks, self.loss.labels)
-            self._replays.clear()
+            self._graphs.clear()
         return self.experience
 
     def _learn_from(self, index: Tensor) -> Tensor:
@@ -127,18 +127,18 @@ class Updater:
         experience = self.experience
         if not (self.graphs and index.is_cuda):
             return self._gradient_step(experience.take(index))
-        if len(index) not in self._replays:
+        if len(index) not in self._graphs:
             fixed = torch.empty_like(index)  # where a captured graph finds the numbers of its samples
-            self._replays[len(index)] = fixed, self._recorded_step(lambda: experience.take(fixed))
-        fixed, step = self._replays[len(index)]
+            self._graphs[len(index)] = fixed, self._captured_step(lambda: experience.take(fixed))
+        fixed, step = self._graphs[len(index)]
         fixed.copy_(index)
         return step().clone()
 
-    def _recorded_step(self, take: Callable[[], Batch]) -> Callable[[], Tensor]:
+    def _captured_step(self, take: Callable[[], Batch]) -> Callable[[], Tensor]:
         if self.ranks.size == 1:
-            return Replayed(lambda: self._gradient_step(take()), "the update of a minibatch")
-        gradient = Replayed(lambda: self._compute_gradient(take()), "the gradient of a minibatch")
-        step = Replayed(self._apply_gradient, "the step of the optimiser")
+            return CapturedCall(lambda: self._gradient_step(take()), "the update of a minibatch")
+        gradient = CapturedCall(lambda: self._compute_gradient(take()), "the gradient of a minibatch")
+        step = CapturedCall(self._apply_gradient, "the step of the optimiser")
 
         def both() -> Tensor:
             gradient()
@@ -194,7 +194,7 @@ class Updater:
 
     def forget_graphs(self) -> None:
         """They are captured again, with what the configuration says by then."""
-        self._replays.clear()
+        self._graphs.clear()
 
     def state_dict(self) -> dict[str, Tensor]:
         scale = {} if self.scale is None else self.scale.state_dict()

@@ -1,4 +1,4 @@
-"""Where a run's figures go: metrics file, log file, TensorBoard, Weights & Biases, console. Each is a listener."""
+"""Where a run's metrics go: metrics file, log file, TensorBoard, Weights & Biases, console. Each is a listener."""
 from __future__ import annotations
 
 from pathlib import Path

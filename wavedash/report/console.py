@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from wavedash.ppo.learner import Learner
 
 LIVE_SECONDS = 0.5
-"""Between two drawings: one takes some 10 ms, which at this pace is 2 % of one core at most."""
+"""The least time between two drawings: one takes some 10 ms, which at this pace is 2 % of one core at most."""
 PLAIN_SECONDS = 5.0
-"""Between two lines."""
+"""The least time between two lines."""
 
 
 class ConsoleView(Listener):
@@ -51,7 +51,7 @@ class ConsoleView(Listener):
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
         self._report = report
-        self._skipped += int(report.figures.get("optim/skipped", 0))
+        self._skipped += int(report.metrics.get("optim/skipped", 0))
         if time.monotonic() - self._drawn >= (LIVE_SECONDS if self._live else PLAIN_SECONDS):
             self._draw(report)
 
@@ -81,7 +81,7 @@ class ConsoleView(Listener):
 def _newest_checkpoint(folder: Path) -> str:
     try:
         saved, name = max((path.stat().st_mtime, path.name) for path in folder.glob("step-*"))
-    except (OSError, ValueError):  # none yet, or one was pruned while we looked
+    except (OSError, ValueError):  # none yet, or one was pruned in the meantime
         return "none yet"
     return f"{name}, {max(0.0, time.time() - saved):.0f} s ago"
 

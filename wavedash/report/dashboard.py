@@ -55,13 +55,13 @@ class LiveView:
 
 
 def plain_line(report: IterationReport, progress: Progress, headlines: Sequence[Headline] = ()) -> str:
-    """The same in one line, for log files and pipes. Figures that were not measured are left out."""
+    """A report in one line, for log files and pipes. Metrics that were not measured are left out."""
     shown = {"return": "recent/return", "length": "recent/length", "success": "recent/success", "kl": "policy/kl"}
     parts = [
         f"{report.steps:,}/{report.total_steps:,} steps ({_share(report):.0%})",
         f"{report.steps_per_second:,.0f} steps/s",
         f"eta {_clock(progress.remaining)}",
-        *(f"{label} {report.figures[name]:.4g}" for label, name in shown.items() if name in report.figures),
+        *(f"{label} {report.metrics[name]:.4g}" for label, name in shown.items() if name in report.metrics),
         *filter(None, (_in_short(headline, report) for headline in headlines)),
     ]
     return "  ".join(parts)
@@ -69,7 +69,7 @@ def plain_line(report: IterationReport, progress: Progress, headlines: Sequence[
 
 def _in_short(headline: Headline, report: IterationReport) -> str:
     """The title and its numbers; of shares the three largest, which a line has room for."""
-    found = headline.measured(report.figures, "env/")
+    found = headline.measured(report.metrics, "env/")
     if headline.shares:
         found = dict(sorted(found.items(), key=lambda item: -abs(item[1]))[:3])
     numbers = [f"{headline.metrics[name]} {f'{x:+.0%}' if headline.shares else f'{x:.3g}'}" for name, x in found.items()]
@@ -103,27 +103,27 @@ def _time_split(report: IterationReport) -> RenderableType:
 
 def _headline_sheet(headline: Headline, report: IterationReport) -> Sheet:
     """Shares that take something away stand out; where there is no room for all, the largest are shown."""
-    found = {headline.metrics[name]: x for name, x in headline.measured(report.figures, "env/").items()}
+    found = {headline.metrics[name]: x for name, x in headline.measured(report.metrics, "env/").items()}
     if headline.shares:
         return Sheet(headline.title, [Row(label, f"{x:+.1%}", "red" if x < 0 else "", abs(x)) for label, x in found.items()])
     return Sheet(headline.title, [Row(label, _number(x)) for label, x in found.items()])
 
 
 def _sheets(report: IterationReport) -> list[Sheet]:
-    figures = report.figures
-    recent, success = figures.get("recent/count"), figures.get("recent/success")
+    metrics = report.metrics
+    recent, success = metrics.get("recent/count"), metrics.get("recent/success")
     return [
         Sheet("recent episodes" if recent is None else f"the last {recent:,.0f} episodes", [
-            Row("return", _number(figures.get("recent/return"))),
-            Row("length", _number(figures.get("recent/length"))),
+            Row("return", _number(metrics.get("recent/return"))),
+            Row("length", _number(metrics.get("recent/length"))),
             *([] if success is None else [Row("success rate", _number(success))]),
         ]),
         Sheet("this rollout", [
-            Row("KL", _number(figures.get("policy/kl"))),
-            Row("clip fraction", _number(figures.get("policy/clip_fraction"))),
-            Row("episode return", _number(figures.get("rollout/return"))),
-            Row("episode length", _number(figures.get("rollout/length"))),
-            Row("reward per step", _number(figures.get("rollout/reward"))),
+            Row("KL", _number(metrics.get("policy/kl"))),
+            Row("clip fraction", _number(metrics.get("policy/clip_fraction"))),
+            Row("episode return", _number(metrics.get("rollout/return"))),
+            Row("episode length", _number(metrics.get("rollout/length"))),
+            Row("reward per step", _number(metrics.get("rollout/reward"))),
             Row("time", f"{sum(report.seconds.values()):.2f} s"),
         ]),
         Sheet("the run", [
@@ -131,8 +131,8 @@ def _sheets(report: IterationReport) -> list[Sheet]:
             Row("total steps", f"{report.total_steps:,}"),
             Row("episodes", f"{report.episodes:,}"),
             Row("rollouts", f"{report.iteration:,}"),
-            Row("learning rate", _number(figures.get("optim/learning_rate"))),
-            Row("clip range", _number(figures.get("optim/clip_range"))),
+            Row("learning rate", _number(metrics.get("optim/learning_rate"))),
+            Row("clip range", _number(metrics.get("optim/clip_range"))),
         ]),
     ]
 
@@ -140,7 +140,7 @@ def _sheets(report: IterationReport) -> list[Sheet]:
 def _health_line(report: IterationReport, progress: Progress) -> RenderableType:
     """Quiet while all is well; a counter that is not zero stands out."""
     line = Text(f"checkpoint {progress.checkpoint}", "dim")
-    counted = {name.removeprefix("health/"): value for name, value in report.figures.items() if name.startswith("health/")}
+    counted = {name.removeprefix("health/"): value for name, value in report.metrics.items() if name.startswith("health/")}
     trouble = {name: count for name, count in {**counted, "skipped updates": progress.skipped}.items() if count}
     for name, count in trouble.items():
         line.append(f"   {name.replace('_', ' ')} {count:,.0f}", "bold yellow")

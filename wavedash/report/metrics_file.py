@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wavedash.ppo.listener import IterationReport, Listener
+from wavedash.report.all_metrics import all_metrics
 from wavedash.report.append_file import AppendFile
-from wavedash.report.figures import all_figures
 
 if TYPE_CHECKING:
     from wavedash.ppo.learner import Learner
@@ -38,9 +38,9 @@ class MetricsFile(Listener):
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
         assert self._file is not None
-        figures = {"steps": report.steps, "total_steps": report.total_steps, **all_figures(report)}
+        metrics = {"steps": report.steps, "total_steps": report.total_steps, **all_metrics(report)}
         # JSON has no NaN; null is what readers turn back into one.
-        line = {name: value if math.isfinite(value) else None for name, value in figures.items()}
+        line = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
         self._file.append(json.dumps(line).encode() + b"\n")
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:

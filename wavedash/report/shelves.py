@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 LEAST_WIDTH = 38
-"""Of a column, so that 80 characters hold two."""
+"""A column is at least so wide: 80 characters hold two."""
 MOST_WIDTH = 46
-"""Of a column: numbers that are far from their names are hard to read."""
+"""A column is at most so wide: numbers that are far from their names are hard to read."""
 LEAST_ROWS = 3
 """A table keeps so many before another one is left out."""
 BORDER = 2

@@ -16,8 +16,8 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from wavedash.ppo.listener import IterationReport, Listener
+from wavedash.report.all_metrics import all_metrics
 from wavedash.report.append_file import AppendFile
-from wavedash.report.figures import all_figures
 
 if TYPE_CHECKING:
     from wavedash.ppo.learner import Learner
@@ -38,7 +38,7 @@ class TensorBoard(Listener):
         self._write(Event(step=learner.steps + 1, session_log=SessionLog(status=SessionLog.START)))
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
-        values = [Summary.Value(tag=name, simple_value=value) for name, value in all_figures(report).items()]
+        values = [Summary.Value(tag=name, simple_value=value) for name, value in all_metrics(report).items()]
         self._write(Event(step=report.steps, summary=Summary(value=values)))
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:

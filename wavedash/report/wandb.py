@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING
 from wavedash.errors import UserError
 from wavedash.import_path import of_a_child
 from wavedash.ppo.listener import IterationReport, Listener
-from wavedash.report.figures import all_figures
+from wavedash.report.all_metrics import all_metrics
 from wavedash.report.mailbox import Mailbox
 
 if TYPE_CHECKING:
@@ -40,15 +40,15 @@ def check_installed() -> None:
 
 
 class Wandb(Listener):
-    """Hands each iteration's figures to the sender process; never waits for it except, briefly, at the end."""
+    """Hands each iteration's metrics to the sender process; never waits for it except, briefly, at the end."""
 
     def __init__(self, config: RunConfig, run_folder: Path):
         check_installed()
         self.outbox = Mailbox(KEPT_POINTS)
-        self._folder = run_folder
+        self.folder = run_folder
         self._process: subprocess.Popen[str] | None = None
         self._asked_to_end = False
-        self._settings = {
+        self.settings = {
             "project": config.report.wandb_project,
             "name": f"{config.name}/{run_folder.name}",
             # The same id after a resume, so that the curves go on in the same place.
@@ -59,7 +59,7 @@ class Wandb(Listener):
         }
 
     def on_start(self, learner: Learner) -> None:
-        with _log_of_the_client(self._folder / "wandb.log") as client_output:
+        with _log_of_the_client(self.folder / "wandb.log") as client_output:
             self._process = process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "wavedash.report.wandb_sender"], env=of_a_child(),
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=client_output, text=True, encoding="utf-8",
@@ -72,7 +72,7 @@ class Wandb(Listener):
         self._listening.start()
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
-        self.outbox.put(json.dumps({"steps": report.steps, **all_figures(report)}))
+        self.outbox.put(json.dumps({"steps": report.steps, **all_metrics(report)}))
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:
         self._asked_to_end = self._process is None or self._process.poll() is None
@@ -83,8 +83,8 @@ class Wandb(Listener):
             self._process.wait(FINISH_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            log.warning("Weights & Biases did not take the last points within %g s. All figures are in metrics.jsonl; "
-                        "`wandb sync` may find the missing ones under %s", FINISH_SECONDS, self._folder)
+            log.warning("Weights & Biases did not take the last points within %g s. All metrics are in metrics.jsonl; "
+                        "`wandb sync` may find the missing ones under %s", FINISH_SECONDS, self.folder)
         self._listening.join(1.0)  # its last words
         if self.outbox.dropped:
             log.warning("%d points were dropped on the way to Weights & Biases; metrics.jsonl has them", self.outbox.dropped)
@@ -93,7 +93,7 @@ class Wandb(Listener):
         """Runs in a thread, because writing to the pipe waits while the sender is stopped or hung."""
         try:
             with pipe:
-                print(json.dumps(self._settings), file=pipe, flush=True)
+                print(json.dumps(self.settings), file=pipe, flush=True)
                 for point in self.outbox:
                     print(point, file=pipe, flush=True)
         except OSError:  # it has ended, which `_relay` tells
@@ -109,7 +109,7 @@ class Wandb(Listener):
                 told = True
         code = process.wait()
         if not self._asked_to_end or (code > 0 and not told):
-            errors = self._folder / "wandb.log"
+            errors = self.folder / "wandb.log"
             log.warning("the Weights & Biases process has ended with exit code %d; training and metrics.jsonl go on without "
                         "it. The last line of %s: %s", code, errors, _last_line(errors))
 

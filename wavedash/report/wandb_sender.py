@@ -54,7 +54,7 @@ def _connect(settings: dict[str, Any], inbox: Mailbox, messages: TextIO) -> Any:
         except Exception as error:
             print(f"cannot connect ({_first_line(error)}); next try in {delay:.0f} s", file=messages, flush=True)
         if inbox.closed_within(delay):
-            print("the run has ended without a connection; metrics.jsonl has all figures", file=messages, flush=True)
+            print("the run has ended without a connection; metrics.jsonl has all metrics", file=messages, flush=True)
             sys.exit(1)
         delay = min(2 * delay, LONGEST_RETRY_SECONDS)
 

@@ -56,10 +56,10 @@ class Best:
     def start(self) -> None:
         """What an earlier process of this run wrote remains to be beaten."""
         saved = self.store.newest()
-        self._rank = self._rank_of(saved.metadata.get("figures", {})) if saved else WORST
+        self._rank = self._rank_of(saved.metrics) if saved else WORST
 
-    def consider(self, figures: Mapping[str, float], take: Callable[[], Snapshot]) -> None:
-        rank = self._rank_of(figures)
+    def consider(self, metrics: Mapping[str, float], take: Callable[[], Snapshot]) -> None:
+        rank = self._rank_of(metrics)
         if rank > self._rank:
             self._rank = rank
             self.waiting = take().copied()
@@ -72,8 +72,8 @@ class Best:
         if written:
             self.waiting = None
 
-    def _rank_of(self, figures: Mapping[str, float]) -> Rank:
-        count, mean = figures.get("recent/count", 0), figures.get("recent/return", math.nan)
+    def _rank_of(self, metrics: Mapping[str, float]) -> Rank:
+        count, mean = metrics.get("recent/count", 0), metrics.get("recent/return", math.nan)
         if count < min(self._window, FEWEST_EPISODES) or not math.isfinite(mean):
             return WORST
         return Rank(count >= self._window, mean)

@@ -59,7 +59,9 @@ class _Notes(_Record):
 
     exact: bool = True
     iteration: Count = 0
+    metrics: dict[str, float] = {}
     figures: dict[str, float] = {}
+    """What `metrics` were called in older checkpoints"""
 
 
 class Manifest(_Record):
@@ -97,6 +99,12 @@ class Checkpoint:
     @property
     def metadata(self) -> dict[str, Any]:
         return self.manifest.metadata
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The metrics of the iteration after which it was saved."""
+        found: dict[str, float] = self.metadata.get("metrics", self.metadata.get("figures", {}))
+        return found
 
     @property
     def run_config(self) -> Path:

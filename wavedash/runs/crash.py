@@ -23,7 +23,7 @@ class SkippedUpdates(Listener):
         self.folder = folder
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
-        if not report.figures.get("optim/skipped") or len(list(self.folder.glob("skipped-*"))) >= MOST_DUMPS:
+        if not report.metrics.get("optim/skipped") or len(list(self.folder.glob("skipped-*"))) >= MOST_DUMPS:
             return
         from safetensors.torch import save_file
 

@@ -4,7 +4,7 @@
       config.yaml       the resolved configuration, as last started
       signature.json    shows that this user started it, where the configuration names code; see trust.py
       command.txt       one line per start; env.jsonl: versions, git commit, machine; git-<time>.diff: uncommitted changes
-      metrics.jsonl     every figure of every iteration; tb/ the same for TensorBoard; log.txt
+      metrics.jsonl     every metric of every iteration; tb/ the same for TensorBoard; log.txt
       checkpoints/      the newest few; best/ by recent return; spaced/ kept for ever; final/ once the run is finished
       crash/            what is kept for looking into a failure
 """

@@ -59,7 +59,7 @@ class Saver(Listener):
         self._final = run.store("final", keep=1)
         self.failure: Exception | None = None
         """Why the last state of the run was not saved"""
-        self._figures: Mapping[str, float] = {}
+        self._metrics: Mapping[str, float] = {}
         self._started = False
 
     @property
@@ -76,13 +76,13 @@ class Saver(Listener):
         self._started = True
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
-        self._figures = report.figures
+        self._metrics = report.metrics
         take = functools.cache(lambda: self._take(learner))
         with uninterrupted():
             for regular in self._regular:
                 if regular.due(report.steps):
                     regular.tried(report.steps, self._try_save(regular.store, take()))
-            self._best.consider(report.figures, take)
+            self._best.consider(report.metrics, take)
             if self._best.due(report.steps):
                 self._write_best(report.steps)
 
@@ -117,7 +117,7 @@ class Saver(Listener):
 
     def _take(self, learner: Learner) -> Snapshot:
         tensors, state = learner.state()
-        return Snapshot(learner.steps, tensors, state, {"iteration": learner.iteration, "figures": dict(self._figures)})
+        return Snapshot(learner.steps, tensors, state, {"iteration": learner.iteration, "metrics": dict(self._metrics)})
 
     def _write_best(self, steps: int) -> None:
         assert self._best.waiting is not None

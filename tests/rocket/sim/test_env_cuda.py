@@ -56,7 +56,7 @@ def outcome(env: RocketEnv, step) -> list[torch.Tensor]:
     return [x.clone() for x in (*kept, env._arenas[0].state.memory, env._arenas[0].used)]
 
 
-def test_a_recorded_step_is_the_step():
+def test_a_captured_step_is_the_step():
     plain, recorded = env_of(), env_of()
     actions = actions_of(plain, 60)
     for env in (plain, recorded):
@@ -101,20 +101,20 @@ def test_a_simulator_steps_the_same_on_any_stream():
 
 
 def test_training_with_recordings_is_training_without():
-    figures, ends = [], []
+    metrics, ends = [], []
     for graphs in (False, True):
         changes = [f"env.count={ARENAS}", SHORT, "ppo.rollout_steps=16", "ppo.minibatch_size=1024", "policy.hidden=[64, 64]",
                    f"graphs={str(graphs).lower()}", "device=cuda"]
         with assembled(load_config("rocket-1v1", changes)) as learner:
-            assert learner.replays_collection == graphs
+            assert learner.captures_collection == graphs
             learner.start()
-            seen = [learner.iterate().figures for _ in range(WARM_UP + 3)]
+            seen = [learner.iterate().metrics for _ in range(WARM_UP + 3)]
             if graphs:
-                assert all(replay.graph is not None for replay in learner._replays.values())
-            figures.append(seen)
+                assert all(replay.graph is not None for replay in learner._graphs.values())
+            metrics.append(seen)
             ends.append(learner.updater.optimizer.parameters.clone())
             assert seen[-1]["rollout/episodes"] > 0 and seen[-1]["optim/update_size"] > 0
-    for plain, recorded in zip(*figures, strict=True):
+    for plain, recorded in zip(*metrics, strict=True):
         assert plain == pytest.approx(recorded, rel=1e-2, abs=1e-2)
     torch.testing.assert_close(*ends, rtol=1e-3, atol=1e-4)
 

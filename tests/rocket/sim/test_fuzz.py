@@ -385,7 +385,7 @@ def test_an_iteration_with_bad_arenas_says_so_once(caplog):
     for spoilt in (0, 2, 0, 1):
         spoil_the_next_step(env._arenas[0].simulator, spoilt)
         caplog.clear()
-        seen.append((learner.iterate().figures["health/bad_arenas"], [line for line in caplog.messages if "kick-off" in line]))
+        seen.append((learner.iterate().metrics["health/bad_arenas"], [line for line in caplog.messages if "kick-off" in line]))
         assert learner.updater.optimizer.parameters.isfinite().all()
     assert [count for count, _ in seen] == [0, 2, 2, 3]
     assert [len(lines) for _, lines in seen] == [0, 1, 0, 1]

@@ -30,7 +30,7 @@ Groups = Mapping[str, Mapping[str, Tensor]]
 
 
 def write_folder(target: Path, checkpoint: Checkpoint, files: Mapping[str, bytes], book: Mapping[str, Any], keep: int) -> None:
-    """In one move where the disk allows it; then the oldest folders of ours go, but for `keep`."""
+    """The folder appears in one move where the disk allows it; then the oldest folders of ours go, but for `keep`."""
     staging = checkpoint.path.parent / f"{HIDDEN}{target.name}"  # nothing that is no number may be seen beside the target
     aside = staging.with_name(f"{staging.name}-old")
     try:
@@ -87,7 +87,8 @@ def book_of(tensors: Groups, state: Mapping[str, Any], learner: Learner) -> dict
 
 
 def _statistics(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Any]:
-    """As WelfordRunningStat tells them, with the sum of squares as `var`; of nothing where nothing is standardised."""
+    """Statistics as WelfordRunningStat writes them, with the sum of squares as `var`; empty ones where nothing is
+    standardised."""
     if f"{prefix}count" not in tensors:
         return {"mean": [0.0], "var": [0.0], "shape": [1], "count": 0}
     count = int(tensors[f"{prefix}count"])
@@ -96,7 +97,7 @@ def _statistics(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Any]:
 
 
 def _adam_state(parameters: list[nn.Parameter], moments: Mapping[str, Tensor], side: str, rate: float, learner: Learner) -> Any:
-    """As `torch.optim.Adam.state_dict()` tells it: empty before the first step."""
+    """What `torch.optim.Adam.state_dict()` would return: empty before the first step."""
     adam = torch.optim.Adam(parameters, lr=rate, betas=learner.updater.optimizer.betas, eps=learner.updater.optimizer.eps)
     content = adam.state_dict()
     step = moments[f"step.{side}"]

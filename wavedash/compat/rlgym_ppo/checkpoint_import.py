@@ -35,7 +35,7 @@ Tensors = Mapping[str, Tensor]
 
 
 class Statistics(NamedTuple):
-    """Of so many returns, or observations."""
+    """Mean and variance of `number` returns or observations."""
 
     mean: list[float]
     variance: list[float]

@@ -111,9 +111,9 @@ class Learner:
         self._env = WorkerPool(maker, n_proc, n_proc, settings.env.groups, worker_timeout=settings.env.worker_timeout,
                                device=torch_device)
         try:
-            self._learner = OurLearner(self._env, make_policy(self._env, settings), settings)
             self.wandb_run, self._finished = wandb_run, False
-            self.reporter = Reporter(metrics_logger, RecordingRun(wandb_run))
+            self.reporter = Reporter(metrics_logger, RecordingRun(wandb_run), self._env.notes)
+            self._learner = OurLearner(self._env, make_policy(self._env, settings), settings, [self.reporter])
             self.ppo_learner = PPOLearner.around(
                 self._learner, device=self.device, batch_size=ppo_batch_size,
                 mini_batch_size=ppo_minibatch_size or ppo_batch_size, n_epochs=ppo_epochs, clip_range=ppo_clip_range,
@@ -133,7 +133,7 @@ class Learner:
             raise
 
     def _keep_attributes(self, given: Mapping[str, Any]) -> None:
-        """Under the names that scripts know. Those in live.py may be set."""
+        """Arguments become attributes under the names that scripts know. Those in live.py may be set."""
         self.config = {name: value for name, value in given.items()
                        if name not in ("env_create_function", "metrics_logger", "wandb_run")}
         self.metrics_logger, self.timestep_limit = given["metrics_logger"], given["timestep_limit"]
@@ -159,34 +159,32 @@ class Learner:
 
     @property
     def return_stats(self) -> WelfordRunningStat:
-        """Of the returns by which rewards are scaled."""
+        """Statistics of the returns by which rewards are scaled."""
         moments = self._learner.return_moments
         return WelfordRunningStat(1) if moments is None else MomentsStat(moments)
 
     @property
     def run_folder(self) -> Path:
-        """Of the run that `wavedash` knows."""
+        """The folder of the run that `wavedash` knows."""
         return self._run.path
 
     def learn(self) -> None:
-        """Until `timestep_limit`, or Ctrl-C: then the iteration is finished and saved. After an error all is saved, too, and
-        the error is raised."""
+        """Trains until `timestep_limit`, or Ctrl-C: then the iteration is finished and saved. After an error all is saved, too,
+        and the error is raised."""
         try:
             self._learn()
         finally:
             self.cleanup()
 
     def _learn(self) -> None:
-        """The same without the end of the worker processes."""
+        """Trains without ending the worker processes."""
         with warnings_on_console():
             self._live.apply()
             settings, run = self._learner.config, self._run
             own = [self.wandb_run.writing_into(run.path)] if isinstance(self.wandb_run, WandbRun) else []
             saver = ScriptSaver(self, Saver(run, settings.checkpoint))
-            self.reporter.listeners = [*report.listeners(settings, run.path), *own, SkippedUpdates(run.crash),
-                                       Keys(self, saver, KBHit()), saver]
-            self.reporter.before_next = self._live.apply
-            self._learner.listeners = [self.reporter]
+            self._learner.listeners = [self.reporter, *report.listeners(settings, run.path), *own, SkippedUpdates(run.crash),
+                                       Keys(self, saver, KBHit()), saver, self._live]
             print(f"training in {run.path}, see also: wavedash eval {run.path}", flush=True)
             if not self._learner.steps and self._learner.normalizers:
                 print("measuring the scale of observations and returns first, over one iteration that nothing is learned from",
@@ -208,9 +206,7 @@ class Learner:
     def _save_own(self, number: int) -> Checkpoint:
         learner = self._learner
         tensors, state = learner.state()
-        if not learner.collector.groups:
-            tensors.pop("env", None)  # there are no episodes to go on with
-        path = self.own_checkpoints.save(number, tensors, state, {"iteration": learner.iteration, "figures": {}})
+        path = self.own_checkpoints.save(number, tensors, state, {"iteration": learner.iteration, "metrics": {}})
         return Checkpoint.open(path)
 
     @property
@@ -228,8 +224,8 @@ class Learner:
 
     def load(self, folder_path: str, load_wandb: bool, new_policy_lr: float | None = None,
              new_critic_lr: float | None = None) -> bool | None:
-        """From "latest", a checkpoint or a run, of ours or of rlgym-ppo. Tells whether its run at Weights & Biases goes on;
-        None if nothing has been saved yet."""
+        """Goes on from "latest", a checkpoint or a run, of ours or of rlgym-ppo. Tells whether its run at Weights & Biases goes
+        on; None if nothing has been saved yet."""
         if folder_path == "latest":
             found = latest_checkpoint(self._base_folder, self.add_unix_timestamp)
             if found is None:
@@ -248,7 +244,7 @@ class Learner:
         return bool(self._wandb_identity)
 
     def _restore(self, found: Path) -> Mapping[str, Any]:
-        """One of ours, exactly."""
+        """Goes on exactly from a checkpoint of ours."""
         checkpoint = Checkpoint.open(found)
         tensors, state = checkpoint.load()
         with reading(checkpoint):
@@ -256,17 +252,16 @@ class Learner:
             check_compatible(state["fingerprint"], self._learner.fingerprint())
             self._learner.load_state(tensors, state)
         self._env.notes()  # of the steps that led back to where the run was
-        self.reporter.average_reward = self._learner.recent.figures().get("recent/return")
         return {}
 
     def _import(self, folder: Path) -> Mapping[str, Any]:
-        """One of rlgym-ppo's; returns what it has written down."""
+        """Goes on from a checkpoint of rlgym-ppo's; returns what it has written down."""
         book = import_checkpoint(folder, self._learner)
         self.reporter.average_reward = book.average_reward
         return book.written
 
     def update_learning_rate(self, new_policy_lr: float | None = None, new_critic_lr: float | None = None) -> None:
-        """From the next iteration on."""
+        """The new rates count from the next iteration on."""
         if new_policy_lr is not None:
             self.policy_lr = new_policy_lr
             _set_rate(self.ppo_learner.policy_optimizer, new_policy_lr)
@@ -275,7 +270,8 @@ class Learner:
             _set_rate(self.ppo_learner.value_optimizer, new_critic_lr)
 
     def change_settings(self, arguments: Mapping[str, Any]) -> None:
-        """As if they had been passed to the constructor; from the next iteration on. See live.py for those that can be."""
+        """These arguments count from the next iteration on, as if they had been passed to the constructor. See live.py for
+        those that can be changed."""
         self._arguments |= arguments
         self._learner.change(run_config(self._arguments, self._spec, self._agents))
 

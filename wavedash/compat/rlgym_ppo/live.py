@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from wavedash.compat.rlgym_ppo.ppo.optimizer import LiveAdam
 from wavedash.errors import UserError
+from wavedash.ppo.listener import IterationReport, Listener
 
 if TYPE_CHECKING:
     from wavedash.compat.rlgym_ppo.learner import Learner
+    from wavedash.ppo.learner import Learner as OurLearner
 
 OF_LEARNER = {
     "timestep_limit": "timestep_limit", "save_every_ts": "save_every_ts", "n_checkpoints_to_keep": "n_checkpoints_to_keep",
@@ -28,13 +30,16 @@ SMALLEST_RATE = 1e-30
 """A schedule may end at zero, which our configuration does not know."""
 
 
-class LiveSettings:
-    """The last seen arguments of one Learner."""
+class LiveSettings(Listener):
+    """Knows the arguments of one Learner as they were last seen. It is the last listener: whatever another one sets counts."""
 
     def __init__(self, owner: Learner) -> None:
         self._owner = owner
         self._seen = self._now()
         self._networks = owner.ppo_learner.policy, owner.ppo_learner.value_net
+
+    def on_iteration(self, learner: OurLearner, report: IterationReport) -> None:
+        self.apply()
 
     def apply(self) -> None:
         """What was set since the last time counts from the next iteration on. UserError: it cannot."""

@@ -11,13 +11,13 @@ from typing import Any
 import gymnasium
 
 from wavedash.compat.rlgym_ppo import alias
-from wavedash.compat.rlgym_ppo.metrics import WatchedWorld
+from wavedash.compat.rlgym_ppo.metrics import WatchedEnv
 from wavedash.compat.rlgym_ppo.rendering import Rendering
 from wavedash.envs.gym_world import GymWorld
 from wavedash.envs.host import HostEnv, as_world, is_rlgym
 
 
-def world_of(env: Any) -> HostEnv:
+def host_env_of(env: Any) -> HostEnv:
     """RLGym v2, Gymnasium (known by a reset that returns a pair), or rlgym-ppo's own interface."""
     if hasattr(env, "as_world") or is_rlgym(env):
         return as_world(env)
@@ -28,7 +28,7 @@ def world_of(env: Any) -> HostEnv:
 
 @dataclass(frozen=True)
 class EnvMaker:
-    """Makes worlds of whatever `build` returns, watched by `logger` if there is one."""
+    """Makes environments of whatever `build` returns, watched by `logger` if there is one."""
 
     build: Callable[[], Any]
     logger: Any = None
@@ -41,11 +41,11 @@ class EnvMaker:
         return self if index == 0 else replace(self, rendering=None)
 
     def __call__(self) -> HostEnv:
-        env = self.build()
-        world = world_of(env)
+        built = self.build()
+        env = host_env_of(built)
         if self.rendering is not None:
-            world = self.rendering.of(world, env)
-        return world if self.logger is None else WatchedWorld(world, self.logger, self.keep)
+            env = self.rendering.of(env, built)
+        return env if self.logger is None else WatchedEnv(env, self.logger, self.keep)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpacked, (alias.is_installed(), self._packed)

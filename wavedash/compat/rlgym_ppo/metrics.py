@@ -1,4 +1,4 @@
-"""A world that lets a MetricsLogger look at the game after every step. Runs in worker processes: no torch."""
+"""An environment that shows its game to a MetricsLogger after every step. Runs in worker processes: no torch."""
 from __future__ import annotations
 
 from collections import deque
@@ -8,26 +8,26 @@ from wavedash.envs.errors import EnvError
 from wavedash.envs.host import HostEnv, HostObs, HostStep
 
 
-class WatchedWorld:
-    """Everything as in `world`; `notes` are what the logger collected since they were last asked for, the latest `keep`."""
+class WatchedEnv:
+    """Everything as in `env`; `notes` are what the logger collected since they were last asked for, the latest `keep`."""
 
-    def __init__(self, world: HostEnv, logger: Any, keep: int) -> None:
-        self._world, self._collect = world, logger.collect_metrics
+    def __init__(self, env: HostEnv, logger: Any, keep: int) -> None:
+        self._env, self._collect = env, logger.collect_metrics
         self._collected: deque[Any] = deque(maxlen=keep)
-        self.num_rows, self.active = world.num_rows, world.active
-        self.observation_space, self.action_space = world.observation_space, world.action_space
+        self.num_rows, self.active = env.num_rows, env.active
+        self.observation_space, self.action_space = env.observation_space, env.action_space
 
     def reset(self, seed: int) -> HostObs:
-        obs = self._world.reset(seed)
-        self.active = self._world.active
+        obs = self._env.reset(seed)
+        self.active = self._env.active
         return obs
 
     def step(self, action: Any) -> HostStep:
-        result = self._world.step(action)
+        result = self._env.step(action)
         try:
             state = result[4]["state"]
         except KeyError:
-            raise EnvError("a metrics_logger looks at info['state'], which the environment's step() does not return") from None
+            raise EnvError("a metrics_logger reads info['state'], which the environment's step() does not return") from None
         self._collected.append(self._collect(state))
         return result
 
@@ -37,4 +37,4 @@ class WatchedWorld:
         return notes
 
     def close(self) -> None:
-        self._world.close()
+        self._env.close()

@@ -13,17 +13,17 @@ EPISODES = 200
 
 def probe(make: EnvMaker) -> tuple[RowSpec, float]:
     """Begins a few episodes where there is more than one row, because teams may change their size."""
-    world = make()
+    env = make()
     try:
-        spec = RowSpec.of(world)
+        spec = RowSpec.of(env)
         if spec.rows_per_world == 1:
             return spec, 1.0
         counts: list[int] = []
         for seed in range(EPISODES):
-            world.reset(seed)
-            counts.append(int(np.broadcast_to(world.active, spec.rows_per_world).sum()))
+            env.reset(seed)
+            counts.append(int(np.broadcast_to(env.active, spec.rows_per_world).sum()))
             if seed == TRIES and len(set(counts)) == 1:
                 break
         return spec, sum(counts) / len(counts)
     finally:
-        world.close()
+        env.close()

@@ -49,7 +49,7 @@ def _read(path: Path) -> Any:
 
 
 def _tensors(content: Any, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-    """Those in nested dictionaries, by their keys with dots between."""
+    """The tensors in nested dictionaries, by their keys with dots between."""
     if not isinstance(content, dict):
         raise ValueError(f"it holds a {type(content).__name__}, not a dictionary of tensors")
     for key, value in content.items():

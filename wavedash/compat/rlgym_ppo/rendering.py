@@ -27,27 +27,27 @@ class Rendering:
 
     delay: float
 
-    def of(self, world: HostEnv, env: Any) -> HostEnv:
-        """`world` as it is, but shown. `env`: what the script's function returned."""
-        return ShownWorld(world, own_window(env), self.delay)
+    def of(self, env: HostEnv, built: Any) -> HostEnv:
+        """`env` as it is, but shown. `built`: what the script's function returned."""
+        return ShownEnv(env, own_window(built), self.delay)
 
 
-class ShownWorld:
-    """Everything as in `world`; what it shows after every step is in info["state"], or known to its own window."""
+class ShownEnv:
+    """Everything as in `env`; what it shows after every step is in info["state"], or known to its own window."""
 
-    def __init__(self, world: HostEnv, own: Show | None, delay: float) -> None:
-        self._world, self._show, self._delay = world, own or bridge(), delay
+    def __init__(self, env: HostEnv, own: Show | None, delay: float) -> None:
+        self._env, self._show, self._delay = env, own or bridge(), delay
         self._is_bridge, self._silent, self._due = own is None, False, time.monotonic()
-        self.num_rows, self.active = world.num_rows, world.active
-        self.observation_space, self.action_space = world.observation_space, world.action_space
+        self.num_rows, self.active = env.num_rows, env.active
+        self.observation_space, self.action_space = env.observation_space, env.action_space
 
     def reset(self, seed: int) -> HostObs:
-        obs = self._world.reset(seed)
-        self.active = self._world.active
+        obs = self._env.reset(seed)
+        self.active = self._env.active
         return obs
 
     def step(self, action: Any) -> HostStep:
-        result = self._world.step(action)
+        result = self._env.step(action)
         if not self._silent:
             self._draw(result[4].get("state"))
         if self._delay > 0:
@@ -69,7 +69,7 @@ class ShownWorld:
                       "through RocketSimVis instead", file=sys.stderr)
 
     def close(self) -> None:
-        self._world.close()
+        self._env.close()
 
 
 def own_window(env: Any) -> Show | None:
@@ -100,6 +100,6 @@ def bridge() -> Show:
 
 
 def _speed() -> float:
-    """Of the game, where RLViser shows it: its window has a slider."""
+    """The speed of the game, where RLViser shows it: its window has a slider."""
     viser = sys.modules.get("rlviser_py")
     return max(float(viser.get_game_speed()), 1e-3) if viser is not None and hasattr(viser, "get_game_speed") else 1.0

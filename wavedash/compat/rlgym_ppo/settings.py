@@ -1,4 +1,4 @@
-"""From the arguments of rlgym-ppo's Learner to a configuration of ours that means the same."""
+"""Turns the arguments of rlgym-ppo's Learner into a configuration of ours that means the same."""
 from __future__ import annotations
 
 import logging

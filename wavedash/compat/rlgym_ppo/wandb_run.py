@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 IDENTITY = "wandb.json"
-"""In the folder of a run: which run it is at Weights & Biases, for whoever goes on from one of its checkpoints."""
+"""A file in the folder of a run. It says which run this is at Weights & Biases, for whoever goes on from one of its
+checkpoints."""
 NAMES = ("id", "entity", "project", "group", "name")
 
 
@@ -27,33 +28,33 @@ class WandbRun(Wandb):
 
     def __init__(self, config: RunConfig, folder: Path, identity: Mapping[str, str]) -> None:
         super().__init__(config, folder)
-        self._settings |= identity
+        self.settings |= identity
         self._learner: Learner | None = None
         self._warned = False
 
     @property
     def id(self) -> str:
-        return str(self._settings["id"])
+        return str(self.settings["id"])
 
     @property
     def project(self) -> Any:
-        return self._settings["project"]
+        return self.settings["project"]
 
     @property
     def group(self) -> Any:
-        return self._settings.get("group")
+        return self.settings.get("group")
 
     @property
     def entity(self) -> Any:
-        return self._settings.get("entity")
+        return self.settings.get("entity")
 
     @property
     def name(self) -> Any:
-        return self._settings["name"]
+        return self.settings["name"]
 
     @property
     def config(self) -> Any:
-        return self._settings["config"]
+        return self.settings["config"]
 
     def log(self, data: Mapping[str, Any]) -> None:
         numbers = numbers_of(data)
@@ -68,13 +69,13 @@ class WandbRun(Wandb):
 
     def writing_into(self, folder: Path) -> Self:
         """The folder of the run, once there is one."""
-        self._folder = folder
-        self._settings["dir"] = str(folder)
+        self.folder = folder
+        self.settings["dir"] = str(folder)
         return self
 
     def on_start(self, learner: Learner) -> None:
-        identity = {name: self._settings[name] for name in NAMES if name in self._settings}
-        (self._folder / IDENTITY).write_text(json.dumps(identity), encoding="utf-8")
+        identity = {name: self.settings[name] for name in NAMES if name in self.settings}
+        (self.folder / IDENTITY).write_text(json.dumps(identity), encoding="utf-8")
         self._learner = learner
         super().on_start(learner)
 
@@ -83,7 +84,7 @@ class WandbRun(Wandb):
 
 
 def saved_identity(checkpoint: Path, book: Mapping[str, Any]) -> dict[str, str] | None:
-    """Of the run that a checkpoint belongs to: ours, or rlgym-ppo's with its book-keeping."""
+    """The identity of the run that a checkpoint belongs to: a checkpoint of ours, or rlgym-ppo's with its book-keeping."""
     if "wandb_run_id" in book:
         theirs = {"id": "wandb_run_id", "entity": "wandb_entity", "project": "wandb_project", "group": "wandb_group"}
         return {name: str(book[key]) for name, key in theirs.items() if book.get(key)}

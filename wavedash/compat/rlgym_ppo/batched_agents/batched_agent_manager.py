@@ -55,7 +55,7 @@ class BatchedAgentManager:
 
     @property
     def obs_stats(self) -> MomentsStat | None:
-        """Of every number of an observation (there, the first number's scale all)."""
+        """Statistics of every number of an observation (in rlgym-ppo those of the first number scale all)."""
         normalizer = self._learner.policy.normalizer
         parts = [] if normalizer is None else [part for part in normalizer.parts.values() if isinstance(part, RunningMoments)]
         return MomentsStat(parts[0]) if parts else None

@@ -26,7 +26,7 @@ class DiscreteFF(Network):
 
     @torch.no_grad()
     def get_action(self, obs: Any, deterministic: bool = False) -> tuple[Tensor, Tensor]:
-        """Of every row: a choice [rows], the likeliest if `deterministic`, and its log-probability [rows]."""
+        """Returns a choice for every row [rows], the likeliest if `deterministic`, and its log-probability [rows]."""
         probabilities = self._probabilities(obs)
         action = probabilities.argmax(-1, True) if deterministic else probabilities.multinomial(1)
         return action.flatten().cpu(), probabilities.log().gather(-1, action).flatten().cpu()

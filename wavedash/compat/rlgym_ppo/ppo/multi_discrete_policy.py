@@ -22,7 +22,7 @@ class MultiDiscreteFF(Network):
 
     @torch.no_grad()
     def get_action(self, obs: Any, deterministic: bool = False) -> tuple[Tensor, Tensor]:
-        """Of every row: the choices [rows, K], and the log-probability of all together [rows]."""
+        """Returns the choices of every row [rows, K], and the log-probability of all together [rows]."""
         each = self._choices(obs)
         actions = [one.probs.argmax(-1) if deterministic else one.sample() for one in each]
         log_prob = torch.stack([one.log_prob(action) for one, action in zip(each, actions, strict=True)])

@@ -31,7 +31,7 @@ class Network(nn.Module):
 
     @classmethod
     def around(cls, layers: Layers, normalize: Callable[[Tensor], Tensor] | None) -> Self:
-        """Of the layers themselves, not of copies. `normalize`: what a raw observation [..., numbers] passes first."""
+        """A network of these very layers, not of copies. `normalize`: what a raw observation [..., numbers] passes first."""
         network = cls.__new__(cls)
         nn.Module.__init__(network)
         network._build(layers)

@@ -15,7 +15,7 @@ from wavedash.ppo.optimizer import FlatAdamW
 
 
 class LiveAdam(torch.optim.Adam):
-    """`group`: what our optimiser calls the network."""
+    """One network's part of our optimiser. `group`: what our optimiser calls the network."""
 
     def __init__(self, network: nn.Module, optimizer: FlatAdamW, group: str) -> None:
         super().__init__(network.parameters(), lr=optimizer.base_rates[group], betas=optimizer.betas, eps=optimizer.eps)
@@ -43,7 +43,7 @@ class LiveAdam(torch.optim.Adam):
             group["lr"] = rate
 
     def load_state_dict(self, state_dict: Any) -> None:
-        """Of an Adam for a network of the same layers."""
+        """Takes the state of an Adam for a network of the same layers."""
         super().load_state_dict(state_dict)
         with torch.no_grad():
             for p in self.param_groups[0]["params"]:

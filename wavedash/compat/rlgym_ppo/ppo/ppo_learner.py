@@ -63,7 +63,7 @@ class PPOLearner:
 
     @classmethod
     def around(cls, learner: Learner, **settings: Any) -> Self:
-        """Of the networks and moments that `learner` trains."""
+        """A view of the networks and moments that `learner` trains."""
         view = cls.__new__(cls)
         policy, optimizer = learner.policy, learner.updater.optimizer
         view.policy, view.value_net = policy_of(policy), value_net_of(policy)
@@ -129,7 +129,7 @@ def value_net_of(policy: ActorCritic) -> ValueEstimator:
 
 
 def layers_of(policy: ActorCritic, side: str) -> list[torch.nn.Linear]:
-    """From the observation to the output."""
+    """The layers from the observation to the output."""
     hidden: Any = policy.trunks[side].body.layers
     last: Any = policy.critic["head"]
     if side == "actor":

@@ -24,12 +24,12 @@ class MetricsLogger:
         self._report_metrics([unpacked(vector) for vector in collected_metrics], wandb_run, cumulative_timesteps)
 
     def _collect_metrics(self, game_state: Any) -> Sequence[Any]:
-        """In a worker, after every step: numbers and arrays of any shape."""
+        """Called in a worker after every step; returns numbers and arrays of any shape."""
         raise NotImplementedError
 
     def _report_metrics(self, collected_metrics: Sequence[list[Array]], wandb_run: Any, cumulative_timesteps: int) -> None:
-        """In the learner's process. `collected_metrics`: what was collected, one entry per step, every metric as a flat float32
-        array. Hand figures on with `wandb_run.log({...})`."""
+        """Called in the learner's process. `collected_metrics`: what was collected, one entry per step, every metric as a flat
+        float32 array. Hand metrics on with `wandb_run.log({...})`."""
         raise NotImplementedError
 
 

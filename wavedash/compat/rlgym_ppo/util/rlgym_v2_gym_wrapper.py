@@ -26,7 +26,7 @@ class RLGymV2GymWrapper:
         self._ends: dict[Hashable, bool] = {}  # agents that have ended, and whether they were cut off
 
     def as_world(self) -> HostEnv:
-        """As it is, unless a subclass has changed what it does."""
+        """Returns the environment as it is, unless a subclass has changed what it does."""
         return self._world if type(self) is RLGymV2GymWrapper else GymWorld(self)
 
     def reset(self) -> Array:

@@ -57,7 +57,7 @@ class WelfordRunningStat:
         self.running_mean, self.running_variance = mean, squares
 
     def increment_from_serialized_other(self, serialized_other: Any) -> None:
-        """As if everything that the other has seen had been seen here (Chan et al. 1979)."""
+        """Counts everything that the other has seen as seen here (Chan et al. 1979)."""
         mean, squares, count = self._parts(serialized_other)
         if count == 0:
             return

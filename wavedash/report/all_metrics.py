@@ -1,15 +1,15 @@
-"""The figures of an iteration under the names that every file and tracker uses."""
+"""The metrics of an iteration under the names that every file and tracker uses."""
 from __future__ import annotations
 
 from wavedash.ppo.listener import IterationReport
 
 
-def all_figures(report: IterationReport) -> dict[str, float]:
-    """What was measured, flat: the learner's figures, episodes so far, speed, and the seconds spent on each part."""
+def all_metrics(report: IterationReport) -> dict[str, float]:
+    """What was measured, flat: the learner's metrics, episodes so far, speed, and the seconds spent on each part."""
     return {
         "run/iteration": report.iteration,
         "run/episodes": report.episodes,
-        **report.figures,
+        **report.metrics,
         "time/steps_per_second": report.steps_per_second,
         **{f"time/{part}": seconds for part, seconds in report.seconds.items()},
     }
