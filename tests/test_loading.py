@@ -13,6 +13,7 @@ import wavedash
 from wavedash.errors import UserError
 from wavedash.evaluate.own_task import evaluate
 from wavedash.export import export_policy
+from wavedash.rocket.kind import rocket_task
 from wavedash.runs.checkpoint import CheckpointError
 from wavedash.runs.find import resolve_checkpoint
 from wavedash.training import train
@@ -93,8 +94,9 @@ def test_a_checkpoint_without_its_manifest_is_no_policy_folder(run, tmp_path):
 
 
 def test_only_rocket_league_has_a_rocket_task(run):
+    loaded = wavedash.load_run(run)
     with pytest.raises(UserError, match="was trained in CartPole-v1"):
-        wavedash.load_run(run).rocket_task()
+        rocket_task(loaded.config.env, loaded.path)
 
 
 def test_where_the_device_of_the_run_is_missing_it_plays_on_the_cpu(run, folder):

@@ -252,7 +252,7 @@ def check(source: Source, overrides: Overrides = None, trust: Trust = False) -> 
     from wavedash.preflight import check_run
 
     check_run(config)
-    typer.echo(f"{source}: valid; trains {config.env.world} for {config.total_steps:,} steps")
+    typer.echo(f"{source}: valid; trains {config.env.title} for {config.total_steps:,} steps")
 
 
 @rocket_app.command()

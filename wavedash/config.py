@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from wavedash.envs.kinds import kind_of
+
 Positive = Annotated[int, Field(gt=0)]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 NonNegative = Annotated[float, Field(ge=0.0)]
@@ -63,13 +65,14 @@ class RocketConfig(Part):
 
 
 class EnvConfig(Part):
-    """Which world, how many copies, where they run."""
+    """Which environment, how many copies, where they run."""
 
     id: str | None = None
     """A Gymnasium id such as `CartPole-v1`."""
     factory: str | None = None
     """Your own environment instead of `id`: an import path `package.module:callable`, or `/folder/script.py:callable`, that
-    returns a `gymnasium.Env`, an `rlgym.api.RLGym`, or an environment for rlgym-ppo."""
+    returns a `gymnasium.Env`, an `rlgym.api.RLGym`, or an environment for rlgym-ppo; or, called once with the arguments `count`
+    and `device`, a whole `VecEnv`."""
     rocket: RocketConfig | None = None
     """Rocket League instead of `id`; `count` is then the number of arenas."""
     kwargs: dict[str, Any] = {}
@@ -93,25 +96,15 @@ class EnvConfig(Part):
     """Seconds without a sign of life after which a worker counts as hung and is restarted. Raise it for very slow steps."""
 
     @property
-    def world(self) -> str:
-        """Its name, for people."""
-        if self.rocket is not None:
-            return f"Rocket League {self.rocket.blue}v{self.rocket.orange}"
-        return self.id or self.factory or ""
+    def title(self) -> str:
+        """The environment's name, for people."""
+        return kind_of(self).describe(self)
 
     @model_validator(mode="after")
-    def _one_source(self) -> EnvConfig:
-        if [self.id, self.factory, self.rocket].count(None) != 2:
-            raise ValueError("set exactly one of env.id (a Gymnasium id), env.factory (an import path 'module:callable') and "
-                             "env.rocket (a Rocket League task)")
-        if self.rocket is not None and (self.wrappers or self.frame_stack > 1):
-            raise ValueError("env.wrappers and env.frame_stack are not for env.rocket: a Rocket League task is changed by its "
-                             "parts, and sees velocities; policy.memory.kind=gru remembers more")
+    def _goes_together(self) -> EnvConfig:
+        kind_of(self).check(self)
         if wrong := [named for named in self.wrappers if isinstance(named, dict) and len(named) != 1]:
             raise ValueError(f"env.wrappers: each entry is one wrapper, a name or {{name: options}}, not {wrong[0]}")
-        if self.workers and self.rocket is not None and self.rocket.simulator == "warp":
-            raise ValueError(f"env.workers={self.workers} is for env.rocket.simulator=rocketsim: the simulator warp steps all "
-                             "arenas in one process, on all cores; leave env.workers at 0")
         if self.workers and self.groups > self.workers:
             raise ValueError(f"env.groups={self.groups} needs at least as many env.workers (got {self.workers})")
         if self.workers > self.count:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from wavedash.config import EnvConfig, RocketConfig, RunConfig
+from wavedash.config import EnvConfig, RunConfig
 from wavedash.envs.make import make_env
 from wavedash.envs.spaces import space_to_json
 from wavedash.envs.vec_env import VecEnv
@@ -42,13 +42,6 @@ class LoadedRun:
     @cached_property
     def config(self) -> RunConfig:
         return run_config(self.source.run_config, trust=self.trust)
-
-    def rocket_task(self) -> RocketConfig:
-        """The Rocket League task that it was trained in."""
-        if self.config.env.rocket is None:
-            raise UserError(f"{self.path} was trained in {self.config.env.world}; only runs of a Rocket League task "
-                            "(env.rocket) can do this")
-        return self.config.env.rocket
 
     @property
     def device(self) -> torch.device:

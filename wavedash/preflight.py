@@ -1,28 +1,18 @@
 """What is looked at before a run begins: `wavedash config check` does all of it and nothing else, `wavedash train` as it goes.
 
-Both call the same functions, so that a file which is called valid trains: the name of the run, packages and device; one
-environment, or for Rocket League a rehearsal of the task; the policy over its spaces.
+Both call the same functions, so that a file which is called valid trains: the name of the run, packages and device; what
+the kind of environment has to check, which makes one or rehearses its task; the policy over its spaces.
 """
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
-import gymnasium
 import torch
 
 from wavedash import report
-from wavedash.config import EnvConfig, RunConfig
-from wavedash.envs.make import make_env
+from wavedash.config import RunConfig
+from wavedash.envs.kinds import kind_of
 from wavedash.errors import UserError
 from wavedash.ppo.ranks import ALONE, Ranks
 from wavedash.runs.folder import check_name
-
-
-class Spaces(NamedTuple):
-    """All of an environment that a policy is built from."""
-
-    observation_space: gymnasium.Space[Any]
-    action_space: gymnasium.Space[Any]
 
 
 def check_run(config: RunConfig) -> None:
@@ -30,8 +20,8 @@ def check_run(config: RunConfig) -> None:
     from wavedash.training import make_policy
 
     check_surroundings(config)
-    usable_device(config)
-    make_policy(spaces_of(config.env), config)
+    device = usable_device(config)
+    make_policy(kind_of(config.env).spaces(config.env, device), config)
 
 
 def check_surroundings(config: RunConfig) -> None:
@@ -52,22 +42,3 @@ def usable_device(config: RunConfig, ranks: Ranks = ALONE) -> torch.device:
     except (RuntimeError, AssertionError) as error:
         raise UserError(f"device={name} cannot be used: {str(error).splitlines()[0]}. `wavedash doctor` shows what there is; "
                         "device=cpu always works") from error
-
-
-def spaces_of(config: EnvConfig) -> Spaces:
-    """Of an environment that was made, reset and stepped once; Rocket League needs no arena for that."""
-    if config.rocket is not None:
-        from wavedash.rocket.env import Task, check_simulator
-        from wavedash.rocket.rehearsal import rehearse
-
-        check_simulator(config.rocket)
-        return Spaces(*rehearse(Task.configured(config.rocket), config.rocket))
-    env = make_env(config.model_copy(update={"count": 1, "workers": 0}))
-    try:
-        env.reset(0)
-        env.action_space.seed(0)
-        first = getattr(env.action_space, "start", 0)
-        env.step(torch.from_numpy((env.action_space.sample() - first)[None].repeat(env.num_rows, 0)))
-        return Spaces(env.observation_space, env.action_space)
-    finally:
-        env.close()

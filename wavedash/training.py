@@ -14,6 +14,7 @@ import torch
 
 from wavedash import report
 from wavedash.config import RunConfig
+from wavedash.envs.kinds import Spaces
 from wavedash.envs.make import make_env
 from wavedash.envs.vec_env import VecEnv
 from wavedash.errors import UserError
@@ -23,7 +24,7 @@ from wavedash.ppo.listener import Listener
 from wavedash.ppo.rank_state import Groups, seen_by
 from wavedash.ppo.ranks import ALONE, Ranks, joined_ranks
 from wavedash.ppo.state_checks import check_counters
-from wavedash.preflight import Spaces, check_surroundings, usable_device
+from wavedash.preflight import check_surroundings, usable_device
 from wavedash.runs.checkpoint import Checkpoint
 from wavedash.runs.compatible import check_compatible
 from wavedash.runs.content import reading

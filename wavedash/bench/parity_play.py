@@ -17,6 +17,7 @@ from wavedash.envs.vec_env import Obs
 from wavedash.evaluate.random_play import RandomPlayer
 from wavedash.loading import load_policy, load_run
 from wavedash.rocket.env import RocketEnv, Task
+from wavedash.rocket.kind import rocket_task
 from wavedash.rocket.players import Chaser
 from wavedash.rocket.simulator import Simulator
 
@@ -45,7 +46,8 @@ def scripted_play(simulator: Simulator, seed: int) -> list[Script]:
 
 
 def trained_task(run: str | Path) -> RocketConfig:
-    return load_run(run).rocket_task()
+    loaded = load_run(run)
+    return rocket_task(loaded.config.env, loaded.path)
 
 
 def trained_play(simulator: Simulator, run: str | Path, seed: int) -> list[Script]:

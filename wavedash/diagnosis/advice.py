@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from wavedash.config import RunConfig
+from wavedash.envs.kinds import kind_of
 
 ROUND_TRIP = 0.4e-3
 """Seconds that a step costs when it goes to worker processes and back: an estimate for two slow cores."""
@@ -76,8 +77,8 @@ def _env(facts: Facts) -> Iterator[Suggestion]:
         yield from _recorded(facts)
         yield Suggestion(f"env.count={2 * env.count}", "a kernel costs little more for more rows, until the GPU is full")
         return
-    if env.rocket is not None and env.rocket.simulator == "warp":
-        return  # it uses all cores already
+    if not kind_of(env).takes_workers(env):
+        return  # it uses all cores already, or none can be given to it
     wanted = min(cores, env.count)
     if env.workers < wanted and (env.workers or _workers_pay(facts.step_seconds, wanted)):
         yield Suggestion(_on_cores(facts, wanted), f"environments step on {wanted} cores while the policy acts for others")

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -33,15 +33,19 @@ class EnvFactory:
         return wrapped(self._bare(), self.wrappers, import_callable)
 
     def _bare(self) -> Any:
-        make = import_callable(self.name) if self.imported else partial(_registered, self.name)
-        try:
-            return make(**self.kwargs)
-        except EnvError:
-            raise
-        except Exception as error:
-            given = f" with env.kwargs={self.kwargs}" if self.kwargs else ""
-            raise EnvError(f"making the environment {self.name!r}{given} raised {type(error).__name__}: {error}. The traceback "
-                           "above shows where", shows_cause=True) from error
+        return called(self.name, import_callable(self.name) if self.imported else partial(_registered, self.name), self.kwargs)
+
+
+def called(name: str, make: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
+    """What `make` returns; an exception in it is told with the name of the environment."""
+    try:
+        return make(**kwargs)
+    except EnvError:
+        raise
+    except Exception as error:
+        given = f" with env.kwargs={kwargs}" if kwargs else ""
+        raise EnvError(f"making the environment {name!r}{given} raised {type(error).__name__}: {error}. The traceback above "
+                       "shows where", shows_cause=True) from error
 
 
 def _registered(env_id: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:

@@ -4,6 +4,7 @@ This file runs in worker processes, so it must not import torch: a worker then s
 """
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, SupportsFloat, runtime_checkable
 
@@ -95,6 +96,7 @@ def as_world(env: Any) -> HostEnv:
         return env
     if hasattr(env, "as_world"):
         return env.as_world()
+    _refuse_whole(env)
     if is_rlgym(env):
         from wavedash.envs.rlgym import RLGymWorld
 
@@ -104,6 +106,14 @@ def as_world(env: Any) -> HostEnv:
 
         return GymWorld(env)
     raise EnvError(f"the environment factory returned {_summary(env)}: it must return a gymnasium.Env or an rlgym.api.RLGym")
+
+
+def _refuse_whole(env: Any) -> None:
+    """A VecEnv is many environments. Nobody can have one without its module; this one must not import torch."""
+    module = sys.modules.get("wavedash.envs.vec_env")
+    if module is not None and isinstance(env, module.VecEnv):
+        raise EnvError(f"the environment factory returned a whole VecEnv ({type(env).__name__}) without being told for how "
+                       "many rows and where: give it the parameters `count` and `device`; it is then called once")
 
 
 def is_rlgym(env: Any) -> bool:

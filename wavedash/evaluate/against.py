@@ -12,6 +12,7 @@ from wavedash.errors import UserError
 from wavedash.evaluate.matches import SECONDS, Match, Score
 from wavedash.loading import LoadedRun, load_policy, load_run
 from wavedash.rocket import names
+from wavedash.rocket.kind import rocket_task
 from wavedash.seeding import stream_seed
 from wavedash.threads import decide_threads, set_torch_threads
 
@@ -78,7 +79,7 @@ def play_against(run: str | Path, opponent: str, simulator: str | None = None, g
     None for the one that the run was trained in. Both begin from the same starts. `trust`: also run code that a run of somebody
     else names."""
     loaded = load_run(run, trust=trust)
-    own = loaded.rocket_task().simulator
+    own = rocket_task(loaded.config.env, loaded.path).simulator
     decide_threads(loaded.config.threads)
     chosen = sorted(SIMULATORS, key=lambda name: name != own) if simulator == "both" else [simulator or own]
     scores = {name: _match(loaded, _duel(loaded.config.env, name), opponent, games, deterministic, own_starts, seed)
@@ -101,7 +102,7 @@ def _match(run: LoadedRun, config: EnvConfig, opponent: str, games: int, determi
     set_torch_threads(match.env.num_rows, player.policy.config)
     try:
         if match.env.observation_space != player.policy.observation_space:
-            raise UserError(f"the policy of {run.path} cannot play {config.world}: a car sees more there than in its own "
+            raise UserError(f"the policy of {run.path} cannot play {config.title}: a car sees more there than in its own "
                             "task. Train it with an observation that has room for as many (advanced_obs_plus: team_size)")
         run.check_plays(match.env)
         return match.play(lambda obs: player.step(obs, deterministic), stream_seed(seed, "match"), player.reset)

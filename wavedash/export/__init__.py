@@ -109,7 +109,7 @@ def _world(run: LoadedRun) -> tuple[VecEnv, str]:
         reason = (str(error).splitlines() or [repr(error)])[0]
     else:
         if space_to_json(env.observation_space) == space_to_json(policy.observation_space):
-            return env, config.id or config.factory or ""
+            return env, config.title
         env.close()
         reason = "its observations are no longer those of the policy"
     return RandomWorld(policy, ROWS), f"random observations (the environment cannot be used here: {reason})"

@@ -7,6 +7,7 @@ from pathlib import Path
 from wavedash.loading import load_run
 from wavedash.rocket.bridges import Pace, RLViser, RocketSimVis, Viewer
 from wavedash.rocket.env import RocketEnv
+from wavedash.rocket.kind import rocket_task
 from wavedash.trained_policy import TrainedPolicy
 
 VIEWERS: dict[str, type[Viewer]] = {"rocketsimvis": RocketSimVis, "rlviser": RLViser}
@@ -17,11 +18,11 @@ def show_run(run: str | Path, viewer: str = "rocketsimvis", speed: float = 1.0, 
     """Until so many episodes are over; without a number, until Ctrl-C. Other games at every call. `trust`: also run code that a
     run of somebody else names."""
     loaded = load_run(run, trust=trust)
-    loaded.rocket_task()  # refuses other runs before a window opens
+    rocket_task(loaded.config.env, loaded.path)  # refuses other runs before a window opens
     window = VIEWERS[viewer]()
     env = loaded.make_env(1)
     assert isinstance(env, RocketEnv)
-    print(f"{loaded.path} plays {loaded.config.env.world} in {type(window).__name__}; Ctrl-C ends it", flush=True)
+    print(f"{loaded.path} plays {loaded.config.env.title} in {type(window).__name__}; Ctrl-C ends it", flush=True)
     try:
         play(env, loaded.policy, window, Pace(speed), episodes, deterministic)
     except KeyboardInterrupt:

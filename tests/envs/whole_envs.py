@@ -1,0 +1,81 @@
+"""Whole VecEnvs and what makes them, and a kind of its own, for the tests of the registry."""
+from __future__ import annotations
+
+import gymnasium
+import numpy as np
+import torch
+
+from wavedash.envs.kinds import Kind
+from wavedash.envs.vec_env import Step, VecEnv
+
+
+class Rows(VecEnv):
+    """Episodes of five steps; a row sees how many it has taken and is paid for action 1. `told`: what it was made with."""
+
+    observation_space = gymnasium.spaces.Box(0.0, 10.0, (1,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, count, device, pay=1.0, **told):
+        self.num_rows, self.device, self.pay = count, device, pay
+        self.told = {"count": count, "device": device, "pay": pay, **told}
+        self.taken = torch.zeros(count, 1, device=device)
+
+    def reset(self, seed=None):
+        self.taken.zero_()
+        return self.taken.clone()
+
+    def step(self, action):
+        assert action.device == self.device
+        self.taken += 1
+        over, last = self.taken[:, 0] == 5, self.taken.clone()
+        never, always = torch.zeros_like(over), torch.ones_like(over)
+        self.taken[over] = 0
+        return Step(self.taken.clone(), self.pay * action.float(), over, never, last, always, {})
+
+    def save_state(self):
+        return {"taken": self.taken.clone()}
+
+    def load_state(self, state):
+        self.taken.copy_(state["taken"])
+        return self.taken.clone()
+
+
+def with_groups(count, device, groups, workers=0):
+    return Rows(count, device, groups=groups, workers=workers)
+
+
+def without_being_told():
+    return Rows(3, torch.device("cpu"))
+
+
+def not_whole(count, device):
+    return gymnasium.make("CartPole-v1")
+
+
+def means_something_else(count, device):
+    """One environment, whose `count` and `device` are its own options."""
+    assert (count, device) == (7, "screen")
+    return gymnasium.make("CartPole-v1")
+
+
+def fails(count, device):
+    raise RuntimeError("no licence for this simulator")
+
+
+class RowsKind(Kind):
+    """Asked for by `env.rows`, the reward of an action."""
+
+    about = "a reward"
+
+    def describe(self, config):
+        return f"rows that pay {config.rows}"
+
+    def check(self, config):
+        if config.frame_stack > 1:
+            raise ValueError("env.frame_stack is not for env.rows")
+
+    def make(self, config, device):
+        return Rows(config.count, device, pay=config.rows)
+
+    def takes_workers(self, config):
+        return False

@@ -1,0 +1,63 @@
+"""The kind of environments that `env.rocket` asks for: Rocket League tasks. Imports warp and torch only when one is made."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wavedash.envs.kinds import Kind, Spaces
+from wavedash.errors import UserError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import torch
+
+    from wavedash.config import EnvConfig, RocketConfig
+    from wavedash.envs.vec_env import VecEnv
+
+
+class RocketKind(Kind):
+    """Arenas in one of two simulators."""
+
+    about = "a Rocket League task"
+
+    def describe(self, config: EnvConfig) -> str:
+        rocket = _task(config)
+        return f"Rocket League {rocket.blue}v{rocket.orange}"
+
+    def check(self, config: EnvConfig) -> None:
+        if config.wrappers or config.frame_stack > 1:
+            raise ValueError("env.wrappers and env.frame_stack are not for env.rocket: a Rocket League task is changed by its "
+                             "parts, and sees velocities; policy.memory.kind=gru remembers more")
+        if config.workers and not self.takes_workers(config):
+            raise ValueError(f"env.workers={config.workers} is for env.rocket.simulator=rocketsim: the simulator warp steps "
+                             "all arenas in one process, on all cores; leave env.workers at 0")
+
+    def make(self, config: EnvConfig, device: torch.device) -> VecEnv:
+        from wavedash.rocket.env import RocketEnv
+
+        return RocketEnv.configured(config, device)
+
+    def spaces(self, config: EnvConfig, device: torch.device) -> Spaces:
+        """A rehearsal of the task, which needs no arena."""
+        from wavedash.rocket.env import Task, check_simulator
+        from wavedash.rocket.rehearsal import rehearse
+
+        rocket = _task(config)
+        check_simulator(rocket)
+        return Spaces(*rehearse(Task.configured(rocket), rocket))
+
+    def takes_workers(self, config: EnvConfig) -> bool:
+        """The simulator warp uses all cores by itself."""
+        return _task(config).simulator != "warp"
+
+
+def rocket_task(config: EnvConfig, run: Path) -> RocketConfig:
+    """The task that a run was trained in; UserError if that is none of Rocket League."""
+    if config.rocket is None:
+        raise UserError(f"{run} was trained in {config.title}; only runs of a Rocket League task (env.rocket) can do this")
+    return config.rocket
+
+
+def _task(config: EnvConfig) -> RocketConfig:
+    assert config.rocket is not None
+    return config.rocket
