@@ -15,10 +15,10 @@ from tests.envs.traces import random_actions, record, same
 from wavedash.compat.rlgym_ppo.maker import EnvMaker, host_env_of
 from wavedash.compat.rlgym_ppo.util import RLGymV2GymWrapper
 from wavedash.envs.errors import EnvError
-from wavedash.envs.gym_world import GymWorld
-from wavedash.envs.host import GymnasiumWorld
+from wavedash.envs.gymnasium.host_env import GymnasiumEnv
 from wavedash.envs.local import LocalVecEnv
-from wavedash.envs.rlgym import RLGymWorld
+from wavedash.envs.rlgym import RLGymEnv
+from wavedash.envs.rlgym.gym_env import GymEnv
 
 
 def env_of(*args, **kwargs):
@@ -109,7 +109,7 @@ def test_what_does_not_fit_is_refused(break_it, message):
     env = Match(2)
     break_it(env)
     with pytest.raises(EnvError, match=message):
-        GymWorld(env)
+        GymEnv(env)
 
 
 def test_agents_do_not_join_in_the_middle():
@@ -125,10 +125,10 @@ def test_agents_do_not_join_in_the_middle():
 
 
 def test_other_interfaces_are_known_by_their_looks():
-    assert isinstance(host_env_of(walkers()), RLGymWorld)
-    assert isinstance(host_env_of(gymnasium.make("CartPole-v1")), GymnasiumWorld)
-    assert isinstance(host_env_of(RLGymV2GymWrapper(walkers())), RLGymWorld)
-    assert isinstance(host_env_of(Match(2)), GymWorld)
+    assert isinstance(host_env_of(walkers()), RLGymEnv)
+    assert isinstance(host_env_of(gymnasium.make("CartPole-v1")), GymnasiumEnv)
+    assert isinstance(host_env_of(RLGymV2GymWrapper(walkers())), RLGymEnv)
+    assert isinstance(host_env_of(Match(2)), GymEnv)
 
 
 # --- RLGymV2GymWrapper ------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 from tests.compat.gym_envs import Match, two_players
 from tests.compat.learners import small_learner
 from wavedash.compat.rlgym_ppo.rendering import Rendering
-from wavedash.envs.gym_world import GymWorld
+from wavedash.envs.rlgym.gym_env import GymEnv
 from wavedash.rocket.bridges import rocketsimvis
 
 PLAIN = {"standardize_obs": False, "standardize_returns": False, "n_proc": 2, "timestep_limit": 40}
@@ -69,7 +69,7 @@ def test_one_environment_of_all_draws_itself_in_every_step(tmp_path):
 
 
 def test_a_game_that_cannot_draw_itself_is_sent_to_rocketsimvis(viewer):
-    world = Rendering(0.0).of(GymWorld(Game(2)), Game(2))
+    world = Rendering(0.0).of(GymEnv(Game(2)), Game(2))
     world.reset(0)
     for step in (1, 2):
         world.step(np.zeros((2, 1)))
@@ -82,7 +82,7 @@ def test_a_game_that_cannot_draw_itself_is_sent_to_rocketsimvis(viewer):
 
 def test_a_window_that_breaks_is_replaced_and_nothing_ends(viewer, tmp_path, capsys):
     env = Window(tmp_path / "drawn", breaks_at=2)
-    world = Rendering(0.0).of(GymWorld(env), env)
+    world = Rendering(0.0).of(GymEnv(env), env)
     world.reset(0)
     for _ in range(3):
         world.step(np.zeros((2, 1)))
@@ -92,7 +92,7 @@ def test_a_window_that_breaks_is_replaced_and_nothing_ends(viewer, tmp_path, cap
 
 
 def test_what_is_no_game_trains_unseen_and_says_so_once(capsys):
-    world = Rendering(0.0).of(GymWorld(two_players()), two_players())
+    world = Rendering(0.0).of(GymEnv(two_players()), two_players())
     world.reset(0)
     for _ in range(3):
         world.step(np.zeros((2, 1)))
@@ -103,7 +103,7 @@ def test_an_rlgym_without_a_renderer_goes_to_rocketsimvis(viewer):
     from tests.compat.rlgym_v2_example import build_env
 
     env = build_env()
-    world = Rendering(0.0).of(env.as_world(), env)
+    world = Rendering(0.0).of(env.as_host_env(), env)
     world.reset(0)
     world.step(np.zeros((2, 1), np.int64))
     assert len(viewer()["cars"]) == 2

@@ -14,9 +14,9 @@ from tests.envs.rlgym_envs import walkers
 from tests.ppo.learners import learner_over, run_config
 from wavedash.envs.encoding import OneHot, encoded_space, encoders_of
 from wavedash.envs.errors import EnvError
+from wavedash.envs.gymnasium.vector import GymnasiumVectorEnv
 from wavedash.envs.local import LocalVecEnv
 from wavedash.envs.pool import WorkerPool
-from wavedash.envs.vector import GymnasiumVectorEnv
 from wavedash.loading import load_policy
 from wavedash.runs.store import CheckpointStore
 from wavedash.trained_policy import TrainedPolicy

@@ -18,11 +18,11 @@ from tests.ppo.learners import learner_over, run_config
 from tests.ppo.test_exact_resume import differences, saved
 from wavedash.config import EnvConfig
 from wavedash.envs.frame_stack import FrameStackEnv, joined
+from wavedash.envs.gymnasium.vector import GymnasiumVectorEnv
 from wavedash.envs.local import LocalVecEnv
 from wavedash.envs.make import make_env
 from wavedash.envs.pool import WorkerPool
 from wavedash.envs.vec_env import Obs, Step, VecEnv
-from wavedash.envs.vector import GymnasiumVectorEnv
 
 FRAMES = 3
 CARTPOLE = partial(gymnasium.make, "CartPole-v1")

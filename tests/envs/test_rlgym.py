@@ -18,7 +18,7 @@ from wavedash.config import RunConfig
 from wavedash.envs.batch import episode_seed
 from wavedash.envs.errors import EnvError
 from wavedash.envs.local import LocalVecEnv
-from wavedash.envs.rlgym import RLGymWorld
+from wavedash.envs.rlgym import RLGymEnv
 from wavedash.ppo.learner import Learner
 from wavedash.training import assembled, make_policy
 
@@ -110,7 +110,7 @@ def test_an_agent_may_not_join_in_the_middle():
         return {**engine_step(actions, shared_info), "dan": env.transition_engine.state.setdefault("dan", [0.0, 0.0, 0.0])}
 
     env.transition_engine.step = step
-    world = RLGymWorld(env)
+    world = RLGymEnv(env)
     world.reset(0)
     with pytest.raises(EnvError, match="agent 'dan' joined in the middle of an episode"):
         world.step(np.zeros(3, np.int64))
@@ -133,7 +133,7 @@ SPACES = {
 def test_actions_arrive_as_their_space_says(kind):
     written, space, shape, dtype = SPACES[kind]
     received: list = []
-    world = RLGymWorld(walkers(action=written, received=received))
+    world = RLGymEnv(walkers(action=written, received=received))
     assert world.action_space == space
     env = LocalVecEnv(lambda: world, 1)
     env.reset(seed=0)
@@ -173,7 +173,7 @@ def test_discrete_observations_are_one_hot(inside):
     (partial(walkers, observed=("real", 4)), r"agent 'ann' has the shape \(3,\) but its space says \(4,\)"),
     (partial(walkers, names=()), "no observation of any agent"),
     (partial(rocket, 2), r"one policy plays them all: .*DefaultObs\(zero_padding=3\)"),
-    (lambda: RLGymWorld(walkers(), max_agents=2), r"3 agents, but there are seats for 2: .*max_agents=3"),
+    (lambda: RLGymEnv(walkers(), max_agents=2), r"3 agents, but there are seats for 2: .*max_agents=3"),
     (lambda: object(), r"must return a gymnasium.Env or an rlgym.api.RLGym"),
 ])
 def test_what_cannot_be_learned_from_is_refused_with_the_reason(make, message):
@@ -187,7 +187,7 @@ def test_an_episode_depends_on_its_seed_alone():
     both.reset(seed=7)
     first, second = (step.obs for step in played(both, 2))
     for index in range(2):
-        alone, rows = RLGymWorld(noisy_walkers()), slice(3 * index, 3 * index + 3)
+        alone, rows = RLGymEnv(noisy_walkers()), slice(3 * index, 3 * index + 3)
         alone.reset(episode_seed(7, index, 0))
         for expected in (first, second)[: 1 + alone.active[1]]:  # ann alone: the second step is the next episode's beginning
             np.testing.assert_allclose(alone.step(np.zeros(3, np.int64))[0], expected[rows].numpy(), rtol=1e-6)

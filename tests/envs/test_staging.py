@@ -12,11 +12,11 @@ from torch import Tensor
 
 from tests.envs.toy_envs import Acts, Counter, DictObs, Succeeds, Teams
 from tests.envs.traces import random_actions, record, same
+from wavedash.envs.gymnasium.vector import GymnasiumVectorEnv
 from wavedash.envs.local import LocalVecEnv
 from wavedash.envs.obs import named_tensors
 from wavedash.envs.staging import Staging
 from wavedash.envs.vec_env import Step, VecEnv
-from wavedash.envs.vector import GymnasiumVectorEnv
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 CPU = torch.device("cpu")

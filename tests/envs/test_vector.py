@@ -11,8 +11,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from tests.envs.toy_envs import Acts, Counter, DictObs, Fault
 from wavedash.envs.errors import EnvError
+from wavedash.envs.gymnasium.vector import GymnasiumVectorEnv
 from wavedash.envs.obs import named_tensors
-from wavedash.envs.vector import GymnasiumVectorEnv
 
 ZEROS = torch.zeros(3, dtype=torch.int64)
 

@@ -11,8 +11,8 @@ from typing import Any
 import gymnasium
 
 from wavedash.envs.errors import EnvError
+from wavedash.envs.gymnasium.wrap import Named, wrapped
 from wavedash.envs.script import import_script
-from wavedash.envs.wrap import Named, wrapped
 
 EXTRAS = {"box2d": "gymnasium.envs.box2d", "mujoco": "gymnasium.envs.mujoco"}
 """Extras of this package, and the environments that need them"""

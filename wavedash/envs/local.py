@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wavedash.envs.adapters import as_host_env
 from wavedash.envs.arrays import Arrays
 from wavedash.envs.batch import HostBatch
-from wavedash.envs.host import Array, as_world
+from wavedash.envs.host import Array
 from wavedash.envs.host_vec_env import HostVecEnv
 from wavedash.envs.row_spec import RowSpec
 from wavedash.envs.vec_env import Step
@@ -19,7 +20,7 @@ class LocalVecEnv(HostVecEnv):
     """`count` environments, each made by one call of `make`, which returns a `gymnasium.Env` (or any `HostEnv`)."""
 
     def __init__(self, make: Callable[[], Any], count: int, device: torch.device | str = "cpu") -> None:
-        worlds = [as_world(make()) for _ in range(count)]
+        worlds = [as_host_env(make()) for _ in range(count)]
         spec = RowSpec.of(worlds[0])
         super().__init__(spec, Arrays.allocate(spec, count), device, [slice(0, count)])
         self._batch = HostBatch(worlds, spec, self._arrays)

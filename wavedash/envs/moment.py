@@ -65,11 +65,11 @@ def current_moment(arrays: Arrays, first: int) -> Moment | None:
 
 def how_to_see_it_again(moment: Moment, make: Callable[[], Any], actions: Array) -> str:
     """Lines of Python that play an episode up to this moment. `actions`: those taken in it, as the environment gets them."""
-    lines = ["from wavedash.envs.host import as_world"]
+    lines = ["from wavedash.envs.adapters import as_host_env"]
     if isinstance(make, EnvFactory):
-        lines += ["from wavedash.envs.factory import EnvFactory", f"world = as_world({make!r}())"]
+        lines += ["from wavedash.envs.factory import EnvFactory", f"world = as_host_env({make!r}())"]
     else:
-        lines += [f"world = as_world(make())  # make: {make!r}"]
+        lines += [f"world = as_host_env(make())  # make: {make!r}"]
     lines.append(f"world.reset({moment.seed})")
     if moment.step:
         lines[:0] = ["import numpy as np"]

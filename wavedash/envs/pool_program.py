@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from wavedash.envs.adapters import as_host_env
 from wavedash.envs.arrays import Arrays
 from wavedash.envs.batch import HostBatch
-from wavedash.envs.host import as_world
 from wavedash.envs.row_spec import RowSpec
 from wavedash.envs.workers.shared_block import SharedBlock
 from wavedash.envs.workers.signs_of_life import MAKING, Pulse
@@ -36,8 +36,8 @@ class EnvJob:
         envs, pulse = [], Pulse(arrays.signs)
         for i, index in enumerate(range(self.share.start, self.share.stop)):
             pulse.note(i, MAKING)
-            make = getattr(self.make, "for_world", lambda _: self.make)(index)  # one that may depend on which it is
-            envs.append(as_world(make()))
+            make = getattr(self.make, "for_env", lambda _: self.make)(index)  # one that may depend on which it is
+            envs.append(as_host_env(make()))
         pulse.rest()
         return EnvProgram(HostBatch(envs, self.spec, arrays, first=self.share.start))
 

@@ -9,9 +9,10 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from wavedash.envs.adapters import as_host_env
 from wavedash.envs.encoding import encoders_of
 from wavedash.envs.errors import EnvError
-from wavedash.envs.host import Array, HostEnv, as_world
+from wavedash.envs.host import Array, HostEnv
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class RowSpec:
     @classmethod
     def probe(cls, make: Callable[[], Any]) -> RowSpec:
         """Builds one world, looks at it and closes it."""
-        world = as_world(make())
+        world = as_host_env(make())
         try:
             return cls.of(world)
         finally:

@@ -99,7 +99,7 @@ class Learner:
         check(arguments, inspect.signature(Learner).parameters)
         rendering = Rendering(render_delay or 0.0) if render else None
         maker = EnvMaker(env_create_function, metrics_logger, int(ts_per_iteration), rendering)
-        self._arguments, self._spec, self._agents = arguments, *probe(maker.for_world(1))
+        self._arguments, self._spec, self._agents = arguments, *probe(maker.for_env(1))
         settings = run_config(arguments, self._spec, self._agents)
         self._keep_attributes(arguments)
         stamp = f"-{time.time_ns()}" if add_unix_timestamp else ""

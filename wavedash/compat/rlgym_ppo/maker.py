@@ -13,17 +13,18 @@ import gymnasium
 from wavedash.compat.rlgym_ppo import alias
 from wavedash.compat.rlgym_ppo.metrics import WatchedEnv
 from wavedash.compat.rlgym_ppo.rendering import Rendering
-from wavedash.envs.gym_world import GymWorld
-from wavedash.envs.host import HostEnv, as_world, is_rlgym
+from wavedash.envs.adapters import as_host_env, is_rlgym
+from wavedash.envs.host import HostEnv
+from wavedash.envs.rlgym.gym_env import GymEnv
 
 
 def host_env_of(env: Any) -> HostEnv:
     """RLGym v2, Gymnasium (known by a reset that returns a pair), or rlgym-ppo's own interface."""
-    if hasattr(env, "as_world") or is_rlgym(env):
-        return as_world(env)
+    if hasattr(env, "as_host_env") or is_rlgym(env):
+        return as_host_env(env)
     if isinstance(env, gymnasium.Env) and isinstance(env.reset(), tuple):
-        return as_world(env)
-    return env if isinstance(env, HostEnv) else GymWorld(env)
+        return as_host_env(env)
+    return env if isinstance(env, HostEnv) else GymEnv(env)
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class EnvMaker:
     rendering: Rendering | None = None
     """How the first environment is shown; the others are not."""
 
-    def for_world(self, index: int) -> EnvMaker:
+    def for_env(self, index: int) -> EnvMaker:
         return self if index == 0 else replace(self, rendering=None)
 
     def __call__(self) -> HostEnv:

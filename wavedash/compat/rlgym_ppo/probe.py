@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from wavedash.compat.rlgym_ppo.maker import EnvMaker
-from wavedash.envs.rlgym import TRIES
+from wavedash.envs.rlgym.env import TRIES
 from wavedash.envs.row_spec import RowSpec
 
 EPISODES = 200

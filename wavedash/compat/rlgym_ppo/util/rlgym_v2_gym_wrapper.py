@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from wavedash.envs.gym_world import GymWorld
 from wavedash.envs.host import Array, HostEnv
-from wavedash.envs.rlgym import RLGymWorld
+from wavedash.envs.rlgym import RLGymEnv
+from wavedash.envs.rlgym.gym_env import GymEnv
 
 
 class RLGymV2GymWrapper:
@@ -20,14 +20,14 @@ class RLGymV2GymWrapper:
 
     def __init__(self, rlgym_env: Any) -> None:
         self.rlgym_env = rlgym_env
-        self._world = RLGymWorld(rlgym_env)
+        self._world = RLGymEnv(rlgym_env)
         self.observation_space, self.action_space = self._world.observation_space, self._world.action_space
         self.agent_map: dict[int, Hashable] = {}
         self._ends: dict[Hashable, bool] = {}  # agents that have ended, and whether they were cut off
 
-    def as_world(self) -> HostEnv:
+    def as_host_env(self) -> HostEnv:
         """Returns the environment as it is, unless a subclass has changed what it does."""
-        return self._world if type(self) is RLGymV2GymWrapper else GymWorld(self)
+        return self._world if type(self) is RLGymV2GymWrapper else GymEnv(self)
 
     def reset(self) -> Array:
         obs = self.rlgym_env.reset()

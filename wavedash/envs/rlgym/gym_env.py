@@ -1,4 +1,4 @@
-"""GymWorld: an environment with the interface of old Gym, for one agent or several (what rlgym-ppo takes), as a world.
+"""GymEnv: an environment with the interface of old Gym, for one agent or several (what rlgym-ppo takes), as a world.
 
 `reset()` returns observations `[agents, ...]`, or those of the only agent; `step(actions [agents, k])` returns `obs, rewards,
 done, info` or, with truncation told apart, `obs, rewards, done, truncated, info`. All agents end together; their number may
@@ -13,13 +13,13 @@ import numpy as np
 from gymnasium import spaces
 
 from wavedash.envs.errors import EnvError
-from wavedash.envs.foreign_spaces import action_space_of
 from wavedash.envs.host import Array, HostStep
-from wavedash.envs.own_randomness import OwnRandomness
-from wavedash.envs.rlgym import TRIES
+from wavedash.envs.rlgym.env import TRIES
+from wavedash.envs.rlgym.foreign_spaces import action_space_of
+from wavedash.envs.rlgym.own_randomness import OwnRandomness
 
 
-class GymWorld:
+class GymEnv:
     """As many rows as there are agents in the largest of a few episodes."""
 
     def __init__(self, env: Any) -> None:

@@ -1,4 +1,4 @@
-"""RLGymWorld: an RLGym v2 environment as a world. Its agents sit down in rows, as many as there ever are at once.
+"""RLGymEnv: an RLGym v2 environment as a world. Its agents sit down in rows, as many as there ever are at once.
 
     reset       agents take the seats in order; the seats that are left are inactive and see zeros
     agent ends  its row is inactive until every agent has ended; it goes on acting if the engine keeps it
@@ -17,9 +17,9 @@ from gymnasium import spaces
 
 from wavedash.envs.encoding import encoded_space, encoders_of
 from wavedash.envs.errors import EnvError
-from wavedash.envs.foreign_spaces import action_space_of, is_index, observation_space_of
 from wavedash.envs.host import Array, HostObs, HostStep
-from wavedash.envs.own_randomness import OwnRandomness
+from wavedash.envs.rlgym.foreign_spaces import action_space_of, is_index, observation_space_of
+from wavedash.envs.rlgym.own_randomness import OwnRandomness
 
 TRIES = 20
 """Episodes that are begun to see how many agents there can be, where nobody tells."""
@@ -28,7 +28,7 @@ Spaces = tuple[gymnasium.Space[Any], gymnasium.Space[Any], bool]
 """Of one agent: what it sees, what it does, and whether the latter is RLGym's ("discrete", n)"""
 
 
-class RLGymWorld:
+class RLGymEnv:
     """`max_agents`: the number of rows; found by beginning a few episodes when not given."""
 
     def __init__(self, env: Any, max_agents: int | None = None) -> None:
@@ -58,7 +58,7 @@ class RLGymWorld:
         obs = self._restart(seed)
         if len(obs) > self.num_rows:
             raise EnvError(f"this episode has {len(obs)} agents, but there are seats for {self.num_rows}: let the factory "
-                           f"return wavedash.envs.rlgym.RLGymWorld(env, max_agents={len(obs)}), or more if there can be more")
+                           f"return wavedash.envs.rlgym.RLGymEnv(env, max_agents={len(obs)}), or more if there can be more")
         self._seats = {agent: seat for seat, agent in enumerate(obs)}
         self._playing = set(obs)
         self.active = True if self.num_rows == 1 else np.arange(self.num_rows) < len(obs)
