@@ -29,7 +29,7 @@ PARTS: dict[str, list[str]] = {
             "ppo/test_ranks.py", "ppo/test_replay.py", "ppo/test_schedule.py", "ppo/test_skipped.py", "ppo/test_update.py"],
     "rocket": ["rocket/test_actions.py", "rocket/test_observations.py", "rocket/test_players.py", "rocket/test_rewards.py",
                "rocket/test_rewards_combined.py", "rocket/test_rewards_reference.py", "rocket/test_starts.py",
-               "evaluate/test_matches.py", "rocket/test_env.py", "envs/test_rlgym.py", "compat/test_gym_world.py"],
+               "evaluate/test_matches.py", "rocket/test_env.py", "envs/test_rlgym.py", "compat/test_gym_env.py"],
     "simulator": ["rocket/sim/collision/test_arena.py", "rocket/sim/collision/test_car_arena.py",
                   "rocket/sim/collision/test_car_ball.py", "rocket/sim/collision/test_car_car.py",
                   "rocket/sim/mechanics/test_curves.py", "rocket/sim/collision/test_rays.py",

@@ -28,7 +28,7 @@ THEIRS = {
     "instance_launch_delay": None, "random_seed": 123, "n_checkpoints_to_keep": 5, "shm_buffer_size": 8192, "device": "auto",
 }
 """rlgym-ppo 1.3.13"""
-DUEL = RowSpec(spaces.Box(-1, 1, (92,)), spaces.Discrete(90), rows_per_world=2)
+DUEL = RowSpec(spaces.Box(-1, 1, (92,)), spaces.Discrete(90), rows_per_env=2)
 
 
 def configured(spec=DUEL, **changes):

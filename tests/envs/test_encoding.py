@@ -64,7 +64,7 @@ def test_here_and_in_workers_rows_show_what_the_environments_saw(name):
             for key, space in (SPACES[name].spaces if name == "dict" else {"": SPACES[name]}).items():
                 own, other = (obs[key] if key else obs for obs in (mine, theirs))
                 assert torch.equal(own, other)
-                for row, world in enumerate(here._batch._worlds):
+                for row, world in enumerate(here._batch._envs):
                     raw = world._env.unwrapped.log[-1]
                     raw = raw[key] if key else raw
                     chosen = isinstance(space, spaces.Discrete | spaces.MultiDiscrete)

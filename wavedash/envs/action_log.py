@@ -1,4 +1,4 @@
-"""ActionLog: the actions of every world's current episode, which together with its seed are the state of the world."""
+"""ActionLog: the actions of every environment's current episode, which together with its seed are its state."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -19,24 +19,24 @@ class Mark(NamedTuple):
     steps: int
     """Recorded until then"""
     length: Array
-    """[E] steps of each world's episode at that time"""
+    """[E] steps of each environment's episode at that time"""
 
 
 class ActionLog:
-    """[steps, E, ...]: what all worlds did in each step. A world whose episode has L steps took its actions in the last L of
+    """[steps, E, ...]: what all environments did in each step. One whose episode has L steps took its actions in the last L of
     them, so a moment of the past is told by the number of steps and the lengths at that time alone."""
 
     def __init__(self, arrays: Arrays, limit: int = LIMIT) -> None:
-        worlds, rows = len(arrays.episode), len(arrays.action)
-        shape = arrays.action.shape[1:] if rows == worlds else (rows // worlds, *arrays.action.shape[1:])
-        self._action, self._length = arrays.action.reshape(worlds, *shape), arrays.length
+        envs, rows = len(arrays.episode), len(arrays.action)
+        shape = arrays.action.shape[1:] if rows == envs else (rows // envs, *arrays.action.shape[1:])
+        self._action, self._length = arrays.action.reshape(envs, *shape), arrays.length
         self._limit = limit
         self.action_shape = shape
-        self._taken = np.empty((FIRST_ROOM, worlds, *shape), arrays.action.dtype)
+        self._taken = np.empty((FIRST_ROOM, envs, *shape), arrays.action.dtype)
         self._first = 0  # the step whose actions are `_taken[0]`
         self._end = 0  # steps in `_taken`
         self._held: Mark | None = None
-        self._replayed: list[int] | None = None  # after `write`, until a step is recorded: how many actions each world has
+        self._replayed: list[int] | None = None  # after `write`, until a step is recorded: how many actions each has
 
     def record(self) -> None:
         """`arrays.action`, before it is taken."""
@@ -55,19 +55,19 @@ class ActionLog:
         self._held = mark
 
     def lengths(self, mark: Mark) -> list[int]:
-        """Steps taken in each world's episode at that time; -1 where they are too many to have been kept."""
+        """Steps taken in each environment's episode at that time; -1 where they are too many to have been kept."""
         return [length if length <= self._limit else -1 for length in mark.length.tolist()]
 
     def read(self, mark: Mark) -> list[Array]:
-        """The actions [length, ...] of each world's episode at that time."""
+        """The actions [length, ...] of each environment's episode at that time."""
         end = mark.steps - self._first
-        return [self._taken[end - max(length, 0) : end, world] for world, length in enumerate(self.lengths(mark))]
+        return [self._taken[end - max(length, 0) : end, env] for env, length in enumerate(self.lengths(mark))]
 
-    def of(self, world: int) -> Array:
-        """The actions of this world's episode, with the one of a step that is under way. While it is replayed: so far."""
-        length = min(int(self._length[world]), self._limit)
-        begin = self._end - (length if self._replayed is None else self._replayed[world])
-        return self._taken[begin : begin + length, world]
+    def of(self, env: int) -> Array:
+        """The actions of this environment's episode, with the one of a step that is under way. While it is replayed: so far."""
+        length = min(int(self._length[env]), self._limit)
+        begin = self._end - (length if self._replayed is None else self._replayed[env])
+        return self._taken[begin : begin + length, env]
 
     def write(self, actions: list[Array]) -> None:
         """The reverse of `read`."""
@@ -75,8 +75,8 @@ class ActionLog:
         self._first, self._end = 0, max(len(taken) for taken in actions)
         if self._end > len(self._taken):
             self._taken = np.empty((_room_for(self._end), *self._taken.shape[1:]), self._taken.dtype)
-        for world, taken in enumerate(actions):
-            self._taken[self._end - len(taken) : self._end, world] = taken
+        for env, taken in enumerate(actions):
+            self._taken[self._end - len(taken) : self._end, env] = taken
         self._replayed = [len(taken) for taken in actions]
 
     def _make_room(self) -> None:

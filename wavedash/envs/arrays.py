@@ -1,4 +1,4 @@
-"""Arrays: what a batch of worlds reads (actions) and writes (everything else), in this process or in shared memory."""
+"""Arrays: what a batch of environments reads (actions) and writes (everything else), in this process or in shared memory."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -19,14 +19,14 @@ Allocate = Callable[[tuple[int, ...], DTypeLike], Array]
 
 @dataclass(frozen=True)
 class Arrays:
-    """One array per field over E worlds or N = E * rows_per_world rows."""
+    """One array per field over E environments or N = E * rows_per_env rows."""
 
     seed: Array  # [1] int64: of the run
-    reports_success: Array  # [1] bool: some world has told at the end of an episode whether it was a success
+    reports_success: Array  # [1] bool: some environment has told at the end of an episode whether it was a success
     episode: Array  # [E] int64: index of the current episode
     length: Array  # [E] int64: steps taken in it
-    heartbeat: Array  # [E] int64: grows with every sign of life, before each call of a world
-    doing: Array  # [E] int64: of the first world of a process: what the process is doing, see `moment`
+    heartbeat: Array  # [E] int64: grows with every sign of life, before each call of an environment
+    doing: Array  # [E] int64: of the first environment of a process: what the process is doing, see `moment`
     action: Array  # [N, ...]
     obs: dict[str, Array]  # [N, ...] each; a plain Box has the single key ""
     final_obs: dict[str, Array]  # like obs; filled only in a step in which an episode ended
@@ -38,21 +38,21 @@ class Arrays:
 
     @property
     def signs(self) -> SignsOfLife:
-        """Of the process of these worlds."""
+        """Of the process of these environments."""
         return SignsOfLife(self.heartbeat, self.doing)
 
     @classmethod
-    def allocate(cls, spec: RowSpec, worlds: int, new: Allocate = np.zeros) -> Arrays:
-        rows = worlds * spec.rows_per_world
+    def allocate(cls, spec: RowSpec, envs: int, new: Allocate = np.zeros) -> Arrays:
+        rows = envs * spec.rows_per_env
         action_shape, action_dtype = spec.action_space.shape, spec.action_space.dtype
         assert action_shape is not None and action_dtype is not None
         return cls(
             seed=new((1,), np.int64),
             reports_success=new((1,), np.bool_),
-            episode=new((worlds,), np.int64),
-            length=new((worlds,), np.int64),
-            heartbeat=new((worlds,), np.int64),
-            doing=new((worlds,), np.int64),
+            episode=new((envs,), np.int64),
+            length=new((envs,), np.int64),
+            heartbeat=new((envs,), np.int64),
+            doing=new((envs,), np.int64),
             action=new((rows, *action_shape), action_dtype),
             obs={key: new((rows, *box.shape), box.dtype) for key, box in spec.observations.items()},
             final_obs={key: new((rows, *box.shape), box.dtype) for key, box in spec.observations.items()},
@@ -64,8 +64,8 @@ class Arrays:
         )
 
     @classmethod
-    def over(cls, buffer: Any, spec: RowSpec, worlds: int) -> Arrays:
-        """The same arrays laid over a buffer of `nbytes(spec, worlds)`; equal in every process that maps it."""
+    def over(cls, buffer: Any, spec: RowSpec, envs: int) -> Arrays:
+        """The same arrays laid over a buffer of `nbytes(spec, envs)`; equal in every process that maps it."""
         offset = 0
 
         def new(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
@@ -74,10 +74,10 @@ class Arrays:
             offset += _aligned(array.nbytes)
             return array
 
-        return cls.allocate(spec, worlds, new)
+        return cls.allocate(spec, envs, new)
 
     @staticmethod
-    def nbytes(spec: RowSpec, worlds: int) -> int:
+    def nbytes(spec: RowSpec, envs: int) -> int:
         total = 0
 
         def measure(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
@@ -85,20 +85,20 @@ class Arrays:
             total += _aligned(int(np.prod(shape)) * np.dtype(dtype).itemsize)
             return np.empty(0)
 
-        Arrays.allocate(spec, worlds, measure)
+        Arrays.allocate(spec, envs, measure)
         return total
 
-    def part(self, worlds: slice) -> Arrays:
-        """Views of some of the worlds."""
-        per_world = len(self.action) // len(self.episode)
-        rows = slice(worlds.start * per_world, worlds.stop * per_world)
+    def part(self, envs: slice) -> Arrays:
+        """Views of some of the environments."""
+        per_env = len(self.action) // len(self.episode)
+        rows = slice(envs.start * per_env, envs.stop * per_env)
         return Arrays(
             seed=self.seed,
             reports_success=self.reports_success,
-            episode=self.episode[worlds],
-            length=self.length[worlds],
-            heartbeat=self.heartbeat[worlds],
-            doing=self.doing[worlds],
+            episode=self.episode[envs],
+            length=self.length[envs],
+            heartbeat=self.heartbeat[envs],
+            doing=self.doing[envs],
             action=self.action[rows],
             obs={key: array[rows] for key, array in self.obs.items()},
             final_obs={key: array[rows] for key, array in self.final_obs.items()},

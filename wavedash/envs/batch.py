@@ -1,7 +1,7 @@
-"""HostBatch: steps a list of worlds and writes the results into arrays. The same code runs in-process and in a worker.
+"""HostBatch: steps a list of environments and writes the results into arrays. The same code runs in-process and in a worker.
 
-Episode j of world i is seeded by (run seed, i, j) alone, so it is the same episode whichever process plays it. That is also
-what makes a world that cannot be pickled resumable: reset with the same seed, then replay the actions.
+Episode j of environment i is seeded by (run seed, i, j) alone, so it is the same whichever process plays it. That is also what
+makes an environment that cannot be pickled resumable: reset with the same seed, then replay the actions.
 """
 from __future__ import annotations
 
@@ -27,50 +27,50 @@ FAILURES = (Exception, SystemExit)
 
 
 class HostBatch:
-    """Worlds `first`, `first + 1`, ... of the run, stepped one after the other; an ended episode is followed by the next."""
+    """Environments `first`, `first + 1`, ... of the run, stepped in turn; an ended episode is followed by the next."""
 
-    def __init__(self, worlds: Sequence[HostEnv], spec: RowSpec, arrays: Arrays, first: int = 0) -> None:
-        for i, world in enumerate(worlds):
-            if RowSpec.of(world) != spec:
-                raise EnvError(f"environment {first + i} differs from the others: it is {RowSpec.of(world)}, they are {spec}; "
+    def __init__(self, envs: Sequence[HostEnv], spec: RowSpec, arrays: Arrays, first: int = 0) -> None:
+        for i, env in enumerate(envs):
+            if RowSpec.of(env) != spec:
+                raise EnvError(f"environment {first + i} differs from the others: it is {RowSpec.of(env)}, they are {spec}; "
                                "environments that train together need equal spaces")
-        self._worlds, self._arrays, self._first = list(worlds), arrays, first
-        self._write_obs = ObsWriter(spec, arrays.obs, len(worlds)).write
+        self._envs, self._arrays, self._first = list(envs), arrays, first
+        self._write_obs = ObsWriter(spec, arrays.obs, len(envs)).write
         self._start = spec.action_start
-        self._reward_shape = () if spec.rows_per_world == 1 else (spec.rows_per_world,)
-        self._plain_rewards = NUMBERS if spec.rows_per_world == 1 else frozenset()
-        # Where a world's rows are: an index where there is one row, so that unbatched values fit.
-        k = spec.rows_per_world
-        self._rows: list[int | slice] = [i if k == 1 else slice(i * k, (i + 1) * k) for i in range(len(worlds))]
+        self._reward_shape = () if spec.rows_per_env == 1 else (spec.rows_per_env,)
+        self._plain_rewards = NUMBERS if spec.rows_per_env == 1 else frozenset()
+        # Where an environment's rows are: an index where there is one row, so that unbatched values fit.
+        k = spec.rows_per_env
+        self._rows: list[int | slice] = [i if k == 1 else slice(i * k, (i + 1) * k) for i in range(len(envs))]
         self._seats = np.ones_like(arrays.active)
         self._float_obs = {key: a for key, a in arrays.obs.items() if np.issubdtype(a.dtype, np.floating)}  # may hold NaN
         mask, sizes = arrays.obs.get("action_mask"), choice_sizes(spec.action_space)
         self._mask = mask if mask is not None and mask.shape[1:] == (sum(sizes),) else None
         self._choices = np.cumsum([0, *sizes[:-1]])  # where the part of each choice begins in a mask
-        self._index = range(len(worlds))
-        self._steps = [world.step for world in worlds]
+        self._index = range(len(envs))
+        self._steps = [env.step for env in envs]
         self._beats = int(arrays.heartbeat.max())
 
     def reset(self) -> None:
-        """Begin episode `arrays.episode` of every world."""
-        for i in range(len(self._worlds)):
+        """Begin episode `arrays.episode` of every environment."""
+        for i in range(len(self._envs)):
             self._begin(i)
         self._check_observations("reset")
         self._check_masks()
         self._arrays.doing[0] = WAITING
 
     def replay(self, actions: Sequence[Array]) -> None:
-        """Begin the episodes again and take these actions in them, one array [length, ...] per world.
+        """Begin the episodes again and take these actions in them, one array [length, ...] per environment.
 
         An episode that ends on the way was not deterministic; the next one begins, which the index of the episode shows.
         """
-        for i, (world, taken) in enumerate(zip(self._worlds, actions, strict=True)):
+        for i, (env, taken) in enumerate(zip(self._envs, actions, strict=True)):
             self._begin(i)
             for action in taken + self._start:
                 self._arrays.length[i] += 1
                 self._calling(i, STEPPING)
                 try:
-                    obs, _, terminated, truncated, _ = world.step(action)
+                    obs, _, terminated, truncated, _ = env.step(action)
                     self._write_obs(i, obs)
                 except FAILURES as error:
                     raise self._broken(i, "step", error) from error
@@ -80,14 +80,14 @@ class HostBatch:
         self._arrays.doing[0] = WAITING
 
     def step(self) -> bool:
-        """Take `arrays.action`; tells whether an episode ended, of a world or of one of its rows."""
+        """Take `arrays.action`; tells whether an episode ended, of an environment or of one of its rows."""
         arrays = self._arrays
         reward_out, terminated_out, truncated_out = arrays.reward, arrays.terminated, arrays.truncated
         write_obs, plain_rewards, heartbeat, beats = self._write_obs, self._plain_rewards, arrays.heartbeat, self._beats
         alone = not self._reward_shape
         arrays.active[:] = self._seats
         # A new array, because an environment may keep the action that it was given.
-        actions = self._by_world(arrays.action) + self._start
+        actions = self._by_env(arrays.action) + self._start
         arrays.length[:] += 1
         arrays.doing[0] = STEPPING
         ended: list[tuple[int, Any]] = []
@@ -121,29 +121,29 @@ class HostBatch:
         return bool(ended)
 
     def notes(self) -> list[Any]:
-        """What each world has noted since it was last asked; None of a world that takes no notes."""
-        return [world.notes() if hasattr(world, "notes") else None for world in self._worlds]
+        """What each environment has noted since it was last asked; None of an environment that takes no notes."""
+        return [env.notes() if hasattr(env, "notes") else None for env in self._envs]
 
     def close(self) -> None:
         """Safe to call twice."""
-        while self._worlds:
-            self._worlds.pop().close()
+        while self._envs:
+            self._envs.pop().close()
 
-    def _by_world(self, array: Array) -> Array:
-        """[N, ...] as [E, ...], or [E, rows, ...] where worlds have several rows."""
-        return array if not self._reward_shape else array.reshape(len(self._worlds), *self._reward_shape, *array.shape[1:])
+    def _by_env(self, array: Array) -> Array:
+        """[N, ...] as [E, ...], or [E, rows, ...] where environments have several rows."""
+        return array if not self._reward_shape else array.reshape(len(self._envs), *self._reward_shape, *array.shape[1:])
 
     def _begin(self, i: int) -> None:
         self._arrays.length[i] = 0
         self._calling(i, RESETTING)
         try:
-            self._write_obs(i, self._worlds[i].reset(self._moment(i, "reset").seed))
+            self._write_obs(i, self._envs[i].reset(self._moment(i, "reset").seed))
         except FAILURES as error:
             raise self._broken(i, "reset", error) from error
-        self._seats[self._rows[i]] = self._worlds[i].active
+        self._seats[self._rows[i]] = self._envs[i].active
 
     def _end(self, i: int, terminated: Any, truncated: Any) -> bool:
-        """Of rows of world i. When none is left that takes part, the next episode begins; tells whether it did."""
+        """Of rows of environment i. When none is left that takes part, the next episode begins; tells whether it did."""
         rows = self._rows[i]
         self._seats[rows] &= ~np.logical_or(terminated, truncated)
         over = not self._seats[rows].any()
@@ -153,7 +153,7 @@ class HostBatch:
         return over
 
     def _calling(self, i: int, what: int) -> None:
-        """Notes, for whoever finds the process hung or dead, that world i is about to be called."""
+        """Notes, for whoever finds the process hung or dead, that environment i is about to be called."""
         self._beats += 1
         self._arrays.heartbeat[i] = self._beats
         self._arrays.doing[0] = what
@@ -185,7 +185,7 @@ class HostBatch:
         possible = np.logical_or.reduceat(self._mask != 0, self._choices, axis=1).all(1) | ~self._seats
         if not possible.all():
             row = int(possible.argmin())
-            call = "step" if self._arrays.length[row * len(self._worlds) // len(possible)] else "reset"
+            call = "step" if self._arrays.length[row * len(self._envs) // len(possible)] else "reset"
             raise EnvError(f"{self._place(row, call)}: 'action_mask' allows no action: of every choice at least one must be "
                            "allowed. If nothing can be done there, end the episode, or allow an action that does nothing")
 
@@ -206,9 +206,9 @@ class HostBatch:
                         "reset the environment with this seed to see it again", shows_cause=True)
 
     def _place(self, row: int, call: str) -> str:
-        """With the agent, where a world has several."""
-        world, agent = divmod(row, len(self._arrays.action) // len(self._worlds))
-        return f"{self._moment(world, call)}" + (f", agent {agent}" if self._reward_shape else "")
+        """With the agent, where an environment has several."""
+        env, agent = divmod(row, len(self._arrays.action) // len(self._envs))
+        return f"{self._moment(env, call)}" + (f", agent {agent}" if self._reward_shape else "")
 
     def _moment(self, i: int, call: str) -> Moment:
         return Moment.of(self._arrays, self._first, i, call)

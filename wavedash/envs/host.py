@@ -17,8 +17,8 @@ HostStep = tuple[HostObs, SupportsFloat | Array, bool | Array, bool | Array, Map
 
 @runtime_checkable
 class HostEnv(Protocol):
-    """An environment of `num_rows` agents that begin their episodes together. A row may end before the others; it then sits out, and
-    the next episode begins when no row is left.
+    """An environment of `num_rows` agents that begin their episodes together. A row may end before the others; it then sits
+    out, and the next episode begins when no row is left.
 
     With one row, observations, rewards and actions are those of the agent; with more they have a leading axis [num_rows].
     """

@@ -1,4 +1,4 @@
-"""HostVecEnv: what every VecEnv over numpy worlds has in common: tensors over the arrays, seeds, saved state."""
+"""HostVecEnv: what every VecEnv over numpy environments has in common: tensors over the arrays, seeds, saved state."""
 from __future__ import annotations
 
 import logging
@@ -28,10 +28,10 @@ MOST_EPISODES = 2**48
 
 
 class HostVecEnv(VecEnv):
-    """Worlds that write into `arrays`, in groups that step together; subclasses say who steps them.
+    """Environments that write into `arrays`, in groups that step together; subclasses say who steps them.
 
-    The state of a world is its seed, the index of its episode and the actions taken in it, all known here. So nothing
-    has to be asked of a world or of a worker to save it, and a world need not know how to save itself.
+    The state of an environment is its seed, the index of its episode and the actions taken in it, all known here. So nothing
+    has to be asked of an environment or of a worker to save it, and an environment need not know how to save itself.
     """
 
     def __init__(self, spec: RowSpec, arrays: Arrays, device: torch.device | str, groups: Sequence[slice]) -> None:
@@ -42,16 +42,16 @@ class HostVecEnv(VecEnv):
         self.device = torch.device(device)
         self._arrays = arrays
         self._rows = RowTensors(spec, arrays, self.device)
-        self._worlds = groups
-        self._groups = tuple(slice(g.start * spec.rows_per_world, g.stop * spec.rows_per_world) for g in groups)
-        self._group_rows = [RowTensors(spec, arrays.part(worlds), self.device) for worlds in groups]
-        self._logs = [ActionLog(arrays.part(worlds)) for worlds in groups]
+        self._envs = groups
+        self._groups = tuple(slice(g.start * spec.rows_per_env, g.stop * spec.rows_per_env) for g in groups)
+        self._group_rows = [RowTensors(spec, arrays.part(envs), self.device) for envs in groups]
+        self._logs = [ActionLog(arrays.part(envs)) for envs in groups]
         self._seeded = False
         self._dropped = 0
 
     @abstractmethod
     def _begin(self) -> None:
-        """Begin episode `arrays.episode` of every world."""
+        """Begin episode `arrays.episode` of every environment."""
 
     @abstractmethod
     def _replay(self, actions: list[Array]) -> None:
@@ -59,7 +59,7 @@ class HostVecEnv(VecEnv):
 
     @abstractmethod
     def notes(self) -> list[Any]:
-        """What each world has noted since it was last asked, if it has a method `notes`. Not while a step is under way."""
+        """What each environment has noted since it was last asked, if it has a method `notes`. Not during a step."""
 
     @property
     def groups(self) -> tuple[slice, ...]:
@@ -70,8 +70,8 @@ class HostVecEnv(VecEnv):
         return {"dropped_episodes": self._dropped}
 
     def name_row(self, row: int) -> str:
-        per_world = self.num_rows // len(self._arrays.episode)
-        return f"environment {row // per_world}" + (f", agent {row % per_world}" if per_world > 1 else "")
+        per_env = self.num_rows // len(self._arrays.episode)
+        return f"environment {row // per_env}" + (f", agent {row % per_env}" if per_env > 1 else "")
 
     def reset(self, seed: int | None = None) -> Obs:
         if seed is None and self._seeded:
@@ -88,14 +88,14 @@ class HostVecEnv(VecEnv):
         return self._moment().state()
 
     def keep_state(self) -> Callable[[], dict[str, Tensor]]:
-        """Copies a few numbers per world: the actions are in the logs anyway."""
+        """Copies a few numbers per environment: the actions are in the logs anyway."""
         moment = self._moment()
         for log, mark in zip(self._logs, moment.marks, strict=True):
             log.hold(mark)
         return moment.state
 
-    def _moment(self) -> Moment:
-        return Moment(self._arrays.seed.copy(), self._arrays.episode.copy(), self._logs, [log.mark() for log in self._logs])
+    def _moment(self) -> Instant:
+        return Instant(self._arrays.seed.copy(), self._arrays.episode.copy(), self._logs, [log.mark() for log in self._logs])
 
     def load_state(self, state: dict[str, Tensor]) -> Obs:
         saved, arrays = Saved("env", state), self._arrays
@@ -108,8 +108,8 @@ class HostVecEnv(VecEnv):
         arrays.seed[:], arrays.episode[:] = state["seed"].numpy(), episode
         self._seeded = True
         actions = np.split(state["action"].numpy(), np.cumsum(np.maximum(length, 0))[:-1])
-        for worlds, log in zip(self._worlds, self._logs, strict=True):
-            log.write(actions[worlds])
+        for envs, log in zip(self._envs, self._logs, strict=True):
+            log.write(actions[envs])
         self._replay(actions)
         dropped = int((length < 0).sum() + (arrays.episode != episode).sum())
         if dropped:
@@ -121,12 +121,12 @@ class HostVecEnv(VecEnv):
     def _check_saved(self, saved: Saved) -> None:
         """Of as many environments as there are here. Another shape of actions is that of another environment; whatever else is
         not right was not written by us."""
-        shape, worlds = self._logs[0].action_shape, len(self._arrays.episode)
+        shape, envs = self._logs[0].action_shape, len(self._arrays.episode)
         if (found := saved.tensors.get("action")) is not None and tuple(found.shape[1:]) != shape:
             raise EnvError(f"the saved state has actions of shape {tuple(found.shape[1:])}, this environment takes {shape}: it "
                            "is the state of another environment")
         saved.has("seed", torch.int64, (1,))
-        saved.has("episode", torch.int64, (worlds,))
+        saved.has("episode", torch.int64, (envs,))
         saved.is_between("seed", 0, 2**63 - 1)
         saved.is_between("episode", 0, MOST_EPISODES)
         saved.is_between("length", -1, LIMIT)
@@ -138,8 +138,8 @@ class HostVecEnv(VecEnv):
             saved.is_between("action", 0, torch.as_tensor(greatest))
 
 
-class Moment(NamedTuple):
-    """The state of all worlds between two steps, which may have been long ago."""
+class Instant(NamedTuple):
+    """The state of all environments between two steps, which may have been long ago."""
 
     seed: Array
     episode: Array
@@ -176,7 +176,7 @@ class RowTensors:
         return None if self._device.type == "cpu" else Staging(self._device, self._action.numpy(), self._fields[True])
 
     def write_action(self, action: Tensor) -> None:
-        """Into the arrays, for the worlds to read."""
+        """Into the arrays, for the environments to read."""
         self._action.copy_(action if self._staging is None else torch.from_numpy(self._staging.receive(action)))
 
     def obs(self) -> Obs:

@@ -20,10 +20,10 @@ class LocalVecEnv(HostVecEnv):
     """`count` environments, each made by one call of `make`, which returns a `gymnasium.Env` (or any `HostEnv`)."""
 
     def __init__(self, make: Callable[[], Any], count: int, device: torch.device | str = "cpu") -> None:
-        worlds = [as_host_env(make()) for _ in range(count)]
-        spec = RowSpec.of(worlds[0])
+        envs = [as_host_env(make()) for _ in range(count)]
+        spec = RowSpec.of(envs[0])
         super().__init__(spec, Arrays.allocate(spec, count), device, [slice(0, count)])
-        self._batch = HostBatch(worlds, spec, self._arrays)
+        self._batch = HostBatch(envs, spec, self._arrays)
 
     def step(self, action: Tensor) -> Step:
         self._rows.write_action(action)

@@ -24,22 +24,22 @@ SHOWN_ACTIONS = 400
 """Characters of a list of actions that a message shows; a longer one goes to a file."""
 
 
-def episode_seed(run_seed: int, world: int, episode: int) -> int:
+def episode_seed(run_seed: int, env: int, episode: int) -> int:
     """Depends on nothing else. 31 bits, because simulators written in C take an int."""
-    return _seed_block(run_seed, world, episode // SEED_BLOCK)[episode % SEED_BLOCK]
+    return _seed_block(run_seed, env, episode // SEED_BLOCK)[episode % SEED_BLOCK]
 
 
 @lru_cache(maxsize=4096)
-def _seed_block(run_seed: int, world: int, block: int) -> list[int]:
+def _seed_block(run_seed: int, env: int, block: int) -> list[int]:
     # A SeedSequence costs as much as a step of CartPole, so it is asked for many seeds at once.
-    sequence = np.random.SeedSequence(run_seed, spawn_key=(world, block))
+    sequence = np.random.SeedSequence(run_seed, spawn_key=(env, block))
     return (sequence.generate_state(SEED_BLOCK) & 0x7FFF_FFFF).tolist()
 
 
 class Moment(NamedTuple):
     """A call of an environment."""
 
-    world: int
+    env: int
     """Counted over the whole run"""
     episode: int
     seed: int
@@ -49,16 +49,16 @@ class Moment(NamedTuple):
 
     @classmethod
     def of(cls, arrays: Arrays, first: int, i: int, call: str) -> Moment:
-        """Of world `i` of `arrays`, whose first world is number `first` of the run."""
+        """Of environment `i` of `arrays`, whose first environment is number `first` of the run."""
         episode = int(arrays.episode[i])
         return cls(first + i, episode, episode_seed(int(arrays.seed[0]), first + i, episode), int(arrays.length[i]), call)
 
     def __str__(self) -> str:
-        return f"environment {self.world}, episode {self.episode} (seed {self.seed}), step {self.step}: {self.call}()"
+        return f"environment {self.env}, episode {self.episode} (seed {self.seed}), step {self.step}: {self.call}()"
 
 
 def current_moment(arrays: Arrays, first: int) -> Moment | None:
-    """The call that the process of these worlds was in; None if in none of an episode."""
+    """The call that the process of these environments was in; None if in none of an episode."""
     call = {RESETTING: "reset", STEPPING: "step"}.get(int(arrays.doing[0]))
     return None if call is None else Moment.of(arrays, first, arrays.signs.thing, call)
 
@@ -67,13 +67,13 @@ def how_to_see_it_again(moment: Moment, make: Callable[[], Any], actions: Array)
     """Lines of Python that play an episode up to this moment. `actions`: those taken in it, as the environment gets them."""
     lines = ["from wavedash.envs.adapters import as_host_env"]
     if isinstance(make, EnvFactory):
-        lines += ["from wavedash.envs.factory import EnvFactory", f"world = as_host_env({make!r}())"]
+        lines += ["from wavedash.envs.factory import EnvFactory", f"env = as_host_env({make!r}())"]
     else:
-        lines += [f"world = as_host_env(make())  # make: {make!r}"]
-    lines.append(f"world.reset({moment.seed})")
+        lines += [f"env = as_host_env(make())  # make: {make!r}"]
+    lines.append(f"env.reset({moment.seed})")
     if moment.step:
         lines[:0] = ["import numpy as np"]
-        lines += [f"for action in {_as_source(actions[: moment.step], moment)}:", "    world.step(action)"]
+        lines += [f"for action in {_as_source(actions[: moment.step], moment)}:", "    env.step(action)"]
     return "To see it again:\n" + "\n".join(f"    {line}" for line in lines)
 
 
@@ -81,7 +81,7 @@ def _as_source(actions: Array, moment: Moment) -> str:
     text = f"np.array({actions.tolist()}, np.{actions.dtype})"
     if len(text) <= SHOWN_ACTIONS:
         return text
-    path = Path(tempfile.gettempdir(), f"wavedash-{os.getpid()}-environment-{moment.world}-episode-{moment.episode}.npy")
+    path = Path(tempfile.gettempdir(), f"wavedash-{os.getpid()}-environment-{moment.env}-episode-{moment.episode}.npy")
     try:
         np.save(path, actions)
     except OSError:  # the disk is full: the seed alone is better than nothing

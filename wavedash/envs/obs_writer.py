@@ -11,10 +11,10 @@ from wavedash.envs.row_spec import RowSpec
 
 
 class ObsWriter:
-    """Writes observations of worlds into arrays [N, ...], one per part of the observation."""
+    """Writes observations of environments into arrays [N, ...], one per part of the observation."""
 
-    def __init__(self, spec: RowSpec, arrays: dict[str, Array], worlds: int) -> None:
-        self._parts = [(key, _PartWriter(key, array, worlds)) for key, array in arrays.items()]
+    def __init__(self, spec: RowSpec, arrays: dict[str, Array], envs: int) -> None:
+        self._parts = [(key, _PartWriter(key, array, envs)) for key, array in arrays.items()]
         self.write = self._parts[0][1].write if spec.is_plain else self._write_parts
 
     def _write_parts(self, i: int, obs: Any) -> None:
@@ -28,11 +28,11 @@ class ObsWriter:
 
 
 class _PartWriter:
-    def __init__(self, key: str, array: Array, worlds: int) -> None:
+    def __init__(self, key: str, array: Array, envs: int) -> None:
         self._name = f"observation {key!r}" if key else "observation"
-        rows = len(array) // worlds
-        by_world = array if rows == 1 else array.reshape(worlds, rows, *array.shape[1:])
-        self._targets = [by_world[i, ...] for i in range(worlds)]  # views, also where a row is a single number
+        rows = len(array) // envs
+        by_env = array if rows == 1 else array.reshape(envs, rows, *array.shape[1:])
+        self._targets = [by_env[i, ...] for i in range(envs)]  # views, also where a row is a single number
         self._shape = self._targets[0].shape
         self._dtype = array.dtype
         self._castable = {array.dtype}

@@ -16,7 +16,7 @@ from torch import Tensor
 from wavedash.envs.arrays import Arrays
 from wavedash.envs.errors import EnvError
 from wavedash.envs.host import Array
-from wavedash.envs.host_vec_env import HostVecEnv, Moment, RowTensors
+from wavedash.envs.host_vec_env import HostVecEnv, Instant, RowTensors
 from wavedash.envs.moment import current_moment, how_to_see_it_again
 from wavedash.envs.pool_program import DONE_ENDED, NOTED, NOTES, REPLAY, RESET, STEP, EnvJob
 from wavedash.envs.row_spec import RowSpec
@@ -95,7 +95,7 @@ class WorkerPool(HostVecEnv):
         self._pending.clear()
         return super().reset(seed)
 
-    def _moment(self) -> Moment:
+    def _moment(self) -> Instant:
         if self._pending:
             raise EnvError("save_state() in the middle of a step: recv() every group first")
         return super()._moment()
@@ -177,8 +177,8 @@ class WorkerPool(HostVecEnv):
         moment = None if failure.raised else current_moment(share.arrays, share.envs.start)
         if moment is None:
             return ""
-        group = next(index for index, envs in enumerate(self._worlds) if envs.start <= moment.world < envs.stop)
-        actions = self._logs[group].of(moment.world - self._worlds[group].start)
+        group = next(index for index, envs in enumerate(self._envs) if envs.start <= moment.env < envs.stop)
+        actions = self._logs[group].of(moment.env - self._envs[group].start)
         return "\n" + how_to_see_it_again(moment, self._make, actions + self._spec.action_start)
 
 

@@ -1,4 +1,4 @@
-"""RowSpec: what one row of a world looks like. All that is needed to lay out the arrays of a batch of them."""
+"""RowSpec: what one row of an environment looks like. All that is needed to lay out the arrays of a batch of them."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -17,28 +17,28 @@ from wavedash.envs.host import Array, HostEnv
 
 @dataclass(frozen=True)
 class RowSpec:
-    """Spaces of one row (observations as they are stored: Box or Dict of Box), and how many rows a world has."""
+    """Spaces of one row (observations as they are stored: Box or Dict of Box), and how many rows an environment has."""
 
     observation_space: gymnasium.Space[Any]
     action_space: gymnasium.Space[Any]
-    rows_per_world: int = 1
+    rows_per_env: int = 1
     source_space: gymnasium.Space[Any] | None = None
     """Of the observations before choices became one-hot; None where there are none"""
 
     @classmethod
-    def of(cls, world: HostEnv) -> RowSpec:
-        source = getattr(world, "source_space", None)
-        return cls(stored_observation_space(world.observation_space), checked_action_space(world.action_space), world.num_rows,
+    def of(cls, env: HostEnv) -> RowSpec:
+        source = getattr(env, "source_space", None)
+        return cls(stored_observation_space(env.observation_space), checked_action_space(env.action_space), env.num_rows,
                    source if source is not None and encoders_of(source) else None)
 
     @classmethod
     def probe(cls, make: Callable[[], Any]) -> RowSpec:
-        """Builds one world, looks at it and closes it."""
-        world = as_host_env(make())
+        """Builds one environment, looks at it and closes it."""
+        env = as_host_env(make())
         try:
-            return cls.of(world)
+            return cls.of(env)
         finally:
-            world.close()
+            env.close()
 
     @property
     def observations(self) -> dict[str, spaces.Box]:

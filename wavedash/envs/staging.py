@@ -19,7 +19,7 @@ ALIGNMENT = 64  # bytes: every field starts where any type may
 
 
 class Staging:
-    """Between worlds on the host and a learner on `device`."""
+    """Between environments on the host and a learner on `device`."""
 
     def __init__(self, device: torch.device, action: Array, fields: Sequence[Array]) -> None:
         """`action`, `fields`: arrays like those that will cross."""

@@ -16,12 +16,12 @@ def probe(make: EnvMaker) -> tuple[RowSpec, float]:
     env = make()
     try:
         spec = RowSpec.of(env)
-        if spec.rows_per_world == 1:
+        if spec.rows_per_env == 1:
             return spec, 1.0
         counts: list[int] = []
         for seed in range(EPISODES):
             env.reset(seed)
-            counts.append(int(np.broadcast_to(env.active, spec.rows_per_world).sum()))
+            counts.append(int(np.broadcast_to(env.active, spec.rows_per_env).sum()))
             if seed == TRIES and len(set(counts)) == 1:
                 break
         return spec, sum(counts) / len(counts)

@@ -55,9 +55,9 @@ def run_config(arguments: Mapping[str, Any], spec: RowSpec, agents: float | None
         raise UserError(f"ppo_batch_size={batch} must be a multiple of ppo_minibatch_size={minibatch}: a batch is worked off "
                         "in minibatches of equal size")
     asked = given["ts_per_iteration"]
-    steps = math.ceil(asked / (given["n_proc"] * (agents or spec.rows_per_world)))
+    steps = math.ceil(asked / (given["n_proc"] * (agents or spec.rows_per_env)))
     # Steps of all rows, empty seats and what was rounded up too: a batch has its share of them, so their number is right.
-    stored = steps * given["n_proc"] * spec.rows_per_world
+    stored = steps * given["n_proc"] * spec.rows_per_env
     action_size = int(np.prod(spec.action_space.shape or ())) if isinstance(spec.action_space, spaces.Box) else 1
     values = {
         "name": Path(given["checkpoints_save_folder"] or DEFAULT_FOLDER).name,

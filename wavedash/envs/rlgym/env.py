@@ -1,4 +1,4 @@
-"""RLGymEnv: an RLGym v2 environment as a world. Its agents sit down in rows, as many as there ever are at once.
+"""RLGymEnv: an RLGym v2 environment as a `HostEnv`. Its agents sit down in rows, as many as there ever are at once.
 
     reset       agents take the seats in order; the seats that are left are inactive and see zeros
     agent ends  its row is inactive until every agent has ended; it goes on acting if the engine keeps it
@@ -85,7 +85,7 @@ class RLGymEnv:
             if terminated[seat] or truncated[seat]:
                 self._playing.remove(agent)
         if not self._playing:
-            truncated[len(self._seats) :] = True  # an empty seat's episode is that of the world
+            truncated[len(self._seats) :] = True  # an empty seat's episode is that of the environment
         info = {"state": self._env.state}
         return self._rows(self._obs), self._rows(reward), self._rows(terminated), self._rows(truncated), info
 

@@ -1,4 +1,4 @@
-"""GymEnv: an environment with the interface of old Gym, for one agent or several (what rlgym-ppo takes), as a world.
+"""GymEnv: an environment with the interface of old Gym, for one agent or several (what rlgym-ppo takes), as a `HostEnv`.
 
 `reset()` returns observations `[agents, ...]`, or those of the only agent; `step(actions [agents, k])` returns `obs, rewards,
 done, info` or, with truncation told apart, `obs, rewards, done, truncated, info`. All agents end together; their number may

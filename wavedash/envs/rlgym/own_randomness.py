@@ -1,4 +1,4 @@
-"""OwnRandomness: for worlds that draw from numpy's and Python's global generators, having none of their own."""
+"""OwnRandomness: for environments that draw from numpy's and Python's global generators, having none of their own."""
 from __future__ import annotations
 
 import random
@@ -8,9 +8,9 @@ import numpy as np
 
 
 class OwnRandomness:
-    """Inside `with`, numpy's global generator is this world's own: worlds that share a process do not disturb each other.
+    """Inside `with`, numpy's global generator is this environment's own: those that share a process do not disturb each other.
 
-    Python's `random` cannot be exchanged so cheaply. It is seeded by `seed`, so what is drawn before another world of the same
+    Python's `random` cannot be exchanged so cheaply. It is seeded by `seed`, so what is drawn before another one of the same
     process is seeded depends on the seed alone.
     """
 
