@@ -85,7 +85,7 @@ class OnTheRoof(Start):
 
 def env_of(in_parts: bool, *overrides: str, arenas: int = 100) -> RocketEnv:
     rocket = load_config("rocket-1v1", [ends_after(15), STARTS, *overrides]).env.rocket
-    return RocketEnv([WarpSimulator(arenas, 1, 1, in_parts=in_parts)], lambda: Task.configured(rocket))
+    return RocketEnv([WarpSimulator(arenas, 1, 1, by_stage=in_parts)], lambda: Task.configured(rocket))
 
 
 def numbers_of(env: RocketEnv, step) -> dict[str, Tensor]:

@@ -82,8 +82,8 @@ def test_the_number_of_threads_changes_nothing():
 def test_who_sends_goes_on_while_arenas_step(threads):
     """With one thread as well: of two cores a run leaves one to the policy."""
     sim, go_on, began = WarpSimulator(4, 1, 1, threads=threads), Event(), Event()
-    for group in sim._groups:
-        group.step = partial(step_when_told, began, go_on, group.step)
+    for shard in sim._shards:
+        shard.step = partial(step_when_told, began, go_on, shard.step)
     sim.send(torch.zeros(4, 2, 8), ticks=8)
     assert began.wait(60) and sim.state.game.tick.eq(0).all()
     go_on.set()

@@ -18,14 +18,14 @@ from wavedash.config_file import load_config
 from wavedash.ppo.learner import Learner
 from wavedash.rocket.constants import BALL_RADIUS, HITBOXES
 from wavedash.rocket.sim.kernels.struct_io import words_of
-from wavedash.rocket.sim.mechanics.scoring import Match
+from wavedash.rocket.sim.mechanics.scoring import ScoringMemory
 from wavedash.rocket.sim.simulator import WarpSimulator
 from wavedash.rocket.starts import Random
 from wavedash.rocket.state import GameState
 from wavedash.training import make_policy
 
 NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-CPU, IN_PARTS, GPU = {"threads": 1}, {"in_parts": True}, {"device": "cuda"}
+CPU, IN_PARTS, GPU = {"threads": 1}, {"by_stage": True}, {"device": "cuda"}
 BOXES = [box.name for box in HITBOXES]
 NONSENSE = torch.tensor([torch.nan, torch.inf, -torch.inf, 1e9, -1e9, 3e38])
 SEATED = ("team", "hitbox", "present")
@@ -260,7 +260,7 @@ def test_nothing_is_remembered_of_what_was_before():
     sim.state.ball.position[::2] = torch.nan
     sim.step(controls, ticks=0)
     kept = sim.save()
-    matches = kept["matches"][:, : words_of(Match)]
+    matches = kept["matches"][:, : words_of(ScoringMemory)]
     assert not kept["cars"][::2].any() and not matches[::2].any()
     assert kept["cars"][1::2].any() and matches[1::2].all()
 

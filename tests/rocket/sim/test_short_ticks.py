@@ -7,13 +7,13 @@ import warp as wp
 
 from tests.rocket.sim.poses import SHAPES, rotations
 from tests.roundings import FUNCTION, assert_within, gamma, unit
-from wavedash.rocket.sim.collision.arena import CEILING, LOW_X, LOW_Y, LOW_Z, WALL_X, baked_arena, cell_of, is_in_the_middle
+from wavedash.rocket.sim.collision.arena import CEILING, LOW_X, LOW_Y, LOW_Z, WALL_X, baked_arena, cell_of, is_over_open_floor
 from wavedash.rocket.sim.collision.bake import CELL, GRID_SHAPE, REACH
-from wavedash.rocket.sim.collision.bodies import turned
-from wavedash.rocket.sim.collision.broad_phase import feel_walls, free_way, look_around, way_of
-from wavedash.rocket.sim.collision.mesh_reach import FARTHEST, REACH_WORDS, out_of_reach, store_reach
-from wavedash.rocket.sim.kernels.lanes import single
-from wavedash.rocket.sim.kernels.memory import AT_WALLS, BUSY, Arenas, World
+from wavedash.rocket.sim.collision.bodies import rotated
+from wavedash.rocket.sim.collision.broad_phase import classify_car, classify_off_mesh, find_close_bodies, find_mesh_in_reach
+from wavedash.rocket.sim.collision.mesh_reach import CAR_REACH, MESH_REACH_WORDS, no_mesh_in_reach, store_mesh_reach
+from wavedash.rocket.sim.kernels.lanes import one_lane
+from wavedash.rocket.sim.kernels.memory import IN_CONTACT, NEAR_MESH, Arenas, Model
 from wavedash.rocket.sim.mechanics.wheels import TRAVEL
 from wavedash.rocket.sim.simulator import WarpSimulator
 from wavedash.rocket.sim.tick import ready_car, settle_car, touch_arena
@@ -25,7 +25,7 @@ ARENAS = 512
 def locate(position: wp.array(dtype=wp.vec3), cell: wp.array(dtype=wp.int32), middle: wp.array(dtype=wp.bool)):
     i = wp.tid()
     cell[i] = cell_of(position[i])
-    middle[i] = is_in_the_middle(position[i])
+    middle[i] = is_over_open_floor(position[i])
 
 
 @wp.kernel(enable_backward=False)
@@ -33,27 +33,27 @@ def turn(rotation: wp.array(dtype=wp.mat33), spin: wp.array(dtype=wp.vec3), tick
     i = wp.tid()
     now = rotation[i]
     for _ in range(ticks):
-        now = turned(now, spin[i])
+        now = rotated(now, spin[i])
     rotation[i] = now
 
 
 @wp.kernel(enable_backward=False, module="unique")
-def tick_of_the_cars(world: World, arenas: Arenas, short_way: bool, ways: wp.array2d(dtype=wp.int32)):
+def tick_of_the_cars(world: Model, arenas: Arenas, short_way: bool, ways: wp.array2d(dtype=wp.int32)):
     """What all cars do in a tick, each its own way, or all as if they were busy."""
     e = wp.tid()
-    meeting = look_around(world, arenas, e)
+    meeting = find_close_bodies(world, arenas, e)
     for c in range(arenas.seats):
-        way = way_of(world, arenas, e, c, meeting)
-        if way == AT_WALLS:
-            way = BUSY
-            if not feel_walls(world, arenas, e, c, single(e)):
-                way = free_way(world, arenas, e, c, meeting)
+        way = classify_car(world, arenas, e, c, meeting)
+        if way == NEAR_MESH:
+            way = IN_CONTACT
+            if not find_mesh_in_reach(world, arenas, e, c, one_lane(e)):
+                way = classify_off_mesh(world, arenas, e, c, meeting)
         ways[e, c] = way
-        if way != BUSY and not short_way:
-            way = BUSY
-            store_reach(arenas.reach, e, c * REACH_WORDS, out_of_reach())
+        if way != IN_CONTACT and not short_way:
+            way = IN_CONTACT
+            store_mesh_reach(arenas.mesh_reach, e, c * MESH_REACH_WORDS, no_mesh_in_reach())
         if ready_car(world, arenas, e, c, False, way):
-            touch_arena(world, arenas, e, c, single(e))
+            touch_arena(world, arenas, e, c, one_lane(e))
             settle_car(arenas, e, c)
 
 
@@ -81,11 +81,11 @@ def test_in_the_middle_there_is_nothing_but_the_floor():
 def test_no_part_of_a_car_is_farther_than_is_looked_for():
     for shape in SHAPES:
         corner = np.linalg.norm(np.abs(shape["middle"]) + shape["half"])
-        assert corner + 0.02 * (np.linalg.norm(shape["half"]) + np.linalg.norm(shape["middle"])) < min(REACH, FARTHEST)
+        assert corner + 0.02 * (np.linalg.norm(shape["half"]) + np.linalg.norm(shape["middle"])) < min(REACH, CAR_REACH)
         for end in ("front", "back"):
             x, y, z = shape[f"{end}_wheel"]
             reach = shape[f"{end}_length"] + TRAVEL + shape[f"{end}_radius"]
-            assert max(np.linalg.norm([x, y, z]), np.linalg.norm([x, y, z - reach])) < FARTHEST
+            assert max(np.linalg.norm([x, y, z]), np.linalg.norm([x, y, z - reach])) < CAR_REACH
 
 
 def scattered(seed: int) -> WarpSimulator:

@@ -1,7 +1,7 @@
 """No state leaves the simulator that cannot be in the game: no NaN, nothing outside of the field.
 
-Before and after every step each arena is looked at. One that is not in order begins again with a kick-off, and is counted.
-Before a step that protects kernels, which find places in memory by what they read, from what users write into a state.
+Before and after every step each arena is checked. An invalid one begins again with a kick-off, and is counted. Before a step this
+protects kernels, which find places in memory by what they read, from what users write into a state.
 """
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from wavedash.rocket.sim.kernels.records import (
     CAR_WORDS,
     CARS_AT,
     HITBOX_WORD,
+    Controls,
     car_at,
     event_at,
     game_at,
@@ -41,7 +42,6 @@ from wavedash.rocket.sim.kernels.records import (
     store_car,
     store_event,
     store_game,
-    vec8,
 )
 from wavedash.rocket.state import GameState
 
@@ -85,8 +85,8 @@ SEATS = ("ball.last_touch", "cars.contact_car", "pads.locked_car")
 
 
 @wp.struct
-class Safety:
-    """What may be, and what comes where it is not."""
+class StateLimits:
+    """The limits of a valid state, and the kick-off that replaces an invalid one."""
 
     low: wp.array(dtype=wp.int32)
     """[W], by word of a record: the least it may be, and the most"""
@@ -103,10 +103,10 @@ def sortable(x: float) -> int:
     return bits ^ (bits >> 31 & MOST)
 
 
-def safety_of(kickoff: GameState) -> Any:
-    """For kernels: arenas begin again like the one arena of `kickoff`."""
+def state_limits(kickoff: GameState) -> Any:
+    """The limits for kernels. Invalid arenas begin again like the one arena of `kickoff`."""
     device = wp.device_from_torch(kickoff.memory.device)
-    safety: Any = Safety()
+    table: Any = StateLimits()
     words = kickoff.memory.shape[1]
     low, high, turned = (np.full(words, bits, np.int32) for bits in (LEAST, MOST, 0))
     for part, name, dtype, shape, offset, stride in GameState.layout(kickoff.seats):
@@ -118,18 +118,18 @@ def safety_of(kickoff: GameState) -> Any:
                 where = slice(first, first + prod(shape))
                 low[where], high[where] = (sortable(x) for x in LIMITS[field]) if is_float else limits
                 turned[where] = MOST if is_float else 0
-    safety.low, safety.high, safety.turned = (wp.array(column, device=device) for column in (low, high, turned))
-    safety.kickoff = wp.from_torch(kickoff.memory)
-    return safety
+    table.low, table.high, table.turned = (wp.array(column, device=device) for column in (low, high, turned))
+    table.kickoff = wp.from_torch(kickoff.memory)
+    return table
 
 
 # Floats are compared as integers, which are in the same order once the other bits of negative ones are turned: so NaN is beyond
 # infinity, and a CPU compares many words at once.
 ARE_WITHIN = """
 const int* word = (const int*)((const char*)words.data + (size_t)e * words.strides[0]);
-const int* low = (const int*)safety.low.data;
-const int* high = (const int*)safety.high.data;
-const int* turned = (const int*)safety.turned.data;
+const int* low = (const int*)limits.low.data;
+const int* high = (const int*)limits.high.data;
+const int* turned = (const int*)limits.turned.data;
 int wrong = 0;
 int w = start;
 #ifdef __CUDA_ARCH__
@@ -150,74 +150,85 @@ return wrong == 0;
 
 
 @wp.func_native(ARE_WITHIN)
-def are_within(safety: Safety, words: wp.array2d(dtype=wp.int32), e: int, start: int, end: int) -> bool:
+def are_within(limits: StateLimits, words: wp.array2d(dtype=wp.int32), e: int, start: int, end: int) -> bool:
     """Whether all words from `start` to `end` are within their limits."""
 
 
 @wp.func
-def obeyable(controls: vec8) -> vec8:
-    """As a car can obey them. What is no number is no command."""
-    for k in range(8):
-        if wp.isfinite(controls[k]):
-            controls[k] = wp.clamp(controls[k], -1.0, 1.0)
-        else:
-            controls[k] = 0.0
+def sanitised(controls: Controls) -> Controls:
+    """Controls that a car can follow."""
+    controls.throttle = sanitised_axis(controls.throttle)
+    controls.steer = sanitised_axis(controls.steer)
+    controls.pitch = sanitised_axis(controls.pitch)
+    controls.yaw = sanitised_axis(controls.yaw)
+    controls.roll = sanitised_axis(controls.roll)
+    controls.jump = sanitised_axis(controls.jump)
+    controls.boost = sanitised_axis(controls.boost)
+    controls.handbrake = sanitised_axis(controls.handbrake)
     return controls
 
 
 @wp.func
-def mend(safety: Safety, words: wp.array2d(dtype=wp.int32), numbers: wp.array2d(dtype=wp.float32), e: int, seats: int) -> bool:
+def sanitised_axis(value: float) -> float:
+    """Within -1 and 1; what is no number is 0."""
+    if wp.isfinite(value):
+        return wp.clamp(value, -1.0, 1.0)
+    return 0.0
+
+
+@wp.func
+def reset_if_invalid(limits: StateLimits, words: wp.array2d(dtype=wp.int32), floats: wp.array2d(dtype=wp.float32), e: int, seats: int) -> bool:
     """Whether an arena had to begin again."""
-    if is_in_order(safety, words, numbers, e, seats):
+    if is_valid(limits, words, floats, e, seats):
         return False
-    begin_again(safety, words, e, seats)
+    reset_to_kickoff(limits, words, e, seats)
     return True
 
 
 @wp.func
-def is_in_order(
-    safety: Safety, words: wp.array2d(dtype=wp.int32), numbers: wp.array2d(dtype=wp.float32), e: int, seats: int
+def is_valid(
+    limits: StateLimits, words: wp.array2d(dtype=wp.int32), floats: wp.array2d(dtype=wp.float32), e: int, seats: int
 ) -> bool:
     """Whether an arena can be one of the game. An empty seat may hold anything but a hitbox that does not exist."""
-    if not (are_within(safety, words, e, BALL_AT, CARS_AT) and is_on_field(numbers, e, BALL_AT)):
+    if not (are_within(limits, words, e, BALL_AT, CARS_AT) and is_on_field(floats, e, BALL_AT)):
         return False
     for c in range(seats):
         first = car_at(c)
         if is_present(words, e, c):
-            if not (are_within(safety, words, e, first, first + CAR_WORDS) and is_on_field(numbers, e, first)):
+            if not (are_within(limits, words, e, first, first + CAR_WORDS) and is_on_field(floats, e, first)):
                 return False
-        elif not are_within(safety, words, e, first + HITBOX_WORD, first + HITBOX_WORD + 1):
+        elif not are_within(limits, words, e, first + HITBOX_WORD, first + HITBOX_WORD + 1):
             return False
-    return are_within(safety, words, e, pads_at(seats), game_at(seats))
+    return are_within(limits, words, e, pads_at(seats), game_at(seats))
 
 
 @wp.func
-def is_on_field(numbers: wp.array2d(dtype=wp.float32), e: int, first: int) -> bool:
+def is_on_field(floats: wp.array2d(dtype=wp.float32), e: int, first: int) -> bool:
     """Whether the ball or car whose record begins there is on the field or in a goal, and turned by a rotation."""
-    x = wp.abs(numbers[e, first])
-    y = wp.abs(numbers[e, first + 1])
-    z = numbers[e, first + 2]
+    x = wp.abs(floats[e, first])
+    y = wp.abs(floats[e, first + 1])
+    z = floats[e, first + 2]
     on_field = x < WALL and y < END and x + y < CORNER and z > FLOOR and z < CEILING
     in_goal = x < POST and y < NET and z > FLOOR and z < CROSSBAR
-    forward = wp.vec3(numbers[e, first + 3], numbers[e, first + 6], numbers[e, first + 9])
-    right = wp.vec3(numbers[e, first + 4], numbers[e, first + 7], numbers[e, first + 10])
-    up = wp.vec3(numbers[e, first + 5], numbers[e, first + 8], numbers[e, first + 11])
+    forward = wp.vec3(floats[e, first + 3], floats[e, first + 6], floats[e, first + 9])
+    right = wp.vec3(floats[e, first + 4], floats[e, first + 7], floats[e, first + 10])
+    up = wp.vec3(floats[e, first + 5], floats[e, first + 8], floats[e, first + 11])
     skew = wp.abs(wp.dot(forward, forward) - 1.0) + wp.abs(wp.dot(right, right) - 1.0) + wp.abs(wp.dot(forward, right))
     return (on_field or in_goal) and skew < SKEW and wp.length_sq(wp.cross(forward, right) - up) < SKEW * SKEW
 
 
 @wp.func
-def begin_again(safety: Safety, words: wp.array2d(dtype=wp.int32), e: int, seats: int):
+def reset_to_kickoff(limits: StateLimits, words: wp.array2d(dtype=wp.int32), e: int, seats: int):
     """A kick-off. Who plays, the clock and the score stay; a step that went wrong has no goal and no events."""
-    store_ball(words, e, BALL_AT, load_ball(safety.kickoff, 0, BALL_AT))
+    store_ball(words, e, BALL_AT, load_ball(limits.kickoff, 0, BALL_AT))
     for c in range(seats):
         before = load_car(words, e, car_at(c))
-        car = load_car(safety.kickoff, 0, car_at(c))
+        car = load_car(limits.kickoff, 0, car_at(c))
         car.present = before.present
         store_car(words, e, car_at(c), car)
-        store_event(words, e, event_at(seats, c), load_event(safety.kickoff, 0, event_at(seats, c)))
+        store_event(words, e, event_at(seats, c), load_event(limits.kickoff, 0, event_at(seats, c)))
     for w in range(pads_at(seats), game_at(seats)):
-        words[e, w] = safety.kickoff[0, w]
+        words[e, w] = limits.kickoff[0, w]
     game = load_game(words, e, game_at(seats))
     if game.goal >= 0:
         game.score[game.goal] = game.score[game.goal] - 1

@@ -17,26 +17,26 @@ from wavedash.rocket.saved_records import check_records
 from wavedash.rocket.seats import Seat, seated
 from wavedash.rocket.sim.collision.arena import load_arena
 from wavedash.rocket.sim.collision.shapes import car_shapes
-from wavedash.rocket.sim.kernels.memory import World
-from wavedash.rocket.sim.kernels.shard import MOST_TICKS, Group, Memory
+from wavedash.rocket.sim.kernels.memory import Model
+from wavedash.rocket.sim.kernels.shard import MAX_TICKS, Memory, Shard
 from wavedash.rocket.sim.kernels.struct_io import room_of
-from wavedash.rocket.sim.limits import safety_of
+from wavedash.rocket.sim.limits import state_limits
 from wavedash.rocket.sim.mechanics.pads import pad_table
-from wavedash.rocket.sim.mechanics.scoring import Match
-from wavedash.rocket.sim.mechanics.suspension import AXLES_WORDS
+from wavedash.rocket.sim.mechanics.scoring import ScoringMemory
+from wavedash.rocket.sim.mechanics.suspension import DRIVETRAIN_WORDS
 from wavedash.rocket.sim.package import announced
 from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.starts import Kickoff
-from wavedash.rocket.state import GameState
+from wavedash.rocket.state import CONTROLS, GameState
 from wavedash.saved import Saved
 from wavedash.threads import cores
 
 log = logging.getLogger(__name__)
 
-GROUP = 32_768
-"""Arenas of a GPU that have a stream of their own: while the few threads that are busy with one group's collisions keep it
+SHARD_ARENAS = 32_768
+"""Arenas of a shard on a GPU, which has a stream of its own: while the few threads that work on collisions of one shard keep it
 waiting, others go on"""
-MOST_GROUPS = 8
+MAX_SHARDS = 8
 
 
 class WarpSimulator(Simulator):
@@ -44,73 +44,73 @@ class WarpSimulator(Simulator):
     kernels work on.
 
     `hitboxes`: of all cars, or one for each seat. `sizes`: how many of the seats are taken in each arena, (blue, orange); None:
-    all. `threads`: of a CPU; by default as wavedash/threads.py decides. `in_parts`: each part of a tick is a launch, as it is
-    on a GPU; on a CPU, to see that it comes to the same.
+    all. `threads`: of a CPU; by default as wavedash/threads.py decides. `by_stage`: each stage of a tick is a launch, as on
+    a GPU; on a CPU, to see that it comes to the same.
 
     - A goal stops its arena for the rest of the step, as with RocketSim.
     - The same states and controls give the same games on the same kind of device, bit for bit, whatever the number of threads.
-    - Nothing waits for a GPU, and a step can be recorded in a CUDA graph.
+    - There is no host sync on a GPU, and a step can be captured in a CUDA graph.
     - An arena with numbers that cannot be in the game, or a body outside of the field, begins again with a kick-off.
     """
 
     def __init__(self, arenas: int, blue: int, orange: int, *, hitboxes: str | Sequence[str] = "octane",
                  device: torch.device | str = "cpu", sizes: Sequence[tuple[int, int]] | None = None,
-                 threads: int | None = None, in_parts: bool = False) -> None:
+                 threads: int | None = None, by_stage: bool = False) -> None:
         self.device = torch.empty(0, device=device).device  # with its number
         self.capturable = self.device.type == "cuda"
-        self._in_parts = in_parts or self.capturable
+        self._by_stage = by_stage or self.capturable
         seats = blue + orange
         self.state = _kickoffs(seated(arenas, blue, orange, hitboxes, sizes), self.device)
-        controls, before = (self._room(seats, 8, dtype=torch.float32) for _ in range(2))
-        self._memory = Memory(self.state.memory, self._room(seats, AXLES_WORDS), self._room(room_of(Match)), controls, before,
-                              self._room())
+        controls, previous = (self._room(seats, len(CONTROLS), dtype=torch.float32) for _ in range(2))
+        self._memory = Memory(self.state.memory, self._room(seats, DRIVETRAIN_WORDS), self._room(room_of(ScoringMemory)), controls,
+                              previous, self._room())
         self._told = torch.zeros(1, dtype=torch.int64, pin_memory=self.capturable)
-        self._bad_arenas, self._warned = self._told.numpy(), 0  # the same memory, where a look waits for nobody
-        self._groups = self._grouped(threads, safety_of(_kickoffs(seated(1, blue, orange, hitboxes), self.device)))
+        self._bad_arenas, self._warned = self._told.numpy(), 0  # the same memory, read without a host sync
+        self._shards = self._sharded(threads, state_limits(_kickoffs(seated(1, blue, orange, hitboxes), self.device)))
         self._streams: list[torch.cuda.Stream] = []
         if self.capturable:
-            self._streams = [torch.cuda.Stream(self.device) for _ in self._groups[1:]]  # type: ignore[no-untyped-call]
-        self._pool = None if self._in_parts else ThreadPoolExecutor(len(self._groups))
+            self._streams = [torch.cuda.Stream(self.device) for _ in self._shards[1:]]  # type: ignore[no-untyped-call]
+        self._pool = None if self._by_stage else ThreadPoolExecutor(len(self._shards))
         self._running: list[tuple[Future[None], Callable[[], None]]] = []
         with announced(f"{self.device}"):
-            for group in self._groups:
-                group.launches(ticks=8, delay=1)  # a kernel cannot be loaded while a graph is being recorded
+            for shard in self._shards:
+                shard.launches(ticks=8, delay=1)  # a kernel cannot be loaded during the capture of a CUDA graph
 
     def _room(self, *shape: int, dtype: torch.dtype = torch.int32) -> Tensor:
         """[E, ...] zeros."""
         return torch.zeros(self.state.arenas, *shape, dtype=dtype, device=self.device)
 
-    def _grouped(self, threads: int | None, safety: Any) -> list[Group]:
-        """One group for each thread of a CPU, or a few on a GPU."""
+    def _sharded(self, threads: int | None, limits: Any) -> list[Shard]:
+        """One shard for each thread of a CPU, or a few on a GPU."""
         arenas, warp = self.state.arenas, wp.device_from_torch(self.device)
-        world: Any = World()
-        world.arena, world.shapes, world.pads, world.safety = load_arena(warp), car_shapes(warp), pad_table(warp), safety
-        count = min(-(-arenas // GROUP), MOST_GROUPS) if self.capturable else threads or cores()
+        model: Any = Model()
+        model.arena, model.shapes, model.pads, model.limits = load_arena(warp), car_shapes(warp), pad_table(warp), limits
+        count = min(-(-arenas // SHARD_ARENAS), MAX_SHARDS) if self.capturable else threads or cores()
         ends = [arenas * i // min(count, arenas) for i in range(min(count, arenas) + 1)]
-        return [Group(world, self._memory.part(slice(*ends)), self.state.seats, self._in_parts) for ends in pairwise(ends)]
+        return [Shard(model, self._memory.part(slice(*ends)), self.state.seats, self._by_stage) for ends in pairwise(ends)]
 
     def send(self, controls: Tensor, ticks: int, delay: int = 0) -> None:
         self._send(controls, ticks, delay, self._pool)
 
     def step(self, controls: Tensor, ticks: int, delay: int = 0) -> None:
-        """A single group needs no other thread, since who steps it waits anyway: arenas stay in the cache of one core."""
-        self._send(controls, ticks, delay, self._pool if len(self._groups) > 1 else None)
+        """A single shard needs no other thread, since the caller waits anyway: arenas stay in the cache of one core."""
+        self._send(controls, ticks, delay, self._pool if len(self._shards) > 1 else None)
         self.recv()
 
     def _send(self, controls: Tensor, ticks: int, delay: int, pool: ThreadPoolExecutor | None) -> None:
         if not 0 <= delay <= ticks:
             raise EnvError(f"a delay of {delay} ticks is not within a step of {ticks} ticks")
-        if ticks > MOST_TICKS:
-            raise EnvError(f"a step has {MOST_TICKS} ticks at most, not {ticks}")
+        if ticks > MAX_TICKS:
+            raise EnvError(f"a step has {MAX_TICKS} ticks at most, not {ticks}")
         self._memory.controls.copy_(controls)
         if pool is not None:
-            steps = [partial(group.step, ticks, delay) for group in self._groups]
+            steps = [partial(shard.step, ticks, delay) for shard in self._shards]
             self._running = [(pool.submit(step), step) for step in steps]
         elif self.capturable:
             self._step_side_by_side(ticks, delay)
         else:
-            for group in self._groups:
-                group.step(ticks, delay)
+            for shard in self._shards:
+                shard.step(ticks, delay)
 
     def recv(self) -> None:
         """Where `send` has not done it, or the device's stream will before anything that reads the state."""
@@ -120,28 +120,28 @@ class WarpSimulator(Simulator):
             else:
                 launch.result()
         self._running = []
-        self._memory.before.copy_(self._memory.controls)
+        self._memory.previous_controls.copy_(self._memory.controls)
 
     def _step_side_by_side(self, ticks: int, delay: int) -> None:
-        """On a GPU, all groups on streams of their own; nobody waits but the stream of who called."""
+        """On a GPU, all shards on streams of their own; only the stream of the caller waits for them."""
         current = torch.cuda.current_stream(self.device)
         streams = [current, *self._streams]
         for stream in self._streams:
             stream.wait_stream(current)
-        for group, stream in zip(self._groups, streams, strict=True):
-            group.step(ticks, delay, stream)
+        for shard, stream in zip(self._shards, streams, strict=True):
+            shard.step(ticks, delay, stream)
         for stream in self._streams:
             current.wait_stream(stream)
 
     def place(self, arenas: Tensor) -> None:
-        self._memory.axles.masked_fill_(arenas.view(-1, 1, 1), 0)
-        self._memory.matches.masked_fill_(arenas.unsqueeze(-1), 0)
-        before = self._memory.before
+        self._memory.drivetrain.masked_fill_(arenas.view(-1, 1, 1), 0)
+        self._memory.scoring.masked_fill_(arenas.unsqueeze(-1), 0)
+        before = self._memory.previous_controls
         torch.where(arenas.view(-1, 1, 1), self.state.cars.controls, before, out=before)
 
     def _kept(self) -> dict[str, Tensor]:
         """What a game depends on beside the records."""
-        return {"cars": self._memory.axles, "matches": self._memory.matches, "before": self._memory.before}
+        return {"cars": self._memory.drivetrain, "matches": self._memory.scoring, "before": self._memory.previous_controls}
 
     def save(self) -> dict[str, Tensor]:
         return {**super().save(), **{name: memory.clone() for name, memory in self._kept().items()}}
@@ -163,9 +163,9 @@ class WarpSimulator(Simulator):
 
     @property
     def health(self) -> dict[str, int]:
-        """`bad_arenas`: how often one had to begin again. What is new is logged. Nothing waits for a GPU: there it may be the
-        count of the reading before."""
-        self._told.copy_(self._memory.bad.sum(0, keepdim=True), non_blocking=True)
+        """`bad_arenas`: how often one had to begin again. What is new is logged. There is no host sync: on a GPU it may
+        be the count of the reading before."""
+        self._told.copy_(self._memory.reset_count.sum(0, keepdim=True), non_blocking=True)
         count = int(self._bad_arenas[0])
         if count > self._warned:
             log.warning("%d arena(s) had numbers that cannot be in the game, or a car or ball outside of the field, and began "

@@ -10,15 +10,23 @@ from wavedash.errors import UserError
 from wavedash.rocket.constants import BALL_RADIUS, GRAVITY
 from wavedash.rocket.rocketsim.package import collision_meshes, rocketsim
 from wavedash.rocket.sim.collision import arena as field
-from wavedash.rocket.sim.collision.arena import Arena, baked_arena, cell_of, load_arena, may_overlap, quarters, ray_hits_planes
+from wavedash.rocket.sim.collision.arena import (
+    ArenaGeometry,
+    aabb_query,
+    baked_arena,
+    cell_of,
+    load_arena,
+    may_overlap,
+    ray_hits_planes,
+)
 from wavedash.rocket.sim.collision.bake import BOUNDARY, REACH, Baked
-from wavedash.rocket.sim.collision.ball_arena import MOST_BALL_CONTACTS, ball_touches_arena
+from wavedash.rocket.sim.collision.ball_arena import MAX_BALL_CONTACTS, add_ball_contacts
 from wavedash.rocket.sim.collision.bodies import Body
-from wavedash.rocket.sim.collision.contacts import Contact, Touch
-from wavedash.rocket.sim.collision.mesh_reach import ROOM_FOR_WALLS, walls_near
+from wavedash.rocket.sim.collision.contacts import Contact, TriangleTouch
+from wavedash.rocket.sim.collision.mesh_reach import CANDIDATES, mesh_in_reach
 from wavedash.rocket.sim.collision.shapes import CarShape
-from wavedash.rocket.sim.collision.wheel_rays import Others, Wheels, find_ground
-from wavedash.rocket.sim.kernels.lanes import single
+from wavedash.rocket.sim.collision.wheel_rays import OtherBodies, WheelHits, cast_wheel_rays
+from wavedash.rocket.sim.kernels.lanes import one_lane
 from wavedash.rocket.sim.kernels.records import BallRecord
 from wavedash.rocket.sim.kernels.struct_io import room_of
 
@@ -32,12 +40,12 @@ TOUCH = 0.02 * (BALL_RADIUS + 4.0)
 
 @wp.kernel(enable_backward=False)
 def cast(
-    arena: Arena, shapes: wp.array(dtype=CarShape), others: Others, hitbox: wp.array(dtype=wp.int32),
-    cars: wp.array(dtype=Body), wheels: wp.array(dtype=Wheels), listed: wp.array2d(dtype=wp.int32),
+    arena: ArenaGeometry, shapes: wp.array(dtype=CarShape), others: OtherBodies, hitbox: wp.array(dtype=wp.int32),
+    cars: wp.array(dtype=Body), wheels: wp.array(dtype=WheelHits), listed: wp.array2d(dtype=wp.int32),
 ):
     i = wp.tid()
-    reach = walls_near(arena, shapes[hitbox[i]], cars[i].position, cars[i].rotation, single(i), listed)
-    wheels[i] = find_ground(0, cars[i], shapes[hitbox[i]], arena, reach, others, True)
+    reach = mesh_in_reach(arena, shapes[hitbox[i]], cars[i].position, cars[i].rotation, one_lane(i), listed)
+    wheels[i] = cast_wheel_rays(0, cars[i], shapes[hitbox[i]], arena, reach, others, True)
 
 
 @wp.kernel(enable_backward=False)
@@ -59,19 +67,19 @@ def locate(position: wp.array(dtype=wp.vec3), cell: wp.array(dtype=wp.int32)):
 
 
 @wp.kernel(enable_backward=False)
-def ask(arena: Arena, item: int, low: wp.array(dtype=wp.vec3), high: wp.array(dtype=wp.vec3), near: wp.array(dtype=wp.bool)):
+def ask(arena: ArenaGeometry, item: int, low: wp.array(dtype=wp.vec3), high: wp.array(dtype=wp.vec3), near: wp.array(dtype=wp.bool)):
     i = wp.tid()
-    near[i] = may_overlap(arena.boxes, item, quarters(low[i], high[i]))
+    near[i] = may_overlap(arena.boxes, item, aabb_query(low[i], high[i]))
 
 
 @wp.kernel(enable_backward=False)
 def touch(
-    arena: Arena, position: wp.array(dtype=wp.vec3),
+    arena: ArenaGeometry, position: wp.array(dtype=wp.vec3),
     contacts: wp.array2d(dtype=Contact), count: wp.array(dtype=wp.int32), normals: wp.array(dtype=wp.vec3),
-    found: wp.array(dtype=Touch),
+    found: wp.array(dtype=TriangleTouch),
 ):
     i = wp.tid()
-    count_i, touch_i = ball_touches_arena(arena, position[i], contacts, i, 0, single(i), found)
+    count_i, touch_i = add_ball_contacts(arena, position[i], contacts, i, 0, one_lane(i), found)
     count[i] = count_i
     normals[i] = touch_i.normals
 
@@ -87,9 +95,9 @@ def launch(kernel, inputs: list, outputs: list) -> list[np.ndarray]:
 
 def touches(position: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Contacts [balls, room], how many of them count, and the sums of their normals."""
-    outputs = [wp.zeros((len(position), MOST_BALL_CONTACTS), dtype=Contact, device="cpu"),
+    outputs = [wp.zeros((len(position), MAX_BALL_CONTACTS), dtype=Contact, device="cpu"),
                wp.zeros(len(position), dtype=wp.int32, device="cpu"), wp.zeros(len(position), dtype=wp.vec3, device="cpu"),
-               wp.zeros(len(position), dtype=Touch, device="cpu")]
+               wp.zeros(len(position), dtype=TriangleTouch, device="cpu")]
     contacts, count, normals, _ = launch(touch, [load_arena("cpu"), vectors(position)], outputs)
     return contacts, count, normals.astype(np.float64)
 
@@ -244,9 +252,9 @@ def wheel_rays(hitbox: np.ndarray, position: np.ndarray, rotation: np.ndarray) -
     return source, source - rotation[:, None, :, 2] * (length + radius + 12.0 - 2.5)[..., None]
 
 
-def nobody_else() -> Others:
+def nobody_else() -> OtherBodies:
     """No car, and the ball far away."""
-    others, far = Others(), np.full((1, room_of(BallRecord)), 1e6, np.float32)
+    others, far = OtherBodies(), np.full((1, room_of(BallRecord)), 1e6, np.float32)
     others.words = to_warp(far.view(np.int32), wp.int32)
     return others
 
@@ -258,7 +266,7 @@ def test_wheels_stand_on_what_brute_force_hits(baked: Baked, rng: np.random.Gene
     rotation = rotations(cars, rng)
     poses = to_warp(bodies(position, rotation), Body)
     inputs = [load_arena("cpu"), warp_shapes(), nobody_else(), to_warp(hitbox, wp.int32), poses]
-    outputs = [wp.zeros(cars, dtype=Wheels, device="cpu"), wp.zeros((cars, ROOM_FOR_WALLS), dtype=wp.int32, device="cpu")]
+    outputs = [wp.zeros(cars, dtype=WheelHits, device="cpu"), wp.zeros((cars, CANDIDATES), dtype=wp.int32, device="cpu")]
     wheels, _ = launch(cast, inputs, outputs)
     ground, fraction, normal = wheels["ground"], wheels["fraction"], wheels["normal"]
     source, target = wheel_rays(hitbox, position, rotation)
@@ -389,11 +397,11 @@ def test_the_ball_bounces_as_in_rocketsim(region: str, rounding: float, baked: B
     z = position[:, 2]
     position = position[(z > 85) & (z < 1962) & (x < 4010) & ((y < 5035) | (x < 800)) & (x + y < 7940)]
     contacts, count, normals = touches(position)
-    deepest = np.where(np.arange(MOST_BALL_CONTACTS) < count[:, None], contacts["distance"], np.inf).min(axis=1)
+    deepest = np.where(np.arange(MAX_BALL_CONTACTS) < count[:, None], contacts["distance"], np.inf).min(axis=1)
     chosen = np.flatnonzero(deepest > -12.0)[:400]
     assert (count[chosen] > 0).sum() >= 100
     sim = rocketsim()
-    game = sim.Arena(sim.GameMode.SOCCAR)
+    game = sim.ArenaGeometry(sim.GameMode.SOCCAR)
     errors = []
     for i in chosen:
         mean = normals[i] / max(1, count[i])

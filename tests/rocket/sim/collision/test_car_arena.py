@@ -10,25 +10,25 @@ from numpy.typing import NDArray
 
 from wavedash.rocket.constants import HITBOXES
 from wavedash.rocket.rocketsim.package import rocketsim
-from wavedash.rocket.sim.collision.arena import Arena, Triangle, load_arena
+from wavedash.rocket.sim.collision.arena import ArenaGeometry, Triangle, load_arena
 from wavedash.rocket.sim.collision.bodies import Body
-from wavedash.rocket.sim.collision.box_triangle import Meeting, box_meets_triangle
-from wavedash.rocket.sim.collision.car_arena import MOST_CAR_CONTACTS, CarTouch, car_touches_arena
-from wavedash.rocket.sim.collision.contacts import Contact, Touch
-from wavedash.rocket.sim.collision.manifold import with_point
-from wavedash.rocket.sim.collision.mesh_reach import ROOM_FOR_WALLS
+from wavedash.rocket.sim.collision.box_triangle import ClosestPoints, closest_box_triangle
+from wavedash.rocket.sim.collision.car_arena import MAX_CAR_CONTACTS, ArenaTouch, add_car_contacts
+from wavedash.rocket.sim.collision.contacts import Contact, TriangleTouch
+from wavedash.rocket.sim.collision.manifold import add_to_manifold
+from wavedash.rocket.sim.collision.mesh_reach import CANDIDATES
 from wavedash.rocket.sim.collision.shapes import CarShape, car_shapes
 from wavedash.rocket.sim.collision.solver import (
-    WALL_ROW_WORDS,
-    Row,
-    WallRow,
-    against_wall,
-    prepared,
-    solve,
-    solved_alone,
-    store_wall_row,
+    ARENA_CONSTRAINT_WORDS,
+    ArenaConstraint,
+    Constraint,
+    make_arena_constraint,
+    make_constraint,
+    solve_arena_contacts,
+    solve_contacts,
+    store_arena_constraint,
 )
-from wavedash.rocket.sim.kernels.lanes import single
+from wavedash.rocket.sim.kernels.lanes import one_lane
 from wavedash.rocket.sim.kernels.struct_io import room_of
 
 Array = NDArray[np.float64]
@@ -40,9 +40,9 @@ wp.set_module_options({"enable_backward": False})
 
 
 @wp.kernel(enable_backward=False)
-def meet(half: wp.vec3, triangles: wp.array(dtype=Triangle), most: float, meetings: wp.array(dtype=Meeting)):
+def meet(half: wp.vec3, triangles: wp.array(dtype=Triangle), most: float, meetings: wp.array(dtype=ClosestPoints)):
     i = wp.tid()
-    meetings[i] = box_meets_triangle(half, triangles[i], most)
+    meetings[i] = closest_box_triangle(half, triangles[i], most)
 
 
 @wp.kernel(enable_backward=False)
@@ -50,25 +50,25 @@ def gather(offered: wp.array2d(dtype=Contact), room: int, contacts: wp.array2d(d
     i = wp.tid()
     count = int(0)
     for k in range(offered.shape[1]):
-        count = with_point(contacts, i, 0, count, room, offered[i, k])
+        count = add_to_manifold(contacts, i, 0, count, room, offered[i, k])
     counts[i] = count
 
 
 @wp.kernel(enable_backward=False)
 def find(
-    arena: Arena,
+    arena: ArenaGeometry,
     shapes: wp.array(dtype=CarShape),
     hitbox: wp.array(dtype=int),
     position: wp.array(dtype=wp.vec3),
     rotation: wp.array(dtype=wp.mat33),
     contacts: wp.array2d(dtype=Contact),
     counts: wp.array(dtype=int),
-    touches: wp.array(dtype=CarTouch),
+    touches: wp.array(dtype=ArenaTouch),
     listed: wp.array2d(dtype=int),
-    found: wp.array(dtype=Touch),
+    found: wp.array(dtype=TriangleTouch),
 ):
     i = wp.tid()
-    count, touch = car_touches_arena(arena, shapes[hitbox[i]], position[i], rotation[i], contacts, i, 0, single(i), listed,
+    count, touch = add_car_contacts(arena, shapes[hitbox[i]], position[i], rotation[i], contacts, i, 0, one_lane(i), listed,
                                      found)
     counts[i] = count
     touches[i] = touch
@@ -76,14 +76,14 @@ def find(
 
 def room(cars: int) -> list[Any]:
     """For the work of so many threads."""
-    return [wp.zeros((cars, ROOM_FOR_WALLS), dtype=int, device="cpu"), wp.zeros(cars, dtype=Touch, device="cpu")]
+    return [wp.zeros((cars, CANDIDATES), dtype=int, device="cpu"), wp.zeros(cars, dtype=TriangleTouch, device="cpu")]
 
 
 def touch_arena(position: Array, rotation: Array, hitbox: Any = 0) -> tuple[Any, Any, Any]:
     """Contacts, their numbers and what the cars know of them."""
     cars = len(position)
-    contacts = wp.zeros((cars, MOST_CAR_CONTACTS), dtype=Contact, device="cpu")
-    counts, touches = wp.zeros(cars, dtype=int, device="cpu"), wp.zeros(cars, dtype=CarTouch, device="cpu")
+    contacts = wp.zeros((cars, MAX_CAR_CONTACTS), dtype=Contact, device="cpu")
+    counts, touches = wp.zeros(cars, dtype=int, device="cpu"), wp.zeros(cars, dtype=ArenaTouch, device="cpu")
     inputs = [
         wp.array(np.broadcast_to(hitbox, cars).astype(np.int32), dtype=int, device="cpu"),
         wp.array(position.astype(np.float32), dtype=wp.vec3, device="cpu"),
@@ -101,7 +101,7 @@ def meetings_of(triangles: Array, most: float = FAR) -> Any:
     normal = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
     rows["normal"] = normal / np.linalg.norm(normal, axis=1, keepdims=True)
     rows["offset"] = (rows["normal"] * triangles[:, 0]).sum(axis=1)
-    meetings = wp.zeros(len(rows), dtype=Meeting, device="cpu")
+    meetings = wp.zeros(len(rows), dtype=ClosestPoints, device="cpu")
     inputs = [wp.vec3(*HALF), wp.array(rows, dtype=Triangle, device="cpu"), most]
     wp.launch(meet, len(rows), [*inputs, meetings], device="cpu")
     return meetings.numpy()
@@ -278,7 +278,7 @@ class Real:
 
     def __init__(self) -> None:
         self.rs = rocketsim()
-        self.arena = self.rs.Arena(self.rs.GameMode.SOCCAR)
+        self.arena = self.rs.ArenaGeometry(self.rs.GameMode.SOCCAR)
         self.car = self.arena.add_car(self.rs.Team.BLUE, self.rs.CarConfig(0))
         self.arena.step(2)  # its first tick takes twice as long
 
@@ -300,29 +300,29 @@ def numbers(v: Any) -> Array:
 
 @wp.kernel(enable_backward=False)
 def collide(
-    arena: Arena,
+    arena: ArenaGeometry,
     shapes: wp.array(dtype=CarShape),
     cars: wp.array(dtype=Body),
     contacts: wp.array2d(dtype=Contact),
-    rows: wp.array2d(dtype=Row),
+    rows: wp.array2d(dtype=Constraint),
     wall_rows: wp.array2d(dtype=int),
     listed: wp.array2d(dtype=int),
-    found: wp.array(dtype=Touch),
+    found: wp.array(dtype=TriangleTouch),
     by_itself: bool,
 ):
     i = wp.tid()
     bodies = wp.zeros(shape=(1,), dtype=Body)
     bodies[0] = cars[i]
     bodies[0].inverse_inertia = shapes[0].inverse_inertia
-    count, _ = car_touches_arena(arena, shapes[0], cars[i].position, cars[i].rotation, contacts, i, 0, single(i), listed,
+    count, _ = add_car_contacts(arena, shapes[0], cars[i].position, cars[i].rotation, contacts, i, 0, one_lane(i), listed,
                                  found)
     for k in range(count):
-        rows[i, k] = prepared(contacts[i, k], bodies[0], bodies[0])
-        store_wall_row(wall_rows, i, k * WALL_ROW_WORDS, against_wall(contacts[i, k], bodies[0]))
+        rows[i, k] = make_constraint(contacts[i, k], bodies[0], bodies[0])
+        store_arena_constraint(wall_rows, i, k * ARENA_CONSTRAINT_WORDS, make_arena_constraint(contacts[i, k], bodies[0]))
     if by_itself:
-        cars[i] = solved_alone(wall_rows, i, 0, count, bodies[0])
+        cars[i] = solve_arena_contacts(wall_rows, i, 0, count, bodies[0])
     else:
-        solve(rows, i, 0, count, bodies)
+        solve_contacts(rows, i, 0, count, bodies)
         cars[i] = bodies[0]
 
 
@@ -348,9 +348,9 @@ def test_walls_throw_a_car_back_as_in_rocketsim() -> None:
     free_velocity, free_spin = (np.array([numbers(getattr(state, name)) for state in above]) for name in ("vel", "ang_vel"))
     cars["kick"], cars["twist"] = free_velocity - velocity, free_spin - spin
     bodies, same = wp.array(cars, dtype=Body, device="cpu"), wp.array(cars, dtype=Body, device="cpu")
-    contacts = wp.zeros((len(cars), MOST_CAR_CONTACTS), dtype=Contact, device="cpu")
-    rows = wp.zeros((len(cars), MOST_CAR_CONTACTS), dtype=Row, device="cpu")
-    wall_rows = wp.zeros((len(cars), MOST_CAR_CONTACTS * room_of(WallRow)), dtype=wp.int32, device="cpu")
+    contacts = wp.zeros((len(cars), MAX_CAR_CONTACTS), dtype=Contact, device="cpu")
+    rows = wp.zeros((len(cars), MAX_CAR_CONTACTS), dtype=Constraint, device="cpu")
+    wall_rows = wp.zeros((len(cars), MAX_CAR_CONTACTS * room_of(ArenaConstraint)), dtype=wp.int32, device="cpu")
     for solved, by_itself in ((bodies, True), (same, False)):
         inputs = [load_arena("cpu"), car_shapes("cpu"), solved, contacts, rows, wall_rows, *room(len(cars)), by_itself]
         wp.launch(collide, len(cars), inputs, device="cpu")

@@ -6,7 +6,7 @@ import warp as wp
 from tests.rocket.sim.poses import SHAPES, bodies, rotations, to_warp, turned, warp_shapes
 from wavedash.rocket.constants import HITBOXES
 from wavedash.rocket.sim.collision.bodies import Body
-from wavedash.rocket.sim.collision.car_ball import hit_ball, touch_ball
+from wavedash.rocket.sim.collision.car_ball import find_car_ball_contact, hit_ball
 from wavedash.rocket.sim.collision.contacts import Contact
 from wavedash.rocket.sim.collision.shapes import CarShape
 from wavedash.rocket.sim.kernels.records import Car
@@ -23,7 +23,7 @@ def touch(
     found: wp.array(dtype=wp.int32), contacts: wp.array(dtype=Contact), added: wp.array(dtype=wp.vec3),
 ):
     i = wp.tid()
-    touches, contact = touch_ball(3, car_bodies[i], shapes[cars[i].hitbox], balls[i])
+    touches, contact = find_car_ball_contact(3, car_bodies[i], shapes[cars[i].hitbox], balls[i])
     found[i] = touches
     contacts[i] = contact
     if touches == 1:

@@ -8,7 +8,7 @@ import warp as wp
 
 from tests.rocket.sim.poses import SHAPES, bodies, rotations, to_warp, turned, unit_vectors, warp_shapes
 from wavedash.rocket.sim.collision.bodies import Body
-from wavedash.rocket.sim.collision.car_car import touch_cars
+from wavedash.rocket.sim.collision.car_car import find_car_car_contacts
 from wavedash.rocket.sim.collision.contacts import Contact
 from wavedash.rocket.sim.collision.shapes import CarShape
 from wavedash.rocket.sim.kernels.records import Car, EventRecord
@@ -31,7 +31,7 @@ def touch(
         cars[seat] = all_cars[i, seat]
         events[seat] = all_events[i, seat]
         both[1 + seat] = all_bodies[i, seat]
-    counts[i] = touch_cars(contacts, i, 1, a, b, both, cars, shapes, events) - 1
+    counts[i] = find_car_car_contacts(contacts, i, 1, a, b, both, cars, shapes, events) - 1
     for seat in range(2):
         all_cars[i, seat] = cars[seat]
         all_events[i, seat] = events[seat]

@@ -43,7 +43,7 @@ def played(simulator: WarpSimulator) -> list[Tensor]:
 
 
 def test_parts_of_a_tick_make_the_same_games_to_the_bit():
-    whole, parts = WarpSimulator(ARENAS, 1, 1), WarpSimulator(ARENAS, 1, 1, in_parts=True)
+    whole, parts = WarpSimulator(ARENAS, 1, 1), WarpSimulator(ARENAS, 1, 1, by_stage=True)
     for step, (one, other) in enumerate(zip(played(whole), played(parts), strict=True)):
         assert torch.equal(one, other), f"step {step}: {int((one != other).any(1).sum())} arenas differ"
     assert int((whole.state.cars.ball_hit_tick >= 0).sum()) > 20, "hardly anyone met the ball: this proves little"

@@ -19,6 +19,7 @@ from wavedash.errors import UserError
 from wavedash.rocket.rocketsim.package import collision_meshes
 from wavedash.rocket.sim.collision.bake import CELL, GRID_LOW, GRID_SHAPE, Baked, bake
 from wavedash.rocket.sim.collision.baked_file import BAKED_FILE, read_baked, write_baked
+from wavedash.rocket.sim.constants import ARENA_CEILING_Z, ARENA_WALL_X
 from wavedash.rocket.sim.kernels.struct_io import loader, room_of, words_of
 
 wp.set_module_options({"enable_backward": False})
@@ -26,13 +27,11 @@ wp.set_module_options({"enable_backward": False})
 FORMAT = 1
 """Of the baked file; another number makes everyone bake anew"""
 
-WALL_X = wp.constant(4096.0)
-CEILING = wp.constant(2048.0)
 CELLS_X, CELLS_Y, CELLS_Z = (wp.constant(cells) for cells in GRID_SHAPE)
 LOW_X, LOW_Y, LOW_Z = (wp.constant(low) for low in GRID_LOW)
 PER_UU = wp.constant(1.0 / CELL)
-MIDDLE_X, MIDDLE_Y, MIDDLE_Z = wp.constant(3584.0), wp.constant(4352.0), wp.constant(1728.0)
-MIDDLE_CORNER = wp.constant(7232.0)
+OPEN_X, OPEN_Y, OPEN_Z = wp.constant(3584.0), wp.constant(4352.0), wp.constant(1728.0)
+OPEN_CORNER = wp.constant(7232.0)
 """The middle of the field ends there, and where |x| + |y| is this much: no cell of the grid that it has a part in lists a
 triangle"""
 RAY_EDGE = wp.constant(-1.0e-4)
@@ -60,7 +59,7 @@ load_triangle = loader(Triangle)
 
 
 @wp.struct
-class Arena:
+class ArenaGeometry:
     """The triangles near a cell are those numbered items[first[cell]] ... items[first[cell + 1] - 1], in ascending order."""
 
     triangles: wp.array2d(dtype=wp.int32)
@@ -75,7 +74,7 @@ class Arena:
 
 
 @wp.func
-def triangle_of(arena: Arena, item: int) -> Triangle:
+def triangle_of(arena: ArenaGeometry, item: int) -> Triangle:
     """That an item stands for."""
     return load_triangle(arena.triangles, arena.items[item], 0)
 
@@ -89,7 +88,7 @@ def triangle_of(arena: Arena, item: int) -> Triangle:
     }
     return query;
 """)
-def quarters(low: wp.vec3, high: wp.vec3) -> wp.vec4i:
+def aabb_query(low: wp.vec3, high: wp.vec3) -> wp.vec4i:
     """A box that asks which others it overlaps: in quarters of uu, rounded outwards, what their least x, y, z may be at most
     (then a zero), and what their greatest may be at least, negated (and a zero)."""
     return wp.vec4i()
@@ -139,11 +138,11 @@ def cell_of(position: wp.vec3) -> int:
 
 
 @wp.func
-def is_in_the_middle(position: wp.vec3) -> bool:
+def is_over_open_floor(position: wp.vec3) -> bool:
     """Where a car or ball can touch nothing of the field but the floor."""
     x = wp.abs(position[0])
     y = wp.abs(position[1])
-    return x < MIDDLE_X and y < MIDDLE_Y and x + y < MIDDLE_CORNER and position[2] < MIDDLE_Z
+    return x < OPEN_X and y < OPEN_Y and x + y < OPEN_CORNER and position[2] < OPEN_Z
 
 
 @wp.func
@@ -156,14 +155,14 @@ def ray_hits_planes(source: wp.vec3, target: wp.vec3):
         hit = 1
         closest = source[2] / (source[2] - target[2])
         normal = wp.vec3(0.0, 0.0, wp.sign(source[2]))
-    below = source[2] - CEILING
-    if below * (target[2] - CEILING) < 0.0:
+    below = source[2] - ARENA_CEILING_Z
+    if below * (target[2] - ARENA_CEILING_Z) < 0.0:
         fraction = below / (source[2] - target[2])
         if fraction < closest:
             hit = 1
             closest = fraction
             normal = wp.vec3(0.0, 0.0, wp.sign(below))
-    wall = wp.sign(source[0]) * WALL_X
+    wall = wp.sign(source[0]) * ARENA_WALL_X
     before = source[0] - wall
     if before * (target[0] - wall) < 0.0:
         fraction = before / (source[0] - target[0])
@@ -205,7 +204,7 @@ def _on_device(device: str) -> Any:
     triangles["normal"], triangles["angles"], triangles["mesh"] = baked.normals, baked.angles, baked.mesh
     triangles["offset"] = (baked.normals.astype(np.float64) * baked.corners[:, 0]).sum(axis=1)
     planes = np.concatenate([triangles["normal"], triangles["offset"][:, None]], axis=1)[baked.items]
-    arena = Arena()
+    arena = ArenaGeometry()
     words = np.zeros((len(triangles), room_of(Triangle)), np.int32)
     words[:, :words_of(Triangle)] = triangles.view(np.int32).reshape(len(triangles), -1)
     arena.triangles = wp.array(words, dtype=wp.int32, device=device)

@@ -9,29 +9,25 @@ import warp as wp
 
 from wavedash.rocket.constants import BALL_RADIUS
 from wavedash.rocket.sim.collision.arena import (
-    CEILING,
-    WALL_X,
-    Arena,
+    ArenaGeometry,
     Triangle,
     cell_of,
-    is_in_the_middle,
+    is_over_open_floor,
     plane_of,
     triangle_of,
 )
-from wavedash.rocket.sim.collision.contacts import ARENA, BALL, Contact, Touch
+from wavedash.rocket.sim.collision.contacts import ARENA, BALL, Contact, TriangleTouch
 from wavedash.rocket.sim.collision.edges import normal_near_edges
-from wavedash.rocket.sim.collision.manifold import with_point
-from wavedash.rocket.sim.kernels.lanes import Team, meet, votes
+from wavedash.rocket.sim.collision.manifold import add_to_manifold
+from wavedash.rocket.sim.constants import ARENA_CEILING_Z, ARENA_WALL_X, BALL_CONTACT_DISTANCE
+from wavedash.rocket.sim.kernels.lanes import Lanes, ballot, sync_lanes
 
 wp.set_module_options({"enable_backward": False})
 
-RADIUS = wp.constant(BALL_RADIUS)
-TOUCH = wp.constant(0.02 * (BALL_RADIUS + 4.0))
-"""uu between ball and wall below which they touch: the ball lies 1.9 uu above the floor"""
-MOST_BALL_CONTACTS = 12
+MAX_BALL_CONTACTS = 12
 """A ball in a corner touches two planes and two meshes"""
-ROOM = wp.constant(MOST_BALL_CONTACTS)
-ONE_PLANE, MORE = wp.constant(1), wp.constant(2)
+ROOM = wp.constant(MAX_BALL_CONTACTS)
+ON_PLANE, ON_MESH = wp.constant(1), wp.constant(2)
 
 
 @wp.struct
@@ -89,112 +85,112 @@ def nearest_on_triangle(t: Triangle, p: wp.vec3) -> wp.vec3:
 
 
 @wp.func
-def touch_plane(contacts: wp.array2d(dtype=Contact), row: int, count: int, normal: wp.vec3, height: float) -> int:
+def add_plane_contact(contacts: wp.array2d(dtype=Contact), e: int, count: int, normal: wp.vec3, height: float) -> int:
     """The ball's middle is `height` above a plane."""
-    if height - RADIUS < TOUCH:
-        contacts[row, count] = ball_contact(normal * (-RADIUS), normal, height - RADIUS)
+    if height - BALL_RADIUS < BALL_CONTACT_DISTANCE:
+        contacts[e, count] = ball_contact(normal * (-BALL_RADIUS), normal, height - BALL_RADIUS)
         return count + 1
     return count
 
 
 @wp.func
-def touch_triangle(t: Triangle, position: wp.vec3) -> Touch:
+def ball_triangle_touch(t: Triangle, position: wp.vec3) -> TriangleTouch:
     """Where the ball touches a triangle."""
-    touch = Touch()
+    touch = TriangleTouch()
     point = nearest_on_triangle(t, position)
     away = position - point
     squared = wp.length_sq(away)
-    if squared < (RADIUS + TOUCH) * (RADIUS + TOUCH) and squared > 1.0e-6:
+    if squared < (BALL_RADIUS + BALL_CONTACT_DISTANCE) * (BALL_RADIUS + BALL_CONTACT_DISTANCE) and squared > 1.0e-6:
         apart = wp.sqrt(squared)
         touch.touches = True
         touch.mesh = t.mesh
         touch.away = away / apart
-        touch.contact = ball_contact(touch.away * (-RADIUS), normal_near_edges(t, point, touch.away), apart - RADIUS)
+        touch.contact = ball_contact(touch.away * (-BALL_RADIUS), normal_near_edges(t, point, touch.away), apart - BALL_RADIUS)
     return touch
 
 
 @wp.func
-def touch_item(arena: Arena, item: int, position: wp.vec3) -> Touch:
+def ball_item_touch(arena: ArenaGeometry, item: int, position: wp.vec3) -> TriangleTouch:
     """The same, of an arena's item."""
     plane = plane_of(arena.planes, item)
-    if wp.abs(wp.dot(wp.vec3(plane[0], plane[1], plane[2]), position) - plane[3]) >= RADIUS + TOUCH:
-        return Touch()
-    return touch_triangle(triangle_of(arena, item), position)
+    if wp.abs(wp.dot(wp.vec3(plane[0], plane[1], plane[2]), position) - plane[3]) >= BALL_RADIUS + BALL_CONTACT_DISTANCE:
+        return TriangleTouch()
+    return ball_triangle_touch(triangle_of(arena, item), position)
 
 
 @wp.func
-def touch_triangles(
-    arena: Arena, cell: int, position: wp.vec3, contacts: wp.array2d(dtype=Contact), row: int, count: int, room: int,
-    team: Team, touches: wp.array(dtype=Touch),
+def add_triangle_contacts(
+    arena: ArenaGeometry, cell: int, position: wp.vec3, contacts: wp.array2d(dtype=Contact), e: int, count: int, room: int,
+    lanes: Lanes, lane_touches: wp.array(dtype=TriangleTouch),
 ) -> int:
     """All triangles near the ball, at most four points for each mesh. The team tests triangles side by side; lane 0 takes the
     contacts in their order, and is the one that knows how many there are."""
     first = count
     mesh = int(-1)
     end = arena.first[cell + 1]
-    for start in range(arena.first[cell], end, team.lanes):
-        mine = wp.min(start + team.lane, end - 1)
-        touch = touch_item(arena, mine, position)
-        found = touch.touches and mine == start + team.lane
-        who = votes(team.lane, team.lanes, found)
+    for start in range(arena.first[cell], end, lanes.count):
+        mine = wp.min(start + lanes.lane, end - 1)
+        touch = ball_item_touch(arena, mine, position)
+        found = touch.touches and mine == start + lanes.lane
+        who = ballot(lanes.lane, lanes.count, found)
         if found:
-            touches[team.place + team.lane] = touch
+            lane_touches[lanes.slot + lanes.lane] = touch
         if who != 0:
-            meet(team.lane, team.lanes)
-            if team.lane == 0:
-                for k in range(team.lanes):
+            sync_lanes(lanes.lane, lanes.count)
+            if lanes.lane == 0:
+                for k in range(lanes.count):
                     if (who >> k) & 1 == 1:
-                        touch = touches[team.place + k]
+                        touch = lane_touches[lanes.slot + k]
                         if touch.mesh != mesh:
                             mesh = touch.mesh
                             first = count
-                        count = with_point(contacts, row, first, count, room, touch.contact)
-            meet(team.lane, team.lanes)
+                        count = add_to_manifold(contacts, e, first, count, room, touch.contact)
+            sync_lanes(lanes.lane, lanes.count)
     return count
 
 
 @wp.func
-def ball_touches_arena(
-    arena: Arena, position: wp.vec3, contacts: wp.array2d(dtype=Contact), row: int, count: int, team: Team,
-    touches: wp.array(dtype=Touch),
+def add_ball_contacts(
+    arena: ArenaGeometry, position: wp.vec3, contacts: wp.array2d(dtype=Contact), e: int, count: int, lanes: Lanes,
+    lane_touches: wp.array(dtype=TriangleTouch),
 ):
     """Writes the ball's contacts behind the `count` that a row of the list has: (new count, what the ball bounces off), for
     lane 0 of the team. The last argument is room for its work."""
     start = count
-    if team.lane == 0:
-        count = touch_plane(contacts, row, count, wp.vec3(0.0, 0.0, 1.0), position[2])
-        count = touch_plane(contacts, row, count, wp.vec3(0.0, 0.0, -1.0), CEILING - position[2])
-        count = touch_plane(contacts, row, count, wp.vec3(1.0, 0.0, 0.0), WALL_X + position[0])
-        count = touch_plane(contacts, row, count, wp.vec3(-1.0, 0.0, 0.0), WALL_X - position[0])
+    if lanes.lane == 0:
+        count = add_plane_contact(contacts, e, count, wp.vec3(0.0, 0.0, 1.0), position[2])
+        count = add_plane_contact(contacts, e, count, wp.vec3(0.0, 0.0, -1.0), ARENA_CEILING_Z - position[2])
+        count = add_plane_contact(contacts, e, count, wp.vec3(1.0, 0.0, 0.0), ARENA_WALL_X + position[0])
+        count = add_plane_contact(contacts, e, count, wp.vec3(-1.0, 0.0, 0.0), ARENA_WALL_X - position[0])
     cell = cell_of(position)
     if arena.first[cell] < arena.first[cell + 1]:
-        count = touch_triangles(arena, cell, position, contacts, row, count, start + ROOM, team, touches)
+        count = add_triangle_contacts(arena, cell, position, contacts, e, count, start + ROOM, lanes, lane_touches)
     touch = BallTouch()
-    if team.lane == 0:
+    if lanes.lane == 0:
         for i in range(start, count):
             touch.contacts += 1
-            touch.normals = touch.normals + contacts[row, i].normal
-            touch.arms += RADIUS
+            touch.normals = touch.normals + contacts[e, i].normal
+            touch.arms += BALL_RADIUS
     return count, touch
 
 
 @wp.func
 def planes_at_ball(position: wp.vec3):
-    """(How many of floor, ceiling and side walls the ball touches, the last one's normal, the ball's height above it)."""
+    """(How many of floor, ceiling and side walls the ball lane_touches, the last one's normal, the ball's height above it)."""
     touched = int(0)
     normal = wp.vec3()
     height = float(0.0)
-    ceiling = CEILING - position[2]
-    wall = WALL_X - wp.abs(position[0])
-    if position[2] < RADIUS + TOUCH:
+    ceiling = ARENA_CEILING_Z - position[2]
+    wall = ARENA_WALL_X - wp.abs(position[0])
+    if position[2] < BALL_RADIUS + BALL_CONTACT_DISTANCE:
         touched += 1
         normal = wp.vec3(0.0, 0.0, 1.0)
         height = position[2]
-    if ceiling < RADIUS + TOUCH:
+    if ceiling < BALL_RADIUS + BALL_CONTACT_DISTANCE:
         touched += 1
         normal = wp.vec3(0.0, 0.0, -1.0)
         height = ceiling
-    if wall < RADIUS + TOUCH:
+    if wall < BALL_RADIUS + BALL_CONTACT_DISTANCE:
         touched += 1
         normal = wp.vec3(-wp.sign(position[0]), 0.0, 0.0)
         height = wall
@@ -202,13 +198,13 @@ def planes_at_ball(position: wp.vec3):
 
 
 @wp.func
-def what_ball_touches(arena: Arena, position: wp.vec3) -> int:
+def classify_ball(arena: ArenaGeometry, position: wp.vec3) -> int:
     """0: nothing, ONE_PLANE, or MORE: planes, and maybe triangles."""
     touched, _normal, _height = planes_at_ball(position)
-    if not is_in_the_middle(position):
+    if not is_over_open_floor(position):
         cell = cell_of(position)
         for i in range(arena.first[cell], arena.first[cell + 1]):
             plane = plane_of(arena.planes, i)
-            if wp.abs(wp.dot(wp.vec3(plane[0], plane[1], plane[2]), position) - plane[3]) < RADIUS + TOUCH:
-                return MORE
-    return wp.min(touched, MORE)
+            if wp.abs(wp.dot(wp.vec3(plane[0], plane[1], plane[2]), position) - plane[3]) < BALL_RADIUS + BALL_CONTACT_DISTANCE:
+                return ON_MESH
+    return wp.min(touched, ON_MESH)

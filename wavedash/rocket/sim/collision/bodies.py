@@ -3,23 +3,21 @@ from __future__ import annotations
 
 import warp as wp
 
-from wavedash.rocket import constants
-from wavedash.rocket.constants import BALL_RADIUS
+from wavedash.rocket.constants import GRAVITY
 from wavedash.rocket.sim.collision.shapes import CarShape
+from wavedash.rocket.sim.constants import (
+    BALL_INVERSE_INERTIA,
+    BALL_MASS,
+    BALL_VELOCITY_KEPT,
+    CAR_MASS,
+    DT,
+    MAX_TURN,
+    PUSH_TURN_RATE,
+)
 from wavedash.rocket.sim.kernels.records import BallRecord, Car
 from wavedash.rocket.sim.kernels.struct_io import loader, room_of, storer
 
 wp.set_module_options({"enable_backward": False})
-
-DT = wp.constant(1.0 / 120.0)
-CAR_MASS = wp.constant(180.0)
-BALL_MASS = wp.constant(30.0)
-BALL_KEPT = wp.constant(0.97 ** (1.0 / 120.0))
-"""Of the ball's velocity after a tick of drag"""
-GRAVITY = wp.constant(constants.GRAVITY)
-BALL_INVERSE_INERTIA = wp.constant(1.0 / (0.4 * 30.0 * BALL_RADIUS**2))
-MAX_TURN = wp.constant(0.25 * wp.pi)
-"""Radians a body turns in one tick at most"""
 
 
 @wp.struct
@@ -34,17 +32,17 @@ class Body:
     """0: nothing moves it"""
     inverse_inertia: wp.vec3
     """About the body's own axes"""
-    kick: wp.vec3
+    forced_velocity: wp.vec3
     """Velocity that forces add during the tick"""
-    twist: wp.vec3
+    forced_spin: wp.vec3
     """Spin that torques add during the tick"""
-    change: wp.vec3
+    delta_velocity: wp.vec3
     """Velocity that contacts add"""
-    spin_change: wp.vec3
-    push: wp.vec3
+    delta_spin: wp.vec3
+    push_velocity: wp.vec3
     """Velocity that takes it out of an overlap; gone after the tick"""
-    turn: wp.vec3
-    late: wp.vec3
+    turn_velocity: wp.vec3
+    late_velocity: wp.vec3
     """Velocity that hits and bumps add at the end of the tick"""
 
 
@@ -72,44 +70,44 @@ def ball_body(ball: BallRecord) -> Body:
     body = Body()
     body.position = ball.position
     body.rotation = ball.rotation
-    body.velocity = ball.velocity * BALL_KEPT
+    body.velocity = ball.velocity * BALL_VELOCITY_KEPT
     body.spin = ball.angular_velocity
     body.inverse_mass = 1.0 / BALL_MASS
     body.inverse_inertia = wp.vec3(BALL_INVERSE_INERTIA)
     if wp.length_sq(ball.velocity) + wp.length_sq(ball.angular_velocity) > 0.0:
-        body.kick = wp.vec3(0.0, 0.0, -GRAVITY * DT)
+        body.forced_velocity = wp.vec3(0.0, 0.0, -GRAVITY * DT)
     return body
 
 
 @wp.func
-def world_inverse_inertia(body: Body, torque: wp.vec3) -> wp.vec3:
+def apply_inverse_inertia(body: Body, torque: wp.vec3) -> wp.vec3:
     """Change of spin by an angular impulse."""
     return body.rotation * wp.cw_mul(body.inverse_inertia, wp.transpose(body.rotation) * torque)
 
 
 @wp.func
-def velocity_at(body: Body, arm: wp.vec3) -> wp.vec3:
+def point_velocity(body: Body, arm: wp.vec3) -> wp.vec3:
     """Of the point at `arm` from its origin."""
     return body.velocity + wp.cross(body.spin, arm)
 
 
 @wp.func
-def impulse_mass(body: Body, arm: wp.vec3, direction: wp.vec3) -> float:
+def inverse_effective_mass(body: Body, arm: wp.vec3, direction: wp.vec3) -> float:
     """Inverse of the mass that an impulse along `direction` at `arm` meets."""
-    turn = wp.transpose(body.rotation) * wp.cross(arm, direction)
-    return body.inverse_mass + wp.dot(turn, wp.cw_mul(body.inverse_inertia, turn))
+    turn_velocity = wp.transpose(body.rotation) * wp.cross(arm, direction)
+    return body.inverse_mass + wp.dot(turn_velocity, wp.cw_mul(body.inverse_inertia, turn_velocity))
 
 
 @wp.func
-def hit(body: Body, impulse: wp.vec3, angular_impulse: wp.vec3) -> Body:
+def apply_impulse(body: Body, impulse: wp.vec3, angular_impulse: wp.vec3) -> Body:
     """Impulses change velocity and spin at once."""
     body.velocity = body.velocity + impulse * body.inverse_mass
-    body.spin = body.spin + world_inverse_inertia(body, angular_impulse)
+    body.spin = body.spin + apply_inverse_inertia(body, angular_impulse)
     return body
 
 
 @wp.func
-def capped(v: wp.vec3, most: float) -> wp.vec3:
+def clamp_length(v: wp.vec3, most: float) -> wp.vec3:
     """Shortened to a length of `most`."""
     squared = wp.length_sq(v)
     if squared > most * most:
@@ -118,31 +116,31 @@ def capped(v: wp.vec3, most: float) -> wp.vec3:
 
 
 @wp.func
-def turned(rotation: wp.mat33, spin: wp.vec3) -> wp.mat33:
+def rotated(rotation: wp.mat33, spin: wp.vec3) -> wp.mat33:
     """After one tick with this spin. Half the angle is at most an eighth of pi, where short series give its sine and cosine to
     the last bit."""
-    spin = capped(spin, MAX_TURN / DT)
+    spin = clamp_length(spin, MAX_TURN / DT)
     square = 0.25 * DT * DT * wp.length_sq(spin)
     sine = 1.0 - square * (1.0 / 6.0 - square * (1.0 / 120.0 - square * (1.0 / 5040.0)))
     cosine = 1.0 - square * (0.5 - square * (1.0 / 24.0 - square * (1.0 / 720.0 - square * (1.0 / 40320.0))))
     axis = spin * (0.5 * DT * sine)
-    return straightened(wp.quat_to_matrix(wp.quat(axis[0], axis[1], axis[2], cosine)) * rotation)
+    return orthonormalised(wp.quat_to_matrix(wp.quat(axis[0], axis[1], axis[2], cosine)) * rotation)
 
 
 @wp.func
-def straightened(rotation: wp.mat33) -> wp.mat33:
+def orthonormalised(rotation: wp.mat33) -> wp.mat33:
     """Its axes are again of unit length and at right angles, after they were a little off."""
     return rotation * 1.5 - rotation * (wp.transpose(rotation) * rotation) * 0.5
 
 
 @wp.func
-def moved(body: Body) -> Body:
+def integrated(body: Body) -> Body:
     """To where it is after the tick: out of overlaps first, then along its new velocity."""
-    body.velocity = body.velocity + body.change + body.kick
-    body.spin = body.spin + body.spin_change + body.twist
-    if wp.length_sq(body.push) + wp.length_sq(body.turn) > 0.0:
-        body.position = body.position + body.push * DT
-        body.rotation = turned(body.rotation, body.turn * 0.1)
+    body.velocity = body.velocity + body.delta_velocity + body.forced_velocity
+    body.spin = body.spin + body.delta_spin + body.forced_spin
+    if wp.length_sq(body.push_velocity) + wp.length_sq(body.turn_velocity) > 0.0:
+        body.position = body.position + body.push_velocity * DT
+        body.rotation = rotated(body.rotation, body.turn_velocity * PUSH_TURN_RATE)
     body.position = body.position + body.velocity * DT
-    body.rotation = turned(body.rotation, body.spin)
+    body.rotation = rotated(body.rotation, body.spin)
     return body

@@ -12,7 +12,7 @@ from wavedash.rocket.sim.collision.ball_arena import nearest_on_triangle
 
 wp.set_module_options({"enable_backward": False})
 
-APART = wp.constant(1.0e-3)
+MIN_GAP = wp.constant(1.0e-3)
 """uu: the least gap at which the direction between two closest points can be trusted"""
 PREFERENCE = wp.constant(1.0e-4)
 """uu by which two edges must beat a face, which says more clearly where they touch"""
@@ -21,7 +21,7 @@ PARALLEL = wp.constant(1.0e-6)
 
 
 @wp.struct
-class Meeting:
+class ClosestPoints:
     """Of a box and a triangle."""
 
     point: wp.vec3
@@ -49,13 +49,13 @@ class Axis:
 
 
 @wp.func
-def inside_box(half: wp.vec3, p: wp.vec3) -> wp.vec3:
+def nearest_in_box(half: wp.vec3, p: wp.vec3) -> wp.vec3:
     """The point of the box nearest to p."""
     return wp.vec3(wp.clamp(p[0], -half[0], half[0]), wp.clamp(p[1], -half[1], half[1]), wp.clamp(p[2], -half[2], half[2]))
 
 
 @wp.func
-def corner(half: wp.vec3, direction: wp.vec3) -> wp.vec3:
+def support_corner(half: wp.vec3, direction: wp.vec3) -> wp.vec3:
     """The corner of the box that is farthest along a direction."""
     return wp.vec3(
         wp.where(direction[0] >= 0.0, half[0], -half[0]),
@@ -65,25 +65,25 @@ def corner(half: wp.vec3, direction: wp.vec3) -> wp.vec3:
 
 
 @wp.func
-def shadow(half: wp.vec3, direction: wp.vec3) -> float:
+def projected_half_size(half: wp.vec3, direction: wp.vec3) -> float:
     """Half of the box's length along a direction."""
     return half[0] * wp.abs(direction[0]) + half[1] * wp.abs(direction[1]) + half[2] * wp.abs(direction[2])
 
 
 @wp.func
-def slope(half: wp.vec3, start: wp.vec3, along: wp.vec3, share: float) -> float:
+def distance_gradient(half: wp.vec3, start: wp.vec3, along: wp.vec3, share: float) -> float:
     """Of half the squared distance from the box, along a line. It grows, and is linear between the box's planes."""
     point = start + along * share
-    return wp.dot(along, point - inside_box(half, point))
+    return wp.dot(along, point - nearest_in_box(half, point))
 
 
 @wp.func
-def nearest_of_edge(half: wp.vec3, start: wp.vec3, along: wp.vec3) -> wp.vec3:
+def nearest_on_edge(half: wp.vec3, start: wp.vec3, along: wp.vec3) -> wp.vec3:
     """The point of the segment from `start` to `start + along` that is nearest to the box: where the slope is zero."""
     low = float(0.0)
     high = float(1.0)
-    falling = slope(half, start, along, 0.0)
-    rising = slope(half, start, along, 1.0)
+    falling = distance_gradient(half, start, along, 0.0)
+    rising = distance_gradient(half, start, along, 1.0)
     if falling >= 0.0:
         return start
     if rising <= 0.0:
@@ -94,7 +94,7 @@ def nearest_of_edge(half: wp.vec3, start: wp.vec3, along: wp.vec3) -> wp.vec3:
         if along[axis] != 0.0:
             share = (plane - start[axis]) / along[axis]
             if share > low and share < high:
-                here = slope(half, start, along, share)
+                here = distance_gradient(half, start, along, share)
                 if here <= 0.0:
                     low = share
                     falling = here
@@ -105,7 +105,7 @@ def nearest_of_edge(half: wp.vec3, start: wp.vec3, along: wp.vec3) -> wp.vec3:
 
 
 @wp.func
-def better(best: Axis, normal: wp.vec3, low: float, high: float, radius: float, kind: int, edge: int, side: int) -> Axis:
+def better_axis(best: Axis, normal: wp.vec3, low: float, high: float, radius: float, kind: int, edge: int, side: int) -> Axis:
     """The axis with the larger gap: the best so far, or a direction along which the triangle lies at low ... high, the box at
     -radius ... radius."""
     above = low - radius
@@ -124,7 +124,7 @@ def better(best: Axis, normal: wp.vec3, low: float, high: float, radius: float, 
 
 
 @wp.func
-def across_edges(best: Axis, half: wp.vec3, start: wp.vec3, along: wp.vec3, opposite: wp.vec3, edge: int) -> Axis:
+def test_edge_axes(best: Axis, half: wp.vec3, start: wp.vec3, along: wp.vec3, opposite: wp.vec3, edge: int) -> Axis:
     """Tries the three directions across an edge of the triangle and the edges of the box."""
     squared = wp.length_sq(along)
     for side in range(3):
@@ -138,31 +138,31 @@ def across_edges(best: Axis, half: wp.vec3, start: wp.vec3, along: wp.vec3, oppo
             direction = direction / wp.sqrt(length)
             p = wp.dot(direction, start)
             q = wp.dot(direction, opposite)
-            best = better(best, direction, wp.min(p, q), wp.max(p, q), shadow(half, direction), 2, edge, side)
+            best = better_axis(best, direction, wp.min(p, q), wp.max(p, q), projected_half_size(half, direction), 2, edge, side)
     return best
 
 
 @wp.func
-def widest_gap(half: wp.vec3, t: Triangle) -> Axis:
+def widest_gap_axis(half: wp.vec3, t: Triangle) -> Axis:
     """Separating axis test: the direction with the largest gap, or with the smallest overlap if no direction has a gap."""
     best = Axis()
     best.gap = -1.0e9
-    best = better(best, t.normal, t.offset, t.offset, shadow(half, t.normal), 0, 0, 0)
+    best = better_axis(best, t.normal, t.offset, t.offset, projected_half_size(half, t.normal), 0, 0, 0)
     for side in range(3):
         direction = wp.vec3(0.0, 0.0, 0.0)
         direction[side] = 1.0
         low = wp.min(wp.min(t.a[side], t.b[side]), t.c[side])
         high = wp.max(wp.max(t.a[side], t.b[side]), t.c[side])
-        best = better(best, direction, low, high, half[side], 1, 0, side)
-    best = across_edges(best, half, t.a, t.b - t.a, t.c, 0)
-    best = across_edges(best, half, t.b, t.c - t.b, t.a, 1)
-    return across_edges(best, half, t.c, t.a - t.c, t.b, 2)
+        best = better_axis(best, direction, low, high, half[side], 1, 0, side)
+    best = test_edge_axes(best, half, t.a, t.b - t.a, t.c, 0)
+    best = test_edge_axes(best, half, t.b, t.c - t.b, t.a, 1)
+    return test_edge_axes(best, half, t.c, t.a - t.c, t.b, 2)
 
 
 @wp.func
-def meeting_of_edges(half: wp.vec3, axis: Axis, start: wp.vec3, along: wp.vec3) -> wp.vec3:
+def edge_edge_point(half: wp.vec3, axis: Axis, start: wp.vec3, along: wp.vec3) -> wp.vec3:
     """The point of the box's edge that faces an edge of the triangle, closest to that edge."""
-    point = corner(half, -axis.normal)
+    point = support_corner(half, -axis.normal)
     point[axis.side] = 0.0
     to_edge = point - start
     squared = wp.length_sq(along)
@@ -173,63 +173,63 @@ def meeting_of_edges(half: wp.vec3, axis: Axis, start: wp.vec3, along: wp.vec3) 
 
 
 @wp.func
-def overlap(half: wp.vec3, t: Triangle, axis: Axis) -> Meeting:
+def penetration(half: wp.vec3, t: Triangle, axis: Axis) -> ClosestPoints:
     """They come apart soonest along `axis`."""
-    meeting = Meeting()
-    meeting.normal = axis.normal
-    meeting.distance = axis.gap
+    points = ClosestPoints()
+    points.normal = axis.normal
+    points.distance = axis.gap
     if axis.kind == 0:
-        deepest = corner(half, -axis.normal)
-        meeting.point = deepest
+        deepest = support_corner(half, -axis.normal)
+        points.point = deepest
         surface = deepest - axis.normal * axis.gap
         nearest = nearest_on_triangle(t, surface)
         if wp.length_sq(nearest - surface) > 1.0:  # a face or edge of the box lies along the triangle: a point that both have
-            meeting.point = inside_box(half, nearest + axis.normal * axis.gap)
+            points.point = nearest_in_box(half, nearest + axis.normal * axis.gap)
     elif axis.kind == 1:
         deepest = t.a
         if wp.dot(axis.normal, t.b) > wp.dot(axis.normal, deepest):
             deepest = t.b
         if wp.dot(axis.normal, t.c) > wp.dot(axis.normal, deepest):
             deepest = t.c
-        meeting.point = inside_box(half, deepest + axis.normal * axis.gap)
+        points.point = nearest_in_box(half, deepest + axis.normal * axis.gap)
     elif axis.edge == 0:
-        meeting.point = meeting_of_edges(half, axis, t.a, t.b - t.a)
+        points.point = edge_edge_point(half, axis, t.a, t.b - t.a)
     elif axis.edge == 1:
-        meeting.point = meeting_of_edges(half, axis, t.b, t.c - t.b)
+        points.point = edge_edge_point(half, axis, t.b, t.c - t.b)
     else:
-        meeting.point = meeting_of_edges(half, axis, t.c, t.a - t.c)
-    return meeting
+        points.point = edge_edge_point(half, axis, t.c, t.a - t.c)
+    return points
 
 
 @wp.func
-def box_meets_triangle(half: wp.vec3, t: Triangle, most: float) -> Meeting:
+def closest_box_triangle(half: wp.vec3, t: Triangle, most: float) -> ClosestPoints:
     """Of a box with these half sizes and a triangle. Where they are farther apart than `most`, only the distance counts, which
     is a lower bound."""
-    meeting = Meeting()
-    axis = widest_gap(half, t)
-    meeting.distance = axis.gap
+    points = ClosestPoints()
+    axis = widest_gap_axis(half, t)
+    points.distance = axis.gap
     if axis.gap > most:
-        return meeting
-    if axis.gap <= APART:
-        return overlap(half, t, axis)
+        return points
+    if axis.gap <= MIN_GAP:
+        return penetration(half, t, axis)
     if axis.kind == 0:
-        nearest = corner(half, -axis.normal)
+        nearest = support_corner(half, -axis.normal)
         surface = nearest - axis.normal * axis.gap
-        if wp.length_sq(nearest_on_triangle(t, surface) - surface) < APART * APART:
-            meeting.point = nearest
-            meeting.normal = axis.normal
-            return meeting
-    on_triangle = nearest_of_edge(half, t.a, t.b - t.a)
-    away = inside_box(half, on_triangle) - on_triangle
+        if wp.length_sq(nearest_on_triangle(t, surface) - surface) < MIN_GAP * MIN_GAP:
+            points.point = nearest
+            points.normal = axis.normal
+            return points
+    on_triangle = nearest_on_edge(half, t.a, t.b - t.a)
+    away = nearest_in_box(half, on_triangle) - on_triangle
     for edge in range(1, 3):
         start = wp.where(edge == 1, t.b, t.c)
         end = wp.where(edge == 1, t.c, t.a)
-        candidate = nearest_of_edge(half, start, end - start)
-        apart = inside_box(half, candidate) - candidate
+        candidate = nearest_on_edge(half, start, end - start)
+        apart = nearest_in_box(half, candidate) - candidate
         if wp.length_sq(apart) < wp.length_sq(away):
             on_triangle = candidate
             away = apart
-    meeting.distance = wp.length(away)
-    meeting.normal = away / meeting.distance
-    meeting.point = on_triangle + away
-    return meeting
+    points.distance = wp.length(away)
+    points.normal = away / points.distance
+    points.point = on_triangle + away
+    return points

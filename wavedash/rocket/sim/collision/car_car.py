@@ -1,50 +1,22 @@
-"""Two cars: where their bodies touch, bumps and demolitions."""
+"""Where the bodies of two cars touch."""
 from __future__ import annotations
 
 import warp as wp
 
-from wavedash.rocket.constants import RESPAWN_SECONDS
 from wavedash.rocket.sim.collision.bodies import Body
+from wavedash.rocket.sim.collision.box_box import Box, add_box_contacts
 from wavedash.rocket.sim.collision.contacts import FIRST_CAR, Contact
 from wavedash.rocket.sim.collision.shapes import CarShape
+from wavedash.rocket.sim.constants import CAR_CAR_FRICTION, CAR_CAR_RESTITUTION
 from wavedash.rocket.sim.kernels.records import Car, EventRecord
-from wavedash.rocket.sim.mechanics.curves import bump_air, bump_ground, bump_up
+from wavedash.rocket.sim.mechanics.bumps import decide_bump
 
 wp.set_module_options({"enable_backward": False})
 
-FRICTION = wp.constant(0.09)
-RESTITUTION = wp.constant(0.1)
-BUMPER_X = wp.constant(64.5)
-"""A car bumps with what is farther ahead of its origin"""
-BUMP_COOLDOWN = wp.constant(0.25)
-DEMOLITION_TIME = wp.constant(RESPAWN_SECONDS)
-NOTHING = wp.constant(0)
-BUMP = wp.constant(1)
-DEMOLITION = wp.constant(2)
-
-APART = wp.constant(-1)
-FIRST_FACE_OF_B = wp.constant(3)
-FIRST_EDGE = wp.constant(6)
-EDGE_HANDICAP = wp.constant(1.05)
-"""Two edges count as what touches if they overlap less than faces do by this factor"""
-MOST_CORNERS = 8
-"""Of a face that is cut to the size of another one"""
-MOST_POINTS = wp.constant(4)
-
-
-@wp.struct
-class Box:
-    """A car's body in the world."""
-
-    middle: wp.vec3
-    axes: wp.mat33
-    """Columns"""
-    half: wp.vec3
-
 
 @wp.func
-def touch_cars(
-    contacts: wp.array2d(dtype=Contact), arena: int, count: int, a: int, b: int, bodies: wp.array(dtype=Body),
+def find_car_car_contacts(
+    contacts: wp.array2d(dtype=Contact), e: int, count: int, a: int, b: int, bodies: wp.array(dtype=Body),
     cars: wp.array(dtype=Car), shapes: wp.array(dtype=CarShape), events: wp.array(dtype=EventRecord),
 ) -> int:
     """The cars in seats a and b: appends up to four contacts to those of the arena and returns how many there are now.
@@ -58,67 +30,17 @@ def touch_cars(
     if wp.length_sq(bodies[FIRST_CAR + b].position - bodies[FIRST_CAR + a].position) > near * near:
         return count
     before = count
-    count = touch_boxes(contacts, arena, count, box_of(bodies[FIRST_CAR + a], shape_a), box_of(bodies[FIRST_CAR + b], shape_b))
+    count = add_box_contacts(contacts, e, count, box_of(bodies[FIRST_CAR + a], shape_a), box_of(bodies[FIRST_CAR + b], shape_b))
     for i in range(before, count):
-        contacts[arena, i].a = FIRST_CAR + a
-        contacts[arena, i].b = FIRST_CAR + b
-        contacts[arena, i].arm_a = contacts[arena, i].arm_a - bodies[FIRST_CAR + a].position
-        contacts[arena, i].arm_b = contacts[arena, i].arm_b - bodies[FIRST_CAR + b].position
-        contacts[arena, i].friction = FRICTION
-        contacts[arena, i].restitution = RESTITUTION
-        collide(a, b, contacts[arena, i].arm_a, bodies, cars, events)
-        collide(b, a, contacts[arena, i].arm_b, bodies, cars, events)
+        contacts[e, i].a = FIRST_CAR + a
+        contacts[e, i].b = FIRST_CAR + b
+        contacts[e, i].arm_a = contacts[e, i].arm_a - bodies[FIRST_CAR + a].position
+        contacts[e, i].arm_b = contacts[e, i].arm_b - bodies[FIRST_CAR + b].position
+        contacts[e, i].friction = CAR_CAR_FRICTION
+        contacts[e, i].restitution = CAR_CAR_RESTITUTION
+        decide_bump(a, b, contacts[e, i].arm_a, bodies, cars, events)
+        decide_bump(b, a, contacts[e, i].arm_b, bodies, cars, events)
     return count
-
-
-# Bumps
-
-
-@wp.func
-def collide(
-    bumper: int, victim: int, arm: wp.vec3, bodies: wp.array(dtype=Body), cars: wp.array(dtype=Car),
-    events: wp.array(dtype=EventRecord),
-):
-    """One car touches another with its surface at `arm`: writes what comes of it."""
-    if cars[bumper].is_demoed or cars[victim].is_demoed:
-        return
-    if cars[bumper].contact_car == victim and cars[bumper].contact_cooldown > 0.0:
-        return
-    kind, push = bump(cars[bumper], cars[victim], bodies[FIRST_CAR + bumper], bodies[FIRST_CAR + victim], arm)
-    if kind == NOTHING:
-        return
-    cars[bumper].contact_car = victim
-    cars[bumper].contact_cooldown = BUMP_COOLDOWN
-    if kind == DEMOLITION:
-        cars[victim].is_demoed = True
-        cars[victim].demo_timer = DEMOLITION_TIME
-        events[bumper].demolished = victim
-    else:
-        bodies[FIRST_CAR + victim].late = bodies[FIRST_CAR + victim].late + push
-        events[bumper].bumped = victim
-
-
-@wp.func
-def bump(bumper: Car, victim: Car, body: Body, other: Body, arm: wp.vec3):
-    """BUMP, DEMOLITION or NOTHING, and the velocity that a bump gives to the victim.
-
-    A car bumps with its front, when it comes faster than the other one flees. Velocities are those before the collision.
-    """
-    way = other.position - body.position
-    towards = wp.dot(body.velocity, wp.normalize(way))
-    direction = wp.normalize(body.velocity)
-    forward = wp.vec3(body.rotation[0, 0], body.rotation[1, 0], body.rotation[2, 0])
-    if towards <= 0.0 or towards <= wp.dot(other.velocity, direction) or wp.dot(arm, forward) <= BUMPER_X:
-        return NOTHING, wp.vec3()
-    if bumper.is_supersonic and bumper.team != victim.team:
-        return DEMOLITION, wp.vec3()
-    if victim.on_ground:
-        up = wp.vec3(other.rotation[0, 2], other.rotation[1, 2], other.rotation[2, 2])
-        return BUMP, direction * bump_ground(towards) + up * bump_up(towards)
-    return BUMP, direction * bump_air(towards) + wp.vec3(0.0, 0.0, bump_up(towards))
-
-
-# Two boxes: separating axes, then the part of one face that lies over the other
 
 
 @wp.func
@@ -129,248 +51,3 @@ def box_of(body: Body, shape: CarShape) -> Box:
     box.axes = body.rotation
     box.half = shape.half
     return box
-
-
-@wp.func
-def axis(box: Box, i: int) -> wp.vec3:
-    """One of a box's three axes."""
-    return wp.vec3(box.axes[0, i], box.axes[1, i], box.axes[2, i])
-
-
-@wp.func
-def touch_boxes(contacts: wp.array2d(dtype=Contact), arena: int, count: int, a: Box, b: Box) -> int:
-    """Appends contacts whose arms are points in the world, and returns how many there are now."""
-    kind, normal, overlap = least_overlap(a, b)
-    if kind == APART:
-        return count
-    if kind >= FIRST_EDGE:
-        return touch_edges(contacts, arena, count, a, b, (kind - FIRST_EDGE) / 3, (kind - FIRST_EDGE) % 3, normal, overlap)
-    if kind >= FIRST_FACE_OF_B:
-        return touch_face(contacts, arena, count, b, a, kind - FIRST_FACE_OF_B, -normal, True)
-    return touch_face(contacts, arena, count, a, b, kind, normal, False)
-
-
-@wp.func
-def least_overlap(a: Box, b: Box):
-    """Along which of 15 axes the boxes overlap least (faces of A, of B, pairs of edges), its direction from A to B, how much.
-
-    APART if they do not overlap along one of them.
-    """
-    between = b.middle - a.middle
-    turn = wp.transpose(a.axes) * b.axes
-    in_a = wp.transpose(a.axes) * between
-    in_b = wp.transpose(b.axes) * between
-    kind = int(APART)
-    least = float(1.0e30)
-    normal = wp.vec3()
-    for i in range(3):
-        width = a.half[i] + wp.abs(turn[i, 0]) * b.half[0] + wp.abs(turn[i, 1]) * b.half[1] + wp.abs(turn[i, 2]) * b.half[2]
-        overlap = width - wp.abs(in_a[i])
-        if overlap < 0.0:
-            return int(APART), normal, 0.0
-        if overlap < least:
-            least = overlap
-            kind = i
-            normal = axis(a, i) * wp.where(in_a[i] < 0.0, -1.0, 1.0)
-    for j in range(3):
-        width = b.half[j] + wp.abs(turn[0, j]) * a.half[0] + wp.abs(turn[1, j]) * a.half[1] + wp.abs(turn[2, j]) * a.half[2]
-        overlap = width - wp.abs(in_b[j])
-        if overlap < 0.0:
-            return int(APART), normal, 0.0
-        if overlap < least:
-            least = overlap
-            kind = FIRST_FACE_OF_B + j
-            normal = axis(b, j) * wp.where(in_b[j] < 0.0, -1.0, 1.0)
-    for i in range(3):
-        for j in range(3):
-            across = wp.cross(axis(a, i), axis(b, j))
-            length = wp.length(across)
-            if length > 1.0e-6:
-                across = across / length
-                distance = wp.dot(between, across)
-                overlap = width_along(a, across) + width_along(b, across) - wp.abs(distance)
-                if overlap < 0.0:
-                    return int(APART), normal, 0.0
-                if overlap * EDGE_HANDICAP < least:
-                    least = overlap
-                    kind = FIRST_EDGE + 3 * i + j
-                    normal = across * wp.where(distance < 0.0, -1.0, 1.0)
-    return kind, normal, least
-
-
-@wp.func
-def width_along(box: Box, direction: wp.vec3) -> float:
-    """From the middle of a box to its end in a direction."""
-    return wp.dot(box.half, wp.abs(wp.transpose(box.axes) * direction))
-
-
-@wp.func
-def touch_edges(
-    contacts: wp.array2d(dtype=Contact), arena: int, count: int, a: Box, b: Box, i: int, j: int, normal: wp.vec3, overlap: float
-) -> int:
-    """Edges along axis i of A and axis j of B cross: one contact, where they are closest."""
-    line_a = axis(a, i)
-    line_b = axis(b, j)
-    on_a = a.middle + a.axes * wp.cw_mul(a.half, signs(wp.transpose(a.axes) * normal))
-    on_b = b.middle - b.axes * wp.cw_mul(b.half, signs(wp.transpose(b.axes) * normal))
-    cosine = wp.dot(line_a, line_b)
-    between = on_b - on_a
-    sine_sq = 1.0 - cosine * cosine
-    if sine_sq > 1.0e-4:
-        on_b = on_b + line_b * ((cosine * wp.dot(line_a, between) - wp.dot(line_b, between)) / sine_sq)
-    return add_point(contacts, arena, count, on_b, normal, overlap)
-
-
-@wp.func
-def signs(v: wp.vec3) -> wp.vec3:
-    """Which corner of a box is farthest along `v`, a direction in its frame."""
-    return wp.vec3(wp.where(v[0] > 0.0, 1.0, -1.0), wp.where(v[1] > 0.0, 1.0, -1.0), wp.where(v[2] > 0.0, 1.0, -1.0))
-
-
-@wp.func
-def touch_face(
-    contacts: wp.array2d(dtype=Contact), arena: int, count: int, box: Box, other: Box, i: int, outwards: wp.vec3, swapped: bool
-) -> int:
-    """The face of `box` across its axis i, seen from outside, and the other box's face that lies against it: contacts at the
-    corners of what they share. `swapped`: `box` is B."""
-    u = int(0)
-    if i == 0:
-        u = 1
-    v = 3 - i - u
-    corners = wp.zeros(shape=(MOST_CORNERS,), dtype=wp.vec3)
-    cut = wp.zeros(shape=(MOST_CORNERS,), dtype=wp.vec3)
-    side_u = axis(box, u)
-    side_v = axis(box, v)
-    place_corners(corners, other, box.middle + outwards * box.half[i], side_u, side_v, outwards)
-    n = cut_corners(corners, 4, cut, 0, -1.0, box.half[u])
-    n = cut_corners(cut, n, corners, 0, 1.0, box.half[u])
-    n = cut_corners(corners, n, cut, 1, -1.0, box.half[v])
-    n = cut_corners(cut, n, corners, 1, 1.0, box.half[v])
-    n = keep_overlapping(corners, n)
-    chosen = chosen_corners(corners, n)
-    for k in range(wp.min(n, MOST_POINTS)):
-        corner = corners[chosen[k]]
-        point = box.middle + side_u * corner[0] + side_v * corner[1] + outwards * box.half[i]
-        if swapped:
-            count = add_point(contacts, arena, count, point, -outwards, corner[2])
-        else:
-            count = add_point(contacts, arena, count, point - outwards * corner[2], outwards, corner[2])
-    return count
-
-
-@wp.func
-def place_corners(
-    corners: wp.array(dtype=wp.vec3), box: Box, origin: wp.vec3, side_u: wp.vec3, side_v: wp.vec3, outwards: wp.vec3
-):
-    """The four corners of the face of `box` that looks most against `outwards`, as (u, v, depth) seen from `origin`."""
-    facing = wp.transpose(box.axes) * outwards
-    size = wp.abs(facing)
-    i = int(0)
-    if size[1] > size[0]:
-        i = 1
-    if size[2] >= size[i]:
-        i = 2
-    p = int(0)
-    if i == 0:
-        p = 1
-    q = 3 - i - p
-    middle = box.middle - axis(box, i) * (box.half[i] * wp.where(facing[i] < 0.0, -1.0, 1.0)) - origin
-    along_p = axis(box, p) * box.half[p]
-    along_q = axis(box, q) * box.half[q]
-    for k in range(4):
-        at = middle + along_p * wp.where(k >= 2, 1.0, -1.0) + along_q * wp.where(k == 1 or k == 2, 1.0, -1.0)
-        corners[k] = wp.vec3(wp.dot(at, side_u), wp.dot(at, side_v), -wp.dot(at, outwards))
-
-
-@wp.func
-def cut_corners(
-    corners: wp.array(dtype=wp.vec3), n: int, cut: wp.array(dtype=wp.vec3), i: int, side: float, limit: float
-) -> int:
-    """Cuts off what of a polygon lies beyond side * x[i] = limit; writes the rest to `cut`, returns its number of corners."""
-    left = int(0)
-    for k in range(n):
-        here = corners[k]
-        there = corners[(k + 1) % n]
-        here_in = side * here[i] < limit
-        if here_in and left < MOST_CORNERS:
-            cut[left] = here
-            left += 1
-        if here_in != (side * there[i] < limit) and left < MOST_CORNERS:
-            cut[left] = here + (there - here) * ((side * limit - here[i]) / (there[i] - here[i]))
-            left += 1
-    return left
-
-
-@wp.func
-def keep_overlapping(corners: wp.array(dtype=wp.vec3), n: int) -> int:
-    """Drops corners that are not inside the other box; returns how many are left."""
-    left = int(0)
-    for k in range(n):
-        if corners[k][2] >= 0.0:
-            corners[left] = corners[k]
-            left += 1
-    return left
-
-
-@wp.func
-def chosen_corners(corners: wp.array(dtype=wp.vec3), n: int) -> wp.vec4i:
-    """Four of n corners: all if there are no more; otherwise the deepest one and those nearest to the quarters of a turn from
-    it, around the polygon's centroid."""
-    if n <= MOST_POINTS:
-        return wp.vec4i(0, 1, 2, 3)
-    angles = wp.zeros(shape=(MOST_CORNERS,), dtype=wp.float32)
-    middle = centroid(corners, n)
-    deepest = int(0)
-    for k in range(n):
-        angles[k] = wp.atan2(corners[k][1] - middle[1], corners[k][0] - middle[0])
-        if corners[k][2] > corners[deepest][2]:
-            deepest = k
-    start = angles[deepest]
-    angles[deepest] = 1.0e9
-    chosen = wp.vec4i(deepest, deepest, deepest, deepest)
-    for quarter in range(1, 4):
-        wanted = start + 0.5 * wp.pi * float(quarter)
-        if wanted > wp.pi:
-            wanted -= 2.0 * wp.pi
-        best = float(1.0e8)
-        for k in range(n):
-            miss = wp.abs(angles[k] - wanted)
-            if miss > wp.pi and miss < 10.0:
-                miss = 2.0 * wp.pi - miss
-            if miss < best:
-                best = miss
-                chosen[quarter] = k
-        angles[chosen[quarter]] = 1.0e9
-    return chosen
-
-
-@wp.func
-def centroid(corners: wp.array(dtype=wp.vec3), n: int) -> wp.vec3:
-    """Of a polygon's area."""
-    total = wp.vec3()
-    area = float(0.0)
-    for k in range(n):
-        here = corners[k]
-        there = corners[(k + 1) % n]
-        part = here[0] * there[1] - there[0] * here[1]
-        area += part
-        total = total + (here + there) * part
-    if wp.abs(area) < 1.0e-3:
-        return corners[0]
-    return total / (3.0 * area)
-
-
-@wp.func
-def add_point(
-    contacts: wp.array2d(dtype=Contact), arena: int, count: int, on_b: wp.vec3, from_a_to_b: wp.vec3, overlap: float
-) -> int:
-    """One contact more, if there is room."""
-    if count >= contacts.shape[1]:
-        return count
-    contact = Contact()
-    contact.normal = -from_a_to_b
-    contact.distance = -overlap
-    contact.arm_b = on_b
-    contact.arm_a = on_b + from_a_to_b * overlap
-    contacts[arena, count] = contact
-    return count + 1

@@ -32,7 +32,7 @@ class Contact:
 
 
 @wp.struct
-class Touch:
+class TriangleTouch:
     """Of a car or the ball and a triangle."""
 
     touches: wp.bool
@@ -43,11 +43,11 @@ class Touch:
     contact: Contact
 
 
-def most_with_arena(seats: int) -> int:
+def max_arena_contacts(seats: int) -> int:
     """How many bodies can have with the arena: each car ten, the ball 12 and the one that stands for them."""
     return 13 + 10 * seats
 
 
-def most_contacts(seats: int) -> int:
+def max_contacts(seats: int) -> int:
     """How many there can be: with the arena, one of each car with the ball, four of any two cars."""
-    return most_with_arena(seats) + seats + 4 * (seats * (seats - 1) // 2)
+    return max_arena_contacts(seats) + seats + 4 * (seats * (seats - 1) // 2)

@@ -10,11 +10,10 @@ import warp as wp
 
 from wavedash.rocket.sim.collision.arena import Triangle
 from wavedash.rocket.sim.collision.bake import BOUNDARY
+from wavedash.rocket.sim.constants import EDGE_DISTANCE
 
 wp.set_module_options({"enable_backward": False})
 
-NEAR_EDGE = wp.constant(5.0)
-"""uu from an edge within which its angle counts"""
 NO_NEIGHBOR = wp.constant(BOUNDARY)
 
 
@@ -48,7 +47,7 @@ def normal_near_edges(t: Triangle, point: wp.vec3, normal: wp.vec3) -> wp.vec3:
             closest = distance
             edge = t.c - t.a
             angle = t.angles[2]
-    if closest >= NEAR_EDGE:
+    if closest >= EDGE_DISTANCE:
         return normal
     return normal_at_edge(t.normal, wp.normalize(edge), angle, normal)
 

@@ -9,32 +9,31 @@ from __future__ import annotations
 import warp as wp
 
 from wavedash.rocket.sim.collision.contacts import Contact
+from wavedash.rocket.sim.constants import POINTS_PER_MESH
 
 wp.set_module_options({"enable_backward": False})
 
-POINTS_PER_MESH = wp.constant(4)
-
 
 @wp.func
-def span(contacts: wp.array2d(dtype=Contact), row: int, new: Contact, i: int, j: int, k: int) -> float:
+def spanned_area(contacts: wp.array2d(dtype=Contact), e: int, new: Contact, i: int, j: int, k: int) -> float:
     """Of a new point and three old ones: the square of twice the area between two of the lines that join them."""
-    return wp.length_sq(wp.cross(new.arm_a - contacts[row, i].arm_a, contacts[row, k].arm_a - contacts[row, j].arm_a))
+    return wp.length_sq(wp.cross(new.arm_a - contacts[e, i].arm_a, contacts[e, k].arm_a - contacts[e, j].arm_a))
 
 
 @wp.func
-def point_to_replace(contacts: wp.array2d(dtype=Contact), row: int, first: int, new: Contact) -> int:
+def point_to_replace(contacts: wp.array2d(dtype=Contact), e: int, first: int, new: Contact) -> int:
     """Which of the four points from `first` on gives way to a new one."""
     deepest = int(-1)
     depth = new.distance
     for i in range(POINTS_PER_MESH):
-        if contacts[row, first + i].distance < depth:
+        if contacts[e, first + i].distance < depth:
             deepest = i
-            depth = contacts[row, first + i].distance
+            depth = contacts[e, first + i].distance
     spans = wp.vec4(
-        span(contacts, row, new, first + 1, first + 2, first + 3),
-        span(contacts, row, new, first, first + 2, first + 3),
-        span(contacts, row, new, first, first + 1, first + 3),
-        span(contacts, row, new, first, first + 1, first + 2),
+        spanned_area(contacts, e, new, first + 1, first + 2, first + 3),
+        spanned_area(contacts, e, new, first, first + 2, first + 3),
+        spanned_area(contacts, e, new, first, first + 1, first + 3),
+        spanned_area(contacts, e, new, first, first + 1, first + 2),
     )
     best = int(0)
     widest = float(-1.0)
@@ -49,12 +48,12 @@ def point_to_replace(contacts: wp.array2d(dtype=Contact), row: int, first: int, 
 
 
 @wp.func
-def with_point(contacts: wp.array2d(dtype=Contact), row: int, first: int, count: int, room: int, new: Contact) -> int:
+def add_to_manifold(contacts: wp.array2d(dtype=Contact), e: int, first: int, count: int, room: int, new: Contact) -> int:
     """Adds a point to those of a mesh, the contacts first ... count - 1 of a row. Returns the new count, `room` at most."""
     if count < first + POINTS_PER_MESH:
         if count < room:
-            contacts[row, count] = new
+            contacts[e, count] = new
             count += 1
     else:
-        contacts[row, point_to_replace(contacts, row, first, new)] = new
+        contacts[e, point_to_replace(contacts, e, first, new)] = new
     return count

@@ -12,15 +12,13 @@ from wavedash.rocket.sim.collision.shapes import CarShape
 
 wp.set_module_options({"enable_backward": False})
 
-RADIUS = wp.constant(BALL_RADIUS)
-
 
 @wp.func
 def ray_hits_sphere(source: wp.vec3, target: wp.vec3, center: wp.vec3):
     """The ball around `center`."""
     way = target - source
     start = source - center
-    outside = wp.length_sq(start) - RADIUS * RADIUS
+    outside = wp.length_sq(start) - BALL_RADIUS * BALL_RADIUS
     towards = -wp.dot(start, way)
     length_sq = wp.length_sq(way)
     root = towards * towards - length_sq * outside
@@ -29,7 +27,7 @@ def ray_hits_sphere(source: wp.vec3, target: wp.vec3, center: wp.vec3):
     fraction = (towards - wp.sqrt(root)) / length_sq
     if fraction >= 1.0:
         return 0, 1.0, wp.vec3()
-    return 1, fraction, (start + way * fraction) / RADIUS
+    return 1, fraction, (start + way * fraction) / BALL_RADIUS
 
 
 @wp.func

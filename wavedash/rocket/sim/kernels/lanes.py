@@ -1,6 +1,6 @@
-"""Threads of a GPU that work together: on lists, and on one car or ball with many triangles around.
+"""Cooperative threads: lanes of a GPU's warp that share one car or ball with many triangles around, and that append to lists.
 
-On a CPU a team is one thread, and all of this comes to nothing.
+On a CPU there is one lane, and all of this comes to nothing.
 """
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ wp.set_module_options({"enable_backward": False})
 
 
 @wp.struct
-class Team:
+class Lanes:
     """Neighbouring threads that share a piece of work, as one of them sees it."""
 
     lane: wp.int32
-    """Its number among them. Lane 0 does what only one can do."""
-    lanes: wp.int32
-    """How many they are: 1, 2, 4, 8, 16 or 32"""
-    place: wp.int32
-    """Of lane 0's in the memory that the lanes share; the others' follow"""
+    """Number of this thread among them. Lane 0 does what only one can do."""
+    count: wp.int32
+    """How many lanes there are: 1, 2, 4, 8, 16 or 32"""
+    slot: wp.int32
+    """Place of lane 0 in the memory that the lanes share; the places of the others follow"""
 
 
 @wp.func
-def team_of(thread: int, lanes: int) -> Team:
-    """Of a thread of a GPU."""
-    team = Team()
-    team.lane = thread % lanes
-    team.lanes = lanes
-    team.place = thread - team.lane
-    return team
+def lanes_of(thread: int, count: int) -> Lanes:
+    """The lanes to which a thread of a GPU belongs, when `count` threads work together."""
+    lanes = Lanes()
+    lanes.lane = thread % count
+    lanes.count = count
+    lanes.slot = thread - lanes.lane
+    return lanes
 
 
 @wp.func
-def single(place: int) -> Team:
-    """A thread by itself."""
-    team = Team()
-    team.lanes = 1
-    team.place = place
-    return team
+def one_lane(slot: int) -> Lanes:
+    """A thread that works alone."""
+    lanes = Lanes()
+    lanes.count = 1
+    lanes.slot = slot
+    return lanes
 
 
 @wp.func_native("""
@@ -48,8 +48,8 @@ def single(place: int) -> Team:
     return flag ? 1 : 0;
 #endif
 """)
-def votes(lane: int, lanes: int, flag: bool) -> int:
-    """Who of a team says yes, a bit for each lane. All must ask."""
+def ballot(lane: int, lanes: int, flag: bool) -> int:
+    """A bit for each lane whose flag is true. All lanes must call it."""
     return 0
 
 
@@ -59,8 +59,8 @@ def votes(lane: int, lanes: int, flag: bool) -> int:
     __syncwarp(mates);
 #endif
 """)
-def meet(lane: int, lanes: int):
-    """All of a team wait for each other, and see what the others wrote."""
+def sync_lanes(lane: int, lanes: int):
+    """All lanes wait for each other, and see what the others wrote."""
 
 
 @wp.func_native("""
@@ -71,8 +71,8 @@ def meet(lane: int, lanes: int):
 #endif
     return value;
 """)
-def least(lane: int, lanes: int, value: int) -> int:
-    """Of the values of a team. All must ask, and all know it."""
+def lane_min(lane: int, lanes: int, value: int) -> int:
+    """The least of the values of all lanes. All lanes must call it, and all get the result."""
     return 0
 
 
@@ -86,13 +86,13 @@ def least(lane: int, lanes: int, value: int) -> int:
     return count;
 #endif
 """)
-def ones(bits: int) -> int:
+def popcount(bits: int) -> int:
     """How many bits are set."""
     return 0
 
 
 @wp.func_native("""
-    int* address = (int*)((char*)many.data + (size_t)list * many.strides[0] + (size_t)tick * many.strides[1]);
+    int* address = (int*)((char*)lengths.data + (size_t)list * lengths.strides[0] + (size_t)tick * lengths.strides[1]);
 #ifdef __CUDA_ARCH__
     const unsigned together = __activemask();
     const int lane = threadIdx.x & 31, first = __ffs(together) - 1;
@@ -104,6 +104,6 @@ def ones(bits: int) -> int:
     return (*address)++;
 #endif
 """)
-def next_place(many: wp.array2d(dtype=wp.int32), list: int, tick: int) -> int:
-    """In a list that becomes longer by one. Threads side by side are counted together."""
+def next_slot(lengths: wp.array2d(dtype=wp.int32), list: int, tick: int) -> int:
+    """Appends to a list: the place of the new entry. Threads of a warp that call it together share one atomic operation."""
     return 0

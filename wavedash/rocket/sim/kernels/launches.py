@@ -1,260 +1,238 @@
-"""The kernels: for a CPU all ticks of an arena in one loop; for a GPU each part of a tick, over all cars or arenas, or over a
-list of those that it concerns.
+"""Kernels made from the stages of a tick (`tick.py`).
+
+For a CPU, `whole_step`: one kernel in which each arena runs all stages of all ticks. For a GPU, `stage_kernel`: a kernel for each
+stage over a class, launched over the list of the class; stages over all arenas that follow each other share a kernel, those at the
+end of a tick with those that begin the next one.
 """
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from itertools import takewhile
+from typing import Any
 
 import warp as wp
 
-from wavedash.rocket.sim.collision.bodies import Body
-from wavedash.rocket.sim.collision.broad_phase import (
-    can_feel_walls,
-    feel_walls,
-    free_way,
-    is_anyone_meeting,
-    look_around,
-    way_of,
-)
-from wavedash.rocket.sim.kernels.lanes import next_place, single, team_of
-from wavedash.rocket.sim.kernels.memory import (
-    AT_WALLS,
-    BALL_ALONE,
-    BOUNCING,
-    BUSY,
-    DRIVES,
-    FEELING,
-    FLIES,
-    LISTS,
-    MEETING,
-    TOUCHING,
-    Arenas,
-    World,
-)
-from wavedash.rocket.sim.kernels.records import Car, EventRecord
-from wavedash.rocket.sim.tick import (
-    begin_step,
-    bounce_ball,
-    collide_bodies,
-    end_step,
-    ready_car,
-    settle_ball,
-    settle_car,
-    touch_arena,
-    watch_arena,
-)
+from wavedash.rocket.sim.classes import CLASS_COUNT
+from wavedash.rocket.sim.kernels.lanes import Lanes, lanes_of, next_slot, one_lane
+from wavedash.rocket.sim.kernels.memory import Arenas, Model
+from wavedash.rocket.sim.step import begin_step, end_step
+from wavedash.rocket.sim.tick import Stage, stages
 
 OPTIONS = {"max_unroll": 4, "fast_math": True,
            "cpu_compiler_flags": "-march=native -mllvm=-inline-threshold=100000 -mllvm=-slp-recursion-max-depth=4"}
 """On a CPU, what is not inlined is handed copies of all its structs. On a GPU, quotients and roots are right but for the last
 two bits (`fast_math`, which is nothing to a CPU)."""
 SPREAD = wp.constant(8)
-"""Where each thread goes its own way, a warp takes as long as all of its threads together: only every SPREAD-th works"""
-ALL_LISTS = wp.constant(LISTS)
+"""Where threads diverge, a warp takes as long as all of its threads together: only every SPREAD-th works"""
 
 
-class Kernels(NamedTuple):
-    """For arenas with a number of seats."""
+def _kernel(function: Callable[..., None], stage: Stage) -> Any:
+    """A kernel of its own module, named after the stage."""
+    return wp.kernel(_named(function, stage.function.key), enable_backward=False, module="unique", module_options=OPTIONS)
 
-    step: Any
-    """(world, arenas, ticks, delay) by arena: all ticks of a step. A goal ends it."""
-    collide: Any
-    """(world, arenas, tick, threads) over a list: its part of a tick"""
+
+def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Warp tells functions apart by their names."""
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+def _opening(all_stages: Sequence[Stage]) -> list[Stage]:
+    """The stages over everyone with which a tick begins."""
+    return list(takewhile(lambda stage: stage.over.number is None, all_stages))
+
+
+def _in_order(name: str, kind: type, functions: Sequence[Any]) -> Any:
+    """A function that calls all of them with (model, arenas, e, and something of a kind)."""
+    first, *later = functions
+    if not later:
+        return first
+    rest = _in_order(name, kind, later)
+
+    def run(model: Model, arenas: Arenas, e: int, last: Any):
+        first(model, arenas, e, last)
+        rest(model, arenas, e, last)
+
+    run.__annotations__["last"] = kind
+    return wp.func(_named(run, f"{name}_{len(functions)}"))
+
+
+# On a CPU: all ticks of an arena in one loop ----------------------------------------------------------------------------------
 
 
 @cache
-def kernels(seats: int) -> Kernels:
-    """Those that need room for all bodies of an arena."""
-    SEATS = seats
-    BODIES = 1 + seats
-
-    @wp.func
-    def collide_in(world: World, arenas: Arenas, e: int, place: int):
-        cars = wp.zeros(shape=(SEATS,), dtype=Car)
-        bodies = wp.zeros(shape=(BODIES,), dtype=Body)
-        events = wp.zeros(shape=(SEATS,), dtype=EventRecord)
-        collide_bodies(world, arenas, e, cars, bodies, events, place)
+def whole_step(seats: int) -> Any:
+    """(model, arenas, ticks, delay), by arena: all ticks of a step. A goal ends it."""
+    *before, last = stages(seats)
+    run_stages, finish_tick = _in_order("run_stages", bool, [_run_stage(stage) for stage in before]), last.function
 
     @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-    def step(world: World, arenas: Arenas, ticks: int, delay: int):
+    def step(model: Model, arenas: Arenas, ticks: int, delay: int):
         e = wp.tid()
-        team = single(e)
-        begin_step(world, arenas, e)
+        begin_step(model, arenas, e)
         for tick in range(ticks):
-            meeting = look_around(world, arenas, e)
-            for c in range(arenas.seats):
-                way = way_of(world, arenas, e, c, meeting)
-                if way == AT_WALLS:
-                    way = BUSY
-                    if not feel_walls(world, arenas, e, c, team):
-                        way = free_way(world, arenas, e, c, meeting)
-                if ready_car(world, arenas, e, c, tick < delay, way):
-                    touch_arena(world, arenas, e, c, team)
-                    settle_car(arenas, e, c)
-            if meeting == BALL_ALONE:
-                bounce_ball(world, arenas, e, team)
-                settle_ball(arenas, e)
-            elif is_anyone_meeting(meeting):
-                collide_in(world, arenas, e, e)
-            if not watch_arena(world, arenas, e):
+            run_stages(model, arenas, e, tick < delay)
+            if not finish_tick(model, arenas, e, one_lane(e)):
                 break
-        end_step(world, arenas, e)
+        end_step(model, arenas, e)
+
+    return step
+
+
+def _run_stage(stage: Stage) -> Any:
+    """(model, arenas, e, late): a stage for the cars of an arena that it is over, or for the arena."""
+    function, number = stage.function, stage.over.number
+    everyone, sorts = number is None, bool(stage.sorts_into)
+    if stage.over.cars and everyone:
+        def run(model: Model, arenas: Arenas, e: int, late: bool):
+            for c in range(arenas.seats):
+                arenas.classes[e, c] = function(model, arenas, e, c, late, one_lane(e))
+    elif stage.over.cars and sorts:
+        def run(model: Model, arenas: Arenas, e: int, late: bool):
+            for c in range(arenas.seats):
+                if arenas.classes[e, c] == number:
+                    arenas.classes[e, c] = function(model, arenas, e, c, late, one_lane(e))
+    elif stage.over.cars:
+        def run(model: Model, arenas: Arenas, e: int, late: bool):
+            for c in range(arenas.seats):
+                if arenas.classes[e, c] == number:
+                    function(model, arenas, e, c, late, one_lane(e))
+    elif everyone:
+        def run(model: Model, arenas: Arenas, e: int, late: bool):
+            arenas.classes[e, arenas.seats] = function(model, arenas, e, one_lane(e))
+    else:
+        def run(model: Model, arenas: Arenas, e: int, late: bool):
+            if arenas.classes[e, arenas.seats] == number:
+                function(model, arenas, e, one_lane(e))
+    return wp.func(_named(run, f"run_{stage.function.key}"))
+
+
+# On a GPU: a launch for each stage, over the list of its class ----------------------------------------------------------------
+# A list may be longer than there are threads: each takes every so many-th of its entries.
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+def begin(model: Model, arenas: Arenas):
+    """One thread per arena. All lists of all ticks become empty."""
+    e = wp.tid()
+    begin_step(model, arenas, e)
+    for tick in range(e, arenas.list_lengths.shape[1], arenas.collision_mask.shape[0]):
+        for list in range(CLASS_COUNT):
+            arenas.list_lengths[list, tick] = 0
+
+
+@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+def end(model: Model, arenas: Arenas):
+    """One thread per arena."""
+    end_step(model, arenas, wp.tid())
+
+
+@cache
+def opening_kernel(seats: int) -> Any:
+    """(model, arenas, tick), by arena: the stages over everyone with which a tick begins."""
+    open_tick = _open_tick(seats)
 
     @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-    def collide(world: World, arenas: Arenas, tick: int, threads: int):
-        if wp.tid() % SPREAD == 0:
-            for i in range(wp.tid() / SPREAD, arenas.many[MEETING, tick], threads / SPREAD):
-                collide_in(world, arenas, arenas.lists[MEETING, i], wp.tid())
+    def begin_tick(model: Model, arenas: Arenas, tick: int):
+        open_tick(model, arenas, wp.tid(), tick)
 
-    return Kernels(step, collide)
+    return begin_tick
 
 
-# On a GPU, the parts of a tick one after the other. A list may be longer than there are threads: each takes every so many-th of
-# its entries.
+@cache
+def closing_kernel(seats: int) -> Any:
+    """(model, arenas, tick, ticks), by arena: the last stage, and the stages with which the next tick begins. What the last one
+    has read is at hand for them."""
+    open_tick, finish_tick = _open_tick(seats), stages(seats)[-1].function
+
+    @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
+    def end_tick(model: Model, arenas: Arenas, tick: int, ticks: int):
+        e = wp.tid()
+        if finish_tick(model, arenas, e, one_lane(e)):
+            if tick + 1 < ticks:
+                open_tick(model, arenas, e, tick + 1)
+
+    return end_tick
 
 
-@wp.func
-def enlist(arenas: Arenas, list: int, tick: int, who: int):
-    """A car (arena * seats + seat) or an arena."""
-    arenas.lists[list, next_place(arenas.many, list, tick)] = who
+def listed_stages(seats: int) -> list[Stage]:
+    """The stages between those over everyone: each is a launch of its own."""
+    *before, _last = stages(seats)
+    return before[len(_opening(before)):]
 
 
-@wp.func
-def enlist_car(arenas: Arenas, way: int, tick: int, car: int):
-    """By what it does. Those that do the same are counted together."""
-    if way == FLIES:
-        enlist(arenas, FLIES, tick, car)
-    elif way == DRIVES:
-        enlist(arenas, DRIVES, tick, car)
-    elif way == BUSY:
-        enlist(arenas, BUSY, tick, car)
+@cache
+def stage_kernel(stage: Stage) -> Any:
+    """(model, arenas, tick, late, lane_count, threads), over the list of the stage's class."""
+    work, number = _work(stage), stage.over.number
+    if stage.lanes:
+        def kernel(model: Model, arenas: Arenas, tick: int, late: bool, lane_count: int, threads: int):
+            lanes = lanes_of(wp.tid(), lane_count)
+            for i in range(wp.tid() / lane_count, arenas.list_lengths[number, tick], threads / lane_count):
+                work(model, arenas, arenas.lists[number, i], tick, late, lanes)
+    elif stage.diverges:
+        def kernel(model: Model, arenas: Arenas, tick: int, late: bool, lane_count: int, threads: int):
+            if wp.tid() % SPREAD == 0:
+                for i in range(wp.tid() / SPREAD, arenas.list_lengths[number, tick], threads / SPREAD):
+                    work(model, arenas, arenas.lists[number, i], tick, late, one_lane(wp.tid()))
     else:
-        enlist(arenas, AT_WALLS, tick, car)
+        def kernel(model: Model, arenas: Arenas, tick: int, late: bool, lane_count: int, threads: int):
+            for i in range(wp.tid(), arenas.list_lengths[number, tick], threads):
+                work(model, arenas, arenas.lists[number, i], tick, late, one_lane(wp.tid()))
+    return _kernel(kernel, stage)
 
 
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def begin(world: World, arenas: Arenas):
-    """By arena."""
-    e = wp.tid()
-    begin_step(world, arenas, e)
-    for tick in range(e, arenas.many.shape[1], arenas.meeting.shape[0]):
-        for list in range(ALL_LISTS):
-            arenas.many[list, tick] = 0
+def _work(stage: Stage) -> Any:
+    """(model, arenas, entry of the list, tick, late, lanes): a stage for one car (arena * seats + seat) or arena."""
+    function = stage.function
+    if stage.over.cars and stage.sorts_into:
+        append = _append(stage.sorts_into)
+
+        def work(model: Model, arenas: Arenas, entry: int, tick: int, late: bool, lanes: Lanes):
+            car_class = function(model, arenas, entry / arenas.seats, entry % arenas.seats, late, lanes)
+            if lanes.lane == 0:
+                append(arenas, car_class, tick, entry)
+    elif stage.over.cars:
+        def work(model: Model, arenas: Arenas, entry: int, tick: int, late: bool, lanes: Lanes):
+            function(model, arenas, entry / arenas.seats, entry % arenas.seats, late, lanes)
+    else:
+        def work(model: Model, arenas: Arenas, entry: int, tick: int, late: bool, lanes: Lanes):
+            function(model, arenas, entry, lanes)
+    return wp.func(_named(work, f"work_{stage.function.key}"))
 
 
-@wp.func
-def sort_out(world: World, arenas: Arenas, e: int, tick: int):
-    """Lists the cars of an arena by what they do, and the arena if something collides."""
-    meeting = look_around(world, arenas, e)
-    for c in range(arenas.seats):
-        enlist_car(arenas, way_of(world, arenas, e, c, meeting), tick, e * arenas.seats + c)
-    if meeting == BALL_ALONE:
-        enlist(arenas, BOUNCING, tick, e)
-    elif is_anyone_meeting(meeting):
-        enlist(arenas, MEETING, tick, e)
+def _open_tick(seats: int) -> Any:
+    """(model, arenas, e, tick): the stages over everyone with which a tick begins, for one arena."""
+    return _in_order("open_tick", int, [_open_stage(stage) for stage in _opening(stages(seats))])
 
 
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def look(world: World, arenas: Arenas):
-    """By arena: before the first tick."""
-    sort_out(world, arenas, wp.tid(), 0)
+def _open_stage(stage: Stage) -> Any:
+    function, append = stage.function, _append(stage.sorts_into)
+    if stage.over.cars:
+        def run(model: Model, arenas: Arenas, e: int, tick: int):
+            for c in range(arenas.seats):
+                append(arenas, function(model, arenas, e, c, False, one_lane(e)), tick, e * arenas.seats + c)
+    else:
+        def run(model: Model, arenas: Arenas, e: int, tick: int):
+            append(arenas, function(model, arenas, e, one_lane(e)), tick, e)
+    return wp.func(_named(run, f"open_{stage.function.key}"))
 
 
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def sift(world: World, arenas: Arenas, tick: int, threads: int):
-    """By car at walls: lists those that may feel them, and the others by what they do."""
-    for i in range(wp.tid(), arenas.many[AT_WALLS, tick], threads):
-        car = arenas.lists[AT_WALLS, i]
-        e = car / arenas.seats
-        if can_feel_walls(world, arenas, e, car % arenas.seats):
-            enlist(arenas, FEELING, tick, car)
-        else:
-            enlist_car(arenas, free_way(world, arenas, e, car % arenas.seats, arenas.meeting[e]), tick, car)
+def _append(classes: tuple[int, ...]) -> Any:
+    """(arenas, class, tick, entry): appends a car or arena to the list of its class, one of `classes` or none. There is a branch
+    for each: threads of a warp with the same class share one atomic operation."""
+    number, *others = classes
+    if others:
+        rest = _append(tuple(others))
 
-
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def feel(world: World, arenas: Arenas, tick: int, lanes: int, threads: int):
-    """By car that may feel walls, a team for each: lists it by what it does."""
-    team = team_of(wp.tid(), lanes)
-    for i in range(wp.tid() / lanes, arenas.many[FEELING, tick], threads / lanes):
-        car = arenas.lists[FEELING, i]
-        e = car / arenas.seats
-        feels = feel_walls(world, arenas, e, car % arenas.seats, team)
-        if team.lane == 0:
-            way = int(BUSY)
-            if not feels:
-                way = free_way(world, arenas, e, car % arenas.seats, arenas.meeting[e])
-            enlist_car(arenas, way, tick, car)
-
-
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def fly(world: World, arenas: Arenas, delay: int, tick: int, threads: int):
-    """By car that does."""
-    for i in range(wp.tid(), arenas.many[FLIES, tick], threads):
-        car = arenas.lists[FLIES, i]
-        ready_car(world, arenas, car / arenas.seats, car % arenas.seats, tick < delay, FLIES)
-
-
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def drive(world: World, arenas: Arenas, delay: int, tick: int, threads: int):
-    """By car that does."""
-    for i in range(wp.tid(), arenas.many[DRIVES, tick], threads):
-        car = arenas.lists[DRIVES, i]
-        ready_car(world, arenas, car / arenas.seats, car % arenas.seats, tick < delay, DRIVES)
-
-
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def ready(world: World, arenas: Arenas, delay: int, tick: int, threads: int):
-    """By busy car: lists those that may touch walls."""
-    for i in range(wp.tid(), arenas.many[BUSY, tick], threads):
-        car = arenas.lists[BUSY, i]
-        if ready_car(world, arenas, car / arenas.seats, car % arenas.seats, tick < delay, BUSY):
-            enlist(arenas, TOUCHING, tick, car)
-
-
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def touch(world: World, arenas: Arenas, tick: int, lanes: int, threads: int):
-    """By car that may touch the arena, a team for each."""
-    team = team_of(wp.tid(), lanes)
-    for i in range(wp.tid() / lanes, arenas.many[TOUCHING, tick], threads / lanes):
-        car = arenas.lists[TOUCHING, i]
-        touch_arena(world, arenas, car / arenas.seats, car % arenas.seats, team)
-
-
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def settle_cars(arenas: Arenas, tick: int, threads: int):
-    """By car that may touch the arena."""
-    for i in range(wp.tid(), arenas.many[TOUCHING, tick], threads):
-        car = arenas.lists[TOUCHING, i]
-        settle_car(arenas, car / arenas.seats, car % arenas.seats)
-
-
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def bounce(world: World, arenas: Arenas, tick: int, lanes: int, threads: int):
-    """By arena where the ball is at a wall, a team for each."""
-    team = team_of(wp.tid(), lanes)
-    for i in range(wp.tid() / lanes, arenas.many[BOUNCING, tick], threads / lanes):
-        bounce_ball(world, arenas, arenas.lists[BOUNCING, i], team)
-
-
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def settle_balls(arenas: Arenas, tick: int, threads: int):
-    """By arena where the ball is at a wall."""
-    for i in range(wp.tid(), arenas.many[BOUNCING, tick], threads):
-        settle_ball(arenas, arenas.lists[BOUNCING, i])
-
-
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def watch(world: World, arenas: Arenas, tick: int, ticks: int):
-    """By arena. What it has read is at hand for a look at the next tick."""
-    e = wp.tid()
-    if watch_arena(world, arenas, e):
-        if tick + 1 < ticks:
-            sort_out(world, arenas, e, tick + 1)
-
-
-@wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
-def end(world: World, arenas: Arenas):
-    """By arena."""
-    end_step(world, arenas, wp.tid())
+        def append(arenas: Arenas, entry_class: int, tick: int, entry: int):
+            if entry_class == number:
+                arenas.lists[number, next_slot(arenas.list_lengths, number, tick)] = entry
+            else:
+                rest(arenas, entry_class, tick, entry)
+    else:
+        def append(arenas: Arenas, entry_class: int, tick: int, entry: int):
+            if entry_class == number:
+                arenas.lists[number, next_slot(arenas.list_lengths, number, tick)] = entry
+    return wp.func(_named(append, "append_" + "_".join(map(str, classes))))

@@ -14,15 +14,17 @@ import warp as wp
 
 from wavedash.rocket.constants import PADS
 from wavedash.rocket.sim.kernels.struct_io import loader, room_of, storer, words_of
-from wavedash.rocket.state import Ball, Cars, Events, Game
+from wavedash.rocket.state import CONTROLS, Ball, Cars, Events, Game
 
-vec8 = wp.types.vector(length=8, dtype=wp.float32)
+Controls = wp.struct(type("Controls", (), {
+    "__annotations__": dict.fromkeys(CONTROLS, wp.float32), "__module__": __name__,
+    "__doc__": "Controls of a car: sticks from -1 to 1, buttons 0 or 1, by name, in the order of `wavedash.rocket.state.CONTROLS`."}))
 
 _TYPES: dict[tuple[torch.dtype, tuple[int, ...]], Any] = {
     (torch.float32, ()): wp.float32,
     (torch.float32, (3,)): wp.vec3,
     (torch.float32, (3, 3)): wp.mat33,
-    (torch.float32, (8,)): vec8,
+    (torch.float32, (len(CONTROLS),)): Controls,
     (torch.int32, ()): wp.int32,
     (torch.int32, (2,)): wp.vec2i,
     (torch.bool, ()): wp.bool,
@@ -58,23 +60,16 @@ class Motion:
     angular_velocity: wp.vec3
 
 
-@wp.struct
-class Command:
-    """Of a driver."""
-
-    controls: vec8
-
-
 load_car, store_car = loader(Car), storer(Car)
 load_ball, store_ball = loader(BallRecord), storer(BallRecord)
 load_game, store_game = loader(GameRecord), storer(GameRecord)
 load_event, store_event = loader(EventRecord), storer(EventRecord)
-load_pose, load_motion, load_command = loader(Pose), loader(Motion), loader(Command)
+load_pose, load_motion, load_controls = loader(Pose), loader(Motion), loader(Controls)
 
 # Where the parts of a record begin, in words; `test_records` compares them with the state's own layout.
 BALL_AT = wp.constant(0)
 MOTION_WORD = wp.constant(room_of(Pose))
-COMMAND_WORDS = wp.constant(room_of(Command))
+CONTROLS_WORDS = wp.constant(room_of(Controls))
 CARS_AT = wp.constant(room_of(BallRecord))
 CAR_WORDS = wp.constant(room_of(Car))
 BOOST_WORD = wp.constant(Car.ctype.boost.offset // 4)
@@ -119,7 +114,7 @@ def event_at(seats: int, seat: int) -> int:
 
 
 @wp.func
-def position_at(words: wp.array2d(dtype=wp.int32), e: int, first: int) -> wp.vec3:
+def load_position(words: wp.array2d(dtype=wp.int32), e: int, first: int) -> wp.vec3:
     """Of the ball or car whose record begins there."""
     return load_pose(words, e, first).position
 
@@ -131,16 +126,16 @@ def is_present(words: wp.array2d(dtype=wp.int32), e: int, seat: int) -> bool:
 
 
 @wp.func
-def is_driven(words: wp.array2d(dtype=wp.int32), e: int, seat: int) -> bool:
+def is_active(words: wp.array2d(dtype=wp.int32), e: int, seat: int) -> bool:
     """Whether someone sits there whose car is not demolished."""
     demoed = (words[e, car_at(seat) + DEMOED_WORD] >> (8 * DEMOED_BYTE)) & 255
     return is_present(words, e, seat) and demoed == 0
 
 
 @wp.func
-def note_contact(words: wp.array2d(dtype=wp.int32), numbers: wp.array2d(dtype=wp.float32), e: int, seat: int, normal: wp.vec3):
+def store_arena_contact(words: wp.array2d(dtype=wp.int32), floats: wp.array2d(dtype=wp.float32), e: int, seat: int, normal: wp.vec3):
     """A car touches the arena."""
     at = car_at(seat)
     words[e, at + CONTACT_WORD] = words[e, at + CONTACT_WORD] | (1 << (8 * CONTACT_BYTE))
     for k in range(3):
-        numbers[e, at + CONTACT_NORMAL_WORD + k] = normal[k]
+        floats[e, at + CONTACT_NORMAL_WORD + k] = normal[k]

@@ -84,5 +84,5 @@ def storer(kind: Any) -> Any:
     asm volatile("prefetch.global.L1 [%0];" :: "l"(place));
 #endif
 """)
-def fetch(words: wp.array2d(dtype=wp.int32), e: int, first: int):
+def prefetch(words: wp.array2d(dtype=wp.int32), e: int, first: int):
     """On a GPU, has words brought near that will be needed soon, and does not wait for them."""

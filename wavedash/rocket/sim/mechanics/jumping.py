@@ -1,37 +1,41 @@
-"""Jumps: off the ground, the second one in the air, dodges, and the flip of a car that lies on its roof."""
+"""Jumps: off the ground, the double jump in the air, flips, and the auto-flip of a car that lies on its roof."""
 from __future__ import annotations
 
 import warp as wp
 
-from wavedash.rocket.sim.collision.bodies import DT, Body
-from wavedash.rocket.sim.kernels.records import Car, vec8
+from wavedash.rocket.constants import CAR_MAX_SPEED, FLIP_SECONDS, FLIP_WINDOW
+from wavedash.rocket.sim.collision.bodies import Body
+from wavedash.rocket.sim.constants import (
+    AUTO_FLIP_GROUND,
+    AUTO_FLIP_ROLL,
+    AUTO_FLIP_SECONDS,
+    AUTO_FLIP_SPEED,
+    AUTO_FLIP_TORQUE,
+    DT,
+    FLIP_AXIS_DEADZONE,
+    FLIP_BACKWARD_GAIN,
+    FLIP_BACKWARD_SCALE,
+    FLIP_DEADZONE,
+    FLIP_DIRECTION_SPEED,
+    FLIP_FALL_BEGINS,
+    FLIP_FALL_ENDS,
+    FLIP_FALL_KEPT,
+    FLIP_SIDE_GAIN,
+    FLIP_SPEED,
+    JUMP_HOLD,
+    JUMP_HOLD_EARLY,
+    JUMP_LONGEST,
+    JUMP_RESET,
+    JUMP_SHORTEST,
+    JUMP_SPEED,
+)
+from wavedash.rocket.sim.kernels.records import Car, Controls
 
 wp.set_module_options({"enable_backward": False})
 
-JUMP_SPEED = wp.constant(875.0 / 3.0)
-JUMP_HOLD = wp.constant(4375.0 / 3.0)
-"""uu/s2 while the button is held"""
-JUMP_HOLD_EARLY = wp.constant(0.62)
-JUMP_SHORTEST = wp.constant(0.025)
-JUMP_LONGEST = wp.constant(0.2)
-JUMP_RESET = wp.constant(0.025 + 1.0 / 40.0)
-DOUBLE_JUMP_WITHIN = wp.constant(1.25)
-DODGE_STICK = wp.constant(0.5)
-"""Sum of the stick's deflections from which a second jump is a dodge"""
-DODGE_SPEED = wp.constant(500.0)
-DODGE_SECONDS = wp.constant(0.65)
-DODGE_FALL_BEGINS = wp.constant(0.15)
-DODGE_FALL_ENDS = wp.constant(0.21)
-DODGE_FALL_KEPT = wp.constant(0.65)
-AUTO_FLIP_SPEED = wp.constant(200.0)
-AUTO_FLIP_TORQUE = wp.constant(50.0)
-AUTO_FLIP_SECONDS = wp.constant(0.4)
-AUTO_FLIP_ROLL = wp.constant(2.8)
-LEVEL_GROUND = wp.constant(0.70710678)
-
 
 @wp.func
-def jump(car: Car, controls: vec8, pressed: bool, body: Body):
+def jump(car: Car, controls: Controls, pressed: bool, body: Body):
     """Off the ground: a kick, and a push for as long as the button is held, up to 0.2 s."""
     up = wp.vec3(body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2])
     if car.on_ground and not car.is_jumping:
@@ -39,7 +43,7 @@ def jump(car: Car, controls: vec8, pressed: bool, body: Body):
             car.has_jumped = False
             car.jump_time = 0.0
     if car.is_jumping:
-        car.is_jumping = car.jump_time < JUMP_SHORTEST or (controls[5] > 0.5 and car.jump_time < JUMP_LONGEST)
+        car.is_jumping = car.jump_time < JUMP_SHORTEST or (controls.jump > 0.5 and car.jump_time < JUMP_LONGEST)
     elif car.on_ground and pressed:
         car.is_jumping = True
         car.jump_time = 0.0
@@ -49,7 +53,7 @@ def jump(car: Car, controls: vec8, pressed: bool, body: Body):
         strength = JUMP_HOLD
         if car.jump_time < JUMP_SHORTEST:
             strength = JUMP_HOLD * JUMP_HOLD_EARLY
-        body.kick = body.kick + up * (strength * DT)
+        body.forced_velocity = body.forced_velocity + up * (strength * DT)
     if car.is_jumping or car.has_jumped:
         car.jump_time += DT
     return car, body
@@ -58,7 +62,7 @@ def jump(car: Car, controls: vec8, pressed: bool, body: Body):
 @wp.func
 def auto_flip(car: Car, pressed: bool, body: Body):
     """A car on its roof that jumps is turned over."""
-    if pressed and car.has_contact and car.contact_normal[2] > LEVEL_GROUND:
+    if pressed and car.has_contact and car.contact_normal[2] > AUTO_FLIP_GROUND:
         roll = wp.atan2(-body.rotation[2, 1], body.rotation[2, 2])
         if wp.abs(roll) > AUTO_FLIP_ROLL:
             car.auto_flip_timer = AUTO_FLIP_SECONDS * wp.abs(roll) / wp.pi
@@ -78,8 +82,8 @@ def auto_flip(car: Car, pressed: bool, body: Body):
 
 
 @wp.func
-def second_jump(car: Car, controls: vec8, pressed: bool, speed: float, body: Body):
-    """In the air, once, up to 1.25 s after the jump: straight up, or a dodge where the stick points."""
+def double_jump_or_flip(car: Car, controls: Controls, pressed: bool, speed: float, body: Body):
+    """In the air, once, up to 1.25 s after the jump: straight up, or a flip where the stick points."""
     if car.on_ground:
         car.has_double_jumped = False
         car.has_flipped = False
@@ -93,12 +97,12 @@ def second_jump(car: Car, controls: vec8, pressed: bool, speed: float, body: Bod
         else:
             car.air_time_since_jump = 0.0
         left = not car.has_double_jumped and not car.has_flipped and not car.is_auto_flipping
-        if pressed and left and car.air_time_since_jump < DOUBLE_JUMP_WITHIN:
-            if wp.abs(controls[2]) + wp.abs(controls[3]) + wp.abs(controls[4]) >= DODGE_STICK:
+        if pressed and left and car.air_time_since_jump < FLIP_WINDOW:
+            if wp.abs(controls.pitch) + wp.abs(controls.yaw) + wp.abs(controls.roll) >= FLIP_DEADZONE:
                 car.flip_time = 0.0
                 car.has_flipped = True
                 car.is_flipping = True
-                torque, velocity = dodge(controls, speed, body)
+                torque, velocity = flip_impulse(controls, speed, body)
                 car.flip_torque = torque
                 body.velocity = velocity
             else:
@@ -107,21 +111,21 @@ def second_jump(car: Car, controls: vec8, pressed: bool, speed: float, body: Bod
                 car.has_double_jumped = True
     if car.is_flipping:
         car.flip_time += DT
-        falling = body.velocity[2] < 0.0 or car.flip_time < DODGE_FALL_ENDS
-        if car.flip_time <= DODGE_SECONDS and car.flip_time >= DODGE_FALL_BEGINS and falling:
-            body.velocity = wp.vec3(body.velocity[0], body.velocity[1], body.velocity[2] * DODGE_FALL_KEPT)
+        falling = body.velocity[2] < 0.0 or car.flip_time < FLIP_FALL_ENDS
+        if car.flip_time <= FLIP_SECONDS and car.flip_time >= FLIP_FALL_BEGINS and falling:
+            body.velocity = wp.vec3(body.velocity[0], body.velocity[1], body.velocity[2] * FLIP_FALL_KEPT)
     elif car.has_flipped:
         car.flip_time += DT
     return car, body
 
 
 @wp.func
-def dodge(controls: vec8, speed: float, body: Body):
-    """(The axis about which the car flips, its velocity after a kick along the ground where the stick points). No axis: a
-    stall."""
-    ahead = -controls[2]
-    aside = controls[3] + controls[4]
-    if wp.abs(aside) < 0.1 and wp.abs(ahead) < 0.1:
+def flip_impulse(controls: Controls, speed: float, body: Body):
+    """(The axis about which the car flips, its velocity after an impulse along the ground where the stick points). Without an axis
+    the flip is a stall."""
+    ahead = -controls.pitch
+    aside = controls.yaw + controls.roll
+    if wp.abs(aside) < FLIP_AXIS_DEADZONE and wp.abs(ahead) < FLIP_AXIS_DEADZONE:
         ahead = 0.0
         aside = 0.0
     else:
@@ -129,18 +133,18 @@ def dodge(controls: vec8, speed: float, body: Body):
         ahead /= size
         aside /= size
     torque = wp.vec3(-aside, ahead, 0.0)
-    if wp.abs(ahead) < 0.1:
+    if wp.abs(ahead) < FLIP_AXIS_DEADZONE:
         ahead = 0.0
-    if wp.abs(aside) < 0.1:
+    if wp.abs(aside) < FLIP_AXIS_DEADZONE:
         aside = 0.0
     backward = ahead < 0.0
-    if wp.abs(speed) >= 100.0:
+    if wp.abs(speed) >= FLIP_DIRECTION_SPEED:
         backward = (ahead >= 0.0) != (speed >= 0.0)
-    part = wp.abs(speed) / 2300.0
-    kick_ahead = ahead * DODGE_SPEED
+    part = wp.abs(speed) / CAR_MAX_SPEED
+    speed_ahead = ahead * FLIP_SPEED
     if backward:
-        kick_ahead *= (1.0 + 1.5 * part) * (16.0 / 15.0)
-    kick_aside = aside * DODGE_SPEED * (1.0 + 0.9 * part)
+        speed_ahead *= (1.0 + FLIP_BACKWARD_GAIN * part) * FLIP_BACKWARD_SCALE
+    speed_aside = aside * FLIP_SPEED * (1.0 + FLIP_SIDE_GAIN * part)
     flat = wp.vec3(body.rotation[0, 0], body.rotation[1, 0], 0.0)
     flat = wp.normalize(flat)
-    return torque, body.velocity + flat * kick_ahead + wp.vec3(-flat[1], flat[0], 0.0) * kick_aside
+    return torque, body.velocity + flat * speed_ahead + wp.vec3(-flat[1], flat[0], 0.0) * speed_aside

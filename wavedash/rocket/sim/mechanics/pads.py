@@ -1,23 +1,32 @@
-"""Boost pads: who stands on which, who gets its boost, and when it is back."""
+"""Boost pads: where they are, which car is on one, and their timers."""
 from __future__ import annotations
 
 import numpy as np
 import warp as wp
 
-from wavedash.rocket.constants import PADS
-from wavedash.rocket.sim.collision.mesh_reach import extent_of
+from wavedash.rocket.constants import BACK_WALL_Y, PADS, SIDE_WALL_X
+from wavedash.rocket.sim.collision.mesh_reach import aabb_half_size
 from wavedash.rocket.sim.collision.shapes import CarShape
+from wavedash.rocket.sim.constants import (
+    PAD_BOX_BIG,
+    PAD_BOX_HEIGHT,
+    PAD_BOX_SMALL,
+    PAD_HEIGHT,
+    PAD_RADIUS_BIG,
+    PAD_RADIUS_SMALL,
+)
 from wavedash.rocket.sim.kernels.records import Pose
 
 wp.set_module_options({"enable_backward": False})
 
 COUNT = len(PADS)
-REACH_Z = wp.constant(95.0)
-TALLEST = wp.constant(95.0 + 250.0)
-BOX_HEIGHT = wp.constant(64.0)
-CELL = wp.constant(256.0)
-CELLS_X = wp.constant(32)
-CELLS_Y = wp.constant(40)
+CAR_SIZE = 100.0
+"""uu: no part of a car's body is farther from its origin along x or y"""
+HIGHEST = PAD_HEIGHT + 250.0
+"""uu: a car above is on no pad"""
+CELL = 256.0
+CELLS_X, CELLS_Y = int(2 * SIDE_WALL_X / CELL), int(2 * BACK_WALL_Y / CELL)
+"""The field in cells of 256 uu"""
 
 
 @wp.struct
@@ -31,13 +40,13 @@ class PadTable:
 
 
 def pad_table(device: str | wp.Device) -> PadTable:
-    """For kernels. No cell is near two pads, which lie far apart."""
-    near = np.full((int(CELLS_X), int(CELLS_Y)), -1, dtype=np.int32)
-    reach = 160.0 + 100.0  # a big pad's box and a car's
-    low = np.stack(np.meshgrid(np.arange(32) * 256.0 - 4096.0, np.arange(40) * 256.0 - 5120.0, indexing="ij"), -1)
+    """The table for kernels. No cell is near two pads, which lie far apart."""
+    near = np.full((CELLS_X, CELLS_Y), -1, dtype=np.int32)
+    reach = PAD_BOX_BIG + CAR_SIZE
+    low = np.stack(np.meshgrid(np.arange(CELLS_X) * CELL - SIDE_WALL_X, np.arange(CELLS_Y) * CELL - BACK_WALL_Y, indexing="ij"), -1)
     for index, pad in enumerate(PADS):
         middle = np.array([pad.x, pad.y])
-        gap = np.maximum(0.0, np.maximum(low - middle, middle - low - 256.0))
+        gap = np.maximum(0.0, np.maximum(low - middle, middle - low - CELL))
         reached = (gap < reach).all(-1)
         near[reached] = index
     table = PadTable()
@@ -48,12 +57,12 @@ def pad_table(device: str | wp.Device) -> PadTable:
 
 
 @wp.func
-def pad_near(table: PadTable, place: wp.vec3) -> int:
+def pad_in_reach(table: PadTable, place: wp.vec3) -> int:
     """The one pad that a car there may stand on, -1: none."""
-    if place[2] > TALLEST:
+    if place[2] > HIGHEST:
         return -1
-    x = int(wp.floor((place[0] + 4096.0) / CELL))
-    y = int(wp.floor((place[1] + 5120.0) / CELL))
+    x = int(wp.floor((place[0] + SIDE_WALL_X) / CELL))
+    y = int(wp.floor((place[1] + BACK_WALL_Y) / CELL))
     if x < 0 or x >= CELLS_X or y < 0 or y >= CELLS_Y:
         return -1
     return table.near[x * CELLS_Y + y]
@@ -61,20 +70,21 @@ def pad_near(table: PadTable, place: wp.vec3) -> int:
 
 @wp.func
 def is_on_pad(table: PadTable, pad: int, pose: Pose, shape: CarShape, held: int) -> bool:
-    """Who holds a pad holds it while its box is over the pad's; others must come near its middle."""
+    """Whether a car is on a pad. The car that holds it stays on it while its box is over that of the pad; others must come near
+    its middle."""
     away = pose.position - table.place[pad]
     if held == pad:
-        side = float(120.0)
+        side = float(PAD_BOX_SMALL)
         if table.big[pad] == 1:
-            side = 160.0
+            side = PAD_BOX_BIG
         middle = away + pose.rotation * shape.middle
-        extent = extent_of(shape.half, pose.rotation)
+        extent = aabb_half_size(shape.half, pose.rotation)
         over = wp.abs(middle[0]) < side + extent[0] and wp.abs(middle[1]) < side + extent[1]
-        return over and middle[2] - extent[2] < BOX_HEIGHT and middle[2] + extent[2] > 0.0
-    radius = float(144.0)
+        return over and middle[2] - extent[2] < PAD_BOX_HEIGHT and middle[2] + extent[2] > 0.0
+    radius = float(PAD_RADIUS_SMALL)
     if table.big[pad] == 1:
-        radius = 208.0
-    return away[0] * away[0] + away[1] * away[1] < radius * radius and wp.abs(away[2]) < REACH_Z
+        radius = PAD_RADIUS_BIG
+    return away[0] * away[0] + away[1] * away[1] < radius * radius and wp.abs(away[2]) < PAD_HEIGHT
 
 
 @wp.func_native(f"""
@@ -95,7 +105,7 @@ def is_on_pad(table: PadTable, pad: int, pose: Pose, shape: CarShape, held: int)
     return most >= 0;
 """)
 def is_any_pad_held(words: wp.array2d(dtype=wp.int32), e: int, first: int) -> bool:
-    """By a car. The record of the pads begins at word `first`: timers, then who holds them."""
+    """Whether a car holds a pad. The record of the pads begins at word `first`: timers, then who holds them."""
     return False
 
 
@@ -126,5 +136,5 @@ def is_any_pad_held(words: wp.array2d(dtype=wp.int32), e: int, first: int) -> bo
     }}
 #endif
 """)
-def let_pads_wait(words: wp.array2d(dtype=wp.int32), e: int, first: int, seconds: float):
-    """Time passes, and nobody holds a pad."""
+def advance_pads(words: wp.array2d(dtype=wp.int32), e: int, first: int, seconds: float):
+    """Time passes for the timers, and no car holds a pad."""

@@ -7,8 +7,19 @@ from __future__ import annotations
 
 import warp as wp
 
-from wavedash.rocket.constants import GOAL_HALF_WIDTH, GOAL_HEIGHT
-from wavedash.rocket.sim.collision.bodies import DT
+from wavedash.rocket.constants import GRAVITY
+from wavedash.rocket.sim.constants import (
+    ASSIST_TICKS,
+    DT,
+    GOAL_LINE_Y,
+    GOAL_SCORED_Y,
+    SHOT_AGAIN_SECONDS,
+    SHOT_DELAY_TICKS,
+    SHOT_HALF_WIDTH,
+    SHOT_HEIGHT,
+    SHOT_SECONDS,
+    SHOT_SPEED,
+)
 from wavedash.rocket.sim.kernels.records import (
     HIT_TICK_WORD,
     TEAM_WORD,
@@ -24,23 +35,9 @@ from wavedash.rocket.sim.kernels.struct_io import loader, storer
 
 wp.set_module_options({"enable_backward": False})
 
-IN_GOAL = wp.constant(5124.25 + 91.25)
-GOAL_LINE = wp.constant(5124.25)
-HALF_WIDTH = wp.constant(GOAL_HALF_WIDTH + 9.125)
-HEIGHT = wp.constant(GOAL_HEIGHT + 9.125)
-SHOT_SPEED = wp.constant(1750.0)
-SHOT_SECONDS = wp.constant(2.0)
-"""To the goal at most"""
-SHOT_DELAY = wp.constant(36)
-"""Ticks after the touch"""
-SHOT_AGAIN = wp.constant(1.0)
-"""Seconds until another shot counts"""
-PASS_TICKS = wp.constant(240)
-
-
 @wp.struct
-class Match:
-    """What an arena remembers from the tick before."""
+class ScoringMemory:
+    """What an arena remembers of goals and shots from the tick before."""
 
     in_goal: wp.int32
     shot_at: wp.int32
@@ -48,21 +45,21 @@ class Match:
     shot_wait: wp.float32
 
 
-load_match, store_match = loader(Match), storer(Match)
+load_scoring, store_scoring = loader(ScoringMemory), storer(ScoringMemory)
 
 
 @wp.func
-def course(position: wp.vec3, velocity: wp.vec3) -> int:
+def goal_on_course(position: wp.vec3, velocity: wp.vec3) -> int:
     """Team in whose goal the ball is about to be, -1: none."""
     if wp.abs(velocity[1]) < 1.0e-7:
         return -1
     side = wp.sign(velocity[1])
-    time = wp.abs(position[1] - GOAL_LINE * side) / wp.abs(velocity[1])
+    time = wp.abs(position[1] - GOAL_LINE_Y * side) / wp.abs(velocity[1])
     if time > SHOT_SECONDS:
         return -1
-    if position[2] + velocity[2] * time - 325.0 * time * time > HEIGHT:
+    if position[2] + velocity[2] * time - 0.5 * GRAVITY * time * time > SHOT_HEIGHT:
         return -1
-    if wp.abs(position[0] + velocity[0] * time) > HALF_WIDTH:
+    if wp.abs(position[0] + velocity[0] * time) > SHOT_HALF_WIDTH:
         return -1
     return wp.where(side > 0.0, 1, 0)
 
@@ -82,39 +79,39 @@ def last_toucher(words: wp.array2d(dtype=wp.int32), e: int, seats: int, team: in
 
 
 @wp.func
-def watch_ball(match: Match, game: GameRecord, ball: BallRecord, words: wp.array2d(dtype=wp.int32), e: int, seats: int):
+def update_score(memory: ScoringMemory, game: GameRecord, ball: BallRecord, words: wp.array2d(dtype=wp.int32), e: int, seats: int):
     """At the end of a tick, before its number goes up: whether the ball is in a goal, shot, or saved."""
-    scored = wp.abs(ball.position[1]) > IN_GOAL
-    if scored and match.in_goal == 0:
+    scored = wp.abs(ball.position[1]) > GOAL_SCORED_Y
+    if scored and memory.in_goal == 0:
         team = wp.where(ball.position[1] > 0.0, 0, 1)
         game.goal = team
         game.score[team] = game.score[team] + 1
         credit_goal(words, e, seats, team)
-    elif match.shot_at == 0:
-        if match.shot_wait > 0.0:
-            match.shot_wait = wp.max(match.shot_wait - DT, 0.0)
+    elif memory.shot_at == 0:
+        if memory.shot_wait > 0.0:
+            memory.shot_wait = wp.max(memory.shot_wait - DT, 0.0)
         elif wp.length_sq(ball.velocity) >= SHOT_SPEED * SHOT_SPEED:
-            match = watch_shot(match, ball, words, e, seats, game.tick + 1)
-    elif course(ball.position, ball.velocity) < 0:
-        saver = last_toucher(words, e, seats, match.shot_at - 1, game.tick, -1)
+            memory = detect_shot(memory, ball, words, e, seats, game.tick + 1)
+    elif goal_on_course(ball.position, ball.velocity) < 0:
+        saver = last_toucher(words, e, seats, memory.shot_at - 1, game.tick, -1)
         if saver >= 0:
             event = load_event(words, e, event_at(seats, saver))
             event.save = True
             store_event(words, e, event_at(seats, saver), event)
-        match.shot_at = 0
-    match.in_goal = wp.where(scored, 1, 0)
-    return match, game
+        memory.shot_at = 0
+    memory.in_goal = wp.where(scored, 1, 0)
+    return memory, game
 
 
 @wp.func
 def credit_goal(words: wp.array2d(dtype=wp.int32), e: int, seats: int, team: int):
-    """To the last of the team that touched the ball, and to who passed to it."""
+    """Credits a goal to the car of the team that touched the ball last, and the assist to the one that passed to it."""
     scorer = last_toucher(words, e, seats, team, 0, -1)
     if scorer >= 0:
         event = load_event(words, e, event_at(seats, scorer))
         event.goal = True
         store_event(words, e, event_at(seats, scorer), event)
-        passer = last_toucher(words, e, seats, team, words[e, car_at(scorer) + HIT_TICK_WORD] - PASS_TICKS, scorer)
+        passer = last_toucher(words, e, seats, team, words[e, car_at(scorer) + HIT_TICK_WORD] - ASSIST_TICKS, scorer)
         if passer >= 0:
             event = load_event(words, e, event_at(seats, passer))
             event.assist = True
@@ -122,16 +119,16 @@ def credit_goal(words: wp.array2d(dtype=wp.int32), e: int, seats: int, team: int
 
 
 @wp.func
-def watch_shot(match: Match, ball: BallRecord, words: wp.array2d(dtype=wp.int32), e: int, seats: int, now: int) -> Match:
+def detect_shot(memory: ScoringMemory, ball: BallRecord, words: wp.array2d(dtype=wp.int32), e: int, seats: int, now: int) -> ScoringMemory:
     """Whether a fast ball is a shot."""
-    at = course(ball.position, ball.velocity)
+    at = goal_on_course(ball.position, ball.velocity)
     if at >= 0:
-        shooter = last_toucher(words, e, seats, 1 - at, now - SHOT_DELAY - 1, -1)
+        shooter = last_toucher(words, e, seats, 1 - at, now - SHOT_DELAY_TICKS - 1, -1)
         if shooter >= 0:
-            if now - words[e, car_at(shooter) + HIT_TICK_WORD] >= SHOT_DELAY:
-                match.shot_at = 1 + at
-                match.shot_wait = SHOT_AGAIN
+            if now - words[e, car_at(shooter) + HIT_TICK_WORD] >= SHOT_DELAY_TICKS:
+                memory.shot_at = 1 + at
+                memory.shot_wait = SHOT_AGAIN_SECONDS
                 event = load_event(words, e, event_at(seats, shooter))
                 event.shot = True
                 store_event(words, e, event_at(seats, shooter), event)
-    return match
+    return memory

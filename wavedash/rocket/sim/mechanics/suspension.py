@@ -6,40 +6,48 @@ from __future__ import annotations
 
 import warp as wp
 
-from wavedash.rocket.sim.collision.bodies import DT, Body, impulse_mass, velocity_at
+from wavedash.rocket.sim.collision.bodies import Body, inverse_effective_mass, point_velocity
 from wavedash.rocket.sim.collision.shapes import CarShape
 from wavedash.rocket.sim.collision.wheel_rays import (
     ARENA_GROUND,
     BODY_GROUND,
-    NOTHING,
-    Others,
-    Wheels,
-    body_under,
-    mount_of,
+    NO_GROUND,
+    OtherBodies,
+    WheelHits,
+    body_below,
+    mount_arm,
+)
+from wavedash.rocket.sim.constants import (
+    DT,
+    MIN_TILT,
+    PUSHBACK_RATE,
+    PUSHBACK_SHARE,
+    RAY_SHORTENED,
+    STEEP_INVERSE_TILT,
+    SUSPENSION_DAMPING_IN,
+    SUSPENSION_DAMPING_OUT,
+    SUSPENSION_FORCE_BACK,
+    SUSPENSION_FORCE_FRONT,
+    SUSPENSION_STIFFNESS,
+    SUSPENSION_TRAVEL,
 )
 from wavedash.rocket.sim.kernels.struct_io import loader, room_of, storer
-from wavedash.rocket.sim.mechanics.tyres import grip, tyre
-from wavedash.rocket.sim.mechanics.wheels import RAY_SHORTENED, TRAVEL, length_of, radius_of, reach_of
+from wavedash.rocket.sim.mechanics.tyres import tyre_grip, tyre_impulse
+from wavedash.rocket.sim.mechanics.wheels import ray_length, suspension_length, wheel_radius
 
 wp.set_module_options({"enable_backward": False})
 
-STIFFNESS = wp.constant(500.0)
-DAMPING_IN = wp.constant(25.0)
-DAMPING_OUT = wp.constant(40.0)
-FRONT_FORCE = wp.constant(35.75)
-BACK_FORCE = wp.constant(54.265)
-
 
 @wp.struct
-class Axles:
+class Drivetrain:
     """What a car remembers from the tick before; behind it lie its four `Tyre`s."""
 
     steer: wp.float32
     """Angle of the front wheels, radians"""
     engine: wp.float32
     brake: wp.float32
-    rebounds: wp.int32
-    """1: one of its tyres does"""
+    has_pushback: wp.int32
+    """1: a tyre of the car remembers a pushback"""
 
 
 @wp.struct
@@ -48,135 +56,136 @@ class Tyre:
 
     side_grip: wp.float32
     roll_grip: wp.float32
-    rebound: wp.float32
+    pushback: wp.float32
     """Impulse against a wheel that is deep in the ground; it stays until the wheel leaves the ground"""
 
 
-load_axles, store_axles = loader(Axles), storer(Axles)
+load_drivetrain, store_drivetrain = loader(Drivetrain), storer(Drivetrain)
 load_tyre, store_tyre = loader(Tyre), storer(Tyre)
-TYRES_AT, TYRE_WORDS = wp.constant(room_of(Axles)), wp.constant(room_of(Tyre))
-REBOUND_WORD = wp.constant(Tyre.ctype.rebound.offset // 4)
-AXLES_WORDS = wp.constant(room_of(Axles) + 4 * room_of(Tyre))
+TYRES_AT, TYRE_WORDS = wp.constant(room_of(Drivetrain)), wp.constant(room_of(Tyre))
+PUSHBACK_WORD = wp.constant(Tyre.ctype.pushback.offset // 4)
+DRIVETRAIN_WORDS = wp.constant(room_of(Drivetrain) + 4 * room_of(Tyre))
 
 
 @wp.struct
-class Footing:
-    """What the wheels of a car come to in a tick."""
+class WheelForces:
+    """What the ground does to the wheels of a car in a tick."""
 
-    touching: wp.int32
-    """Wheels that touch"""
+    wheels_touching: wp.int32
+    """How many wheels touch the ground"""
     contact: wp.vec4ub
-    """Which of them: 1"""
+    """1 for each wheel that touches"""
     on_arena: wp.bool
     """Whether one touches the arena"""
     normals: wp.vec3
     """Sum of the ground's normals under them"""
-    push: wp.vec3
+    impulse: wp.vec3
     """Impulse of springs and tyres"""
-    turn: wp.vec3
+    angular_impulse: wp.vec3
     """Their angular impulse; tyres act at the height of the car's origin, so that it does not roll over"""
-    rebounds: wp.int32
-    """1: a tyre remembers a rebound"""
+    has_pushback: wp.int32
+    """1: a tyre remembers a pushback"""
 
 
 @wp.func
-def stand(
-    wheels: Wheels, body: Body, shape: CarShape, axles: Axles, others: Others, memory: wp.array2d(dtype=wp.int32), first: int,
-    handbrake: float, throttle: float,
-) -> Footing:
+def compute_wheel_forces(
+    hits: WheelHits, body: Body, shape: CarShape, drivetrain: Drivetrain, others: OtherBodies,
+    memory: wp.array2d(dtype=wp.int32), first: int, handbrake: float, throttle: float,
+) -> WheelForces:
     """What the ground does to each wheel. `memory` holds the tyres of the car from word `first` on: they do what was decided in
     the tick before, and get their grip for the next."""
     right = wp.vec3(body.rotation[0, 1], body.rotation[1, 1], body.rotation[2, 1])
     forward = wp.vec3(body.rotation[0, 0], body.rotation[1, 0], body.rotation[2, 0])
     up = wp.vec3(body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2])
-    front_axle = right * wp.cos(axles.steer) - forward * wp.sin(axles.steer)
+    front_axle = right * wp.cos(drivetrain.steer) - forward * wp.sin(drivetrain.steer)
     under = Body()
-    if wheels.seat >= -1:
-        under = body_under(others, wheels.seat)
-    footing = Footing()
+    if hits.seat >= -1:
+        under = body_below(others, hits.seat)
+    forces = WheelForces()
     count = int(4)  # not range(4), which would be written out four times
     for i in range(count):
-        tyre_i = load_tyre(memory, others.e, first + i * TYRE_WORDS)
-        if wheels.ground[i] == NOTHING:
-            tyre_i.rebound = 0.0
+        tyre = load_tyre(memory, others.e, first + i * TYRE_WORDS)
+        if hits.ground[i] == NO_GROUND:
+            tyre.pushback = 0.0
         else:
-            normal = wheels.normal[i]
-            mount = mount_of(shape, body.rotation, i)
-            depth = reach_of(shape, i) * wheels.fraction[i]
+            normal = hits.normal[i]
+            mount = mount_arm(shape, body.rotation, i)
+            depth = ray_length(shape, i) * hits.fraction[i]
             arm = mount - up * depth
-            motion = velocity_at(body, arm)
+            motion = point_velocity(body, arm)
             speed = wp.dot(normal, motion)
-            sunk = depth - (length_of(shape, i) + radius_of(shape, i) - RAY_SHORTENED)
-            if wheels.ground[i] == ARENA_GROUND:
-                footing.on_arena = True
+            sunk = depth - (suspension_length(shape, i) + wheel_radius(shape, i) - RAY_SHORTENED)
+            if hits.ground[i] == ARENA_GROUND:
+                forces.on_arena = True
                 if sunk < 0.0:
-                    tyre_i.rebound = rebound(body, arm, normal, speed, sunk)
+                    tyre.pushback = pushback(body, arm, normal, speed, sunk)
             axle = right
-            force = BACK_FORCE
+            force = SUSPENSION_FORCE_BACK
             if i < 2:
                 axle = front_axle
-                force = FRONT_FORCE
-            pressed = spring(wp.dot(normal, up), speed, length_of(shape, i), depth - radius_of(shape, i)) * force
-            push = wp.vec3()
-            if pressed > 0.0:
-                push = normal * (pressed * DT + tyre_i.rebound)
-            rub = tyre(body, under, wheels.ground[i] == BODY_GROUND, axle, arm, motion, normal, axles.engine, axles.brake,
-                       tyre_i.roll_grip, tyre_i.side_grip)
-            footing.touching += 1
-            footing.contact[i] = wp.uint8(1)
-            footing.normals = footing.normals + normal
-            footing.push = footing.push + push + rub
-            footing.turn = footing.turn + wp.cross(arm, push) + wp.cross(arm - up * wp.dot(up, arm), rub)
-            side, roll = grip(velocity_at(body, mount), axle, normal, handbrake, throttle)
-            tyre_i.side_grip = side
-            tyre_i.roll_grip = roll
-            if tyre_i.rebound != 0.0:
-                footing.rebounds = 1
-        store_tyre(memory, others.e, first + i * TYRE_WORDS, tyre_i)
-    return footing
+                force = SUSPENSION_FORCE_FRONT
+            pressure = spring_force(wp.dot(normal, up), speed, suspension_length(shape, i), depth - wheel_radius(shape, i)) * force
+            support = wp.vec3()
+            if pressure > 0.0:
+                support = normal * (pressure * DT + tyre.pushback)
+            friction = tyre_impulse(body, under, hits.ground[i] == BODY_GROUND, axle, arm, motion, normal, drivetrain.engine,
+                                    drivetrain.brake, tyre.roll_grip, tyre.side_grip)
+            forces.wheels_touching += 1
+            forces.contact[i] = wp.uint8(1)
+            forces.normals = forces.normals + normal
+            forces.impulse = forces.impulse + support + friction
+            level_arm = arm - up * wp.dot(up, arm)
+            forces.angular_impulse = forces.angular_impulse + wp.cross(arm, support) + wp.cross(level_arm, friction)
+            side, roll = tyre_grip(point_velocity(body, mount), axle, normal, handbrake, throttle)
+            tyre.side_grip = side
+            tyre.roll_grip = roll
+            if tyre.pushback != 0.0:
+                forces.has_pushback = 1
+        store_tyre(memory, others.e, first + i * TYRE_WORDS, tyre)
+    return forces
 
 
 @wp.func
-def lift_wheels(axles: Axles, memory: wp.array2d(dtype=wp.int32), e: int, first: int):
-    """Nothing is under any wheel."""
-    if axles.rebounds == 1:
+def clear_pushback(drivetrain: Drivetrain, memory: wp.array2d(dtype=wp.int32), e: int, first: int):
+    """Forgets the pushback of all tyres: nothing is under any wheel."""
+    if drivetrain.has_pushback == 1:
         for i in range(4):
-            memory[e, first + i * TYRE_WORDS + REBOUND_WORD] = 0
+            memory[e, first + i * TYRE_WORDS + PUSHBACK_WORD] = 0
 
 
 @wp.func
-def forget_wheels(memory: wp.array2d(dtype=wp.int32), e: int, first: int):
-    """Of a car that begins again."""
-    for i in range(AXLES_WORDS):
+def reset_drivetrain(memory: wp.array2d(dtype=wp.int32), e: int, first: int):
+    """Forgets everything, for a car that begins again."""
+    for i in range(DRIVETRAIN_WORDS):
         memory[e, first + i] = 0
 
 
 @wp.func
-def rebound(body: Body, arm: wp.vec3, normal: wp.vec3, speed: float, sunk: float) -> float:
+def pushback(body: Body, arm: wp.vec3, normal: wp.vec3, speed: float, sunk: float) -> float:
     """Impulse against a wheel that is deep in the arena (`sunk` is negative). It stays as it was until the wheel leaves the
     ground."""
-    return 0.25 * wp.max(0.0, (-0.2 * sunk / DT - speed) / impulse_mass(body, arm, normal))
+    return PUSHBACK_SHARE * wp.max(0.0, (-PUSHBACK_RATE * sunk / DT - speed) / inverse_effective_mass(body, arm, normal))
 
 
 @wp.func
-def spring(tilt: float, speed: float, length: float, stretched: float) -> float:
+def spring_force(tilt: float, speed: float, length: float, stretched: float) -> float:
     """Stiffness and damping of a suspension: cosine between the ground's normal and the car's up, speed along the normal, its
     length at rest and now."""
-    squeezed = length - wp.clamp(stretched, length - TRAVEL, length + TRAVEL)
-    inverse_tilt = float(10.0)
+    squeezed = length - wp.clamp(stretched, length - SUSPENSION_TRAVEL, length + SUSPENSION_TRAVEL)
+    inverse_tilt = float(STEEP_INVERSE_TILT)
     closing = float(0.0)
-    if tilt > 0.1:
+    if tilt > MIN_TILT:
         inverse_tilt = 1.0 / tilt
         closing = speed * inverse_tilt
-    damping = DAMPING_OUT
+    damping = SUSPENSION_DAMPING_OUT
     if closing < 0.0:
-        damping = DAMPING_IN
-    return squeezed * STIFFNESS * inverse_tilt - damping * closing
+        damping = SUSPENSION_DAMPING_IN
+    return squeezed * SUSPENSION_STIFFNESS * inverse_tilt - damping * closing
 
 
 @wp.func
-def ground_normal(footing: Footing, up: wp.vec3) -> wp.vec3:
+def ground_normal(forces: WheelForces, up: wp.vec3) -> wp.vec3:
     """Mean over the wheels that touch, `up` where none does."""
-    if wp.length_sq(footing.normals) > 0.0:
-        return wp.normalize(footing.normals)
+    if wp.length_sq(forces.normals) > 0.0:
+        return wp.normalize(forces.normals)
     return up

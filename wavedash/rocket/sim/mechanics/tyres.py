@@ -3,18 +3,15 @@ from __future__ import annotations
 
 import warp as wp
 
-from wavedash.rocket.sim.collision.bodies import CAR_MASS, DT, Body, impulse_mass, velocity_at
+from wavedash.rocket.sim.collision.bodies import Body, inverse_effective_mass, point_velocity
+from wavedash.rocket.sim.constants import BRAKE_RATE, DT, HANDBRAKE_SIDE_GRIP, MIN_SLIP_SPEED, SIDE_GRIP, TYRE_MASS
 from wavedash.rocket.sim.mechanics.curves import handbrake_long_friction, lateral_friction, non_sticky_friction
 
 wp.set_module_options({"enable_backward": False})
 
-SIDE_GRIP = wp.constant(0.2)
-BRAKE_RATE = wp.constant(113.73963)
-HANDBRAKE_SIDE_GRIP = wp.constant(0.1)
-
 
 @wp.func
-def tyre(
+def tyre_impulse(
     body: Body, other: Body, on_other: bool, side_axle: wp.vec3, arm: wp.vec3, motion: wp.vec3, normal: wp.vec3, engine: float,
     brake: float, roll_grip: float, side_grip: float,
 ) -> wp.vec3:
@@ -23,29 +20,29 @@ def tyre(
     back = wp.cross(normal, axle)
     sideways = wp.dot(axle, motion)
     backwards = wp.dot(back, motion)
-    inverse_mass = impulse_mass(body, arm, axle)
+    inverse_mass = inverse_effective_mass(body, arm, axle)
     if on_other:
         other_arm = body.position + arm - other.position
-        sideways -= wp.dot(axle, velocity_at(other, other_arm))
-        backwards -= wp.dot(back, velocity_at(other, arm))  # RocketSim takes the place on the car for that on the other
-        inverse_mass += impulse_mass(other, other_arm, axle)
+        sideways -= wp.dot(axle, point_velocity(other, other_arm))
+        backwards -= wp.dot(back, point_velocity(other, arm))  # RocketSim takes the place on the car for that on the other
+        inverse_mass += inverse_effective_mass(other, other_arm, axle)
     side = -SIDE_GRIP * sideways / inverse_mass
     roll = float(0.0)
     if engine != 0.0:
-        roll = -engine / (CAR_MASS / 3.0)
+        roll = -engine / TYRE_MASS
     elif brake > 0.0:
         roll = wp.clamp(-backwards * BRAKE_RATE, -brake, brake)
-    return (back * (roll * roll_grip) + axle * (side * side_grip)) * (CAR_MASS / 3.0 * DT)
+    return (back * (roll * roll_grip) + axle * (side * side_grip)) * (TYRE_MASS * DT)
 
 
 @wp.func
-def grip(motion: wp.vec3, axle: wp.vec3, normal: wp.vec3, handbrake: float, throttle: float):
-    """Of a tyre whose mount moves so: (sideways, rolling). Less when it slides, with the handbrake, and without throttle on a
-    slope."""
+def tyre_grip(motion: wp.vec3, axle: wp.vec3, normal: wp.vec3, handbrake: float, throttle: float):
+    """Grip of a tyre whose mount has the velocity `motion`: (sideways, rolling). It is less when the tyre slides, with the
+    handbrake, and without throttle on a slope."""
     ahead = wp.cross(axle, normal)
     sideways = wp.abs(wp.dot(motion, axle))
     slip = float(0.0)
-    if sideways > 5.0:
+    if sideways > MIN_SLIP_SPEED:
         slip = sideways / (wp.abs(wp.dot(motion, ahead)) + sideways)
     side = lateral_friction(slip)
     roll = float(1.0)

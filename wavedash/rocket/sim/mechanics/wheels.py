@@ -3,17 +3,14 @@ from __future__ import annotations
 
 import warp as wp
 
-from wavedash.rocket.sim.collision.shapes import SUSPENSION_TRAVEL, CarShape
+from wavedash.rocket.sim.collision.shapes import CarShape
+from wavedash.rocket.sim.constants import RAY_SHORTENED, SUSPENSION_TRAVEL
 
 wp.set_module_options({"enable_backward": False})
 
-TRAVEL = wp.constant(SUSPENSION_TRAVEL)
-"""Of a wheel's suspension, up and down"""
-RAY_SHORTENED = wp.constant(2.5)
-
 
 @wp.func
-def wheel_of(shape: CarShape, i: int) -> wp.vec3:
+def wheel_mount(shape: CarShape, i: int) -> wp.vec3:
     """Where a wheel's suspension begins, in the car's frame."""
     place = shape.back_wheel
     if i < 2:
@@ -24,22 +21,22 @@ def wheel_of(shape: CarShape, i: int) -> wp.vec3:
 
 
 @wp.func
-def radius_of(shape: CarShape, i: int) -> float:
-    """Of a wheel."""
+def wheel_radius(shape: CarShape, i: int) -> float:
+    """Radius of wheel i."""
     if i < 2:
         return shape.front_radius
     return shape.back_radius
 
 
 @wp.func
-def length_of(shape: CarShape, i: int) -> float:
-    """Of a wheel's suspension at rest."""
+def suspension_length(shape: CarShape, i: int) -> float:
+    """Length of the suspension of wheel i at rest."""
     if i < 2:
         return shape.front_length
     return shape.back_length
 
 
 @wp.func
-def reach_of(shape: CarShape, i: int) -> float:
-    """Length of the ray down from a wheel's mount."""
-    return length_of(shape, i) + TRAVEL + radius_of(shape, i) - RAY_SHORTENED
+def ray_length(shape: CarShape, i: int) -> float:
+    """Length of the ray down from the mount of wheel i."""
+    return suspension_length(shape, i) + SUSPENSION_TRAVEL + wheel_radius(shape, i) - RAY_SHORTENED
