@@ -7,16 +7,18 @@ import warp as wp
 
 from tests.rocket.sim.poses import SHAPES, rotations
 from tests.roundings import FUNCTION, assert_within, gamma, unit
-from wavedash.rocket.sim.collision.arena import CEILING, LOW_X, LOW_Y, LOW_Z, WALL_X, baked_arena, cell_of, is_over_open_floor
+from wavedash.rocket.sim.classes import AT_ARENA, DRIVING, FLYING, IN_CONTACT, NEAR_MESH
+from wavedash.rocket.sim.collision.arena import LOW_X, LOW_Y, LOW_Z, baked_arena, cell_of, is_over_open_floor
+from wavedash.rocket.sim.collision.arena_contacts import find_car_contacts, solve_car_contacts
 from wavedash.rocket.sim.collision.bake import CELL, GRID_SHAPE, REACH
 from wavedash.rocket.sim.collision.bodies import rotated
-from wavedash.rocket.sim.collision.broad_phase import classify_car, classify_off_mesh, find_close_bodies, find_mesh_in_reach
+from wavedash.rocket.sim.collision.broad_phase import classify_car, find_close_bodies, find_mesh_in_reach
 from wavedash.rocket.sim.collision.mesh_reach import CAR_REACH, MESH_REACH_WORDS, no_mesh_in_reach, store_mesh_reach
+from wavedash.rocket.sim.constants import ARENA_CEILING_Z, ARENA_WALL_X, SUSPENSION_TRAVEL
 from wavedash.rocket.sim.kernels.lanes import one_lane
-from wavedash.rocket.sim.kernels.memory import IN_CONTACT, NEAR_MESH, Arenas, Model
-from wavedash.rocket.sim.mechanics.wheels import TRAVEL
+from wavedash.rocket.sim.kernels.memory import Arenas, Model
+from wavedash.rocket.sim.mechanics.car import step_car_in_contact, step_driving_car, step_flying_car
 from wavedash.rocket.sim.simulator import WarpSimulator
-from wavedash.rocket.sim.tick import ready_car, settle_car, touch_arena
 
 ARENAS = 512
 
@@ -38,23 +40,26 @@ def turn(rotation: wp.array(dtype=wp.mat33), spin: wp.array(dtype=wp.vec3), tick
 
 
 @wp.kernel(enable_backward=False, module="unique")
-def tick_of_the_cars(world: Model, arenas: Arenas, short_way: bool, ways: wp.array2d(dtype=wp.int32)):
-    """What all cars do in a tick, each its own way, or all as if they were busy."""
+def tick_of_the_cars(model: Model, arenas: Arenas, short: bool, classes: wp.array2d(dtype=wp.int32)):
+    """What all cars do in a tick, each as its class does, or all as cars in contact."""
     e = wp.tid()
-    meeting = find_close_bodies(world, arenas, e)
+    lanes = one_lane(e)
+    find_close_bodies(model, arenas, e, lanes)
     for c in range(arenas.seats):
-        way = classify_car(world, arenas, e, c, meeting)
-        if way == NEAR_MESH:
-            way = IN_CONTACT
-            if not find_mesh_in_reach(world, arenas, e, c, one_lane(e)):
-                way = classify_off_mesh(world, arenas, e, c, meeting)
-        ways[e, c] = way
-        if way != IN_CONTACT and not short_way:
-            way = IN_CONTACT
+        car_class = classify_car(model, arenas, e, c, False, lanes)
+        if car_class == NEAR_MESH:
+            car_class = find_mesh_in_reach(model, arenas, e, c, False, lanes)
+        classes[e, c] = car_class
+        if car_class != IN_CONTACT and not short:
+            car_class = IN_CONTACT
             store_mesh_reach(arenas.mesh_reach, e, c * MESH_REACH_WORDS, no_mesh_in_reach())
-        if ready_car(world, arenas, e, c, False, way):
-            touch_arena(world, arenas, e, c, one_lane(e))
-            settle_car(arenas, e, c)
+        if car_class == FLYING:
+            step_flying_car(model, arenas, e, c, False, lanes)
+        elif car_class == DRIVING:
+            step_driving_car(model, arenas, e, c, False, lanes)
+        elif step_car_in_contact(model, arenas, e, c, False, lanes) == AT_ARENA:
+            find_car_contacts(model, arenas, e, c, False, lanes)
+            solve_car_contacts(model, arenas, e, c, False, lanes)
 
 
 def located(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -75,7 +80,7 @@ def test_in_the_middle_there_is_nothing_but_the_floor():
     assert (np.diff(baked_arena().first)[cells[middle]] == 0).all()
     assert middle.mean() > 0.5, "it is most of the grid"
     points = deepest[middle]
-    assert (CEILING - points[:, 2] - CELL > REACH).all() and (WALL_X - np.abs(points[:, 0]) - CELL > REACH).all()
+    assert (ARENA_CEILING_Z - points[:, 2] - CELL > REACH).all() and (ARENA_WALL_X - np.abs(points[:, 0]) - CELL > REACH).all()
 
 
 def test_no_part_of_a_car_is_farther_than_is_looked_for():
@@ -84,7 +89,7 @@ def test_no_part_of_a_car_is_farther_than_is_looked_for():
         assert corner + 0.02 * (np.linalg.norm(shape["half"]) + np.linalg.norm(shape["middle"])) < min(REACH, CAR_REACH)
         for end in ("front", "back"):
             x, y, z = shape[f"{end}_wheel"]
-            reach = shape[f"{end}_length"] + TRAVEL + shape[f"{end}_radius"]
+            reach = shape[f"{end}_length"] + SUSPENSION_TRAVEL + shape[f"{end}_radius"]
             assert max(np.linalg.norm([x, y, z]), np.linalg.norm([x, y, z - reach])) < CAR_REACH
 
 
@@ -112,15 +117,15 @@ def scattered(seed: int) -> WarpSimulator:
 def test_the_short_tick_of_a_car_by_itself_is_the_tick_of_everyone():
     sims = [scattered(3), scattered(3)]
     generator = torch.Generator().manual_seed(1)
-    ways, seen = wp.zeros((ARENAS, 2), dtype=wp.int32, device="cpu"), torch.zeros(3, dtype=torch.int64)
+    classes, seen = wp.zeros((ARENAS, 2), dtype=wp.int32, device="cpu"), torch.zeros(3, dtype=torch.int64)
     grounded = lying = 0
     for _ in range(40):
         controls = torch.rand(ARENAS, 2, 8, generator=generator) * 2 - 1
         for sim, short in zip(sims, (True, False), strict=True):
-            group = sim._groups[0]
+            shard = sim._shards[0]
             sim._memory.controls.copy_(controls)
-            wp.launch(tick_of_the_cars, ARENAS, inputs=[group.world, group.arenas, short, ways], device="cpu")
-            seen += torch.bincount(wp.to_torch(ways).flatten(), minlength=3) if short else 0
+            wp.launch(tick_of_the_cars, ARENAS, inputs=[shard.model, shard.arenas, short, classes], device="cpu")
+            seen += torch.bincount(wp.to_torch(classes).flatten(), minlength=3) if short else 0
         ours, theirs = (sim.state for sim in sims)
         for name in ("position", "rotation", "velocity", "angular_velocity", "boost", "contact_normal"):
             # One tick of some hundred operations, compiled twice: 168 roundings of what comes out, and two units in the last
@@ -133,7 +138,7 @@ def test_the_short_tick_of_a_car_by_itself_is_the_tick_of_everyone():
         grounded += int(ours.cars.on_ground.sum())
         lying += int(ours.cars.has_contact.sum())
         sims[0].load(sims[1].save())
-    assert (seen > 1_000).all() and grounded > 3_000 and lying > 1_000, "they fly, drive, are busy, and lie on the floor"
+    assert (seen > 1_000).all() and grounded > 3_000 and lying > 1_000, "they fly, drive, are in contact, and lie on the floor"
 
 
 def test_turning_is_exact_and_stays_a_rotation():

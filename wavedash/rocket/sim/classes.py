@@ -1,6 +1,6 @@
 """Classes of cars and arenas: who takes part in which stage of a tick (`tick.py`).
 
-On a GPU each class is a list, so that neighbouring threads have the same to do; on a CPU each car and arena has a number.
+On a GPU each class is a list, so that neighbouring threads have the same to do.
 """
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ CAR_CAR_FRICTION, CAR_CAR_RESTITUTION = 0.09, 0.1
 CONTACT_SHARE = 0.02
 """Bodies touch within this share of the radius around a shape (Bullet's gContactThresholdFactor)"""
 BALL_CONTACT_DISTANCE = CONTACT_SHARE * (BALL_RADIUS + 4.0)
-"""uu between the ball and another surface below which they touch, with Bullet's margin of 0.08 of its units: the ball lies 1.9 uu
-above the floor"""
+"""uu between the ball and another surface below which they touch, with Bullet's margin of 0.08 of its units: the ball lies
+1.9 uu above the floor"""
 BOX_MARGIN = 2.0
 """uu that Bullet takes off a box before it rounds its edges (CONVEX_DISTANCE_MARGIN, 0.04 of its units)"""
 BOX_MARGIN_SHARE = 0.05
@@ -53,7 +53,7 @@ EDGE_DISTANCE = 5.0
 POINTS_PER_MESH = 4
 """Contacts that a body keeps with one mesh (Bullet's MANIFOLD_CACHE_SIZE)"""
 BOX_EDGE_FACTOR = 1.05
-"""Edges of two boxes count as what touches if they overlap less than faces do by this factor (Bullet's fudge_factor, dBoxBox2)"""
+"""Edges of two boxes count as what touches if they overlap less than faces do by this factor (fudge_factor of dBoxBox2)"""
 
 # Solver (Bullet's btContactSolverInfo as RocketSim sets it) -------------------------------------------------------------------
 SOLVER_ITERATIONS = 10

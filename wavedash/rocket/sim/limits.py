@@ -1,7 +1,7 @@
 """No state leaves the simulator that cannot be in the game: no NaN, nothing outside of the field.
 
-Before and after every step each arena is checked. An invalid one begins again with a kick-off, and is counted. Before a step this
-protects kernels, which find places in memory by what they read, from what users write into a state.
+Before and after every step each arena is checked. An invalid one begins again with a kick-off, and is counted. Before a step
+this protects kernels, which find places in memory by what they read, from what users write into a state.
 """
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ SPIN = (-100.0, 100.0)
 UNIT = (-1.01, 1.01)
 SECONDS = (-1.0, 1.0e6)
 NOTE = (-1.0e5, 1.0e5)
-"""Of hits, which nothing depends on, and of positions, which the walls limit further"""
+"""Limits of notes about hits, on which nothing depends, and of positions, which the walls limit further"""
 LIMITS = {
     "ball.position": NOTE, "ball.rotation": UNIT, "ball.velocity": SPEED, "ball.angular_velocity": SPIN,
     "cars.position": NOTE, "cars.rotation": UNIT, "cars.velocity": SPEED, "cars.angular_velocity": SPIN,
@@ -177,8 +177,10 @@ def sanitised_axis(value: float) -> float:
 
 
 @wp.func
-def reset_if_invalid(limits: StateLimits, words: wp.array2d(dtype=wp.int32), floats: wp.array2d(dtype=wp.float32), e: int, seats: int) -> bool:
-    """Whether an arena had to begin again."""
+def reset_if_invalid(
+    limits: StateLimits, words: wp.array2d(dtype=wp.int32), floats: wp.array2d(dtype=wp.float32), e: int, seats: int
+) -> bool:
+    """Begins an invalid arena again, and returns whether it was one."""
     if is_valid(limits, words, floats, e, seats):
         return False
     reset_to_kickoff(limits, words, e, seats)
@@ -219,7 +221,7 @@ def is_on_field(floats: wp.array2d(dtype=wp.float32), e: int, first: int) -> boo
 
 @wp.func
 def reset_to_kickoff(limits: StateLimits, words: wp.array2d(dtype=wp.int32), e: int, seats: int):
-    """A kick-off. Who plays, the clock and the score stay; a step that went wrong has no goal and no events."""
+    """Writes a kick-off. Seats, clock and score stay; a step that went wrong has no goal and no events."""
     store_ball(words, e, BALL_AT, load_ball(limits.kickoff, 0, BALL_AT))
     for c in range(seats):
         before = load_car(words, e, car_at(c))

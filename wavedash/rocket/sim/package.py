@@ -50,7 +50,7 @@ def announced(what: str) -> Iterator[None]:
 
 @contextmanager
 def _without_stderr() -> Iterator[None]:
-    """Of C code too, which writes to the descriptor; no option of Warp's reaches that."""
+    """Silences C code too, which writes to the descriptor; no option of Warp's reaches that."""
     try:
         kept = os.dup(2)
     except OSError:  # a program without a console

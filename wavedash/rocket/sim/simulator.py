@@ -62,8 +62,8 @@ class WarpSimulator(Simulator):
         seats = blue + orange
         self.state = _kickoffs(seated(arenas, blue, orange, hitboxes, sizes), self.device)
         controls, previous = (self._room(seats, len(CONTROLS), dtype=torch.float32) for _ in range(2))
-        self._memory = Memory(self.state.memory, self._room(seats, DRIVETRAIN_WORDS), self._room(room_of(ScoringMemory)), controls,
-                              previous, self._room())
+        self._memory = Memory(self.state.memory, self._room(seats, DRIVETRAIN_WORDS), self._room(room_of(ScoringMemory)),
+                              controls, previous, self._room())
         self._told = torch.zeros(1, dtype=torch.int64, pin_memory=self.capturable)
         self._bad_arenas, self._warned = self._told.numpy(), 0  # the same memory, read without a host sync
         self._shards = self._sharded(threads, state_limits(_kickoffs(seated(1, blue, orange, hitboxes), self.device)))

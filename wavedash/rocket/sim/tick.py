@@ -1,12 +1,13 @@
 """One tick: the list of its stages, in the order in which they happen.
 
 The order is RocketSim's: wheels and controls of each car, contacts where bodies are, impulses, motion, capped speeds, hits and
-bumps, pads, goals. `stages` is the only place where it is written. `kernels/launches.py` makes two programs of it: for a CPU, one
-loop that runs all ticks of an arena while it is in the cache; for a GPU, one launch per stage over the list of its class.
+bumps, pads, goals. `stages` is the only place where it is written. `kernels/launches.py` makes two programs of it: for a CPU,
+one loop that runs all ticks of an arena while it is in the cache; for a GPU, one launch per stage over the list of its class.
 
-Every function over cars has the arguments (model, arenas, e, c, late, lanes): arena, seat, whether the controls of the step before
-are still in force, and the cooperative lanes that share the car. Every function over arenas has (model, arenas, e, lanes). One that
-sorts returns the class in which the car or arena goes on.
+Every function over cars has the arguments (model, arenas, e, c, late, lanes): arena, seat, whether the controls of the step
+before are still in force, and the cooperative lanes that share the car. Every function over arenas has (model, arenas, e,
+lanes). A stage that sorts returns the class in which the car or arena goes on. Stages over cars do not read what stages over
+cars write of other cars, so that those which follow each other may run car by car.
 """
 from __future__ import annotations
 
@@ -81,6 +82,8 @@ class Stage(NamedTuple):
     """Cooperative threads share the triangles around each car or ball"""
     diverges: bool = False
     """Each thread of a GPU goes its own way, so that few of a warp work at the same time"""
+    shortcut: bool = False
+    """Spares lanes of a GPU work of the next stage, which would come to the same; a CPU goes on with the next stage"""
 
 
 def stages(seats: int) -> tuple[Stage, ...]:
@@ -88,7 +91,7 @@ def stages(seats: int) -> tuple[Stage, ...]:
     return (
         Stage(find_close_bodies, each_arena(), sorts_into=(BALL_BOUNCING, COLLIDING)),
         Stage(classify_car, each_car(), sorts_into=(FLYING, DRIVING, IN_CONTACT, NEAR_MESH)),
-        Stage(rule_out_mesh, each_car(NEAR_MESH), sorts_into=(FLYING, DRIVING, IN_CONTACT, MESH_IN_REACH)),
+        Stage(rule_out_mesh, each_car(NEAR_MESH), sorts_into=(FLYING, DRIVING, IN_CONTACT, MESH_IN_REACH), shortcut=True),
         Stage(find_mesh_in_reach, each_car(MESH_IN_REACH), sorts_into=(FLYING, DRIVING, IN_CONTACT), lanes=True),
         Stage(step_flying_car, each_car(FLYING)),
         Stage(step_driving_car, each_car(DRIVING)),

@@ -67,7 +67,9 @@ def locate(position: wp.array(dtype=wp.vec3), cell: wp.array(dtype=wp.int32)):
 
 
 @wp.kernel(enable_backward=False)
-def ask(arena: ArenaGeometry, item: int, low: wp.array(dtype=wp.vec3), high: wp.array(dtype=wp.vec3), near: wp.array(dtype=wp.bool)):
+def ask(
+    arena: ArenaGeometry, item: int, low: wp.array(dtype=wp.vec3), high: wp.array(dtype=wp.vec3), near: wp.array(dtype=wp.bool)
+):
     i = wp.tid()
     near[i] = may_overlap(arena.boxes, item, aabb_query(low[i], high[i]))
 

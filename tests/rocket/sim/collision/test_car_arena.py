@@ -11,6 +11,13 @@ from numpy.typing import NDArray
 from wavedash.rocket.constants import HITBOXES
 from wavedash.rocket.rocketsim.package import rocketsim
 from wavedash.rocket.sim.collision.arena import ArenaGeometry, Triangle, load_arena
+from wavedash.rocket.sim.collision.arena_solver import (
+    ARENA_CONSTRAINT_WORDS,
+    ArenaConstraint,
+    make_arena_constraint,
+    solve_arena_contacts,
+    store_arena_constraint,
+)
 from wavedash.rocket.sim.collision.bodies import Body
 from wavedash.rocket.sim.collision.box_triangle import ClosestPoints, closest_box_triangle
 from wavedash.rocket.sim.collision.car_arena import MAX_CAR_CONTACTS, ArenaTouch, add_car_contacts
@@ -18,16 +25,7 @@ from wavedash.rocket.sim.collision.contacts import Contact, TriangleTouch
 from wavedash.rocket.sim.collision.manifold import add_to_manifold
 from wavedash.rocket.sim.collision.mesh_reach import CANDIDATES
 from wavedash.rocket.sim.collision.shapes import CarShape, car_shapes
-from wavedash.rocket.sim.collision.solver import (
-    ARENA_CONSTRAINT_WORDS,
-    ArenaConstraint,
-    Constraint,
-    make_arena_constraint,
-    make_constraint,
-    solve_arena_contacts,
-    solve_contacts,
-    store_arena_constraint,
-)
+from wavedash.rocket.sim.collision.solver import Constraint, make_constraint, solve_contacts
 from wavedash.rocket.sim.kernels.lanes import one_lane
 from wavedash.rocket.sim.kernels.struct_io import room_of
 
@@ -346,7 +344,7 @@ def test_walls_throw_a_car_back_as_in_rocketsim() -> None:
     cars["position"], cars["rotation"], cars["velocity"], cars["spin"] = place, rotation, velocity, spin
     cars["inverse_mass"] = 1 / 180
     free_velocity, free_spin = (np.array([numbers(getattr(state, name)) for state in above]) for name in ("vel", "ang_vel"))
-    cars["kick"], cars["twist"] = free_velocity - velocity, free_spin - spin
+    cars["forced_velocity"], cars["forced_spin"] = free_velocity - velocity, free_spin - spin
     bodies, same = wp.array(cars, dtype=Body, device="cpu"), wp.array(cars, dtype=Body, device="cpu")
     contacts = wp.zeros((len(cars), MAX_CAR_CONTACTS), dtype=Contact, device="cpu")
     rows = wp.zeros((len(cars), MAX_CAR_CONTACTS), dtype=Constraint, device="cpu")
@@ -354,16 +352,16 @@ def test_walls_throw_a_car_back_as_in_rocketsim() -> None:
     for solved, by_itself in ((bodies, True), (same, False)):
         inputs = [load_arena("cpu"), car_shapes("cpu"), solved, contacts, rows, wall_rows, *room(len(cars)), by_itself]
         wp.launch(collide, len(cars), inputs, device="cpu")
-    for name in ("change", "spin_change", "push", "turn"):
+    for name in ("delta_velocity", "delta_spin", "push_velocity", "turn_velocity"):
         np.testing.assert_allclose(bodies.numpy()[name], same.numpy()[name], rtol=1e-4, atol=1e-3)
     change = np.array([numbers(state.vel) for state in after]) - free_velocity
     turn = np.array([numbers(state.ang_vel) for state in after])
     hit = touching & (np.linalg.norm(change, axis=1) > 10) & ~np.array([any(state.wheels_with_contact) for state in after])
     hit &= contacts.numpy()["distance"].min(axis=1) > -19  # no deeper than the fastest car gets in a tick
     assert hit.sum() > 150
-    error = np.linalg.norm(bodies.numpy()["change"] - change, axis=1)[hit] / np.linalg.norm(change, axis=1)[hit]
+    error = np.linalg.norm(bodies.numpy()["delta_velocity"] - change, axis=1)[hit] / np.linalg.norm(change, axis=1)[hit]
     assert np.median(error) < 1e-3 and np.quantile(error, 0.9) < 2e-2
-    expected = free_spin + bodies.numpy()["spin_change"]
+    expected = free_spin + bodies.numpy()["delta_spin"]
     expected *= np.minimum(1.0, 5.5 / np.linalg.norm(expected, axis=1, keepdims=True))
     wrong = np.linalg.norm(expected - turn, axis=1)[hit] / np.linalg.norm(turn - free_spin, axis=1)[hit]
     assert np.median(wrong) < 1e-3 and np.quantile(wrong, 0.9) < 2e-2

@@ -6,10 +6,11 @@ import warp as wp
 from tests.rocket.sim.poses import SHAPES, bodies, rotations, to_warp, turned, warp_shapes
 from wavedash.rocket.constants import HITBOXES
 from wavedash.rocket.sim.collision.bodies import Body
-from wavedash.rocket.sim.collision.car_ball import find_car_ball_contact, hit_ball
+from wavedash.rocket.sim.collision.car_ball import find_car_ball_contact
 from wavedash.rocket.sim.collision.contacts import Contact
 from wavedash.rocket.sim.collision.shapes import CarShape
 from wavedash.rocket.sim.kernels.records import Car
+from wavedash.rocket.sim.mechanics.ball_hits import hit_ball
 
 RADIUS, TOUCHING = 91.25, 1.905
 TICK = 50

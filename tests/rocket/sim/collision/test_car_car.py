@@ -56,7 +56,7 @@ def run(cars: np.ndarray, pair: np.ndarray, a: int = 1, b: int = 0, room: int = 
     contacts, counts = wp.zeros((n, room), dtype=Contact, device="cpu"), wp.zeros(n, dtype=wp.int32, device="cpu")
     wp.launch(touch, n, [a, b, after, moved, warp_shapes(), events, contacts, counts], device="cpu")
     found = [row[1:1 + count] for row, count in zip(contacts.numpy(), counts.numpy(), strict=True)]
-    return Touch(found, after.numpy(), events.numpy(), moved.numpy()["late"])
+    return Touch(found, after.numpy(), events.numpy(), moved.numpy()["late_velocity"])
 
 
 def box_middles(cars: np.ndarray, pair: np.ndarray) -> np.ndarray:

@@ -25,7 +25,7 @@ from wavedash.rocket.sim.kernels.struct_io import loader, room_of, words_of
 wp.set_module_options({"enable_backward": False})
 
 FORMAT = 1
-"""Of the baked file; another number makes everyone bake anew"""
+"""Format of the baked file; another number makes everyone bake anew"""
 
 CELLS_X, CELLS_Y, CELLS_Z = (wp.constant(cells) for cells in GRID_SHAPE)
 LOW_X, LOW_Y, LOW_Z = (wp.constant(low) for low in GRID_LOW)
@@ -48,9 +48,9 @@ class Triangle:
     normal: wp.vec3
     """Unit length; the corners run anticlockwise as seen from where it points"""
     offset: wp.float32
-    """Of its plane along the normal"""
+    """Place of its plane along the normal"""
     angles: wp.vec3
-    """To the neighbours across ab, bc and ca, see `bake.Baked.angles`"""
+    """Angles to the neighbours across ab, bc and ca, see `bake.Baked.angles`"""
     mesh: wp.int32
     """0 ... 15: which of the field's pieces it belongs to"""
 
@@ -75,7 +75,7 @@ class ArenaGeometry:
 
 @wp.func
 def triangle_of(arena: ArenaGeometry, item: int) -> Triangle:
-    """That an item stands for."""
+    """The triangle that an item stands for."""
     return load_triangle(arena.triangles, arena.items[item], 0)
 
 
@@ -124,7 +124,7 @@ def may_overlap(boxes: wp.array2d(dtype=wp.int32), item: int, query: wp.vec4i) -
 #endif
 """)
 def plane_of(planes: wp.array(dtype=wp.vec4), item: int) -> wp.vec4:
-    """Of an item's triangle."""
+    """Normal and offset of the plane of an item's triangle."""
     return wp.vec4()
 
 

@@ -28,8 +28,7 @@ vec13 = wp.types.vector(length=13, dtype=wp.float32)
 
 @wp.struct
 class ArenaConstraint:
-    """What counts of a `Row` with the arena, in the order in which it is needed. Impulses are not in it: while it is being
-    solved nobody writes to it, so that a GPU keeps it in its nearest cache."""
+    """What a `Constraint` with the arena needs, in the order in which it is read."""
 
     n: wp.vec3
     n_mass: wp.float32
@@ -71,7 +70,7 @@ def make_arena_constraint(contact: Contact, body: Body) -> ArenaConstraint:
 
 @wp.func
 def solve_arena_penetration(constraint: ArenaConstraint, old: float, body: Body):
-    """One overlap, with the impulse that it had: (the new one, the body)."""
+    """Solves one overlap, from the impulse that it has: (its new impulse, the body)."""
     now = wp.dot(constraint.n, body.push_velocity) + wp.dot(constraint.n_turn, body.turn_velocity)
     new = wp.max(0.0, old + constraint.push_target - now * constraint.n_mass)
     body.push_velocity = body.push_velocity + constraint.n * (body.inverse_mass * (new - old))
@@ -81,7 +80,7 @@ def solve_arena_penetration(constraint: ArenaConstraint, old: float, body: Body)
 
 @wp.func
 def solve_arena_normal(constraint: ArenaConstraint, old: float, body: Body):
-    """One normal."""
+    """Solves one normal: (its new impulse, the body)."""
     now = wp.dot(constraint.n, body.delta_velocity) + wp.dot(constraint.n_turn, body.delta_spin)
     new = wp.max(0.0, old + constraint.n_target - now * constraint.n_mass)
     body.delta_velocity = body.delta_velocity + constraint.n * (body.inverse_mass * (new - old))
@@ -91,7 +90,7 @@ def solve_arena_normal(constraint: ArenaConstraint, old: float, body: Body):
 
 @wp.func
 def solve_arena_friction(constraint: ArenaConstraint, old: float, pressed: float, body: Body):
-    """One friction. It stays as it was while nothing presses."""
+    """Solves one friction: (its new impulse, the body). It stays as it was while nothing presses."""
     if pressed <= 0.0:
         return old, body
     now = wp.dot(constraint.s, body.delta_velocity) + wp.dot(constraint.s_turn, body.delta_spin)
@@ -104,7 +103,7 @@ def solve_arena_friction(constraint: ArenaConstraint, old: float, pressed: float
 
 @wp.func
 def solve_arena_penetrations(constraints: wp.array2d(dtype=wp.int32), e: int, start: int, count: int, body: Body) -> Body:
-    """What `push_apart` comes to for rows that all are of one body and the arena."""
+    """What `solve_penetrations` comes to for constraints that all are of one body and the arena."""
     push_impulses = vec13()
     for _ in range(SOLVER_ITERATIONS):
         change = float(0.0)
@@ -121,7 +120,7 @@ def solve_arena_penetrations(constraints: wp.array2d(dtype=wp.int32), e: int, st
 
 @wp.func
 def solve_arena_contacts(constraints: wp.array2d(dtype=wp.int32), e: int, start: int, count: int, body: Body) -> Body:
-    """What `solve` comes to for rows that all are of one body and the arena, none of them only to push."""
+    """What `solve_contacts` comes to for constraints that all are of one body and the arena, none of them only to push."""
     body = solve_arena_penetrations(constraints, e, start, count, body)
     normal_impulses = vec13()
     friction_impulses = vec13()
@@ -144,7 +143,7 @@ def solve_arena_contacts(constraints: wp.array2d(dtype=wp.int32), e: int, start:
 
 @wp.func
 def solve_single_contact(contact: Contact, body: Body) -> Body:
-    """What `solve` comes to for a body that has no contact but this one, with the arena. One push is enough."""
+    """What `solve_contacts` comes to for a body that has no contact but this one, with the arena. One push is enough."""
     constraint = make_arena_constraint(contact, body)
     _push, body = solve_arena_penetration(constraint, 0.0, body)
     normal_impulse = float(0.0)
@@ -161,7 +160,7 @@ def solve_single_contact(contact: Contact, body: Body) -> Body:
 
 @wp.func
 def solve_ball_on_plane(body: Body, normal: wp.vec3, height: float, radius: float, friction: float, restitution: float) -> Body:
-    """A ball that touches one plane and nothing else, its middle `height` above: what `solve` comes to in one round."""
+    """A ball that touches one plane and nothing else, its center `height` above: `solve_contacts` in one iteration."""
     arm = normal * (-radius)
     approach = wp.dot(normal, body.velocity)
     bounce = float(0.0)

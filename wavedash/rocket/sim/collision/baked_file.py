@@ -18,7 +18,7 @@ LARGEST_BYTES = 64 * 2**20
 """Unpacked; the standard field has 7 MiB"""
 MOST_MESHES = 16
 SHAPES = {"corners": (3, 3), "normals": (3,), "angles": (3,), "mesh": ()}
-"""Of one triangle"""
+"""Shapes of what is stored for one triangle"""
 
 
 def read_baked(file: Path) -> Baked:

@@ -44,7 +44,7 @@ class BallTouch:
 
 @wp.func
 def ball_contact(arm: wp.vec3, normal: wp.vec3, distance: float) -> Contact:
-    """Pushes the ball out, and does not bounce it."""
+    """A contact that pushes the ball out of the arena, and does not bounce it."""
     contact = Contact()
     contact.a = BALL
     contact.b = ARENA
@@ -86,7 +86,7 @@ def nearest_on_triangle(t: Triangle, p: wp.vec3) -> wp.vec3:
 
 @wp.func
 def add_plane_contact(contacts: wp.array2d(dtype=Contact), e: int, count: int, normal: wp.vec3, height: float) -> int:
-    """The ball's middle is `height` above a plane."""
+    """Adds a contact with a plane that the ball's center is `height` above, if they touch."""
     if height - BALL_RADIUS < BALL_CONTACT_DISTANCE:
         contacts[e, count] = ball_contact(normal * (-BALL_RADIUS), normal, height - BALL_RADIUS)
         return count + 1
@@ -111,7 +111,7 @@ def ball_triangle_touch(t: Triangle, position: wp.vec3) -> TriangleTouch:
 
 @wp.func
 def ball_item_touch(arena: ArenaGeometry, item: int, position: wp.vec3) -> TriangleTouch:
-    """The same, of an arena's item."""
+    """Where the ball touches the triangle of an item of the arena."""
     plane = plane_of(arena.planes, item)
     if wp.abs(wp.dot(wp.vec3(plane[0], plane[1], plane[2]), position) - plane[3]) >= BALL_RADIUS + BALL_CONTACT_DISTANCE:
         return TriangleTouch()
@@ -123,8 +123,8 @@ def add_triangle_contacts(
     arena: ArenaGeometry, cell: int, position: wp.vec3, contacts: wp.array2d(dtype=Contact), e: int, count: int, room: int,
     lanes: Lanes, lane_touches: wp.array(dtype=TriangleTouch),
 ) -> int:
-    """All triangles near the ball, at most four points for each mesh. The team tests triangles side by side; lane 0 takes the
-    contacts in their order, and is the one that knows how many there are."""
+    """Adds contacts with the triangles near the ball, at most four points for each mesh. Lanes test triangles side by side;
+    lane 0 takes the contacts in their order, and is the one that knows how many there are."""
     first = count
     mesh = int(-1)
     end = arena.first[cell + 1]
@@ -155,7 +155,7 @@ def add_ball_contacts(
     lane_touches: wp.array(dtype=TriangleTouch),
 ):
     """Writes the ball's contacts behind the `count` that a row of the list has: (new count, what the ball bounces off), for
-    lane 0 of the team. The last argument is room for its work."""
+    lane 0. The last argument is room for the work of the lanes."""
     start = count
     if lanes.lane == 0:
         count = add_plane_contact(contacts, e, count, wp.vec3(0.0, 0.0, 1.0), position[2])
@@ -176,7 +176,7 @@ def add_ball_contacts(
 
 @wp.func
 def planes_at_ball(position: wp.vec3):
-    """(How many of floor, ceiling and side walls the ball lane_touches, the last one's normal, the ball's height above it)."""
+    """(How many of floor, ceiling and side walls the ball touches, the last one's normal, the ball's height above it)."""
     touched = int(0)
     normal = wp.vec3()
     height = float(0.0)

@@ -52,7 +52,7 @@ BODY_WORDS = wp.constant(room_of(Body))
 
 @wp.func
 def car_body(car: Car, shape: CarShape) -> Body:
-    """As the tick begins."""
+    """The body of a car as the tick begins."""
     body = Body()
     body.position = car.position
     body.rotation = car.rotation
@@ -66,7 +66,7 @@ def car_body(car: Car, shape: CarShape) -> Body:
 
 @wp.func
 def ball_body(ball: BallRecord) -> Body:
-    """As the tick begins. A ball at rest, as at a kick-off, floats until something moves it."""
+    """The body of the ball as the tick begins. A ball at rest, as at a kick-off, floats until something moves it."""
     body = Body()
     body.position = ball.position
     body.rotation = ball.rotation
@@ -81,13 +81,13 @@ def ball_body(ball: BallRecord) -> Body:
 
 @wp.func
 def apply_inverse_inertia(body: Body, torque: wp.vec3) -> wp.vec3:
-    """Change of spin by an angular impulse."""
+    """Change of spin by an angular impulse, in the world's axes."""
     return body.rotation * wp.cw_mul(body.inverse_inertia, wp.transpose(body.rotation) * torque)
 
 
 @wp.func
 def point_velocity(body: Body, arm: wp.vec3) -> wp.vec3:
-    """Of the point at `arm` from its origin."""
+    """Velocity of the point at `arm` from the origin of a body."""
     return body.velocity + wp.cross(body.spin, arm)
 
 
@@ -108,7 +108,7 @@ def apply_impulse(body: Body, impulse: wp.vec3, angular_impulse: wp.vec3) -> Bod
 
 @wp.func
 def clamp_length(v: wp.vec3, most: float) -> wp.vec3:
-    """Shortened to a length of `most`."""
+    """A vector shortened to a length of `most`."""
     squared = wp.length_sq(v)
     if squared > most * most:
         return v * (most / wp.sqrt(squared))
@@ -117,8 +117,8 @@ def clamp_length(v: wp.vec3, most: float) -> wp.vec3:
 
 @wp.func
 def rotated(rotation: wp.mat33, spin: wp.vec3) -> wp.mat33:
-    """After one tick with this spin. Half the angle is at most an eighth of pi, where short series give its sine and cosine to
-    the last bit."""
+    """A rotation after one tick with this spin. Half the angle is at most an eighth of pi, where short series give its sine and
+    cosine to the last bit."""
     spin = clamp_length(spin, MAX_TURN / DT)
     square = 0.25 * DT * DT * wp.length_sq(spin)
     sine = 1.0 - square * (1.0 / 6.0 - square * (1.0 / 120.0 - square * (1.0 / 5040.0)))
@@ -129,13 +129,13 @@ def rotated(rotation: wp.mat33, spin: wp.vec3) -> wp.mat33:
 
 @wp.func
 def orthonormalised(rotation: wp.mat33) -> wp.mat33:
-    """Its axes are again of unit length and at right angles, after they were a little off."""
+    """A rotation whose axes are again of unit length and at right angles, after they were a little off."""
     return rotation * 1.5 - rotation * (wp.transpose(rotation) * rotation) * 0.5
 
 
 @wp.func
 def integrated(body: Body) -> Body:
-    """To where it is after the tick: out of overlaps first, then along its new velocity."""
+    """The body after the tick: out of overlaps first, then along its new velocity."""
     body.velocity = body.velocity + body.delta_velocity + body.forced_velocity
     body.spin = body.spin + body.delta_spin + body.forced_spin
     if wp.length_sq(body.push_velocity) + wp.length_sq(body.turn_velocity) > 0.0:

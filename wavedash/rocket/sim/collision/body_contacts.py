@@ -108,7 +108,7 @@ def find_contacts(
 
 @wp.func
 def make_constraints(arenas: Arenas, e: int, end: int, bodies: wp.array(dtype=Body)) -> int:
-    """Of the contacts of cars with the arena, then of all others up to `end`: how many constraints there are."""
+    """Writes a constraint for each contact of a car with the arena, then for all others up to `end`. Returns their number."""
     count = int(0)
     for c in range(arenas.seats):
         if is_in_mask(arenas.collision_mask[e], c):

@@ -22,7 +22,7 @@ class Box:
 
     middle: wp.vec3
     axes: wp.mat33
-    """Columns"""
+    """Axes of the box, as columns"""
     half: wp.vec3
 
 
@@ -241,7 +241,7 @@ def reduce_corners(corners: wp.array(dtype=wp.vec3), n: int) -> wp.vec4i:
 
 @wp.func
 def centroid(corners: wp.array(dtype=wp.vec3), n: int) -> wp.vec3:
-    """Of a polygon's area."""
+    """Centroid of a polygon's area."""
     total = wp.vec3()
     area = float(0.0)
     for k in range(n):

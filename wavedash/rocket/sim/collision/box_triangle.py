@@ -22,10 +22,10 @@ PARALLEL = wp.constant(1.0e-6)
 
 @wp.struct
 class ClosestPoints:
-    """Of a box and a triangle."""
+    """Where a box and a triangle come closest."""
 
     point: wp.vec3
-    """On the box"""
+    """The point on the box"""
     normal: wp.vec3
     """From the triangle to the box"""
     distance: wp.float32
@@ -43,9 +43,9 @@ class Axis:
     kind: wp.int32
     """0: of the triangle's face, 1: of a face of the box, 2: across an edge of both"""
     edge: wp.int32
-    """Of the triangle: 0 is ab, 1 is bc, 2 is ca"""
+    """Edge of the triangle: 0 is ab, 1 is bc, 2 is ca"""
     side: wp.int32
-    """Of the box: the edges along x, y or z, or the face across it"""
+    """Side of the box: the edges along x, y or z, or the face across it"""
 
 
 @wp.func
@@ -72,14 +72,14 @@ def projected_half_size(half: wp.vec3, direction: wp.vec3) -> float:
 
 @wp.func
 def distance_gradient(half: wp.vec3, start: wp.vec3, along: wp.vec3, share: float) -> float:
-    """Of half the squared distance from the box, along a line. It grows, and is linear between the box's planes."""
+    """Derivative of half the squared distance from the box, along a line. It grows, and is linear between the box's planes."""
     point = start + along * share
     return wp.dot(along, point - nearest_in_box(half, point))
 
 
 @wp.func
 def nearest_on_edge(half: wp.vec3, start: wp.vec3, along: wp.vec3) -> wp.vec3:
-    """The point of the segment from `start` to `start + along` that is nearest to the box: where the slope is zero."""
+    """The point of the segment from `start` to `start + along` that is nearest to the box: where the gradient is zero."""
     low = float(0.0)
     high = float(1.0)
     falling = distance_gradient(half, start, along, 0.0)
@@ -203,8 +203,8 @@ def penetration(half: wp.vec3, t: Triangle, axis: Axis) -> ClosestPoints:
 
 @wp.func
 def closest_box_triangle(half: wp.vec3, t: Triangle, most: float) -> ClosestPoints:
-    """Of a box with these half sizes and a triangle. Where they are farther apart than `most`, only the distance counts, which
-    is a lower bound."""
+    """Where a box with these half sizes and a triangle come closest. Where they are farther apart than `most`, only the distance
+    counts, which is a lower bound."""
     points = ClosestPoints()
     axis = widest_gap_axis(half, t)
     points.distance = axis.gap

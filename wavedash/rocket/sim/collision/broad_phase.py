@@ -121,7 +121,7 @@ def classify_off_mesh(model: Model, arenas: Arenas, e: int, c: int) -> int:
 
 @wp.func
 def classify_by_planes(model: Model, arenas: Arenas, e: int, c: int) -> int:
-    """The same by other bodies, floor, ceiling and side walls."""
+    """That class by other bodies, floor, ceiling and side walls."""
     if is_in_mask(arenas.collision_mask[e], c) or not is_active(arenas.words, e, c):
         return IN_CONTACT
     pose = load_pose(arenas.words, e, car_at(c))

@@ -50,12 +50,12 @@ class ArenaTouch:
 
     touches: wp.bool
     normal: wp.vec3
-    """Of the last one, before the rule for edges"""
+    """Normal of the last contact, before the rule for edges"""
 
 
 @wp.func
 def car_box(shape: CarShape, position: wp.vec3, rotation: wp.mat33) -> CarBox:
-    """Of a car there."""
+    """The box of a car at a place."""
     box = CarBox()
     box.rotation = rotation
     box.arm = rotation * shape.middle
@@ -69,7 +69,7 @@ def car_box(shape: CarShape, position: wp.vec3, rotation: wp.mat33) -> CarBox:
 
 @wp.func
 def car_contact(arm: wp.vec3, normal: wp.vec3, distance: float) -> Contact:
-    """Of a car with the field. The car is body 0 until someone puts it among others."""
+    """A contact of a car with the field. The car is body 0 until it is put among others."""
     contact = Contact()
     contact.b = ARENA
     contact.arm_a = arm
@@ -84,7 +84,7 @@ def car_contact(arm: wp.vec3, normal: wp.vec3, distance: float) -> Contact:
 def add_plane_contact(
     box: CarBox, normal: wp.vec3, height: float, contacts: wp.array2d(dtype=Contact), e: int, count: int
 ) -> int:
-    """With a plane that the lowest point of the car is `height` above: at the corner that is lowest."""
+    """Adds a contact with a plane that the lowest corner of the car is `height` above."""
     lowest = support_corner(box.half, -(wp.transpose(box.rotation) * normal))
     contacts[e, count] = car_contact(box.arm + box.rotation * lowest, normal, height)
     return count + 1
@@ -92,7 +92,7 @@ def add_plane_contact(
 
 @wp.func
 def add_plane_contacts(box: CarBox, contacts: wp.array2d(dtype=Contact), e: int, count: int):
-    """Floor, ceiling and side walls: (new count, CarTouch)."""
+    """Adds contacts with floor, ceiling and side walls: (new count, ArenaTouch)."""
     low = box.middle - box.extent
     high = box.middle + box.extent
     before = count
@@ -169,8 +169,8 @@ def add_triangle_contacts(
     candidates: wp.array2d(dtype=wp.int32),
     lane_touches: wp.array(dtype=TriangleTouch),
 ):
-    """All triangles near the car: (new count, CarTouch). `known` is what it knows of planes, whose normals come first. The team
-    tests triangles side by side; lane 0 takes the contacts in their order, and is the one that knows them."""
+    """Adds contacts with the triangles near the car: (new count, ArenaTouch). `known` is what is known of planes, whose normals
+    come first. Lanes test triangles side by side; lane 0 takes the contacts in their order, and is the one that knows them."""
     on_plane = known.touches
     first = count
     mesh = int(-1)
@@ -218,7 +218,7 @@ def add_car_contacts(
     lane_touches: wp.array(dtype=TriangleTouch),
 ):
     """Writes the car's contacts behind the `count` that a row of the list has: (the new count, what the car knows of them), for
-    lane 0 of the team. The last two arguments are room for its work.
+    lane 0. The last two arguments are room for the work of the lanes.
 
     Planes come first: Bullet solves them before meshes, and where a car touches both that shows.
     """

@@ -33,21 +33,21 @@ class Contact:
 
 @wp.struct
 class TriangleTouch:
-    """Of a car or the ball and a triangle."""
+    """What a car or the ball and a triangle have in common."""
 
     touches: wp.bool
     mesh: wp.int32
-    """To which the triangle belongs"""
+    """Mesh to which the triangle belongs"""
     away: wp.vec3
     """From the triangle to the body"""
     contact: Contact
 
 
 def max_arena_contacts(seats: int) -> int:
-    """How many bodies can have with the arena: each car ten, the ball 12 and the one that stands for them."""
+    """How many contacts bodies can have with the arena: each car ten, the ball 12 and the one that stands for them."""
     return 13 + 10 * seats
 
 
 def max_contacts(seats: int) -> int:
-    """How many there can be: with the arena, one of each car with the ball, four of any two cars."""
+    """How many contacts there can be: with the arena, one of each car with the ball, four of any two cars."""
     return max_arena_contacts(seats) + seats + 4 * (seats * (seats - 1) // 2)

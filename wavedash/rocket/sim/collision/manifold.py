@@ -16,7 +16,7 @@ wp.set_module_options({"enable_backward": False})
 
 @wp.func
 def spanned_area(contacts: wp.array2d(dtype=Contact), e: int, new: Contact, i: int, j: int, k: int) -> float:
-    """Of a new point and three old ones: the square of twice the area between two of the lines that join them."""
+    """The square of twice the area between two of the lines that join a new point and three old ones."""
     return wp.length_sq(wp.cross(new.arm_a - contacts[e, i].arm_a, contacts[e, k].arm_a - contacts[e, j].arm_a))
 
 

@@ -1,6 +1,6 @@
 """Which triangles of the arena are within reach of a car, and which of them its wheels stand on.
 
-A team of threads shares the triangles around a car (`lanes.py`).
+On a GPU lanes share the triangles around a car (`lanes.py`).
 """
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ CANDIDATES = 48
 MAX_CANDIDATES = wp.constant(CANDIDATES)
 """Triangles around a car that are listed before they are looked at, so that threads do that side by side"""
 CAR_REACH = wp.constant(110.0)
-"""From a car's origin: no part of it reaches that far"""
+"""uu from a car's origin: no part of it reaches that far"""
 
 
 @wp.struct
 class MeshReach:
-    """What of the walls is within reach of a car."""
+    """Triangles of the mesh that are within reach of a car."""
 
     near: wp.int32
-    """0: nothing, WHEELS_NEAR: a wheel stands on something, BODY_NEAR: its body may touch something"""
+    """0: nothing, WHEELS_ON_MESH: a wheel stands on something, BODY_NEAR_MESH: its body may touch something"""
     item: wp.vec4i
-    """Of the arena, under each wheel; NO_TRIANGLE: none"""
+    """Item of the arena under each wheel; NO_TRIANGLE: none"""
     fraction: wp.vec4
-    """Of the ray down from each wheel's mount, where it meets the triangle"""
+    """Share of the ray down from each wheel's mount at which it meets the triangle"""
 
 
 load_mesh_reach, store_mesh_reach = loader(MeshReach), storer(MeshReach)
@@ -52,7 +52,7 @@ MESH_REACH_WORDS = wp.constant(room_of(MeshReach))
 
 @wp.func
 def no_mesh_in_reach() -> MeshReach:
-    """Of all walls."""
+    """Nothing of the mesh is within reach."""
     reach = MeshReach()
     reach.item = wp.vec4i(NO_TRIANGLE, NO_TRIANGLE, NO_TRIANGLE, NO_TRIANGLE)
     reach.fraction = wp.vec4(1.0, 1.0, 1.0, 1.0)
@@ -111,7 +111,7 @@ def reach_query(shape: CarShape, position: wp.vec3, rotation: wp.mat33) -> wp.ve
 def list_candidates(
     arena: ArenaGeometry, start: int, end: int, query: wp.vec4i, lanes: Lanes, candidates: wp.array2d(dtype=wp.int32)
 ):
-    """Of the arena's items start ... end - 1, writes those whose boxes may overlap the query, in their order: (how many there
+    """Lists those of the arena's items start ... end - 1 whose boxes may overlap the query, in their order: (how many there
     are, the item to go on with when they are done with)."""
     count = int(0)
     resume = int(end)
@@ -136,7 +136,7 @@ def mesh_in_reach(
     arena: ArenaGeometry, shape: CarShape, position: wp.vec3, rotation: wp.mat33, lanes: Lanes,
     candidates: wp.array2d(dtype=wp.int32),
 ) -> MeshReach:
-    """What of the walls is within reach. All of the team know it."""
+    """Triangles of the mesh within reach. All lanes get the result."""
     reach = no_mesh_in_reach()
     query = reach_query(shape, position, rotation)
     cell = cell_of(position)
@@ -157,7 +157,7 @@ def mesh_in_reach(
 def add_triangle(
     reach: MeshReach, arena: ArenaGeometry, k: int, shape: CarShape, position: wp.vec3, rotation: wp.mat33
 ) -> MeshReach:
-    """And the arena's item k."""
+    """What is within reach together with the arena's item k."""
     plane = plane_of(arena.planes, k)
     normal = wp.vec3(plane[0], plane[1], plane[2])
     seen = wp.transpose(rotation) * normal
@@ -185,7 +185,7 @@ def add_triangle(
 
 @wp.func
 def merge_lanes(reach: MeshReach, lanes: Lanes) -> MeshReach:
-    """What all threads of a team found. Of two triangles at the same place the first counts."""
+    """What all lanes found. Of two triangles at the same place the first counts."""
     reach.near = -lane_min(lanes.lane, lanes.count, -reach.near)
     for i in range(4):
         place = wp.cast(reach.fraction[i], wp.int32)  # positive numbers are in the order of their bits

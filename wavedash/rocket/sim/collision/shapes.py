@@ -15,14 +15,14 @@ CLEARANCE = 1.0
 
 @wp.struct
 class CarShape:
-    """Of a hitbox, in the car's frame."""
+    """Body and wheels of a hitbox, in the car's frame."""
 
     half: wp.vec3
     """Half sizes of the body's box"""
     edge: wp.float32
     """Radius of its edges and corners towards the ball and the arena: there the box is all within `edge` of a smaller one"""
     middle: wp.vec3
-    """Of the box"""
+    """Middle of the box"""
     reach: wp.float32
     """Farthest point of the box from the car's origin"""
     touch: wp.float32
@@ -37,7 +37,7 @@ class CarShape:
     front_radius: wp.float32
     back_radius: wp.float32
     front_length: wp.float32
-    """Of the suspension at rest"""
+    """Length of the suspension at rest"""
     back_length: wp.float32
 
 

@@ -1,7 +1,7 @@
 """Sequential impulses: velocities that make contacts stop, bounce and rub, and pushes that take overlapping bodies apart.
 
-As RocketSim's Bullet does it: ten rounds of pushes, then ten rounds over all normals and then all frictions, each contact with
-one direction of friction, along which it slides. Nothing is remembered from tick to tick: RocketSim's broad phase forgets all
+As RocketSim's Bullet does it: ten iterations of pushes, then ten iterations over all normals and then all frictions, each
+contact with one direction of friction, along which it slides. Nothing is remembered from tick to tick: RocketSim's broad phase forgets all
 contacts.
 """
 from __future__ import annotations
@@ -119,7 +119,7 @@ def add_friction(constraint: Constraint, contact: Contact, a: Body, b: Body, sli
 
 @wp.func
 def solve_penetrations(constraints: wp.array2d(dtype=Constraint), e: int, start: int, count: int, bodies: wp.array(dtype=Body)):
-    """Rounds over all overlaps: velocities that act on positions alone."""
+    """Iterates over all overlaps: velocities that act on positions alone."""
     for _ in range(SOLVER_ITERATIONS):
         change = float(0.0)
         for i in range(start, start + count):
@@ -148,7 +148,7 @@ def solve_penetrations(constraints: wp.array2d(dtype=Constraint), e: int, start:
 def add_impulse(
     constraints: wp.array2d(dtype=Constraint), e: int, i: int, along: int, impulse: float, bodies: wp.array(dtype=Body)
 ):
-    """To both bodies of a row: along its normal (0) or where it slides (1)."""
+    """Adds an impulse to both bodies of a constraint: along its normal (0) or where it slides (1)."""
     a = constraints[e, i].a
     b = constraints[e, i].b
     if along == 0:
@@ -169,7 +169,7 @@ def add_impulse(
 
 @wp.func
 def solve_normal(constraints: wp.array2d(dtype=Constraint), e: int, i: int, bodies: wp.array(dtype=Body)) -> float:
-    """One normal: the impulse only pushes. Returns its change."""
+    """Solves one normal: the impulse only pushes. Returns its change."""
     a = constraints[e, i].a
     b = constraints[e, i].b
     n = constraints[e, i].n
@@ -185,7 +185,7 @@ def solve_normal(constraints: wp.array2d(dtype=Constraint), e: int, i: int, bodi
 
 @wp.func
 def solve_friction(constraints: wp.array2d(dtype=Constraint), e: int, i: int, bodies: wp.array(dtype=Body)) -> float:
-    """One friction: bounded by the normal's impulse. Returns its change."""
+    """Solves one friction, bounded by the normal's impulse. Returns its change."""
     normal = constraints[e, i].n_impulse
     if normal <= 0.0:
         return 0.0
@@ -205,7 +205,8 @@ def solve_friction(constraints: wp.array2d(dtype=Constraint), e: int, i: int, bo
 
 @wp.func
 def solve_contacts(constraints: wp.array2d(dtype=Constraint), e: int, start: int, count: int, bodies: wp.array(dtype=Body)):
-    """Rows start ... start + count - 1 of an arena: writes `change` and `push` of the bodies."""
+    """Solves the constraints start ... start + count - 1 of an arena: writes `delta_velocity`, `push_velocity` and the like of the
+    bodies."""
     solve_penetrations(constraints, e, start, count, bodies)
     for _ in range(SOLVER_ITERATIONS):
         change = float(0.0)

@@ -30,11 +30,11 @@ class WheelHits:
     ground: wp.vec4i
     """NOTHING, ARENA_GROUND, or BODY_GROUND: the ball or a car"""
     seat: wp.int32
-    """Of the car that wheels stand on; -1: the ball, NOBODY: none. (Of two bodies the later one: both are moving ground.)"""
+    """Seat of the car that wheels stand on; -1: the ball, NO_BODY: none. Of two bodies the later one counts: both move."""
     fraction: wp.vec4
-    """Of the ray down from the mount, where it meets the ground"""
+    """Share of the ray down from the mount at which it meets the ground"""
     normal: mat43
-    """Of the ground"""
+    """Normals of the ground"""
 
 
 @wp.struct
@@ -57,7 +57,7 @@ def mount_arm(shape: CarShape, rotation: wp.mat33, i: int) -> wp.vec3:
 def cast_wheel_rays(
     seat: int, body: Body, shape: CarShape, arena: ArenaGeometry, reach: MeshReach, others: OtherBodies, may_collide: bool
 ) -> WheelHits:
-    """Under all four wheels. Other bodies are as the tick began; where the car `meets` none, they are far away."""
+    """What is under all four wheels. Other bodies are as the tick began; where the car cannot collide, they are far away."""
     hits = no_hits()
     up = wp.vec3(body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2])
     mounts = mat43()
@@ -72,7 +72,7 @@ def cast_wheel_rays(
 
 @wp.func
 def no_hits() -> WheelHits:
-    """Under any wheel."""
+    """No ground under any wheel."""
     hits = WheelHits()
     hits.seat = NO_BODY
     hits.fraction = wp.vec4(1.0, 1.0, 1.0, 1.0)
@@ -81,7 +81,7 @@ def no_hits() -> WheelHits:
 
 @wp.func
 def cast_rays_at_floor(shape: CarShape, body: Body) -> WheelHits:
-    """Under all four wheels, where nothing else is near."""
+    """The floor under all four wheels, where nothing else is near."""
     hits = no_hits()
     for i in range(4):
         before = body.position[2] + mount_arm(shape, body.rotation, i)[2]
@@ -95,7 +95,7 @@ def cast_rays_at_floor(shape: CarShape, body: Body) -> WheelHits:
 
 @wp.func
 def add_plane_hits(hits: WheelHits, shape: CarShape, mounts: mat43, position: wp.vec3, up: wp.vec3) -> WheelHits:
-    """Floor, ceiling and side walls under all four wheels."""
+    """Adds floor, ceiling and side walls under all four wheels."""
     for i in range(4):
         source = position + mounts[i]
         found, fraction, normal = ray_hits_planes(source, source - up * ray_length(shape, i))
@@ -110,7 +110,7 @@ def add_plane_hits(hits: WheelHits, shape: CarShape, mounts: mat43, position: wp
 def add_mesh_hits(
     hits: WheelHits, reach: MeshReach, shape: CarShape, mounts: mat43, arena: ArenaGeometry, position: wp.vec3
 ) -> WheelHits:
-    """Curves, corners, back walls and goals under all four wheels."""
+    """Adds curves, corners, back walls and goals under all four wheels."""
     for i in range(4):
         if reach.fraction[i] < hits.fraction[i]:
             plane = plane_of(arena.planes, reach.item[i])
@@ -125,7 +125,7 @@ def add_mesh_hits(
 def add_body_hits(
     hits: WheelHits, shape: CarShape, mounts: mat43, seat: int, others: OtherBodies, position: wp.vec3, up: wp.vec3
 ) -> WheelHits:
-    """The ball and the other cars under all four wheels."""
+    """Adds the ball and the other cars under all four wheels."""
     if wp.length_sq(load_position(others.words, others.e, BALL_AT) - position) < NEAR * NEAR:
         hits = add_ball_hits(hits, shape, mounts, others, position, up)
     for k in range(others.seats):
@@ -138,7 +138,7 @@ def add_body_hits(
 def add_ball_hits(
     hits: WheelHits, shape: CarShape, mounts: mat43, others: OtherBodies, position: wp.vec3, up: wp.vec3
 ) -> WheelHits:
-    """The ball under the wheels."""
+    """Adds the ball under the wheels."""
     center = load_position(others.words, others.e, BALL_AT)
     for i in range(4):
         source = position + mounts[i]
@@ -155,7 +155,7 @@ def add_ball_hits(
 def add_car_hits(
     hits: WheelHits, shape: CarShape, mounts: mat43, k: int, others: OtherBodies, position: wp.vec3, up: wp.vec3
 ) -> WheelHits:
-    """The car in seat k under the wheels."""
+    """Adds the car in seat k under the wheels."""
     car = load_car(others.words, others.e, car_at(k))
     if car.present and not car.is_demoed:
         for i in range(4):
@@ -172,7 +172,7 @@ def add_car_hits(
 
 @wp.func
 def body_below(others: OtherBodies, seat: int) -> Body:
-    """The car in a seat, or the ball (-1)."""
+    """The body of the car in a seat, or of the ball (-1)."""
     if seat < 0:
         return ball_body(load_ball(others.words, others.e, BALL_AT))
     car = load_car(others.words, others.e, car_at(seat))

@@ -1,19 +1,19 @@
 """Kernels made from the stages of a tick (`tick.py`).
 
-For a CPU, `whole_step`: one kernel in which each arena runs all stages of all ticks. For a GPU, `stage_kernel`: a kernel for each
-stage over a class, launched over the list of the class; stages over all arenas that follow each other share a kernel, those at the
-end of a tick with those that begin the next one.
+For a CPU, `whole_step`: one kernel in which each arena runs all stages of all ticks. For a GPU, `stage_kernel`: a kernel for
+each stage over a class, launched over the list of the class; stages over everyone that follow each other share a kernel, the
+last one of a tick with those that begin the next.
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import takewhile
+from itertools import groupby, takewhile
 from typing import Any
 
 import warp as wp
 
-from wavedash.rocket.sim.classes import CLASS_COUNT
+from wavedash.rocket.sim.classes import CLASS_COUNT, NO_CLASS
 from wavedash.rocket.sim.kernels.lanes import Lanes, lanes_of, next_slot, one_lane
 from wavedash.rocket.sim.kernels.memory import Arenas, Model
 from wavedash.rocket.sim.step import begin_step, end_step
@@ -43,36 +43,23 @@ def _opening(all_stages: Sequence[Stage]) -> list[Stage]:
     return list(takewhile(lambda stage: stage.over.number is None, all_stages))
 
 
-def _in_order(name: str, kind: type, functions: Sequence[Any]) -> Any:
-    """A function that calls all of them with (model, arenas, e, and something of a kind)."""
-    first, *later = functions
-    if not later:
-        return first
-    rest = _in_order(name, kind, later)
-
-    def run(model: Model, arenas: Arenas, e: int, last: Any):
-        first(model, arenas, e, last)
-        rest(model, arenas, e, last)
-
-    run.__annotations__["last"] = kind
-    return wp.func(_named(run, f"{name}_{len(functions)}"))
-
-
 # On a CPU: all ticks of an arena in one loop ----------------------------------------------------------------------------------
 
 
 @cache
 def whole_step(seats: int) -> Any:
     """(model, arenas, ticks, delay), by arena: all ticks of a step. A goal ends it."""
-    *before, last = stages(seats)
-    run_stages, finish_tick = _in_order("run_stages", bool, [_run_stage(stage) for stage in before]), last.function
+    *before, last = _without_shortcuts(stages(seats))
+    runs = [(over_cars, list(run)) for over_cars, run in groupby(before, lambda stage: stage.over.cars)]
+    run_stages = _in_order([f for over_cars, run in runs for f in ([_run_cars(run)] if over_cars else map(_run_arena, run))])
+    finish_tick = last.function
 
     @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
     def step(model: Model, arenas: Arenas, ticks: int, delay: int):
         e = wp.tid()
         begin_step(model, arenas, e)
         for tick in range(ticks):
-            run_stages(model, arenas, e, tick < delay)
+            run_stages(model, arenas, e, tick < delay, NO_CLASS)
             if not finish_tick(model, arenas, e, one_lane(e)):
                 break
         end_step(model, arenas, e)
@@ -80,32 +67,83 @@ def whole_step(seats: int) -> Any:
     return step
 
 
-def _run_stage(stage: Stage) -> Any:
-    """(model, arenas, e, late): a stage for the cars of an arena that it is over, or for the arena."""
+def _without_shortcuts(all_stages: Sequence[Stage]) -> list[Stage]:
+    """A stage that follows a shortcut runs over the class of the shortcut."""
+    kept: list[Stage] = []
+    over = None
+    for stage in all_stages:
+        if stage.shortcut:
+            over = stage.over
+        else:
+            kept.append(stage._replace(over=over or stage.over))
+            over = None
+    return kept
+
+
+def _in_order(functions: Sequence[Any]) -> Any:
+    """(model, arenas, e, late, class of the arena) to its class after all of the functions, which have the same arguments."""
+    first, *later = functions
+    if not later:
+        return first
+    rest = _in_order(later)
+
+    def run(model: Model, arenas: Arenas, e: int, late: bool, arena_class: int) -> int:
+        return rest(model, arenas, e, late, first(model, arenas, e, late, arena_class))
+
+    return wp.func(_named(run, f"run_last_{len(functions)}"))
+
+
+def _run_arena(stage: Stage) -> Any:
+    """A stage over arenas, for `_in_order`."""
     function, number = stage.function, stage.over.number
-    everyone, sorts = number is None, bool(stage.sorts_into)
-    if stage.over.cars and everyone:
-        def run(model: Model, arenas: Arenas, e: int, late: bool):
-            for c in range(arenas.seats):
-                arenas.classes[e, c] = function(model, arenas, e, c, late, one_lane(e))
-    elif stage.over.cars and sorts:
-        def run(model: Model, arenas: Arenas, e: int, late: bool):
-            for c in range(arenas.seats):
-                if arenas.classes[e, c] == number:
-                    arenas.classes[e, c] = function(model, arenas, e, c, late, one_lane(e))
-    elif stage.over.cars:
-        def run(model: Model, arenas: Arenas, e: int, late: bool):
-            for c in range(arenas.seats):
-                if arenas.classes[e, c] == number:
-                    function(model, arenas, e, c, late, one_lane(e))
-    elif everyone:
-        def run(model: Model, arenas: Arenas, e: int, late: bool):
-            arenas.classes[e, arenas.seats] = function(model, arenas, e, one_lane(e))
+    if number is None:
+        def run(model: Model, arenas: Arenas, e: int, late: bool, arena_class: int) -> int:
+            return function(model, arenas, e, one_lane(e))
     else:
-        def run(model: Model, arenas: Arenas, e: int, late: bool):
-            if arenas.classes[e, arenas.seats] == number:
+        def run(model: Model, arenas: Arenas, e: int, late: bool, arena_class: int) -> int:
+            if arena_class == number:
                 function(model, arenas, e, one_lane(e))
+            return arena_class
     return wp.func(_named(run, f"run_{stage.function.key}"))
+
+
+def _run_cars(run: Sequence[Stage]) -> Any:
+    """Stages over cars that follow each other, for `_in_order`: car by car, since none reads what they write of another car."""
+    run_car = _run_car(run)
+
+    def run_cars(model: Model, arenas: Arenas, e: int, late: bool, arena_class: int) -> int:
+        for c in range(arenas.seats):
+            run_car(model, arenas, e, c, late, NO_CLASS)
+        return arena_class
+
+    return wp.func(run_cars)
+
+
+def _run_car(run: Sequence[Stage]) -> Any:
+    """(model, arenas, e, c, late, class of the car): all of the stages for one car. Its class is never written to memory."""
+    stage, *later = run
+    function, number = stage.function, stage.over.number
+    rest = _run_car(later) if later else _finish_cars
+    if number is None:
+        def run_car(model: Model, arenas: Arenas, e: int, c: int, late: bool, car_class: int):
+            rest(model, arenas, e, c, late, function(model, arenas, e, c, late, one_lane(e)))
+    elif stage.sorts_into:
+        def run_car(model: Model, arenas: Arenas, e: int, c: int, late: bool, car_class: int):
+            next_class = car_class
+            if car_class == number:
+                next_class = function(model, arenas, e, c, late, one_lane(e))
+            rest(model, arenas, e, c, late, next_class)
+    else:
+        def run_car(model: Model, arenas: Arenas, e: int, c: int, late: bool, car_class: int):
+            if car_class == number:
+                function(model, arenas, e, c, late, one_lane(e))
+            rest(model, arenas, e, c, late, car_class)
+    return wp.func(_named(run_car, f"run_{stage.function.key}"))
+
+
+@wp.func
+def _finish_cars(model: Model, arenas: Arenas, e: int, c: int, late: bool, car_class: int):
+    """The end of all stages."""
 
 
 # On a GPU: a launch for each stage, over the list of its class ----------------------------------------------------------------
@@ -204,10 +242,25 @@ def _work(stage: Stage) -> Any:
 
 def _open_tick(seats: int) -> Any:
     """(model, arenas, e, tick): the stages over everyone with which a tick begins, for one arena."""
-    return _in_order("open_tick", int, [_open_stage(stage) for stage in _opening(stages(seats))])
+    return _open_in_order([_open_stage(stage) for stage in _opening(stages(seats))])
+
+
+def _open_in_order(functions: Sequence[Any]) -> Any:
+    """(model, arenas, e, tick): calls all of the functions, which have the same arguments."""
+    first, *later = functions
+    if not later:
+        return first
+    rest = _open_in_order(later)
+
+    def run(model: Model, arenas: Arenas, e: int, tick: int):
+        first(model, arenas, e, tick)
+        rest(model, arenas, e, tick)
+
+    return wp.func(_named(run, f"open_last_{len(functions)}"))
 
 
 def _open_stage(stage: Stage) -> Any:
+    """A stage over everyone, for `_open_in_order`: appends each car, or the arena, to the list of its class."""
     function, append = stage.function, _append(stage.sorts_into)
     if stage.over.cars:
         def run(model: Model, arenas: Arenas, e: int, tick: int):
@@ -220,8 +273,8 @@ def _open_stage(stage: Stage) -> Any:
 
 
 def _append(classes: tuple[int, ...]) -> Any:
-    """(arenas, class, tick, entry): appends a car or arena to the list of its class, one of `classes` or none. There is a branch
-    for each: threads of a warp with the same class share one atomic operation."""
+    """(arenas, class, tick, entry): appends a car or arena to the list of its class, one of `classes` or none. There is a
+    branch for each: threads of a warp with the same class share one atomic operation."""
     number, *others = classes
     if others:
         rest = _append(tuple(others))

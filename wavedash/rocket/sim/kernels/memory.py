@@ -54,13 +54,11 @@ class Arenas:
     """[E, C * words], within a tick: triangles that cars in contact can reach"""
     collision_mask: wp.array(dtype=wp.int32)
     """[E], within a tick: which cars may touch each other or the ball, a bit for each seat. BALL_ON_MESH: no car, but the ball
-    touches more of the arena than one plane. BALL_ON_PLANE: no car, and the ball touches just one plane. 0: nothing collides."""
+    touches more of the arena than one plane. BALL_ON_PLANE: no car, and the ball touches one plane. 0: nothing collides."""
     contacts: wp.array2d(dtype=Contact)
     constraints: wp.array2d(dtype=Constraint)
     arena_constraints: wp.array2d(dtype=wp.int32)
     """[E, contacts * words]: of bodies that touch nothing but the arena"""
-    classes: wp.array2d(dtype=wp.int32)
-    """[E, C + 1]: class of each car and of the arena, where one kernel runs all stages"""
     lists: wp.array2d(dtype=wp.int32)
     """[classes, E * C]: cars or arenas of each class, in any order, where each stage is a launch"""
     list_lengths: wp.array2d(dtype=wp.int32)

@@ -18,7 +18,7 @@ from wavedash.rocket.state import CONTROLS, Ball, Cars, Events, Game
 
 Controls = wp.struct(type("Controls", (), {
     "__annotations__": dict.fromkeys(CONTROLS, wp.float32), "__module__": __name__,
-    "__doc__": "Controls of a car: sticks from -1 to 1, buttons 0 or 1, by name, in the order of `wavedash.rocket.state.CONTROLS`."}))
+    "__doc__": "Controls of a car by name, in the order of `CONTROLS`: sticks from -1 to 1, buttons 0 or 1."}))
 
 _TYPES: dict[tuple[torch.dtype, tuple[int, ...]], Any] = {
     (torch.float32, ()): wp.float32,
@@ -46,7 +46,7 @@ EventRecord = _record("EventRecord", Events)
 
 @wp.struct
 class Pose:
-    """How the record of a ball or car begins."""
+    """The beginning of the record of a ball or car."""
 
     position: wp.vec3
     rotation: wp.mat33
@@ -54,7 +54,7 @@ class Pose:
 
 @wp.struct
 class Motion:
-    """How it goes on."""
+    """What follows the pose in such a record."""
 
     velocity: wp.vec3
     angular_velocity: wp.vec3
@@ -86,55 +86,57 @@ CONTACT_BYTE = wp.constant(Car.ctype.has_contact.offset % 4)
 EVENT_WORDS = wp.constant(room_of(EventRecord))
 PAD_COUNT = wp.constant(len(PADS))
 GOAL_WORD = wp.constant(words_of(GameRecord) - 1)
-"""Of a game: the team that scored"""
+"""Word of a game that holds the team that scored"""
 
 
 @wp.func
 def car_at(seat: int) -> int:
-    """Of the car in a seat."""
+    """First word of the car in a seat."""
     return CARS_AT + CAR_WORDS * seat
 
 
 @wp.func
 def pads_at(seats: int) -> int:
-    """Of the pads: timers first, then who holds them."""
+    """First word of the pads: timers, then who holds them."""
     return CARS_AT + CAR_WORDS * seats
 
 
 @wp.func
 def game_at(seats: int) -> int:
-    """Of clock, score and goal."""
+    """First word of clock, score and goal."""
     return pads_at(seats) + 2 * PAD_COUNT
 
 
 @wp.func
 def event_at(seats: int, seat: int) -> int:
-    """Of what a car did."""
+    """First word of what a car did."""
     return game_at(seats) + GOAL_WORD + 1 + EVENT_WORDS * seat
 
 
 @wp.func
 def load_position(words: wp.array2d(dtype=wp.int32), e: int, first: int) -> wp.vec3:
-    """Of the ball or car whose record begins there."""
+    """Position of the ball or car whose record begins at word `first`."""
     return load_pose(words, e, first).position
 
 
 @wp.func
 def is_present(words: wp.array2d(dtype=wp.int32), e: int, seat: int) -> bool:
-    """Whether someone sits there."""
+    """Whether a seat is taken."""
     return (words[e, car_at(seat) + PRESENT_WORD] >> (8 * PRESENT_BYTE)) & 255 != 0
 
 
 @wp.func
 def is_active(words: wp.array2d(dtype=wp.int32), e: int, seat: int) -> bool:
-    """Whether someone sits there whose car is not demolished."""
+    """Whether a seat is taken and its car is not demolished."""
     demoed = (words[e, car_at(seat) + DEMOED_WORD] >> (8 * DEMOED_BYTE)) & 255
     return is_present(words, e, seat) and demoed == 0
 
 
 @wp.func
-def store_arena_contact(words: wp.array2d(dtype=wp.int32), floats: wp.array2d(dtype=wp.float32), e: int, seat: int, normal: wp.vec3):
-    """A car touches the arena."""
+def store_arena_contact(
+    words: wp.array2d(dtype=wp.int32), floats: wp.array2d(dtype=wp.float32), e: int, seat: int, normal: wp.vec3
+):
+    """Writes that a car touches the arena, and the normal there."""
     at = car_at(seat)
     words[e, at + CONTACT_WORD] = words[e, at + CONTACT_WORD] | (1 << (8 * CONTACT_BYTE))
     for k in range(3):

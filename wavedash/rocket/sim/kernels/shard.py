@@ -108,7 +108,6 @@ class Shard:
         arenas.bodies = self._room(wp.int32, (1 + self.seats) * room_of(Body))
         arenas.contacts, arenas.constraints = (self._room(kind, max_contacts(self.seats)) for kind in (Contact, Constraint))
         arenas.arena_constraints = self._room(wp.int32, max_arena_contacts(self.seats) * room_of(ArenaConstraint))
-        arenas.classes = self._room(wp.int32, 0 if self.by_stage else self.seats + 1)
         arenas.lists, arenas.list_lengths = (wp.zeros((CLASS_COUNT, size), dtype=wp.int32, device=self.device)
                                              for size in (self.count * self.seats, MAX_TICKS))
         threads = MAX_THREADS if self.by_stage else self.count

@@ -1,7 +1,7 @@
 """Structs in memory: a thread of a GPU loads and stores 16 bytes at once.
 
 Memory is words of four bytes, [N, W] of int32. What lies in it begins at multiples of 16 bytes. Of a struct that is loaded, a
-compiler leaves out the pieces that nobody reads.
+compiler leaves out the pieces that are not read.
 """
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def loader(kind: Any) -> Any:
 
 
 def storer(kind: Any) -> Any:
-    """The way back. Bytes behind the last field, which belong to nobody, are zero."""
+    """A function that stores a struct there. Bytes behind the last field, which belong to no field, are zero."""
     size = 4 * words_of(kind)
     used = max(getattr(kind.ctype, name).offset + getattr(kind.ctype, name).size for name, _ in kind.ctype._fields_)
     mask = (1 << 8 * (used - size + 4)) - 1

@@ -28,7 +28,7 @@ def solved_ball(arenas: Arenas, e: int, ball: BallRecord, collision_mask: int) -
 
 @wp.func
 def finish_ball(ball: BallRecord, body: Body) -> BallRecord:
-    """To the end of the tick: it moves, and its speed is capped."""
+    """The ball at the end of the tick: it moves, and its speed is capped."""
     body = integrated(body)
     ball.position = body.position
     ball.rotation = body.rotation

@@ -1,7 +1,7 @@
 """One tick of a car: wheels, controls, jumps and boost, and how it goes on to the end of the tick.
 
-There is a stage for each class of cars. A flying car and a driving car touch nothing but the floor and have their whole tick here.
-A car in contact goes on to the stages that find and solve contacts, unless it turns out to touch nothing.
+There is a stage for each class of cars. A flying car and a driving car touch nothing but the floor and have their whole tick
+here. A car in contact goes on to the stages that find and solve contacts, unless it turns out to touch nothing.
 """
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def apply_controls(car: Car, controls: Controls, throttle: float, forces: WheelF
 
 @wp.func
 def finish_car(car: Car, body: Body) -> Car:
-    """To the end of the tick: it moves, and its speed is capped. A car that was demolished in the tick stays where it was
+    """The car at the end of the tick: it moves, and its speed is capped. A car that was demolished in the tick stays where it was
     hit."""
     if car.is_demoed:
         car.velocity = body.velocity

@@ -59,7 +59,8 @@ def air_control(car: Car, controls: Controls, body: Body) -> wp.vec3:
     if car.is_flipping or (car.has_flipped and car.flip_time < FLIP_PITCH_LOCK):
         if controls.pitch != 0.0 or controls.yaw != 0.0 or controls.roll != 0.0:
             pitch = 0.0
-    torque = right * (pitch * AIR_TORQUE_PITCH) + up * (controls.yaw * AIR_TORQUE_YAW) + back * (controls.roll * AIR_TORQUE_ROLL)
+    torque = right * (pitch * AIR_TORQUE_PITCH) + up * (controls.yaw * AIR_TORQUE_YAW)
+    torque = torque + back * (controls.roll * AIR_TORQUE_ROLL)
     damping = right * (wp.dot(right, body.spin) * AIR_DAMPING_PITCH * (1.0 - wp.abs(pitch)))
     damping = damping + up * (wp.dot(up, body.spin) * AIR_DAMPING_YAW * (1.0 - wp.abs(controls.yaw)))
     damping = damping + back * (wp.dot(back, body.spin) * AIR_DAMPING_ROLL)

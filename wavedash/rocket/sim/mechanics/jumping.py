@@ -36,7 +36,7 @@ wp.set_module_options({"enable_backward": False})
 
 @wp.func
 def jump(car: Car, controls: Controls, pressed: bool, body: Body):
-    """Off the ground: a kick, and a push for as long as the button is held, up to 0.2 s."""
+    """Off the ground: an impulse, and a force for as long as the button is held, up to 0.2 s."""
     up = wp.vec3(body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2])
     if car.on_ground and not car.is_jumping:
         if not (car.has_jumped and car.jump_time < JUMP_RESET):
@@ -121,8 +121,8 @@ def double_jump_or_flip(car: Car, controls: Controls, pressed: bool, speed: floa
 
 @wp.func
 def flip_impulse(controls: Controls, speed: float, body: Body):
-    """(The axis about which the car flips, its velocity after an impulse along the ground where the stick points). Without an axis
-    the flip is a stall."""
+    """(The axis about which the car flips, its velocity after an impulse along the ground where the stick points). Without an
+    axis the flip is a stall."""
     ahead = -controls.pitch
     aside = controls.yaw + controls.roll
     if wp.abs(aside) < FLIP_AXIS_DEADZONE and wp.abs(ahead) < FLIP_AXIS_DEADZONE:

@@ -36,14 +36,15 @@ class PadTable:
     place: wp.array(dtype=wp.vec3)
     big: wp.array(dtype=wp.int32)
     near: wp.array(dtype=wp.int32)
-    """By cell of the field: the one pad that a car there can reach, -1: none"""
+    """For each cell of the field: the one pad that a car there can reach, -1: none"""
 
 
 def pad_table(device: str | wp.Device) -> PadTable:
     """The table for kernels. No cell is near two pads, which lie far apart."""
     near = np.full((CELLS_X, CELLS_Y), -1, dtype=np.int32)
     reach = PAD_BOX_BIG + CAR_SIZE
-    low = np.stack(np.meshgrid(np.arange(CELLS_X) * CELL - SIDE_WALL_X, np.arange(CELLS_Y) * CELL - BACK_WALL_Y, indexing="ij"), -1)
+    corners = np.arange(CELLS_X) * CELL - SIDE_WALL_X, np.arange(CELLS_Y) * CELL - BACK_WALL_Y
+    low = np.stack(np.meshgrid(*corners, indexing="ij"), -1)
     for index, pad in enumerate(PADS):
         middle = np.array([pad.x, pad.y])
         gap = np.maximum(0.0, np.maximum(low - middle, middle - low - CELL))

@@ -79,8 +79,10 @@ def last_toucher(words: wp.array2d(dtype=wp.int32), e: int, seats: int, team: in
 
 
 @wp.func
-def update_score(memory: ScoringMemory, game: GameRecord, ball: BallRecord, words: wp.array2d(dtype=wp.int32), e: int, seats: int):
-    """At the end of a tick, before its number goes up: whether the ball is in a goal, shot, or saved."""
+def update_score(
+    memory: ScoringMemory, game: GameRecord, ball: BallRecord, words: wp.array2d(dtype=wp.int32), e: int, seats: int
+):
+    """Decides at the end of a tick, before its number goes up, whether the ball is in a goal, shot, or saved."""
     scored = wp.abs(ball.position[1]) > GOAL_SCORED_Y
     if scored and memory.in_goal == 0:
         team = wp.where(ball.position[1] > 0.0, 0, 1)
@@ -119,7 +121,9 @@ def credit_goal(words: wp.array2d(dtype=wp.int32), e: int, seats: int, team: int
 
 
 @wp.func
-def detect_shot(memory: ScoringMemory, ball: BallRecord, words: wp.array2d(dtype=wp.int32), e: int, seats: int, now: int) -> ScoringMemory:
+def detect_shot(
+    memory: ScoringMemory, ball: BallRecord, words: wp.array2d(dtype=wp.int32), e: int, seats: int, now: int
+) -> ScoringMemory:
     """Whether a fast ball is a shot."""
     at = goal_on_course(ball.position, ball.velocity)
     if at >= 0:

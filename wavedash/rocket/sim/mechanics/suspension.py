@@ -124,7 +124,8 @@ def compute_wheel_forces(
             if i < 2:
                 axle = front_axle
                 force = SUSPENSION_FORCE_FRONT
-            pressure = spring_force(wp.dot(normal, up), speed, suspension_length(shape, i), depth - wheel_radius(shape, i)) * force
+            length = suspension_length(shape, i)
+            pressure = spring_force(wp.dot(normal, up), speed, length, depth - wheel_radius(shape, i)) * force
             support = wp.vec3()
             if pressure > 0.0:
                 support = normal * (pressure * DT + tyre.pushback)

@@ -1,4 +1,4 @@
-"""A tick in parts, as a GPU runs it: launch by launch, over lists. It is the same tick."""
+"""A tick stage by stage, as a GPU runs it: launch by launch, over lists. It is the same tick."""
 from __future__ import annotations
 
 import torch
@@ -42,9 +42,9 @@ def played(simulator: WarpSimulator) -> list[Tensor]:
     return seen
 
 
-def test_parts_of_a_tick_make_the_same_games_to_the_bit():
-    whole, parts = WarpSimulator(ARENAS, 1, 1), WarpSimulator(ARENAS, 1, 1, by_stage=True)
-    for step, (one, other) in enumerate(zip(played(whole), played(parts), strict=True)):
+def test_stages_launched_one_by_one_make_the_same_games_to_the_bit():
+    whole, staged = WarpSimulator(ARENAS, 1, 1), WarpSimulator(ARENAS, 1, 1, by_stage=True)
+    for step, (one, other) in enumerate(zip(played(whole), played(staged), strict=True)):
         assert torch.equal(one, other), f"step {step}: {int((one != other).any(1).sum())} arenas differ"
     assert int((whole.state.cars.ball_hit_tick >= 0).sum()) > 20, "hardly anyone met the ball: this proves little"
     assert int(whole.state.cars.has_contact.sum()) > 5
