@@ -40,7 +40,7 @@ def turn(rotation: wp.array(dtype=wp.mat33), spin: wp.array(dtype=wp.vec3), tick
 
 
 @wp.kernel(enable_backward=False, module="unique")
-def tick_of_the_cars(model: Model, arenas: Arenas, short: bool, classes: wp.array2d(dtype=wp.int32)):
+def tick_of_the_cars(model: Model, arenas: Arenas, short_tick: bool, classes: wp.array2d(dtype=wp.int32)):
     """What all cars do in a tick, each as its class does, or all as cars in contact."""
     e = wp.tid()
     lanes = one_lane(e)
@@ -50,7 +50,7 @@ def tick_of_the_cars(model: Model, arenas: Arenas, short: bool, classes: wp.arra
         if car_class == NEAR_MESH:
             car_class = find_mesh_in_reach(model, arenas, e, c, False, lanes)
         classes[e, c] = car_class
-        if car_class != IN_CONTACT and not short:
+        if car_class != IN_CONTACT and not short_tick:
             car_class = IN_CONTACT
             store_mesh_reach(arenas.mesh_reach, e, c * MESH_REACH_WORDS, no_mesh_in_reach())
         if car_class == FLYING:

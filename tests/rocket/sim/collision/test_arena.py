@@ -403,7 +403,7 @@ def test_the_ball_bounces_as_in_rocketsim(region: str, rounding: float, baked: B
     chosen = np.flatnonzero(deepest > -12.0)[:400]
     assert (count[chosen] > 0).sum() >= 100
     sim = rocketsim()
-    game = sim.ArenaGeometry(sim.GameMode.SOCCAR)
+    game = sim.Arena(sim.GameMode.SOCCAR)
     errors = []
     for i in chosen:
         mean = normals[i] / max(1, count[i])

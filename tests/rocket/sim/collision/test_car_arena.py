@@ -276,7 +276,7 @@ class Real:
 
     def __init__(self) -> None:
         self.rs = rocketsim()
-        self.arena = self.rs.ArenaGeometry(self.rs.GameMode.SOCCAR)
+        self.arena = self.rs.Arena(self.rs.GameMode.SOCCAR)
         self.car = self.arena.add_car(self.rs.Team.BLUE, self.rs.CarConfig(0))
         self.arena.step(2)  # its first tick takes twice as long
 

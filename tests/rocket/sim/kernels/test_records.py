@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 import warp as wp
+from numpy.lib.recfunctions import structured_to_unstructured
 
 from wavedash.rocket.sim.kernels import records
 from wavedash.rocket.sim.kernels.records import (
@@ -124,7 +125,12 @@ def of_seat(state: GameState, part: str, name: str, seat: int) -> np.ndarray:
 
 def same(record: np.ndarray, state: GameState, part: str, seat: int) -> dict[str, bool]:
     """By field: whether the records of a seat hold what the state does."""
-    return {name: np.array_equal(record[name], of_seat(state, part, name, seat)) for name in record.dtype.names}
+    return {name: np.array_equal(unnamed(record[name]), of_seat(state, part, name, seat)) for name in record.dtype.names}
+
+
+def unnamed(field: np.ndarray) -> np.ndarray:
+    """A field as the state has it, where all controls are one."""
+    return structured_to_unstructured(field) if field.dtype.names else field
 
 
 def first_word(part: str, seat: int) -> int:

@@ -203,8 +203,8 @@ def penetration(half: wp.vec3, t: Triangle, axis: Axis) -> ClosestPoints:
 
 @wp.func
 def closest_box_triangle(half: wp.vec3, t: Triangle, most: float) -> ClosestPoints:
-    """Where a box with these half sizes and a triangle come closest. Where they are farther apart than `most`, only the distance
-    counts, which is a lower bound."""
+    """Where a box with these half sizes and a triangle come closest. Where they are farther apart than `most`, only the
+    distance counts, which is a lower bound."""
     points = ClosestPoints()
     axis = widest_gap_axis(half, t)
     points.distance = axis.gap

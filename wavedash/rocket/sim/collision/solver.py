@@ -1,8 +1,8 @@
 """Sequential impulses: velocities that make contacts stop, bounce and rub, and pushes that take overlapping bodies apart.
 
 As RocketSim's Bullet does it: ten iterations of pushes, then ten iterations over all normals and then all frictions, each
-contact with one direction of friction, along which it slides. Nothing is remembered from tick to tick: RocketSim's broad phase forgets all
-contacts.
+contact with one direction of friction, along which it slides. Nothing is remembered from tick to tick: RocketSim's broad phase
+forgets all contacts.
 """
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def solve_friction(constraints: wp.array2d(dtype=Constraint), e: int, i: int, bo
 
 @wp.func
 def solve_contacts(constraints: wp.array2d(dtype=Constraint), e: int, start: int, count: int, bodies: wp.array(dtype=Body)):
-    """Solves the constraints start ... start + count - 1 of an arena: writes `delta_velocity`, `push_velocity` and the like of the
+    """Solves the constraints start ... start + count - 1 of an arena: writes the changes of velocity and the pushes of the
     bodies."""
     solve_penetrations(constraints, e, start, count, bodies)
     for _ in range(SOLVER_ITERATIONS):

@@ -200,8 +200,8 @@ def apply_controls(car: Car, controls: Controls, throttle: float, forces: WheelF
 
 @wp.func
 def finish_car(car: Car, body: Body) -> Car:
-    """The car at the end of the tick: it moves, and its speed is capped. A car that was demolished in the tick stays where it was
-    hit."""
+    """The car at the end of the tick: it moves, and its speed is capped. A car that was demolished in the tick stays where it
+    was hit."""
     if car.is_demoed:
         car.velocity = body.velocity
         car.angular_velocity = body.spin
