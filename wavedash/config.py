@@ -50,8 +50,9 @@ class RocketConfig(Part):
     """hybrid: what is left of rewards that are not events."""
     team_spirit: Fraction = 0.0
     """0 pays each car what it earned, 1 the mean of its team. Raise it as team play begins to matter."""
-    zero_sum: bool = False
-    """Take off what the opponents earned on average: what is good for them is bad for the car."""
+    zero_sum: bool | Fraction = False
+    """Take off what the opponents earned on average: what is good for them is bad for the car. A number from 0 (false) to 1
+    (true) takes off that share of it."""
     starts: dict[str, float | dict[str, Any]] = {"kickoff": 1.0}
     """How episodes begin, by name with a weight, or with options (`random: {weight: 2, ...}`)."""
     endings: dict[str, dict[str, Any]] = {"goal": {}, "no_touch": {"seconds": 30}, "time_out": {"seconds": 300}}

@@ -35,7 +35,7 @@ def idle(duel: Match) -> Tensor:
 
 
 def test_nothing_is_the_row_without_any_control():
-    assert not match("warp", Idle(), 2).env._arenas[0].task.action.action.table[NOTHING].any()
+    assert not match("warp", Idle(), 2).env._shards[0].task.action.action.table[NOTHING].any()
 
 
 # Who wins
@@ -110,7 +110,7 @@ def test_each_steers_its_own_cars_alone():
                  "env.rocket.observation={advanced_obs_plus: {team_size: 2}}")
     duel.env.reset(0)
     duel.env.step(torch.full((16,), NOTHING))
-    arenas = duel.env._arenas[0]
+    arenas = duel.env._shards[0]
     mine, theirs = torch.tensor([0.0]), torch.tensor([0.5])
     for arena in range(4):
         for seat in range(4):
@@ -138,7 +138,7 @@ def test_both_simulators_begin_from_the_same_kickoffs_of_which_none_is_a_copy():
     for simulator in ("warp", "rocketsim"):
         duel = match(simulator, Idle(), 64)
         duel.env.reset(5)
-        states.append(duel.env._arenas[0].state.clone())
+        states.append(duel.env._shards[0].state.clone())
         duel.close()
     ours, theirs = states
     for name in ("position", "rotation", "velocity", "boost"):

@@ -29,12 +29,13 @@ from wavedash.rocket.bridges.rocketsimvis import PORT, packet
 from wavedash.rocket.bridges.show import play, show_run
 from wavedash.rocket.constants import HITBOXES
 from wavedash.rocket.endings import TimeOut
-from wavedash.rocket.env import RocketEnv, Task
+from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.names import make
 from wavedash.rocket.rewards import Rewards
 from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
 from wavedash.rocket.starts import Random
 from wavedash.rocket.state import CONTROLS
+from wavedash.rocket.task import Task
 from wavedash.training import train
 
 ROOT = Path(__file__).parents[2]
@@ -88,7 +89,7 @@ def run(tmp_path_factory) -> Path:
 
 def one_second_task() -> Task:
     return Task(make("observation", "default_obs"), make("action", "lookup_table"), Rewards.named({"touch": 1.0}), Random(),
-                [TimeOut(1.0)])
+                {"time_out": TimeOut(1.0)})
 
 
 # RocketSimVis

@@ -26,7 +26,7 @@ class AfterSteps(Ending):
 
     def bind(self, state: Any) -> None:
         self.limit = self.steps + torch.arange(state.arenas)
-        self.taken = torch.zeros(state.arenas)
+        self.register_buffer("taken", torch.zeros(state.arenas))
 
     def begin(self, state: Any, arenas: torch.Tensor) -> None:
         self.taken.masked_fill_(arenas, 0)
@@ -97,12 +97,12 @@ def test_an_episode_that_ends_keeps_its_last_observation_and_begins_anew_alone(t
     env.reset(0)
     episodes = 0
     for t, action in enumerate(random_actions(env, 12), start=1):
-        before = env._arenas[0].state.game.tick.clone()
+        before = env._shards[0].state.game.tick.clone()
         step = env.step(action)
         ended = torch.tensor([t % n == 0 for n in (3, 4, 5)]).repeat_interleave(2)
         assert torch.equal(step.truncated if truncates else step.terminated, ended)
         assert not (step.terminated if truncates else step.truncated).any()
-        clock = env._arenas[0].state.game.tick
+        clock = env._shards[0].state.game.tick
         assert torch.equal(clock, torch.where(ended[::2], 0, before + 8))
         same = (step.final_obs["obs"] == step.obs["obs"]).all(-1)
         assert torch.equal(same, ~ended), "only those that ended have another last observation"
@@ -140,7 +140,7 @@ def test_a_part_of_ones_own_is_named_by_its_import_path(env_of):
     env = env_of("env.rocket.rewards={'tests.rocket.test_env:Height': 2.0}")
     env.reset(0)
     step = env.step(torch.zeros(env.num_rows, dtype=torch.int64))
-    height = env._arenas[0].state.cars.position[..., 2].flatten()
+    height = env._shards[0].state.cars.position[..., 2].flatten()
     torch.testing.assert_close(step.reward, 2 * height / 1000)
     assert next(iter(step.metrics)) == "reward/height"
 

@@ -16,10 +16,11 @@ from wavedash.envs.errors import EnvError
 from wavedash.evaluate.episodes import play
 from wavedash.evaluate.random_play import RandomPlayer
 from wavedash.rocket import names
-from wavedash.rocket.env import RocketEnv, Task
+from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.parts import Reward, Start
 from wavedash.rocket.possible import rules
 from wavedash.rocket.state import GameState
+from wavedash.rocket.task import Task
 from wavedash.rocket.watch import impossible
 from wavedash.training import assembled
 
@@ -92,11 +93,11 @@ def test_the_watch_looks_at_nothing():
     env = simulated(rewards())
     env.reset(0)
     env.step(random_actions(env, 1)[0])
-    watch, reward = env._arenas[0].watch, torch.zeros(env.num_rows)
+    watch, reward = env._shards[0].watch, torch.zeros(env.num_rows)
     with Blind():
         watch.look(reward)
         watch.look(torch.full_like(reward, math.nan))
-        wrong = impossible(env._arenas[0].fresh)
+        wrong = impossible(env._shards[0].fresh)
     assert watch.seen.item() and not wrong.item()
 
 
@@ -187,7 +188,7 @@ def test_a_start_that_goes_wrong_later_is_refused_then():
     made = Task.configured(base.env.rocket)
     env = RocketEnv.configured(base.env, task=lambda: Task(made.observation, made.action, made.rewards, Later(), made.endings))
     env.reset(0)
-    arenas = env._arenas[0]
+    arenas = env._shards[0]
     arenas.used.fill_(arenas.depth)  # as after so many episodes
     with pytest.raises(EnvError, match=r"Later' writes a state that .*first in arena 0, in 1024 of 1024 beginnings"):
         arenas._begin(arenas.everywhere)
@@ -197,8 +198,8 @@ def test_a_start_that_goes_wrong_later_is_refused_then():
 def test_on_a_gpu_it_is_noted_before_the_rollout_and_told_after_it():
     env = simulated()
     env.reset(0)
-    arenas = env._arenas[0]
-    arenas.looks = False  # as on a GPU
+    arenas = env._shards[0]
+    arenas.on_host = False  # as on a GPU
     env.prepare()
     assert not bool(env.fault)
     arenas.task.start = Misplaced("ball.position", [0.0, 0.0, -200.0])
@@ -221,6 +222,6 @@ def test_a_rule_holds_for_states_of_real_games():
         env.reset(1)
         for action in random_actions(env, 120):
             env.step(action)
-            broken = [rule.field for rule in rules(env._arenas[0].state) if rule.broken.any()]
+            broken = [rule.field for rule in rules(env._shards[0].state) if rule.broken.any()]
             assert not broken
         env.close()

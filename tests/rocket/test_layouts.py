@@ -14,11 +14,12 @@ from tests.rocket.random_states import random_state
 from tests.rocket.test_env import ends_after, random_actions
 from wavedash.config_file import load_config
 from wavedash.envs.errors import EnvError
-from wavedash.rocket.env import RocketEnv, Task
+from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.observations.columns import Columns
 from wavedash.rocket.parts import Start
 from wavedash.rocket.sim.simulator import WarpSimulator
 from wavedash.rocket.state import PIECE, GameState
+from wavedash.rocket.task import Task
 
 ARENAS, BLUE, ORANGE = 40, 2, 2
 SEATS = BLUE + ORANGE
@@ -90,7 +91,7 @@ def env_of(in_parts: bool, *overrides: str, arenas: int = 100) -> RocketEnv:
 
 def numbers_of(env: RocketEnv, step) -> dict[str, Tensor]:
     """Everything that a step gives, and all states it leaves."""
-    arenas = env._arenas[0]
+    arenas = env._shards[0]
     seen = {name: getattr(step, name) for name in ("reward", "terminated", "truncated", "active")}
     seen |= {f"obs.{name}": x for name, x in step.obs.items()} | {f"last.{name}": x for name, x in step.final_obs.items()}
     seen |= {f"state.{name}": getattr(arenas, name).memory for name in ("state", "previous", "fresh")} | {"used": arenas.used}
@@ -105,9 +106,9 @@ def unequal(one: dict[str, Tensor], other: dict[str, Tensor]) -> list[str]:
 @pytest.mark.parametrize("blind", [False, True], ids=["seeing", "blind"])
 @pytest.mark.parametrize("task", TASKS)
 def test_a_world_in_parts_is_the_same_to_the_bit(task, blind):
-    """`blind`: as on a GPU, where nobody looks."""
+    """`blind`: as on a GPU, where there is no host sync."""
     env, parts = (env_of(in_parts, *TASKS[task]) for in_parts in (False, True))
-    parts._arenas[0].looks = not blind
+    parts._shards[0].on_host = not blind
     assert all(torch.equal(x, y) for x, y in zip(env.reset(1).values(), parts.reset(1).values(), strict=True))
     ended, touched = 0, 0
     for t, action in enumerate(random_actions(env, 90)):
@@ -121,9 +122,9 @@ def test_a_world_in_parts_is_the_same_to_the_bit(task, blind):
         ended += int((expected.terminated | expected.truncated).sum())
         touched += int((expected.metrics["per_minute/touches"] > 0).sum())
     assert ended > 100 and touched > 20
-    before = parts._arenas[0].fresh.memory.clone()
+    before = parts._shards[0].fresh.memory.clone()
     parts.prepare()
-    assert torch.equal(parts._arenas[0].fresh.memory, before) != blind
+    assert torch.equal(parts._shards[0].fresh.memory, before) != blind
 
 
 @pytest.mark.parametrize("saves_parts", [False, True])

@@ -398,7 +398,7 @@ def test_a_mixture_follows_its_weights_and_their_changes():
         return torch.bincount(mixture.drawn, minlength=4).tolist()
 
     for weights in ([1.0, 2.0, 0.0, 5.0], [0.0, 1.0, 0.0, 1.0], [0.0, 0.0, 0.0, 3.0]):
-        mixture.weights.copy_(torch.tensor(weights))
+        mixture.set_weights(dict(zip(mixture.names, weights, strict=True)))
         expected = np.array(weights) / sum(weights) * 4000
         counts = np.array(seen())
         assert (counts[expected == 0] == 0).all()
@@ -410,6 +410,12 @@ def test_a_mixture_follows_its_weights_and_their_changes():
 def test_a_mixture_refuses_senseless_weights(weights):
     with pytest.raises(UserError, match="weights of 0 or more"):
         Mixture([(Kickoff(), weight) for weight in weights])
+    mixture = Mixture([(Kickoff(), 1.0), (Random(), 1.0)])
+    with pytest.raises(UserError, match="weights of 0 or more"):
+        mixture.set_weights({"kickoff": weights[0], "random": weights[1]})
+    with pytest.raises(UserError, match="this task has kickoff, random"):
+        mixture.set_weights({"shot": 1.0})
+    assert mixture.weights.tolist() == [1.0, 1.0] == list(mixture.shares.values()), "nothing was written"
 
 
 # --- frames ----------------------------------------------------------------------------------------------------------

@@ -16,10 +16,11 @@ from wavedash.config import RocketConfig
 from wavedash.envs.vec_env import Obs
 from wavedash.evaluate.random_play import RandomPlayer
 from wavedash.loading import load_policy, load_run
-from wavedash.rocket.env import RocketEnv, Task
+from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.kind import rocket_task
 from wavedash.rocket.players import Chaser
 from wavedash.rocket.simulator import Simulator
+from wavedash.rocket.task import Task
 
 MOMENTS = 8
 """Of each arena"""

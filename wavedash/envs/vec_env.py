@@ -67,6 +67,12 @@ class VecEnv(ABC):
         return {}
 
     @property
+    def tasks(self) -> Sequence[Any]:
+        """The tasks that it is played by (`wavedash.tasks.task.Task`), one for each of its groups: a listener changes their
+        settings there during a run. Empty where an environment is not made of parts."""
+        return ()
+
+    @property
     def headlines(self) -> Sequence[Headline]:
         """The metrics of its steps that say what this environment is about, the most important first: consoles and evaluations
         show them. The others are in the files of a run all the same."""

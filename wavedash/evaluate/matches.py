@@ -6,7 +6,7 @@ independent of each other, and the share of the goals has an honest interval.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,11 +16,12 @@ from wavedash.envs.vec_env import Obs
 from wavedash.evaluate.shares import Share
 from wavedash.rocket.constants import BOOST_START, TICK_RATE
 from wavedash.rocket.endings import Goal, TimeOut
-from wavedash.rocket.env import RocketEnv, Task
+from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.parts import Action, ScriptedPlayer
 from wavedash.rocket.rewards import Rewards
 from wavedash.rocket.starts import FuzzedKickoff
 from wavedash.rocket.state import Events, GameState
+from wavedash.rocket.task import Task
 
 MOST_ARENAS = 64
 SECONDS = 60.0
@@ -63,8 +64,13 @@ class Match:
         self.arenas = 2 * -(-pairs // self.rounds)
         self.watch = Watch()
         task = Task.configured(rocket)
-        task = replace(task, action=Opposed(task.action, opponent), endings=[self.watch, TimeOut(SECONDS)],
-                       rewards=Rewards.named({"goal": 1.0}), start=task.start if own_starts else nudged_kickoff())
+        task = Task(
+            observation=task.observation,
+            action=Opposed(task.action, opponent),
+            rewards=Rewards.named({"goal": 1.0}),
+            start=task.start if own_starts else nudged_kickoff(),
+            endings={"goal": self.watch, "time_out": TimeOut(SECONDS)},
+        )
         here = {"count": self.arenas, "workers": 0, "groups": 1}
         self.env = RocketEnv.configured(config.model_copy(update=here), task=lambda: task)
 
@@ -133,11 +139,15 @@ class Opposed(Action):
 class Watch(Goal):
     """A goal ends the game. What happened in the last step is kept here: the arena itself has begun another game already."""
 
+    goal: Tensor
+    ticks: Tensor
+    touches: Tensor
+    """[E, 2]: cars of each team that touched the ball"""
+
     def bind(self, state: GameState) -> None:
-        self.goal = state.game.goal.clone()
-        self.ticks = state.game.tick.clone()
-        self.touches = torch.zeros_like(state.game.score)
-        """[E, 2]: cars of each team that touched the ball"""
+        self.register_buffer("goal", state.game.goal.clone())
+        self.register_buffer("ticks", state.game.tick.clone())
+        self.register_buffer("touches", torch.zeros_like(state.game.score))
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
         self.goal.copy_(state.game.goal)

@@ -1,8 +1,4 @@
-"""When an episode ends. An ending that truncates cuts the episode off: what comes after has still a value. Where several happen
-in the same step, the episode counts as terminated if one of those that terminate is among them.
-
-Times are counted by the arena's clock, so they hold whatever the number of ticks in a step.
-"""
+"""Endings of Rocket League, beside those of any environment (`wavedash/tasks/endings.py`)."""
 from __future__ import annotations
 
 import torch
@@ -11,6 +7,9 @@ from torch import Tensor
 from wavedash.rocket.constants import BALL_RADIUS, GRAVITY, TICK_RATE
 from wavedash.rocket.parts import Ending
 from wavedash.rocket.state import Events, GameState
+from wavedash.tasks.endings import TimeOut
+
+__all__ = ["BallOnGround", "Goal", "NoTouch", "TimeOut"]
 
 
 class Goal(Ending):
@@ -18,24 +17,6 @@ class Goal(Ending):
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
         return state.game.goal >= 0
-
-
-class TimeOut(Ending):
-    """The episode lasted `seconds` of the game. Truncates. 300 for whole games, 10 to 30 for training."""
-
-    truncates = True
-
-    def __init__(self, seconds: float = 300.0) -> None:
-        self.ticks = round(seconds * TICK_RATE)
-
-    def bind(self, state: GameState) -> None:
-        self.since = state.game.tick.clone()
-
-    def begin(self, state: GameState, arenas: Tensor) -> None:
-        self.since.copy_(torch.where(arenas, state.game.tick, self.since))
-
-    def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
-        return state.game.tick - self.since >= self.ticks
 
 
 class NoTouch(TimeOut):
@@ -54,20 +35,29 @@ class BallOnGround(Ending):
     """The ball comes down to the floor after it was above `height` (uu) in this episode: the end of an air dribble. Terminates,
     as the attempt is over; `truncates=True` where play would go on. A bounce between two steps counts too."""
 
+    settings = ("height",)
+    was_up: Tensor
+    limit: Tensor
+
     def __init__(self, height: float = 300.0, truncates: bool = False) -> None:
-        self.height, self.truncates = height, truncates
+        self.height, self.truncates = float(height), truncates
 
     def bind(self, state: GameState) -> None:
-        self.was_up = torch.zeros_like(state.game.tick, dtype=torch.bool)
+        self.register_buffer("was_up", torch.zeros_like(state.game.tick, dtype=torch.bool))
+        self.register_buffer("limit", torch.zeros((), device=state.device), persistent=False)
+        self.write_settings()
 
     def begin(self, state: GameState, arenas: Tensor) -> None:
-        self.was_up.copy_(torch.where(arenas, state.ball.position[:, 2] > self.height, self.was_up))
+        self.was_up.copy_(torch.where(arenas, state.ball.position[:, 2] > self.limit, self.was_up))
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
         z = state.ball.position[:, 2]
         over = self.was_up & ((z < BALL_RADIUS + 5) | self._bounced(state, previous, events))
-        self.was_up |= z > self.height
+        self.was_up |= z > self.limit
         return over
+
+    def write_settings(self) -> None:
+        self.limit.fill_(self.height)
 
     def _bounced(self, state: GameState, previous: GameState, events: Events) -> Tensor:
         """Without the floor the ball would be under it now, and no car was there to lift it."""

@@ -1,94 +1,15 @@
-"""Parts by name: `goal`, `Goal` or `my_module:MyReward` in a YAML file become the class that they mean.
-
-A shipped part goes by the name of its class, in CamelCase or snake_case. A part of one's own goes by its import path.
-"""
+"""The kinds of parts of a Rocket League task, by name."""
 from __future__ import annotations
 
-import difflib
-import importlib
-import inspect
-import re
-from collections.abc import Mapping
-from typing import Any
+from wavedash.rocket.parts import Action, Ending, Observation, Reward, ScriptedPlayer, Start
+from wavedash.tasks.lookup import Lookup
 
-from wavedash.envs.errors import EnvError
-from wavedash.envs.factory import import_callable
-from wavedash.errors import UserError
-from wavedash.rocket.parts import Action, Ending, Observation, Part, Reward, ScriptedPlayer, Start
-
-KINDS: dict[str, tuple[type[Part], str]] = {
+PARTS = Lookup("wavedash.rocket.parts", {
     "observation": (Observation, "wavedash.rocket.observations"),
     "action": (Action, "wavedash.rocket.actions"),
     "reward": (Reward, "wavedash.rocket.rewards"),
     "start": (Start, "wavedash.rocket.starts"),
     "ending": (Ending, "wavedash.rocket.endings"),
     "player": (ScriptedPlayer, "wavedash.rocket.players"),
-}
-"""What each kind must be, and the module whose classes ship with the package"""
-
-
-def shipped(kind: str) -> dict[str, type[Part]]:
-    """The classes of this kind that ship with the package, by snake_case name."""
-    base, module = KINDS[kind]
-    found = vars(importlib.import_module(module)).values()
-    return {snake_case(c.__name__): c for c in found
-            if inspect.isclass(c) and issubclass(c, base) and not inspect.isabstract(c) and not c.__name__.startswith("_")}
-
-
-def find(kind: str, name: str) -> type[Part]:
-    """The class that `name` means: a shipped one, or one's own by import path."""
-    if ":" in name:
-        own = import_callable(name)
-        if not (inspect.isclass(own) and issubclass(own, KINDS[kind][0])):
-            raise UserError(f"{name!r} cannot be used as {_a(kind)}: it is no class derived from "
-                            f"wavedash.rocket.parts.{KINDS[kind][0].__name__}")
-        return own
-    classes = shipped(kind)
-    if snake_case(name) not in classes:
-        raise UserError(f"there is no {kind} {name!r}{_nearest(snake_case(name), classes) or '.'} The {kind}s are: "
-                        f"{', '.join(sorted(classes))}; one of your own is named 'module:Class'")
-    return classes[snake_case(name)]
-
-
-def make(kind: str, name: str, options: Mapping[str, Any] | None = None) -> Any:
-    """A part of this name, made with these options."""
-    found, given = find(kind, name), dict(options or {})
-    accepted = inspect.signature(found).parameters
-    if not any(p.kind is p.VAR_KEYWORD for p in accepted.values()):
-        for option in given:
-            if option not in accepted:
-                has = f"its options are: {', '.join(accepted)}" if accepted else "it has none"
-                raise UserError(f"{kind} {name!r} has no option {option!r}{_nearest(option, accepted) or ';'} {has}")
-    missing = [n for n, p in accepted.items() if p.default is p.empty and n not in given
-               and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    if missing:
-        raise UserError(f"{kind} {name!r} needs a value for {', '.join(missing)}")
-    try:
-        return found(**given)
-    except UserError:
-        raise
-    except Exception as error:
-        options_given = ", ".join(f"{option}={value!r}" for option, value in given.items()) or "no options"
-        raise EnvError(f"{kind} {name!r} cannot be made with {options_given}: {type(error).__name__}: {error}",
-                       shows_cause=":" in name) from error
-
-
-def name_of(part: Part) -> str:
-    """As a YAML file would name it."""
-    kind = type(part)
-    ships = kind.__module__.startswith("wavedash.rocket.")
-    return snake_case(kind.__name__) if ships else f"{kind.__module__}:{kind.__qualname__}"
-
-
-def snake_case(name: str) -> str:
-    """`VelocityPlayerToBall` -> `velocity_player_to_ball`; what is snake_case already stays."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-
-
-def _nearest(name: str, names: Mapping[str, Any]) -> str:
-    near = difflib.get_close_matches(name, list(names), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
-
-
-def _a(kind: str) -> str:
-    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+})
+make, find, shipped, kind_of = PARTS.make, PARTS.find, PARTS.shipped, PARTS.kind_of

@@ -1,30 +1,24 @@
-"""What a task is made of, and who else plays in it: small batched classes. Copy one, change it, name it by its import path.
+"""What a Rocket League task is made of, and who else plays in it: small batched classes. Copy one, change it, name it by its
+import path.
 
-A part sees all arenas at once: tensors [E, ...] of E arenas, [E, C, ...] where each of C cars has its own. Arenas begin
-episodes at different times; a part that remembers something over an episode forgets it in `begin` for the arenas that are true
-there. Nothing may look at the content of a tensor from Python (no `if tensor`, no `.item()`), so that the same task runs on a
-GPU without waiting for it.
+What every part can rely on is in `wavedash/tasks/part.py`. Environments are arenas here, and agents cars: tensors are [E, ...]
+of E arenas, [E, C, ...] where each of C cars has its own.
 """
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any
 
 import gymnasium
-import torch
 from torch import Tensor
 
-from wavedash.rocket.state import Events, GameState
+from wavedash.rocket.state import GameState
+from wavedash.tasks.endings import Ending
+from wavedash.tasks.part import Part
+from wavedash.tasks.rewards import Reward
+from wavedash.tasks.starts import Start
 
-
-class Part(ABC):  # noqa: B024 (what it must do, its kinds say)
-    """Common to all parts."""
-
-    def bind(self, state: GameState) -> None:  # noqa: B027
-        """Called once before anything else; sizes and device are known from here on."""
-
-    def begin(self, state: GameState, arenas: Tensor) -> None:  # noqa: B027
-        """Episodes begin in these arenas [E]; `state` is that of their first observation."""
+__all__ = ["Action", "Ending", "Observation", "Part", "Reward", "ScriptedPlayer", "Start"]
 
 
 class Observation(Part):
@@ -58,39 +52,6 @@ class Action(Part):
     @abstractmethod
     def parse(self, action: Tensor, state: GameState) -> Tensor:
         """Actions [E, C, ...] of `space` to controls [E, C, 8], in the order of CONTROLS. May remember what was held."""
-
-
-class Reward(Part):
-    """What is good. Positive is good for the car itself; team spirit and zero-sum are applied by what contains it. So is this:
-    an empty seat gets nothing, and a demolished car only what is sparse."""
-
-    sparse: bool = False
-    """True: it pays when something happens (a goal, a touch). False: it pays for how things are, at every step."""
-
-    @abstractmethod
-    def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
-        """[E, C]: of the step that led from `previous` to `state`, during which `events` happened. True and false count as 1
-        and 0."""
-
-
-class Start(Part):
-    """How an episode begins. It is bound to a store with several beginnings for every arena; its `begin` is not called."""
-
-    @abstractmethod
-    def write(self, state: GameState, generator: torch.Generator) -> None:
-        """Fill in beginnings for all arenas of `state`, which comes as a kick-off: ball in the middle, cars on their spots with
-        33 boost, pads there. Only those of arenas that need one are used."""
-
-
-class Ending(Part):
-    """When an episode ends."""
-
-    truncates: bool = False
-    """True: the episode is cut off, and the future has still a value (time ran out). False: it is over (a goal)."""
-
-    @abstractmethod
-    def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
-        """[E] bool."""
 
 
 class ScriptedPlayer(Part):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -16,15 +17,18 @@ from wavedash.config import RocketConfig
 from wavedash.envs.errors import EnvError
 from wavedash.envs.obs import ACTION_MASK
 from wavedash.errors import UserError
-from wavedash.rocket.names import name_of
-from wavedash.rocket.parts import Part
+from wavedash.rocket import names
+from wavedash.rocket.parts import Part, Start
 from wavedash.rocket.seats import seated
 from wavedash.rocket.starts.kickoff import Kickoff
 from wavedash.rocket.state import GameState
 from wavedash.rocket.watch import explain_beginnings
+from wavedash.tasks.declared import refuse_undeclared
+from wavedash.tasks.lookup import name_of
+from wavedash.tasks.starts import Mixture
 
 if TYPE_CHECKING:
-    from wavedash.rocket.env import Task
+    from wavedash.rocket.task import Task
 
 ARENAS = 2
 BEGINNINGS = 64
@@ -39,28 +43,32 @@ def rehearse(task: Task, config: RocketConfig) -> tuple[gymnasium.Space[Any], gy
     for fresh in (state, beginnings):
         kickoff.bind(fresh)
         kickoff.write(fresh, generator)
-    with _part(task.start, "start"):
-        task.start.bind(beginnings)
-        task.start.write(beginnings, generator)
-    words = explain_beginnings(beginnings, task.start, 0, 0)
-    if words is not None:
-        raise EnvError(words)
-    seats = state.seats
-    everywhere = torch.ones(ARENAS, dtype=torch.bool)
-    for part in task.parts:
-        if part is not task.start:
-            with _part(part, _kind(part)):
-                part.bind(state)
-                part.begin(state, everywhere)
-    previous = state.clone()
-    _shaped(task.action, "action", "parse", (ARENAS, seats, 8), lambda: task.action.parse(_any_action(task, seats), state))
-    _shaped(task.observation, "observation", "build", (ARENAS, seats, task.observation.size(seats)),
+    _rehearse_start(task.start, beginnings, generator)
+    seats, previous, events = state.seats, state.clone(), state.events
+    _called(task.action, state, "parse", (ARENAS, seats, 8), lambda: task.action.parse(_any_action(task, seats), state))
+    with _named(task.observation, "observation"):
+        seen = task.observation.size(seats)
+    _called(task.observation, state, "build", (ARENAS, seats, seen),
             lambda: task.observation.build(state, torch.zeros(ARENAS, seats, 8)))
     for name, reward in zip(task.rewards.given_names, task.rewards.rewards, strict=True):
-        _shaped(reward, f"reward {name!r}", "__call__", (ARENAS, seats), lambda: reward(state, previous, state.events))  # noqa: B023
-    for ending in task.endings:
-        _shaped(ending, "ending", "__call__", (ARENAS,), lambda: ending(state, previous, state.events))  # noqa: B023
+        _called(reward, state, "__call__", (ARENAS, seats), partial(reward, state, previous, events), f"reward {name!r}")
+    for ending in task.endings.values():
+        _called(ending, state, "__call__", (ARENAS,), partial(ending, state, previous, events))
     return observation_space(task, state), task.action.space
+
+
+def _rehearse_start(start: Start, beginnings: GameState, generator: torch.Generator) -> None:
+    for each in start.starts if isinstance(start, Mixture) else [start]:
+        written = beginnings.clone()
+        with _named(each, "start") as name:
+            each.bind(written)
+            with refuse_undeclared(each, name, [written.memory]):
+                each.write(written, generator)
+    start.bind(beginnings)
+    start.write(beginnings, generator)
+    words = explain_beginnings(beginnings, start, 0, 0)
+    if words is not None:
+        raise EnvError(words)
 
 
 def observation_space(task: Task, state: GameState) -> gymnasium.Space[Any]:
@@ -89,10 +97,14 @@ def _any_action(task: Task, seats: int) -> Tensor:
     return torch.from_numpy(actions)
 
 
-def _shaped(part: Part, what: str, method: str, shape: tuple[int, ...], call: Callable[[], Any]) -> None:
-    name = what if "'" in what else f"{what} {name_of(part)!r}"
-    with _part(part, what):
-        made = call()
+def _called(part: Part, state: GameState, method: str, shape: tuple[int, ...], call: Callable[[], Any], what: str = "") -> None:
+    """Bind the part, begin episodes and call it; `what`: its kind and name, where its class does not tell."""
+    everywhere = torch.ones(ARENAS, dtype=torch.bool)
+    with _named(part, what or names.kind_of(part)) as name:
+        part.bind(state)
+        with refuse_undeclared(part, name, [state.memory]):
+            part.begin(state, everywhere)
+            made = call()
     found = list(made.shape) if isinstance(made, Tensor) else type(made).__name__
     if found != list(shape):
         meaning = {1: "arenas", 2: "arenas, cars", 3: "arenas, cars, numbers"}[len(shape)]
@@ -100,16 +112,12 @@ def _shaped(part: Part, what: str, method: str, shape: tuple[int, ...], call: Ca
 
 
 @contextmanager
-def _part(part: Part, what: str) -> Iterator[None]:
-    """Whatever the part raises is told with its name."""
+def _named(part: Part, what: str) -> Iterator[str]:
+    """Whatever the part raises is told with its name, which is given."""
+    name = what if "'" in what else f"{what} {name_of(part)!r}"
     try:
-        yield
+        yield name
     except UserError:
         raise
     except Exception as error:
-        name = what if "'" in what else f"{what} {name_of(part)!r}"
         raise EnvError(f"{name} raised {type(error).__name__}: {error}. The traceback above shows where", True) from error
-
-
-def _kind(part: Part) -> str:
-    return next(base.__name__.lower() for base in type(part).__mro__ if base.__module__ == "wavedash.rocket.parts")

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from wavedash.rocket.constants import PADS
+from wavedash.rocket.constants import PADS, TICK_RATE
 
 CONTROLS = ("throttle", "steer", "pitch", "yaw", "roll", "jump", "boost", "handbrake")
 """The eight controls of a car, in the order of every tensor of controls. The first five in [-1, 1], buttons 0 or 1."""
@@ -199,6 +199,8 @@ class GameState:
     memory: Tensor
     """[E, W] int32: the records, as words"""
 
+    tick_rate: ClassVar = float(TICK_RATE)
+    """Ticks per second"""
     PER_CAR: ClassVar = ("cars", "events")
     PARTS: ClassVar = {"ball": Ball, "cars": Cars, "pads": Pads, "game": Game, "events": Events}
 
@@ -209,6 +211,21 @@ class GameState:
     @property
     def seats(self) -> int:
         return self.cars.team.shape[1]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Arenas E, seats C."""
+        arenas, seats = self.cars.team.shape
+        return arenas, seats
+
+    @property
+    def device(self) -> torch.device:
+        return self.memory.device
+
+    @property
+    def clock(self) -> Tensor:
+        """[E]: ticks."""
+        return self.game.tick
 
     @classmethod
     def record_bytes(cls, seats: int) -> int:

@@ -1,19 +1,19 @@
 """What a task is watched for: rewards that are not finite, and starts that put something where it cannot be.
 
-Nothing here waits for the device. The step in which a reward first was NaN is kept as it was, by operations that a CUDA graph
-can capture; only when somebody asks for words is it looked at.
+There is no host sync. The step in which a reward first was NaN is kept as it was, by operations that a CUDA graph can capture;
+only when an explanation is wanted is it read.
 """
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from wavedash.rocket.names import name_of
 from wavedash.rocket.parts import Start
 from wavedash.rocket.possible import rules
 from wavedash.rocket.rewards import Rewards
-from wavedash.rocket.starts.mixture import Mixture
 from wavedash.rocket.state import GameState
+from wavedash.tasks.lookup import name_of
+from wavedash.tasks.starts import Mixture
 
 TEAMS = ("blue", "orange")
 
@@ -62,7 +62,7 @@ def explain_beginnings(beginnings: GameState, start: Start, first_arena: int, ar
             number, *seat = places[0].tolist()
             part, field = rule.field.split(".")
             values = getattr(getattr(beginnings, part), field)[tuple(places[0])].tolist()
-            which = start.starts[int(start.drawn[number])] if isinstance(start, Mixture) else start
+            which = start.writer(number) if isinstance(start, Mixture) else start
             of_seat = f" of seat {seat[0]}" if seat else ""
             where = f"first in arena {first_arena + number % arenas}, " if arenas else ""
             count = int(rule.broken.reshape(beginnings.arenas, -1).any(-1).sum())

@@ -19,10 +19,11 @@ from wavedash.config_file import ConfigError, load_config
 from wavedash.envs.errors import EnvError
 from wavedash.errors import UserError
 from wavedash.ppo.learner import Learner
-from wavedash.rocket.env import RocketEnv, Task
+from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.sim import package
 from wavedash.rocket.sim.simulator import WarpSimulator
 from wavedash.rocket.starts import Random
+from wavedash.rocket.task import Task
 from wavedash.runs.find import resolve_checkpoint
 from wavedash.training import make_policy, resume, train
 
@@ -150,7 +151,7 @@ def test_seats_stay_empty(simulator):
 def blind_env(*overrides: str, **options: str) -> RocketEnv:
     """On the CPU, but as on a GPU, where nobody may look at the data."""
     env = simulated(*overrides, **options)
-    for arenas in env._arenas:
+    for arenas in env._shards:
         arenas.looks = False
     return env
 

@@ -53,7 +53,7 @@ def test_fifty_steps_with_resets_never_wait(request):
 
 def outcome(env: RocketEnv, step) -> list[torch.Tensor]:
     kept = (step.obs["obs"], step.obs["action_mask"], step.final_obs["obs"], step.reward, step.terminated, step.truncated)
-    return [x.clone() for x in (*kept, env._arenas[0].state.memory, env._arenas[0].used)]
+    return [x.clone() for x in (*kept, env._shards[0].state.memory, env._shards[0].used)]
 
 
 def test_a_captured_step_is_the_step():

@@ -383,7 +383,7 @@ def test_an_iteration_with_bad_arenas_says_so_once(caplog):
     learner.start()
     seen = []
     for spoilt in (0, 2, 0, 1):
-        spoil_the_next_step(env._arenas[0].simulator, spoilt)
+        spoil_the_next_step(env._shards[0].simulator, spoilt)
         caplog.clear()
         seen.append((learner.iterate().metrics["health/bad_arenas"], [line for line in caplog.messages if "kick-off" in line]))
         assert learner.updater.optimizer.parameters.isfinite().all()

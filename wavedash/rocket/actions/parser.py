@@ -22,6 +22,9 @@ class Parser(Action):
     sticky: a button stays pressed for so many further actions after it was let go. 0: it does not.
     """
 
+    left: Tensor
+    """[E, C, buttons]: actions for which each button still stays pressed"""
+
     def __init__(self, ticks: int = 8, delay: int = 1, sticky: int = 0):
         if ticks < 1 or not 0 <= delay <= ticks or sticky < 0:
             raise UserError(f"{type(self).__name__} needs ticks of at least 1, delay of 0 to ticks and sticky of at least 0, "
@@ -34,8 +37,7 @@ class Parser(Action):
         return (self.ticks + self.delay) / TICK_RATE
 
     def bind(self, state: GameState) -> None:
-        self.left = torch.zeros(state.arenas, state.seats, 3, dtype=torch.int32, device=state.memory.device)
-        """Actions for which each button still stays pressed"""
+        self.register_buffer("left", torch.zeros(*state.shape, 3, dtype=torch.int32, device=state.device))
 
     def begin(self, state: GameState, arenas: Tensor) -> None:
         self.left.masked_fill_(arenas.view(-1, 1, 1), 0)

@@ -2,7 +2,7 @@
 
 Work memory holds one row per number and one column per car, so that every operation runs over long contiguous rows; the
 observation is a selection of these rows, turned over at the end. All views are made once, in `bind`: on a CPU, a step of few
-arenas costs mostly the number of calls.
+arenas costs mostly the number of calls. Views are plain attributes; the memory that they look at is declared in buffers.
 """
 from __future__ import annotations
 
@@ -39,6 +39,17 @@ class AdvancedObsPlus(Observation):
     pads: how many near the car, and how many near the ball. timers: whether all 34 timers are seen.
     """
 
+    table: Tensor
+    own: Tensor
+    rows: Tensor
+    kept: Tensor
+    both_out: Tensor
+    gathered: Tensor
+    fresh: Tensor
+    """[E, 1, 1, 1]: an episode began since the last observation"""
+    history: Tensor
+    """[E, C, frames, numbers]: the latest frames, the newest first; where only one is seen, none"""
+
     def __init__(self, frames: int = 1, team_size: int = 3, pads: int = 4, timers: bool = True):
         if frames < 1 or not 0 <= pads <= len(PADS):
             raise UserError(f"AdvancedObsPlus needs frames of at least 1 and pads of 0 to {len(PADS)}, got {frames} and {pads}")
@@ -67,8 +78,9 @@ class AdvancedObsPlus(Observation):
         self.near_pads = NearPads(self.pads, UNIT, device)
         self.turns = torch.tensor([[1.0, turn] for turn in TURNS], device=device)  # [motion, teams]
         self.zero = torch.zeros((), device=device)
-        self.fresh = torch.ones(state.arenas, 1, 1, 1, dtype=torch.bool, device=device)
-        self.history = torch.zeros(state.arenas, state.seats, self.frames, len(self.seen), device=device)
+        if self.frames > 1:
+            self.register_buffer("fresh", torch.ones(state.arenas, 1, 1, 1, dtype=torch.bool, device=device))
+            self.register_buffer("history", torch.zeros(*state.shape, self.frames, len(self.seen), device=device))
 
     def _lay_out_tables(self, state: GameState) -> None:
         """Where rows are gathered from: an arena's cars, nobody, its ball; and what a car knows of itself alone."""
@@ -77,7 +89,7 @@ class AdvancedObsPlus(Observation):
         self.first_row = torch.arange(E, device=device).unsqueeze(-1) * (C + 2)
         table = torch.zeros(E, C + 2, len(BODY), device=device)
         table[:, self.seating.ball, PRESENT] = 1.0
-        self.table = table.flatten(0, 1)
+        self.register_buffer("table", table.flatten(0, 1), persistent=False)
         self.car_moves = table[:, :C, :PRESENT]
         self.car_flags = table[:, :C, PRESENT:].view(E, C, -1, 4)  # whole words of flags; the last of them is the next
         self.car_has_flip = table[:, :C, -1]
@@ -85,6 +97,7 @@ class AdvancedObsPlus(Observation):
         self.move_scale = torch.tensor([scale for _, scale in BODY[:PRESENT]], device=device)
         self.ball_scale = self.move_scale[: len(MOTION)]
         own = torch.zeros(E, C, len(INNER) + len(WHEELS) + 8, device=device)
+        self.register_buffer("own", own, persistent=False)
         self.own_table = own.flatten(0, 1).t()
         self.timers, self.wheels, self.previous = own.split_with_sizes([len(INNER), len(WHEELS), 8], -1)
         self.timer_scale = torch.tensor([scale for _, scale in INNER], device=device)
@@ -100,10 +113,12 @@ class AdvancedObsPlus(Observation):
         blocks = self.layout.worked_out()
         names = [name for block in blocks.values() for name in block]
         self.keep = torch.tensor([names.index(name) for name in self.seen], device=device)
-        self.rows = torch.zeros(len(names), cars, device=device)
-        self.kept = torch.zeros(len(self.keep), cars, device=device)
-        self.frames_out = torch.zeros(2, cars, len(self.keep), device=device).unbind(0)
-        self.gathered = torch.zeros(cars * len(self.layout.bodies), len(BODY), device=device)
+        self.register_buffer("rows", torch.zeros(len(names), cars, device=device), persistent=False)
+        self.register_buffer("kept", torch.zeros(len(self.keep), cars, device=device), persistent=False)
+        self.register_buffer("both_out", torch.zeros(2, cars, len(self.keep), device=device), persistent=False)
+        self.frames_out = self.both_out.unbind(0)
+        shape = cars * len(self.layout.bodies), len(BODY)
+        self.register_buffer("gathered", torch.zeros(shape, device=device), persistent=False)
         sizes = [len(block) for block in blocks.values()]
         (bodies, self.inner, vectors, local, self.length, self.near_big, self.near_timer,
          self.pad_timer) = self.rows.split_with_sizes(sizes)
@@ -131,7 +146,8 @@ class AdvancedObsPlus(Observation):
         self.local = local.view(3, -1, cars)
 
     def begin(self, state: GameState, arenas: Tensor) -> None:
-        self.fresh |= arenas.view(-1, 1, 1, 1)
+        if self.frames > 1:
+            self.fresh |= arenas.view(-1, 1, 1, 1)
 
     def build(self, state: GameState, controls: Tensor, stepped: bool = True) -> Tensor:
         """[E, C, size], in memory that the call after the next writes again."""

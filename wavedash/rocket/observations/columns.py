@@ -1,7 +1,6 @@
 """Consecutive fields of the game state as one tensor: what would take an operation per field then takes one."""
 from __future__ import annotations
 
-import weakref
 from math import prod
 
 from torch import Tensor
@@ -24,12 +23,12 @@ class Columns:
         self.offset = offset
         self.dims = [(state.seats, stride)] if stride else []
         self.dims += [(-(-numbers // WORD), WORD), (WORD, size)] if size < WORD else [(numbers, size)]
-        self.state, self.view = weakref.ref(state), self._view(state)
+        self.state, self.view = state, self._view(state)
 
     def __call__(self, state: GameState) -> Tensor:
         """A view over the state's own memory, made anew only for another state than the last."""
-        if state is not self.state():
-            self.state, self.view = weakref.ref(state), self._view(state)
+        if state is not self.state:
+            self.state, self.view = state, self._view(state)
         return self.view
 
     def _view(self, state: GameState) -> Tensor:

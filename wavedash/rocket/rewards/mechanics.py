@@ -1,6 +1,6 @@
 """Rewards for mechanics: landing, getting off the roof, wavedash, flip reset, aerials.
 
-Those that remember something keep it in tensors that are made in `bind`, forget it in `begin` and change it in place.
+Those that remember something keep it in buffers that are made in `bind`, forget it in `begin` and change it in place.
 Typical weights are those of a step of 8 ticks (15 steps a second), beside `goal: 10`.
 """
 from __future__ import annotations
@@ -45,9 +45,10 @@ class Recovery(Reward):
     turning over on purpose; a car that begins an episode on its roof earns 1. With the start `turtle`. Typical weight: 0.5."""
 
     sparse = True
+    turtled: Tensor
 
     def bind(self, state: GameState) -> None:
-        self.turtled = torch.zeros_like(state.cars.present)
+        self.register_buffer("turtled", torch.zeros_like(state.cars.present))
 
     def begin(self, state: GameState, arenas: Tensor) -> None:
         self.turtled.copy_(torch.where(arenas.unsqueeze(-1), self._on_roof(state.cars), self.turtled))
@@ -70,12 +71,14 @@ class Wavedash(Reward):
     wavedashing up and down far from the ball."""
 
     sparse = True
+    velocity: Tensor
+    """Before the flip"""
 
     def __init__(self, within: float = 0.3):
         self.within = within
 
     def bind(self, state: GameState) -> None:
-        self.velocity = torch.zeros_like(state.cars.velocity)  # before the flip
+        self.register_buffer("velocity", torch.zeros_like(state.cars.velocity))
 
     def begin(self, state: GameState, arenas: Tensor) -> None:
         self.velocity.copy_(torch.where(arenas.view(-1, 1, 1), state.cars.velocity, self.velocity))
@@ -123,13 +126,16 @@ class AerialDistance(Reward):
     Leads from jump touches to air dribbles. Typical weight: 5. Farmed by carrying the ball to and fro."""
 
     sparse = True
+    carries: Tensor
+    carried: Tensor
+    """uu, since the last touch"""
 
     def __init__(self, min_height: float = 256.0):
         self.min_height = min_height
 
     def bind(self, state: GameState) -> None:
-        self.carries = torch.zeros_like(state.cars.present)
-        self.carried = torch.zeros_like(state.cars.boost)  # uu, since the last touch
+        self.register_buffer("carries", torch.zeros_like(state.cars.present))
+        self.register_buffer("carried", torch.zeros_like(state.cars.boost))
 
     def begin(self, state: GameState, arenas: Tensor) -> None:
         self.carries &= ~arenas.unsqueeze(-1)

@@ -1,0 +1,229 @@
+"""Shard: arenas of one simulator that step together, their task, and the tensors between them.
+
+One step, from top to bottom: actions become controls, the simulator runs its ticks, endings and rewards look at what happened,
+arenas whose episode is over begin another, and every car gets its observation.
+"""
+from __future__ import annotations
+
+import logging
+import zlib
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from wavedash.envs.errors import EnvError
+from wavedash.envs.obs import ACTION_MASK
+from wavedash.envs.vec_env import Obs, Step
+from wavedash.rocket.constants import TICK_RATE
+from wavedash.rocket.rehearsal import observation_space
+from wavedash.rocket.saved_records import check_records
+from wavedash.rocket.simulator import Simulator
+from wavedash.rocket.starts import Kickoff
+from wavedash.rocket.state import Events, GameState
+from wavedash.rocket.task import Task
+from wavedash.rocket.watch import RewardWatch, explain_beginnings, impossible
+from wavedash.saved import Saved
+
+log = logging.getLogger(__name__)
+
+BEGINNINGS = 1024
+"""That are written at once, or two for every arena where there are more arenas: many cost little more than one."""
+
+TASK, SIMULATOR = "task.", "simulator."
+"""What stands before names of saved tensors"""
+EVENTS: dict[str, Callable[[Events], Tensor]] = {
+    "goals": lambda events: events.goal,
+    "shots": lambda events: events.shot,
+    "saves": lambda events: events.save,
+    "touches": lambda events: events.touches > 0,
+    "demos": lambda events: events.demolished >= 0,
+}
+"""What a car can do in a step, [E, C] bool: counted per minute of its game, and shown in this order."""
+
+
+class Shard:
+    """One simulator and its task."""
+
+    def __init__(self, simulator: Simulator, task: Task, first: int = 0):
+        """`first`: number of its first arena among those of all shards."""
+        self.simulator, self.task, self.first = simulator, task, first
+        self.state = simulator.state
+        self.previous = self.state.clone()
+        device = self.state.memory.device
+        self.on_host = device.type == "cpu"
+        """Reading a tensor costs nothing there. On a GPU there is no host sync, and whatever may be needed is done."""
+        self.shape = self.state.arenas, self.state.seats
+        self.rows = self.state.arenas * self.state.seats
+        self.controls = torch.zeros(*self.shape, 8, device=device)
+        self.kickoff = Kickoff()
+        self.generator = torch.Generator(device)
+        self.everywhere = torch.ones(self.state.arenas, dtype=torch.bool, device=device)
+        self.depth = max(2, -(-BEGINNINGS // self.state.arenas))
+        self.fresh = self.state.repeated(self.depth)
+        """Beginnings: those of arena e are its arenas e, e + E, e + 2 E, ..."""
+        self.chosen = torch.empty_like(self.state.memory)
+        """The next of them for every arena, once one begins"""
+        self.numbers = torch.arange(self.state.arenas, device=device)
+        self.used = torch.zeros_like(self.numbers)
+        """How many of its beginnings each arena has used"""
+        self.written_by = 0
+        """The start that wrote the beginnings, see `_start_number`"""
+        task.bind(self.state, self.fresh)
+        self.kickoff.bind(self.fresh)
+        self.active = self.state.cars.present.flatten().clone()
+        self.masked = task.action.mask(self.state) is not None
+        self.observation_space = observation_space(task, self.state)
+        self.minutes_per_step = task.action.ticks / TICK_RATE / 60
+        self.watch = RewardWatch(self.state, task.rewards)
+
+    def prepare(self) -> None:
+        """Beginnings are written anew before every rollout on a GPU, where a step cannot tell whether they are used up. On a
+        CPU they are if the starts have changed since: their weights during a run, anything of them on resume."""
+        if not self.on_host:
+            self._write_beginnings()
+            self.watch.seen.logical_or_(impossible(self.fresh))
+        elif self.written_by != self._start_number():
+            self._write_beginnings()
+            self._refuse_impossible()
+
+    def reset(self, seed: int | None) -> Obs:
+        if seed is not None:
+            self.generator.manual_seed(seed)
+        self._write_beginnings()
+        self._refuse_impossible()
+        self._begin(self.everywhere)
+        return self._observe(stepped=False)
+
+    def send(self, action: Tensor) -> None:
+        """Actions of all rows [N, ...] to controls, and on to the simulator."""
+        task = self.task
+        self.controls.copy_(task.action.parse(action.view(*self.shape, *action.shape[1:]), self.state))
+        self.previous.copy_(self.state)
+        self.simulator.send(self.controls, task.action.ticks, task.action.delay)
+
+    def recv(self) -> Step:
+        """What the step led to."""
+        self.simulator.recv()
+        state, previous, events, task = self.state, self.previous, self.state.events, self.task
+        terminated, truncated = task.ended(state, previous, events)
+        reward = task.rewards(state, previous, events).flatten()
+        self.watch.look(reward)
+        metrics = self._metrics()
+        obs = final_obs = self._observe(stepped=True)
+        ended = terminated | truncated
+        if not self.on_host or bool(ended.any()):
+            final_obs = _copy(obs)
+            self._begin(ended)
+            obs = self._observe(stepped=False)
+        seats = self.state.seats
+        return Step(
+            obs=obs,
+            reward=reward,
+            terminated=terminated.repeat_interleave(seats),
+            truncated=(truncated & ~terminated).repeat_interleave(seats),
+            final_obs=final_obs,
+            active=self.active,
+            metrics=metrics,
+        )
+
+    def keep(self) -> Callable[[], dict[str, Tensor]]:
+        """Everything that the next step depends on."""
+        simulator = self.simulator.keep()
+        own = {name: x.clone() for name, x in {**self._own(), **self._of_task()}.items()}
+        own |= {"generator": self.generator.get_state(), "written_by": torch.tensor(self.written_by)}
+        return lambda: {**{f"simulator.{name}": x for name, x in simulator().items()}, **own}
+
+    def load(self, saved: Saved) -> Obs:
+        """Go on from what was kept; returns the current observations."""
+        own, tensors = self._own(), saved.tensors
+        if any(name.startswith("part.") for name in tensors):
+            raise EnvError("the arenas were saved by an earlier version of Wavedash, in another form")
+        differ = [name for name, x in own.items() if name not in tensors or tensors[name].shape != x.shape]
+        if differ:
+            raise EnvError(f"the saved state of the arenas does not fit this task (it differs in {', '.join(differ[:3])}): set "
+                           "env.count, env.groups and the cars to what they were, or go on without the arenas' saved state")
+        for name, x in own.items():
+            saved.is_like(name, x)
+        saved.is_between("used", 0, self.depth)
+        check_records(saved, "fresh", self.fresh)
+        self._refuse_other_cars(tensors["fresh"])
+        of_task = Saved("env", {name.removeprefix(TASK): x for name, x in tensors.items() if name.startswith(TASK)},
+                        f"{saved.prefix}{TASK}")
+        remembered = self.task.compare(of_task)
+        generator = saved.is_like("generator", self.generator.get_state())
+        written_by = int(saved.has("written_by", torch.int64, ()))
+        self.simulator.load({name.removeprefix(SIMULATOR): x for name, x in tensors.items() if name.startswith(SIMULATOR)})
+        for name, x in own.items():
+            x.copy_(tensors[name])
+        self.generator.set_state(generator)
+        self.written_by = written_by
+        self.task.restore(remembered, of_task, self.state)
+        if self.first == 0 and (changes := str(remembered)):
+            log.info("the task has other parts than the one that was saved: %s", changes)
+        return self._observe(stepped=False)
+
+    def _refuse_other_cars(self, records: Tensor) -> None:
+        """EnvError: other cars play in the saved arenas. A simulator cannot exchange them."""
+        then, now = GameState.over(records.contiguous(), self.state.seats).cars, self.fresh.cars
+        for field in ("team", "hitbox", "present"):
+            if not torch.equal(getattr(then, field), getattr(now, field).cpu()):
+                raise EnvError(f"other cars played in the saved arenas (they differ in cars.{field})")
+
+    def _own(self) -> dict[str, Tensor]:
+        return {"controls": self.controls, "used": self.used, "fresh": self.fresh.memory}
+
+    def _of_task(self) -> dict[str, Tensor]:
+        return {f"{TASK}{name}": x for name, x in self.task.state_dict().items()}
+
+    def _start_number(self) -> int:
+        """Changes with whatever beginnings depend on: the starts, their options and their weights."""
+        return zlib.crc32(self.task.start.description.encode())
+
+    def _write_beginnings(self) -> None:
+        self.kickoff.write(self.fresh, self.generator)
+        self.task.start.write(self.fresh, self.generator)
+        self.used.zero_()
+        self.written_by = self._start_number()
+
+    def _refuse_impossible(self) -> None:
+        """Where a host sync costs nothing or does not matter."""
+        if bool(impossible(self.fresh)):
+            raise EnvError(self.explain_fault() or "")
+
+    def explain_fault(self) -> str | None:
+        return (explain_beginnings(self.fresh, self.task.start, self.first, self.state.arenas)
+                or self.watch.explain(self.first, self.task.action.ticks))
+
+    def _begin(self, arenas: Tensor) -> None:
+        """Episodes in these arenas [E], each from the next of its own beginnings; after the last comes the first again."""
+        if self.on_host and bool(((self.used >= self.depth) & arenas).any()):
+            self._write_beginnings()
+            self._refuse_impossible()
+        which = (self.used % self.depth) * self.state.arenas + self.numbers
+        torch.index_select(self.fresh.memory, 0, which, out=self.chosen)
+        torch.where(arenas.unsqueeze(-1), self.chosen, self.state.memory, out=self.state.memory)
+        self.used += arenas
+        self.simulator.place(arenas)
+        self.controls.masked_fill_(arenas.view(-1, 1, 1), 0.0)
+        self.task.begin(self.state, arenas)
+
+    def _observe(self, stepped: bool) -> Obs:
+        seen = self.task.observation.build(self.state, self.controls, stepped).flatten(0, 1)
+        if not self.masked:
+            return seen
+        mask = self.task.action.mask(self.state)
+        assert mask is not None
+        return {"obs": seen, ACTION_MASK: mask.flatten(0, 1).to(torch.int8)}
+
+    def _metrics(self) -> dict[str, Tensor]:
+        """By row: what each reward paid, and what happened."""
+        metrics = {f"reward/{name}": share.flatten() for name, share in self.task.rewards.shares().items()}
+        happened = torch.stack([found(self.state.events) for found in EVENTS.values()])
+        rates = happened.flatten(1) / self.minutes_per_step
+        metrics |= {f"per_minute/{name}": rate for name, rate in zip(EVENTS, rates.unbind(0), strict=True)}
+        return metrics
+
+
+def _copy(obs: Obs) -> Obs:
+    return {name: x.clone() for name, x in obs.items()} if isinstance(obs, dict) else obs.clone()

@@ -1,0 +1,109 @@
+"""Starts: how an episode begins, and mixtures of several, each with its share."""
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wavedash.envs.errors import EnvError
+from wavedash.errors import UserError
+from wavedash.tasks.lookup import Lookup, snake_case
+from wavedash.tasks.part import Part, Parts
+
+
+class Start(Part):
+    """How an episode begins. It is bound to a store with several beginnings for every environment; `begin` is not called."""
+
+    @abstractmethod
+    def write(self, state: Any, generator: torch.Generator) -> None:
+        """Fill in beginnings for all environments of `state`, which comes as the environment's plainest beginning (in Rocket
+        League a kick-off: ball in the middle, cars on their spots with 33 boost, pads there). Only those of environments that
+        need one are used."""
+
+    @property
+    def description(self) -> str:
+        """How it begins episodes, in words that change with its settings: beginnings that were written by another description
+        are written anew."""
+        return self.origin
+
+
+class Mixture(Start):
+    """Draws one of several starts for every environment: `Mixture([(Kickoff(), 0.5), (Shot(), 0.3), (Save(), 0.2)])`. Weights
+    need not sum to one."""
+
+    weights: Tensor
+    drawn: Tensor
+    """[E]: which start was written last"""
+
+    def __init__(self, starts: Sequence[tuple[Start, float]], names: Sequence[str] | None = None) -> None:
+        """`names`: as the configuration has them; if not given those of the classes, or numbers where these are not enough."""
+        self.starts = [start for start, _ in starts]
+        classes = [snake_case(type(start).__name__) for start in self.starts]
+        self.names = list(names or (classes if len(set(classes)) == len(classes) else map(str, range(len(classes)))))
+        self.shares = dict(zip(self.names, (float(weight) for _, weight in starts), strict=True))
+        """The weights by name; `set_weights` changes them"""
+        self._check(self.shares)
+        self.parts = Parts(dict(zip(self.names, self.starts, strict=True)))
+        self.register_buffer("weights", torch.tensor(list(self.shares.values())), persistent=False)  # [K]
+
+    @classmethod
+    def named(cls, starts: Mapping[str, Any], lookup: Lookup) -> Mixture:
+        """As a YAML file has them: `kickoff: 0.5`, `random: {weight: 0.5, ball_in_air: 0.2}`, `my_module:MyStart: 1`."""
+        return cls([_read(name, value, lookup) for name, value in starts.items()], list(starts))
+
+    def bind(self, state: Any) -> None:
+        super().bind(state)
+        self.register_buffer("drawn", torch.zeros(state.shape[0], dtype=torch.int64, device=state.device))
+        for start in self.starts:
+            start.bind(state)
+
+    def write(self, state: Any, generator: torch.Generator) -> None:
+        if len(self.starts) == 1:
+            return self.starts[0].write(state, generator)
+        below = self.weights.cumsum(0)
+        ticket = torch.rand(len(self.drawn), 1, generator=generator, device=below.device) * below[-1]
+        self.drawn.copy_((ticket >= below[:-1]).sum(-1))
+        plainest = state.clone()
+        for i, start in enumerate(self.starts):
+            written = plainest.clone()
+            start.write(written, generator)
+            state.copy_(written, self.drawn == i)
+        return None
+
+    def set_weights(self, weights: Mapping[str, float]) -> None:
+        """For the episodes to come, without a host sync; starts that are not named keep theirs."""
+        for name in weights:
+            if name not in self.shares:
+                raise UserError(f"no start {name!r} to give a weight: this task has {', '.join(self.names)}. If it shall come "
+                                "later, name it among the starts with weight 0")
+        shares = self.shares | {name: float(weight) for name, weight in weights.items()}
+        self._check(shares)
+        self.shares = shares
+        for place, weight in zip(self.weights, shares.values(), strict=True):
+            place.fill_(weight)
+
+    def writer(self, number: int) -> Start:
+        """The start that wrote the beginning of this number."""
+        return self.starts[min(int(self.drawn[number]), len(self.starts) - 1)]
+
+    @property
+    def description(self) -> str:
+        return repr([(self.shares[name], start.description) for name, start in self.parts.items()])
+
+    @staticmethod
+    def _check(shares: Mapping[str, float]) -> None:
+        weights = list(shares.values())
+        if not weights or not all(0.0 <= weight < inf for weight in weights) or not (sum(weights) > 0.0 or len(weights) == 1):
+            raise UserError(f"a mixture of starts needs weights of 0 or more, one of them above 0; got {weights}")
+
+
+def _read(name: str, value: Any, lookup: Lookup) -> tuple[Start, float]:
+    options = dict(value) if isinstance(value, Mapping) else {"weight": value}
+    weight = options.pop("weight", 1.0)
+    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < inf:
+        raise EnvError(f"start {name!r} needs a weight of 0 or more, not {weight!r}")
+    return lookup.make("start", name, options), float(weight)

@@ -1,0 +1,108 @@
+"""Task: the parts of a task, called together, and what they remember."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from wavedash.saved import Saved
+from wavedash.tasks.endings import Ending
+from wavedash.tasks.part import Part, Parts
+from wavedash.tasks.rewards import Rewards
+from wavedash.tasks.starts import Start
+
+
+class Task(nn.Module):
+    """What agents see, do and are paid for, how episodes begin and end. Every shard of environments has its own: parts
+    remember. Its `state_dict` is what they remember, under the names of the configuration."""
+
+    observation: Any
+    action: Any
+    rewards: Rewards
+    start: Start
+
+    def __init__(self, observation: Part, action: Part, rewards: Rewards, start: Start,
+                 endings: Mapping[str, Ending] | Parts[Ending]) -> None:
+        super().__init__()
+        self.observation, self.action, self.rewards, self.start = observation, action, rewards, start
+        self.endings = Parts(endings)
+
+    @property
+    def played(self) -> list[Part]:
+        """The parts that follow episodes: all but the start, which only writes their beginnings."""
+        return [self.observation, self.action, self.rewards, *self.endings.values()]
+
+    def bind(self, state: Any, beginnings: Any) -> None:
+        """To the environments that are played in, and to the store that beginnings are written to."""
+        self.to(state.device)
+        for part in self.played:
+            part.bind(state)
+        self.start.bind(beginnings)
+
+    def begin(self, state: Any, mask: Tensor) -> None:
+        for part in self.played:
+            part.begin(state, mask)
+
+    def ended(self, state: Any, previous: Any, events: Any) -> tuple[Tensor, Tensor]:
+        """[E] terminated, [E] truncated."""
+        over = {truncates: torch.zeros(state.shape[0], dtype=torch.bool, device=state.device) for truncates in (False, True)}
+        for ending in self.endings.values():
+            over[ending.truncates] = over[ending.truncates] | ending(state, previous, events)
+        return over[False], over[True]
+
+    def compare(self, saved: Saved) -> Remembered:
+        """What of the saved memory fits the parts of now. SavedError: one of them cannot be right."""
+        now, then = _by_owner(self.state_dict()), _by_owner(saved.tensors)
+        fits = {owner: owner in then and {name: x.shape for name, x in own.items()}
+                == {name: x.shape for name, x in then[owner].items()} for owner, own in now.items()}
+        kept = {name: x for owner, own in now.items() if fits[owner] for name, x in own.items()}
+        for name, x in kept.items():
+            saved.is_like(name, x, finite=False)  # parts may remember what they like
+        return Remembered(kept, [owner for owner in now if not fits[owner]], [owner for owner in then if owner not in now])
+
+    def restore(self, remembered: Remembered, saved: Saved, state: Any) -> None:
+        """Go on from what fits; parts that have no memory of the current episodes take `state` for their first."""
+        for name, x in remembered.kept.items():
+            x.copy_(saved.tensors[name])
+        everywhere = torch.ones(state.shape[0], dtype=torch.bool, device=state.device)
+        for part in {id(part): part for part in map(self._part_of, remembered.fresh)}.values():
+            part.begin(state, everywhere)
+
+    def _part_of(self, owner: str) -> Part:
+        """The part that a module belongs to: itself, or what it is inside of."""
+        while not isinstance(module := self.get_submodule(owner), Part):
+            owner = owner.rpartition(".")[0]
+        return module
+
+
+class Remembered(NamedTuple):
+    """The memory of a task's parts, held against what was saved."""
+
+    kept: dict[str, Tensor]
+    """The tensors of now for which something was saved"""
+    fresh: list[str]
+    """Parts for which nothing was saved, or something of another shape"""
+    dropped: list[str]
+    """Parts that were saved and are gone"""
+
+    def __str__(self) -> str:
+        """For a log line; empty where nothing is to be said."""
+        said = [f"{', '.join(_named(parts))} {what}" for parts, what in (
+            (self.fresh, "had no part in the saved episodes and begin with what is seen now"),
+            (self.dropped, "are gone, and so is what they remembered")) if parts]
+        return "; ".join(said)
+
+
+def _by_owner(tensors: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+    """By the module that they belong to."""
+    owners: dict[str, dict[str, Tensor]] = {}
+    for name, x in tensors.items():
+        owners.setdefault(name.rpartition(".")[0], {})[name] = x
+    return owners
+
+
+def _named(owners: list[str]) -> Iterator[str]:
+    """As the configuration names them."""
+    return (owner.replace(".parts.", ".").replace("/", ".") for owner in owners)
