@@ -96,7 +96,7 @@ def test_a_page_about_a_first_part_can_be_followed(page: str, module_name: str, 
 @pytest.mark.parametrize("kind", ["reward", "start"])
 def test_the_page_about_a_first_part_lists_all_that_ship(kind: str) -> None:
     page = (DOCS / f"first-{kind}.md").read_text(encoding="utf-8")
-    listed = re.findall(rf"^- `(wavedash/rocket/{kind}s/\w+\.py)`: ((?:`\w+`,?\s+)+)", page, re.MULTILINE)
+    listed = re.findall(rf"^- `(wavedash/(?:rocket/{kind}s/\w+|tasks/{kind}s)\.py)`: ((?:`\w+`,?\s+)+)", page, re.MULTILINE)
     by_file = {name: file for file, found in listed for name in re.findall(r"`(\w+)`", found)}
     classes = shipped(kind)
     assert by_file == {name: c.__module__.replace(".", "/") + ".py" for name, c in classes.items()}

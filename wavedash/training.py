@@ -14,6 +14,7 @@ import torch
 
 from wavedash import report
 from wavedash.config import RunConfig
+from wavedash.config_file import load_config
 from wavedash.envs.kinds import Spaces
 from wavedash.envs.make import make_env
 from wavedash.envs.vec_env import VecEnv
@@ -26,7 +27,7 @@ from wavedash.ppo.ranks import ALONE, Ranks, joined_ranks
 from wavedash.ppo.state_checks import check_counters
 from wavedash.preflight import check_surroundings, usable_device
 from wavedash.runs.checkpoint import Checkpoint
-from wavedash.runs.compatible import check_compatible
+from wavedash.runs.compatible import changes, check_changes, check_compatible
 from wavedash.runs.content import reading
 from wavedash.runs.crash import SkippedUpdates
 from wavedash.runs.find import Found, find_run
@@ -65,6 +66,7 @@ def resume(path: str | None = None, *overrides: str, trust: bool = False, listen
             return _go_on(ranks, None, None, interrupts, listeners)
         run, checkpoint = found = find_run(path)
         config = run_config(run.config, overrides, trust)
+        check_changes(load_config(str(run.config)), config)
         with run.locked():
             return _go_on(ranks, _parts_of(run, checkpoint, config, ranks.size), found, interrupts, listeners)
     return interrupts.exit_code
@@ -89,13 +91,22 @@ def _parts_of(run: RunFolder, checkpoint: Checkpoint, config: RunConfig, size: i
 def _go_on(ranks: Ranks, parts: list[Part] | None, found: Found | None, interrupts: Interrupts,
            listeners: Sequence[Listener]) -> int:
     """`parts` and `found` are known to the first rank, which gives each of the others its part."""
-    config, tensors, state = ranks.scatter(parts)
-    with assembled(config, ranks, listeners) as learner:
-        with reading(None if found is None else found.checkpoint):
-            check_compatible(state["fingerprint"], learner.fingerprint())
-            learner.load_state(tensors, state)
+    with reassembled(ranks.scatter(parts), ranks, found, listeners) as learner:
         interrupts.watch(learner)
         return _follow(learner, interrupts) if found is None else _learn(learner, found.run, interrupts)
+
+
+@contextmanager
+def reassembled(part: Part, ranks: Ranks = ALONE, found: Found | None = None,
+                listeners: Sequence[Listener] = ()) -> Iterator[Learner]:
+    """As `assembled`, and with the state that was saved."""
+    config, tensors, state = part
+    with assembled(config, ranks, listeners) as learner:
+        changed = [] if found is None else changes(load_config(str(found.run.config)), config).values()
+        with reading(None if found is None else found.checkpoint):
+            check_compatible(state["fingerprint"], learner.fingerprint(), changed)
+            learner.load_state(tensors, state)
+        yield learner
 
 
 @contextmanager

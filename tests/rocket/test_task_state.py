@@ -126,7 +126,7 @@ def test_the_log_is_silent_where_the_parts_are_the_same(saved, caplog):
 def test_other_cars_begin_anew(saved):
     _, state = saved
     env = simulated(REWARDS, ENDINGS, "env.rocket.hitbox=dominus")
-    with pytest.raises(EnvError, match="cars.hitbox"):
+    with pytest.raises(EnvError, match=r"cars\.hitbox"):
         env.load_state(state)
     env.close()
 
@@ -153,7 +153,7 @@ def test_settings_change_without_a_host_sync_and_as_if_they_had_been_configured(
         task.rewards.set(team_spirit=0.3, zero_sum=0.6, mode="hybrid", dense_scale=0.3)
         task.rewards.set_weights({"velocity_ball_to_goal": 2.5})
         task.endings["no_touch"].set(seconds=0.5)
-        task.start.set_weights({name: 1.0 for name in task.start.names})
+        task.start.set_weights(dict.fromkeys(task.start.names, 1.0))
         task.start.set_weights(dict(made.tasks[0].start.shares))
     made.reset(1)
     changed.reset(1)

@@ -144,11 +144,16 @@ class LearnerState:
     def load(self, tensors: Groups, plain: dict[str, Any]) -> None:
         """See `Learner.load_state`."""
         learner = self._learner
+        if "optimizer" in tensors:
+            tensors = {**tensors, "optimizer": learner.updater.optimizer.regrouped(tensors["optimizer"])}
         check_saved(learner, tensors, plain)
         learner.policy.load_state_dict(tensors["policy"])
         learner.updater.load_state_dict(tensors["optimizer"])
         self._load_counters(plain)
         learner.listeners.load(listeners.joined(tensors.get(listeners.GROUP, {}), plain.get(listeners.GROUP, {})))
+        if learner.iteration:  # before, nothing was advanced yet
+            for schedule in (learner.schedule, *learner.decays.values()):
+                schedule.resume(learner.steps / learner.total_steps)
         own = tensors.get("learner", {})
         if learner.return_moments is not None and "return_moments.count" in own:
             learner.return_moments.load_state_dict(

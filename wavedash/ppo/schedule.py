@@ -17,7 +17,9 @@ class Schedule:
         """`progress`: finished share of the run; `kl`: of the last update, None when there was none."""
         config = self.config
         progress = min(max(progress, 0.0), 1.0)
-        if config.kind == "linear":
+        if config.kind == "constant":
+            self.multiplier = 1.0
+        elif config.kind == "linear":
             self.multiplier = 1.0 - (1.0 - config.floor) * progress
         elif config.kind == "cosine":
             self.multiplier = config.floor + (1.0 - config.floor) * 0.5 * (1.0 + math.cos(math.pi * progress))
@@ -29,3 +31,9 @@ class Schedule:
             low, high = config.bounds
             self.multiplier = min(max(self.multiplier, low), high)
         return self.multiplier
+
+    def resume(self, progress: float) -> None:
+        """Go on from a saved multiplier. Only one that was moved by KL has a history: another kind or floor counts, and another
+        length of the run."""
+        if self.config.kind != "kl":
+            self.advance(progress, None)
