@@ -23,7 +23,10 @@ class Walk:
 
     clock: Tensor = field(default_factory=lambda: torch.zeros(3, dtype=torch.int64))
     tick_rate: float = 50.0
-    device: torch.device = torch.device("cpu")
+
+    @property
+    def device(self) -> torch.device:
+        return self.clock.device
 
     @property
     def shape(self) -> tuple[int, int]:

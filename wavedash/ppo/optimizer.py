@@ -102,8 +102,8 @@ class FlatAdamW:
         return {"exp_avg": self.exp_avg, "exp_avg_sq": self.exp_avg_sq, **steps}
 
     def regrouped(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The state of the same parameters in other groups, as if it were of these: on resume the critic may get a learning rate
-        of its own, or lose it. Moments lie in the same order, and all groups have made the same steps."""
+        """The state of the same parameters in other groups, as if it were of these: on resume the critic may get a rate of its
+        own, or lose it. Moments lie in the same order, and all groups have made the same steps."""
         saved = {name: x for name, x in state.items() if name.startswith("step.")}
         own = [f"step.{name}" for name in self.steps]
         if not saved or not saved.keys().isdisjoint(own):
