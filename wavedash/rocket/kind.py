@@ -39,8 +39,9 @@ class RocketKind(Kind):
 
     def spaces(self, config: EnvConfig, device: torch.device) -> Spaces:
         """A rehearsal of the task, which needs no arena."""
-        from wavedash.rocket.env import Task, check_simulator
+        from wavedash.rocket.env import check_simulator
         from wavedash.rocket.rehearsal import rehearse
+        from wavedash.rocket.task import Task
 
         rocket = _task(config)
         check_simulator(rocket)

@@ -167,7 +167,7 @@ class Shard:
         """EnvError: other cars play in the saved arenas. A simulator cannot exchange them."""
         then, now = GameState.over(records.contiguous(), self.state.seats).cars, self.fresh.cars
         for field in ("team", "hitbox", "present"):
-            if not torch.equal(getattr(then, field), getattr(now, field).cpu()):
+            if not torch.equal(getattr(then, field).to(self.state.device), getattr(now, field)):
                 raise EnvError(f"other cars played in the saved arenas (they differ in cars.{field})")
 
     def _own(self) -> dict[str, Tensor]:

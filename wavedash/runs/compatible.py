@@ -46,9 +46,8 @@ def check_compatible(saved: Mapping[str, Any], now: Mapping[str, Any], changed: 
     """Raises IncompatibleError unless both fingerprints are equal. `changed`: what is different in the configuration."""
     if lines := differences(saved, now):
         since = "\n  ".join(["\nSettings that were changed:", *changed]) if changed else ""
-        advice = ("\nSet environment and networks as they were saved (config.yaml in the checkpoint's run folder), or start a new "
-                  "run")
-        raise IncompatibleError("\n  ".join(["the checkpoint does not fit this run:", *lines]) + since + advice)
+        advice = "Set environment and networks as they were saved (config.yaml in the run folder), or start a new run"
+        raise IncompatibleError("\n  ".join(["the checkpoint does not fit this run:", *lines]) + f"{since}\n{advice}")
 
 
 def differences(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ import torch
 
 from wavedash.config_file import load_config
 from wavedash.envs.make import make_env
+from wavedash.envs.vec_env import Step
 from wavedash.ppo.graphs import WARM_UP
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.sim.simulator import WarpSimulator
@@ -56,23 +57,29 @@ def outcome(env: RocketEnv, step) -> list[torch.Tensor]:
     return [x.clone() for x in (*kept, env._shards[0].state.memory, env._shards[0].used)]
 
 
-def test_a_captured_step_is_the_step():
-    plain, recorded = env_of(), env_of()
-    actions = actions_of(plain, 60)
-    for env in (plain, recorded):
-        env.reset(1)
+def captured_step(env: RocketEnv, actions: torch.Tensor) -> tuple[torch.cuda.CUDAGraph, torch.Tensor, Step]:
+    """After the first two actions: the graph, where it reads its action, and what it writes."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     action = actions[0].clone()
     with torch.cuda.stream(stream):
         for t in range(2):
-            recorded.step(action.copy_(actions[t]))
+            env.step(action.copy_(actions[t]))
     torch.cuda.current_stream().wait_stream(stream)
-    for t in range(2):
-        plain.step(actions[t])
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        result = recorded.step(action)
+        result = env.step(action)
+    return graph, action, result
+
+
+def test_a_captured_step_is_the_step():
+    plain, recorded = env_of(), env_of()
+    actions = actions_of(plain, 60)
+    for env in (plain, recorded):
+        env.reset(1)
+    graph, action, result = captured_step(recorded, actions)
+    for t in range(2):
+        plain.step(actions[t])
     ended = 0
     for t in range(2, 60):
         if t % 20 == 0:  # beginnings are written outside of the recording, which goes on with the new ones
@@ -85,6 +92,38 @@ def test_a_captured_step_is_the_step():
             assert torch.equal(ours, theirs)
         ended += int(result.truncated.sum())
     assert ended > plain.num_rows
+
+
+def test_settings_that_change_count_in_a_captured_step(request):
+    """As in steps that are not captured. They are changed without a host sync."""
+    plain, captured, unchanged = env_of(), env_of(), env_of()
+    actions = actions_of(plain, 40)
+    for env in (plain, captured, unchanged):
+        env.reset(1)
+    graph, action, result = captured_step(captured, actions)
+    for t in range(2):
+        plain.step(actions[t])
+        unchanged.step(actions[t])
+    request.getfixturevalue("waiting_forbidden")
+    for env in (plain, captured):
+        (task,) = env.tasks
+        task.rewards.set(team_spirit=0.5, zero_sum=0.75, mode="hybrid", dense_scale=0.5)
+        task.rewards.set_weights({"face_ball": 3.0})
+        task.endings["time_out"].set(seconds=0.7)
+        task.start.set_weights({"kickoff": 0.0})
+        env.prepare()
+    torch.cuda.set_sync_debug_mode("default")
+    ended = 0
+    for t in range(2, 40):
+        expected = outcome(plain, plain.step(actions[t]))
+        other = unchanged.step(actions[t])
+        action.copy_(actions[t])
+        graph.replay()
+        for ours, theirs in zip(outcome(captured, result), expected, strict=True):
+            assert torch.equal(ours, theirs)
+        assert not torch.equal(result.reward, other.reward), "the control: they are not what they were"
+        ended += int(result.truncated.sum())
+    assert ended >= 3 * plain.num_rows, "episodes of 0.7 s, not of 1.3"
 
 
 def test_a_simulator_steps_the_same_on_any_stream():
