@@ -110,8 +110,8 @@ def test_parts_come_and_go_and_those_that_stay_remember(saved, caplog):
     assert "0.task.endings.no_touch.since" not in now
     velocity = env._shards[0].state.cars.velocity
     assert torch.equal(now["0.task.rewards.parts.wavedash.velocity"], velocity), "begins with the state of now"
-    assert "rewards.wavedash, endings.ball_on_ground had no part in the saved episodes" in caplog.text
-    assert "endings.no_touch are gone" in caplog.text
+    assert "new, with a memory that begins now: rewards.wavedash, endings.ball_on_ground" in caplog.text
+    assert "gone, with what was remembered: endings.no_touch" in caplog.text
     trajectory(other, random_actions(other, 3))
     other.close()
 

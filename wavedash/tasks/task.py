@@ -89,9 +89,8 @@ class Remembered(NamedTuple):
 
     def __str__(self) -> str:
         """For a log line; empty where nothing is to be said."""
-        said = [f"{', '.join(_named(parts))} {what}" for parts, what in (
-            (self.fresh, "had no part in the saved episodes and begin with what is seen now"),
-            (self.dropped, "are gone, and so is what they remembered")) if parts]
+        said = [f"{what}: {', '.join(_named(parts))}" for parts, what in (
+            (self.fresh, "new, with a memory that begins now"), (self.dropped, "gone, with what was remembered")) if parts]
         return "; ".join(said)
 
 
