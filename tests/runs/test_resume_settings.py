@@ -88,8 +88,13 @@ def weight_of(reward: str) -> Callable[[Learner], float]:
     return lambda learner: round(task(learner).rewards._factors[task(learner).rewards.names.index(reward)].item(), 5)
 
 
+def workers(learner: Learner) -> int:
+    supervisor = getattr(learner.env, "_supervisor", None)
+    return 0 if supervisor is None else len(supervisor.workers)
+
+
 def timeouts(learner: Learner) -> Any:
-    return learner.env._timeouts  # type: ignore[attr-defined]
+    return learner.env._supervisor._timeouts  # type: ignore[attr-defined]
 
 
 def limits(learner: Learner) -> dict[str, float]:
@@ -133,7 +138,7 @@ KEYS: dict[str, Counts | Refused] = {
     "env.wrappers": Counts("[{TimeLimit: {max_episode_steps: 7}}]", longest_episode, 7),
     "env.frame_stack": Refused("2"),
     "env.count": Counts("6", lambda learner: (learner.env.num_rows, learner.buffer.all.reward.shape[-1]), (6, 6)),
-    "env.workers": Counts("2", lambda learner: len(getattr(learner.env, "_workers", ())), 2),
+    "env.workers": Counts("2", workers, 2),
     "env.groups": Counts("2", lambda learner: len(learner.env.groups), 2, "workers"),
     "env.worker_timeout": Counts("77", lambda learner: 77.0 in timeouts(learner), True, "workers"),
     "env.rocket.simulator": Counts("rocketsim", lambda learner: type(simulator(learner)).__name__, "RocketSimSimulator",
