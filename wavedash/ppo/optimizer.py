@@ -17,6 +17,9 @@ ALIGNMENT = 64
 """Parameters begin at multiples of so many numbers, because compiled kernels read them in aligned pieces. What is between them
 stays zero."""
 
+REGROUPED = ({"step.policy"}, {"step.actor", "step.critic"})
+"""Steps of groups that hold the same parameters in the same order"""
+
 
 def _room(p: nn.Parameter) -> int:
     return -(-p.numel() // ALIGNMENT) * ALIGNMENT
@@ -106,7 +109,7 @@ class FlatAdamW:
         own, or lose it. Moments lie in the same order, and all groups have made the same steps."""
         saved = {name: x for name, x in state.items() if name.startswith("step.")}
         own = [f"step.{name}" for name in self.steps]
-        if not saved or not saved.keys().isdisjoint(own):
+        if set(saved) == set(own) or set(saved) not in REGROUPED:
             return state
         moments = {name: x for name, x in state.items() if name not in saved}
         return {**moments, **dict.fromkeys(own, next(iter(saved.values())))}

@@ -152,7 +152,7 @@ def blind_env(*overrides: str, **options: str) -> RocketEnv:
     """On the CPU, but as on a GPU, where nobody may look at the data."""
     env = simulated(*overrides, **options)
     for arenas in env._shards:
-        arenas.looks = False
+        arenas.on_host = False
     return env
 
 
@@ -213,7 +213,7 @@ EVERY_STEP = "env.rocket.endings={time_out: {seconds: 0.05}}"
 
 
 def test_no_episode_begins_like_another_however_many_there_are(monkeypatch):
-    monkeypatch.setattr("wavedash.rocket.env.BEGINNINGS", 12)  # four for each arena, so that they are used up again and again
+    monkeypatch.setattr("wavedash.rocket.shard.BEGINNINGS", 12)  # four for each arena, so that they are used up again and again
     env = simulated(EVERY_STEP, "env.rocket.starts={random: 1}")
     env.reset(0)
     seen = torch.cat(beginnings(env, 30)).flatten(1)
@@ -221,7 +221,7 @@ def test_no_episode_begins_like_another_however_many_there_are(monkeypatch):
 
 
 def test_where_nobody_looks_every_rollout_has_new_beginnings(monkeypatch):
-    monkeypatch.setattr("wavedash.rocket.env.BEGINNINGS", 12)
+    monkeypatch.setattr("wavedash.rocket.shard.BEGINNINGS", 12)
     env = blind_env(EVERY_STEP, "env.rocket.starts={random: 1}")
     env.reset(0)
     env.prepare()
