@@ -64,6 +64,12 @@ def test_a_car_gets_the_same_in_the_mirrored_game(name: str) -> None:
         assert paid[0].count_nonzero() > 10
 
 
+def memory_of(combined: Rewards) -> dict[tuple[str, str], int]:
+    """Where every tensor of every reward lies: tables, and what is remembered."""
+    return {(type(reward).__name__, key): value.data_ptr() for reward in combined.rewards
+            for key, value in (*vars(reward).items(), *reward.named_buffers()) if isinstance(value, Tensor)}
+
+
 def test_no_reward_waits_for_the_device_or_moves_its_memory() -> None:
     """As CUDA graphs need it: nothing is read back, shapes do not depend on data, what is remembered stays where it is."""
     seen: set[str] = set()
@@ -76,8 +82,7 @@ def test_no_reward_waits_for_the_device_or_moves_its_memory() -> None:
     before, now = scene(20, 3, 2, seed=1), scene(20, 3, 2, seed=2)
     combined = everything()
     combined.bind(now)
-    held = {(type(r).__name__, key): value.data_ptr() for r in combined.rewards for key, value in vars(r).items()
-            if isinstance(value, Tensor)}
+    held = memory_of(combined)
     with Watch():
         combined.begin(before, torch.arange(20) > 10)
         combined(now, before, now.events)
@@ -85,7 +90,4 @@ def test_no_reward_waits_for_the_device_or_moves_its_memory() -> None:
     assert "where" in seen
     assert not seen & {"_local_scalar_dense", "nonzero", "masked_select", "index", "index_put_", "lift_fresh"}
     assert len(held) > 8
-    for reward in combined.rewards:
-        for key, value in vars(reward).items():
-            if isinstance(value, Tensor):
-                assert held[type(reward).__name__, key] == value.data_ptr()
+    assert memory_of(combined) == held
