@@ -6,7 +6,7 @@ from torch import Tensor
 
 from wavedash.rocket.sim.simulator import WarpSimulator
 from wavedash.rocket.starts import Kickoff, Random
-from wavedash.rocket.state import GameState
+from wavedash.rocket.state import CONTROLS, GameState
 
 ARENAS, STEPS = 256, 12
 
@@ -54,7 +54,7 @@ def test_controls_that_come_with_the_whole_delay_are_in_force_in_the_next_step()
     """As in RocketSim: a delay of all ticks of a step moves everything by a step, and stops nothing."""
     simulator = WarpSimulator(1, 1, 1)
     throttle = torch.zeros(1, 2, 8)
-    throttle[..., 0] = 1.0
+    throttle[..., CONTROLS.index("throttle")] = 1.0
     simulator.step(throttle, ticks=8, delay=8)
     assert simulator.state.cars.velocity[0, 0].norm() < 5.0
     simulator.step(throttle, ticks=8, delay=8)
