@@ -32,7 +32,7 @@ class TrainedPolicy:
         """The same policy on another device, with nothing remembered."""
         if torch.device(device) == self.device:
             return self
-        return TrainedPolicy(self.policy.to(device), source_space=self._source_space)
+        return TrainedPolicy(self.policy.to(device), self.generator.initial_seed(), self._source_space)
 
     @torch.no_grad()
     def act(self, obs: Any, deterministic: bool = True) -> Any:

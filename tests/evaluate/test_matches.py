@@ -1,4 +1,4 @@
-"""Games against scripted players: goals are counted for the right side, and a bot that cannot play loses them."""
+"""Matches between players: goals are counted for the right side, and who cannot play loses them."""
 from __future__ import annotations
 
 import re
@@ -13,58 +13,43 @@ from wavedash.config_file import load_config
 from wavedash.errors import UserError
 from wavedash.evaluate.against import AgainstResult, play_against
 from wavedash.evaluate.matches import SECONDS, Match, Score
-from wavedash.evaluate.random_play import RandomPlayer
 from wavedash.rocket import names
 from wavedash.rocket.constants import BOOST_START, KICKOFF_SPAWNS
-from wavedash.rocket.parts import ScriptedPlayer, Start
+from wavedash.rocket.parts import Player, ScriptedPlayer, Start
 from wavedash.rocket.players import Chaser, Idle, Random
 from wavedash.rocket.state import GameState
 from wavedash.training import train
 
-NOTHING = 8
-"""Row of the lookup table"""
 
-
-def match(simulator: str, opponent: ScriptedPlayer, games: int, *overrides: str, own_starts: bool = False) -> Match:
+def match(simulator: str, first: Player, second: Player, games: int, *overrides: str, own_starts: bool = False) -> Match:
     config = load_config("rocket-1v1", [f"env.rocket.simulator={simulator}", *overrides]).env
-    return Match(config, opponent, games, own_starts)
-
-
-def idle(duel: Match) -> Tensor:
-    return torch.full((duel.env.num_rows,), NOTHING)
-
-
-def test_nothing_is_the_row_without_any_control():
-    assert not match("warp", Idle(), 2).env._shards[0].task.action.action.table[NOTHING].any()
+    return Match(config, first, second, games, own_starts)
 
 
 # Who wins
 
 
 @pytest.mark.parametrize("simulator", ["warp", "rocketsim"])
-@pytest.mark.parametrize("plays", ["idle", "random"])
-def test_a_chaser_beats_who_cannot_play(simulator, plays):
+@pytest.mark.parametrize("first", [Idle, Random])
+def test_a_chaser_beats_who_cannot_play(simulator, first):
     """Random play is also what a policy that has learned nothing does: a measure that lets it win would be worth nothing."""
-    duel = match(simulator, Chaser(), 32)
-    dice = RandomPlayer(duel.env, seed=1)
-    score = duel.play(dice if plays == "random" else lambda obs: idle(duel), seed=1)
+    duel = match(simulator, first(), Chaser(), 24)
+    score = duel.play(seed=1)
     duel.close()
-    assert score.games == 32
+    assert score.games == 24
     assert score.goal_share.interval[1] < 0.5
     assert score.opponent_touches > 5.0 > 5.0 * score.touches
 
 
 def test_against_somebody_as_good_neither_side_wins():
     """Random against random: no goals to speak of, and both touch the ball as rarely."""
-    duel = match("warp", Random(seed=1), 32)
-    score = duel.play(RandomPlayer(duel.env, seed=2), seed=1)
-    assert score.goalless >= 30
+    score = match("warp", Random(seed=1), Random(seed=2), 16).play(seed=1)
+    assert score.goalless >= 14
     assert score.touches < 1.0 and score.opponent_touches < 1.0
 
 
 def test_who_does_not_move_against_who_does_not_move_sees_no_goal():
-    duel = match("warp", Idle(), 4)
-    score = duel.play(lambda obs: idle(duel), seed=1)
+    score = match("warp", Idle(), Idle(), 4).play(seed=1)
     assert score == Score(games=4, scored=0, conceded=0, touches=0.0, opponent_touches=0.0, minutes=4 * SECONDS / 60)
     assert score.goalless == 4 and score.goal_share.interval == (0.0, 1.0)
 
@@ -85,15 +70,14 @@ class Shots(Start):
 
 
 @pytest.mark.parametrize(("ends", "scored", "conceded"), [
-    ("orange orange", 4, 4), ("blue blue", 4, 4),  # the policy is blue in the first arena of a pair, orange in the second
+    ("orange orange", 4, 4), ("blue blue", 4, 4),  # the first player is blue in the first arena of a pair
     ("orange blue", 8, 0), ("blue orange", 0, 8),
     ("orange none none none", 2, 0), ("none none none orange", 0, 2),
 ])
 def test_a_goal_is_counted_for_the_side_that_scored_it(ends, scored, conceded):
     """And each arena plays one game, however fast: those with a goal would have had time for twenty."""
     shots = f"env.rocket.starts={{'tests.evaluate.test_matches:Shots': {{ends: {ends}}}}}"
-    duel = match("warp", Idle(), 8, shots, own_starts=True)
-    score = duel.play(lambda obs: idle(duel), seed=1)
+    score = match("warp", Idle(), Idle(), 8, shots, own_starts=True).play(seed=1)
     assert (score.games, score.scored, score.conceded) == (8, scored, conceded)
     assert score.goalless == 8 - scored - conceded
 
@@ -105,29 +89,38 @@ class Honks(ScriptedPlayer):
         return torch.full((state.arenas, state.seats, 8), 0.5)
 
 
-def test_each_steers_its_own_cars_alone():
-    duel = match("rocketsim", Honks(), 4, "env.rocket.blue=2", "env.rocket.orange=2",
+def test_each_drives_its_own_cars_alone():
+    duel = match("rocketsim", Idle(), Honks(), 4, "env.rocket.blue=2", "env.rocket.orange=2",
                  "env.rocket.observation={advanced_obs_plus: {team_size: 2}}")
     duel.env.reset(0)
-    duel.env.step(torch.full((16,), NOTHING))
-    arenas = duel.env._shards[0]
-    mine, theirs = torch.tensor([0.0]), torch.tensor([0.5])
+    duel.env.step(torch.zeros(16, dtype=torch.int64))
+    controls = torch.cat([duel.env.state_of(arena).cars.controls for arena in range(4)])
     for arena in range(4):
         for seat in range(4):
-            expected = mine if (seat >= 2) == (arena % 2 == 1) else theirs
-            assert (arenas.state.cars.controls[arena, seat] == expected).all()
-            assert (arenas.controls[arena, seat] == expected).all(), "what a car sees as its last action"
+            is_first = (seat >= 2) == (arena % 2 == 1)
+            assert (controls[arena, seat] == (0.0 if is_first else 0.5)).all()
+            assert (duel.line_up.chosen[arena, seat] == (0.0 if is_first else 0.5)).all(), "what a car sees as its last action"
     duel.close()
+
+
+class Forgetful(Idle):
+    """Notes where it was told to forget."""
+
+    def bind(self, state: GameState) -> None:
+        self.forgotten: list[Tensor] = []
+
+    def begin(self, state: GameState, mask: Tensor) -> None:
+        self.forgotten.append(mask.clone())
 
 
 def test_memory_is_lost_where_a_game_ends_and_nowhere_else():
     shot = "env.rocket.starts={'tests.evaluate.test_matches:Shots': {ends: orange none none none}}"
-    duel = match("warp", Idle(), 4, shot, own_starts=True)
-    forgotten: list[Tensor] = []
-    duel.play(lambda obs: idle(duel), 1, lambda rows: forgotten.append(rows.clone()))
-    assert forgotten[0].all() and len(forgotten[0]) == 8
-    assert torch.stack(forgotten[1:-1]).any(0).tolist() == [True, True, *[False] * 6]
-    assert forgotten[-1][2:].all(), "time is over in the others"
+    first, second = Forgetful(), Forgetful()
+    match("warp", first, second, 4, shot, own_starts=True).play(1)
+    for forgotten in (first.forgotten, second.forgotten):
+        assert forgotten[0].all() and len(forgotten[0]) == 4
+        assert torch.stack(forgotten[1:-1]).any(0).tolist() == [True, False, False, False]
+        assert forgotten[-1][1:].all(), "time is over in the others"
 
 
 # Starts
@@ -136,7 +129,7 @@ def test_memory_is_lost_where_a_game_ends_and_nowhere_else():
 def test_both_simulators_begin_from_the_same_kickoffs_of_which_none_is_a_copy():
     states = []
     for simulator in ("warp", "rocketsim"):
-        duel = match(simulator, Idle(), 64)
+        duel = match(simulator, Idle(), Idle(), 64)
         duel.env.reset(5)
         states.append(duel.env._shards[0].state.clone())
         duel.close()
@@ -178,7 +171,8 @@ def test_a_policy_that_has_learned_nothing_loses_against_a_chaser(run):
 
 @pytest.mark.parametrize(("arguments", "words"), [
     (["--against", "chasr"], "did you mean 'chaser'"),
-    (["--against", "wavedash.rocket.rewards:Goal"], "ScriptedPlayer"),
+    (["--against", "wavedash.rocket.rewards:Goal"], "derived from wavedash.rocket.parts.Player"),
+    (["--against", "nowhere/at/all"], "there is no player 'nowhere/at/all'. A player is one of chaser, defender"),
     (["--against", "random", "--random"], "--against random"),
     (["--simulator", "warp"], "go with --against"),
     (["--starts", "task"], "go with --against"),
@@ -223,15 +217,22 @@ def test_the_verdict_follows_the_interval_of_the_difference(first, second, verdi
 def test_the_page_about_it_can_be_followed(run, tmp_path, monkeypatch, capsys):
     """Its own player plays, its commands are understood (with fewer games), and its table has the lines that are printed."""
     page = (Path(__file__).parents[2] / "docs" / "evaluate.md").read_text(encoding="utf-8")
-    (tmp_path / "my_players.py").write_text(re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0])
+    own_player, own_code = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "my_players.py").write_text(own_player)
     monkeypatch.syspath_prepend(str(tmp_path))
-    (_, _, *both), (_, _, *own) = (text.split() for text in re.findall(r"^wavedash (eval .*--against.*)$", page, re.MULTILINE))
+    commands = [text.split() for text in re.findall(r"^wavedash (eval .*--against.*)$", page, re.MULTILINE)]
+    (_, _, *both), (_, _, *another), (_, _, *own) = commands
     app(["eval", str(run), *both, "--games", "3"], standalone_mode=False)
     table = capsys.readouterr().out.splitlines()
     assert table[3].split() == ["warp", "rocketsim"], "the one that it was trained in comes first"
     assert table[4].split() == ["games", "4", "4"], "as many from both sides"
     app(["eval", str(run), *own, "--games", "2", "--starts", "task"], standalone_mode=False)
     assert "against         my_players:GoesHome, from the task's starts" in capsys.readouterr().out
+    assert another[:2] == ["--against", "runs/rocket-1v1-gpu"]
+    app(["eval", str(run), "--against", str(run), *another[2:], "--games", "2"], standalone_mode=False)
+    assert f"against         {run}, from kick-offs" in capsys.readouterr().out
+    exec(own_code.replace("runs/rocket-1v1", str(run)), {})
+    assert capsys.readouterr().out.endswith("Rocket League 1v1\n")
     shown = re.findall(r"^```text\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0]
     assert [line[:16] for line in shown.splitlines()] == [line[:16] for line in table]
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == set(names.shipped("player"))

@@ -73,6 +73,11 @@ class VecEnv(ABC):
         return ()
 
     @property
+    def generators(self) -> Sequence[torch.Generator]:
+        """The random streams that `step` draws from where it is captured in a CUDA graph, which must know them."""
+        return ()
+
+    @property
     def headlines(self) -> Sequence[Headline]:
         """The metrics of its steps that say what this environment is about, the most important first: consoles and evaluations
         show them. The others are in the files of a run all the same."""

@@ -7,14 +7,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from wavedash.config import EnvConfig
-from wavedash.errors import UserError
 from wavedash.evaluate.matches import SECONDS, Match, Score
-from wavedash.loading import LoadedRun, load_policy, load_run
-from wavedash.rocket import names
+from wavedash.league.frozen import FrozenPolicy
+from wavedash.league.players import find_player
+from wavedash.loading import load_run
 from wavedash.rocket.kind import rocket_task
+from wavedash.rocket.parts import Player
 from wavedash.seeding import stream_seed
-from wavedash.threads import decide_threads, set_torch_threads
+from wavedash.threads import cost_of, decide_threads, set_torch_threads
 
 SIMULATORS = ("warp", "rocketsim")
 
@@ -75,16 +78,32 @@ def _share(score: Score) -> str:
 
 def play_against(run: str | Path, opponent: str, simulator: str | None = None, games: int = 100, deterministic: bool = True,
                  own_starts: bool = False, seed: int = 1, trust: bool = False) -> AgainstResult:
-    """`opponent`: a player of wavedash.rocket.players, or one's own as `module:Class`. `simulator`: warp, rocketsim, both, or
-    None for the one that the run was trained in. Both begin from the same starts. `trust`: also run code that a run of somebody
-    else names."""
+    """The policy of `run` against `opponent`: a script such as chaser, one's own as `module:Class`, or another trained policy
+    (a run, a checkpoint, a folder with a policy). `simulator`: warp, rocketsim, both, or None for the one that the run was
+    trained in. Both begin from the same starts. `trust`: also run code that a run of somebody else names."""
     loaded = load_run(run, trust=trust)
     own = rocket_task(loaded.config.env, loaded.path).simulator
     decide_threads(loaded.config.threads)
     chosen = sorted(SIMULATORS, key=lambda name: name != own) if simulator == "both" else [simulator or own]
-    scores = {name: _match(loaded, _duel(loaded.config.env, name), opponent, games, deterministic, own_starts, seed)
-              for name in chosen}
+    scores = {}
+    for name in chosen:
+        second = find_player(opponent, deterministic, seed=1, trust=trust)
+        first = FrozenPolicy(loaded, deterministic)
+        scores[name] = play_match(_duel(loaded.config.env, name), first, second, games, own_starts, seed, loaded.device)
     return AgainstResult(loaded.path, opponent, deterministic, own_starts, scores)
+
+
+def play_match(config: EnvConfig, first: Player, second: Player, games: int = 100, own_starts: bool = False, seed: int = 1,
+               device: torch.device | str = "cpu") -> Score:
+    """One match in arenas of `config`. Players are used up: each is bound to these arenas."""
+    match = Match(config, first, second, games, own_starts, device)
+    try:
+        networks = [player.policy.policy.config for player in (first, second) if isinstance(player, FrozenPolicy)]
+        if networks:
+            set_torch_threads(match.env.num_rows, max(networks, key=lambda network: cost_of(1, network)))
+        return match.play(stream_seed(seed, "match"))
+    finally:
+        match.close()
 
 
 def _duel(config: EnvConfig, simulator: str) -> EnvConfig:
@@ -93,18 +112,3 @@ def _duel(config: EnvConfig, simulator: str) -> EnvConfig:
     size = max(config.rocket.blue, config.rocket.orange)
     update = {"blue": size, "orange": size, "simulator": simulator}
     return config.model_copy(update={"rocket": config.rocket.model_copy(update=update)})
-
-
-def _match(run: LoadedRun, config: EnvConfig, opponent: str, games: int, deterministic: bool, own_starts: bool,
-           seed: int) -> Score:
-    player = load_policy(run.path)
-    match = Match(config, names.make("player", opponent), games, own_starts)
-    set_torch_threads(match.env.num_rows, player.policy.config)
-    try:
-        if match.env.observation_space != player.policy.observation_space:
-            raise UserError(f"the policy of {run.path} cannot play {config.title}: a car sees more there than in its own "
-                            "task. Train it with an observation that has room for as many (advanced_obs_plus: team_size)")
-        run.check_plays(match.env)
-        return match.play(lambda obs: player.step(obs, deterministic), stream_seed(seed, "match"), player.reset)
-    finally:
-        match.close()

@@ -1,23 +1,22 @@
-"""Games of a policy against a scripted player, in either simulator: many arenas at once, in half of them as orange.
+"""Matches between any two players, in either simulator: many arenas at once, in half of them the first player is orange.
 
 A game ends with the first goal, or without one when its time is over. So every game tells at most one goal, games are
 independent of each other, and the share of the goals has an honest interval.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from wavedash.config import EnvConfig
-from wavedash.envs.vec_env import Obs
 from wavedash.evaluate.shares import Share
 from wavedash.rocket.constants import BOOST_START, TICK_RATE
 from wavedash.rocket.endings import Goal, TimeOut
 from wavedash.rocket.env import RocketEnv
-from wavedash.rocket.parts import Action, ScriptedPlayer
+from wavedash.rocket.line_up import Duel
+from wavedash.rocket.parts import Observation, Player
 from wavedash.rocket.rewards import Rewards
 from wavedash.rocket.starts import FuzzedKickoff
 from wavedash.rocket.state import Events, GameState
@@ -30,20 +29,20 @@ SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Score:
-    """Of all games of a match."""
+    """All games of a match, as the first player sees them."""
 
     games: int
     scored: int
     conceded: int
     touches: float
-    """Of the policy, per minute (a step with contact is one touch); of all its cars together"""
+    """Of all cars of the first player, per minute (a step with contact is one touch)"""
     opponent_touches: float
     minutes: float
     """Of play, all games together"""
 
     @property
     def goal_share(self) -> Share:
-        """Of the goals that fell, those of the policy."""
+        """How many of the goals the first player scored."""
         return Share(self.scored, self.scored + self.conceded)
 
     @property
@@ -52,11 +51,13 @@ class Score:
 
 
 class Match:
-    """Arenas of `config` in which a policy plays its task's observations and actions against `opponent`. Arenas come in pairs:
-    in the first it has the blue cars, in the second the orange ones."""
+    """Arenas of `config` in which `first` plays against `second`. Arenas come in pairs: in one the first player is blue, in the
+    other orange."""
 
-    def __init__(self, config: EnvConfig, opponent: ScriptedPlayer, games: int = 100, own_starts: bool = False) -> None:
-        """`games`: at least so many. `own_starts`: those of the task instead of kick-offs."""
+    def __init__(self, config: EnvConfig, first: Player, second: Player, games: int = 100, own_starts: bool = False,
+                 device: torch.device | str = "cpu") -> None:
+        """`games`: at least so many. `own_starts`: those of the configured task instead of kick-offs. Decisions are made as
+        often and take effect as late as the players need it; scripts go along with `config`'s action parser."""
         rocket = config.rocket
         assert rocket is not None
         pairs = -(-games // 2)
@@ -64,35 +65,37 @@ class Match:
         self.arenas = 2 * -(-pairs // self.rounds)
         self.watch = Watch()
         task = Task.configured(rocket)
+        ticks, delay = (next(x for x in (getattr(part, name) for part in (first, second, task.action)) if x is not None)
+                        for name in ("ticks", "delay"))
+        self.line_up = Duel(first, second, ticks, delay)
         task = Task(
-            observation=task.observation,
-            action=Opposed(task.action, opponent),
+            observation=Unobserved(),
+            action=self.line_up,
             rewards=Rewards.named({"goal": 1.0}),
             start=task.start if own_starts else nudged_kickoff(),
             endings={"goal": self.watch, "time_out": TimeOut(SECONDS)},
         )
         here = {"count": self.arenas, "workers": 0, "groups": 1}
-        self.env = RocketEnv.configured(config.model_copy(update=here), task=lambda: task)
+        self.env = RocketEnv.configured(config.model_copy(update=here), device, task=lambda: task)
 
     @torch.no_grad()
-    def play(self, act: Callable[[Obs], Tensor], seed: int, forget: Callable[[Tensor], None] = lambda rows: None) -> Score:
-        """Every arena plays equally many games, so that short ones are not favoured. `act` is asked for all rows; what it would
-        do with the opponent's cars is not used."""
-        env, watch, side = self.env, self.watch, policy_side(self.arenas)
-        played, scored, conceded, touched, opponent_touched, ticks = torch.zeros(6, self.arenas, dtype=torch.int64).unbind(0)
-        obs = env.reset(seed)
-        forget(torch.ones(env.num_rows, dtype=torch.bool))
+    def play(self, seed: int) -> Score:
+        """Every arena plays equally many games, so that short ones are not favoured."""
+        env, watch, side = self.env, self.watch, self.line_up.sides()
+        counters = torch.zeros(6, self.arenas, dtype=torch.int64, device=env.device)
+        played, scored, conceded, touched, opponent_touched, ticks = counters.unbind(0)
+        env.reset(seed)
+        nothing = torch.zeros(env.num_rows, dtype=torch.int64, device=env.device)
         while bool((counts := played < self.rounds).any()):
-            step = env.step(act(obs))
-            obs, done = step.obs, step.terminated | step.truncated
-            forget(done)
+            step = env.step(nothing)
             own = watch.touches.gather(1, side.unsqueeze(-1)).squeeze(-1)
             scored += counts & (watch.goal == side)
             conceded += counts & (watch.goal == 1 - side)
             touched += counts * own
             opponent_touched += counts * (watch.touches.sum(-1) - own)
             ticks += counts * watch.ticks
-            played += counts & done.view(self.arenas, -1)[:, 0]
+            played += counts & (step.terminated | step.truncated).view(self.arenas, -1)[:, 0]
+            env.prepare()
         minutes = float(ticks.sum()) / TICK_RATE / 60
         return Score(int(played.sum()), int(scored.sum()), int(conceded.sum()), float(touched.sum()) / minutes,
                      float(opponent_touched.sum()) / minutes, minutes)
@@ -101,39 +104,20 @@ class Match:
         self.env.close()
 
 
-def policy_side(arenas: int) -> Tensor:
-    """[E]: the team of the policy."""
-    return torch.arange(arenas) % 2
-
-
 def nudged_kickoff() -> FuzzedKickoff:
     """So little off the spots that it is a kick-off still, and that no game is a copy of another: from exactly the same start,
     players without dice play the same game again."""
     return FuzzedKickoff(distance=30.0, angle=0.05, speed=0.0, boost=(BOOST_START, BOOST_START))
 
 
-class Opposed(Action):
-    """A task's actions for the cars of the policy; those of the other team are steered by a scripted player, as often and with
-    the same delay."""
+class Unobserved(Observation):
+    """Players observe for themselves; the environment has nothing to tell."""
 
-    def __init__(self, action: Action, opponent: ScriptedPlayer) -> None:
-        self.action, self.opponent = action, opponent
-        self.space, self.ticks, self.delay = action.space, action.ticks, action.delay
+    def size(self, seats: int) -> int:
+        return 1
 
-    def bind(self, state: GameState) -> None:
-        self.action.bind(state)
-        self.opponent.bind(state)
-        self.scripted = (state.cars.team != policy_side(state.arenas).unsqueeze(-1)).unsqueeze(-1)
-
-    def begin(self, state: GameState, arenas: Tensor) -> None:
-        self.action.begin(state, arenas)
-        self.opponent.begin(state, arenas)
-
-    def mask(self, state: GameState) -> Tensor | None:
-        return self.action.mask(state)
-
-    def parse(self, action: Tensor, state: GameState) -> Tensor:
-        return torch.where(self.scripted, self.opponent.controls(state), self.action.parse(action, state))
+    def build(self, state: GameState, controls: Tensor, stepped: bool = True) -> Tensor:
+        return torch.zeros(state.arenas, state.seats, 1, device=state.device)
 
 
 class Watch(Goal):

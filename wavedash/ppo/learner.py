@@ -163,7 +163,7 @@ class Learner:
             self.collector.stopwatch.lap("env")
             return gather()
         if slot not in self._graphs:
-            generators = [shard.generator for shard in self.collector.shards]
+            generators = [*(shard.generator for shard in self.collector.shards), *self.env.generators]
             self._graphs[slot] = CapturedCall(gather, "collection", generators)
         episodes = self._graphs[slot]()
         if self._graphs[slot].graph is not None:

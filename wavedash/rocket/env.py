@@ -81,6 +81,10 @@ class RocketEnv(VecEnv):
         return [shard.task for shard in self._shards]
 
     @property
+    def generators(self) -> Sequence[torch.Generator]:
+        return [stream for shard in self._shards for stream in shard.task.action.generators()]
+
+    @property
     def headlines(self) -> Sequence[Headline]:
         rewards = self._shards[0].task.rewards.names
         return (

@@ -10,6 +10,7 @@ from abc import abstractmethod
 from typing import Any
 
 import gymnasium
+import torch
 from torch import Tensor
 
 from wavedash.rocket.state import GameState
@@ -18,7 +19,7 @@ from wavedash.tasks.part import Part
 from wavedash.tasks.rewards import Reward
 from wavedash.tasks.starts import Start
 
-__all__ = ["Action", "Ending", "Observation", "Part", "Reward", "ScriptedPlayer", "Start"]
+__all__ = ["Action", "Ending", "Observation", "Part", "Player", "Reward", "ScriptedPlayer", "Start"]
 
 
 class Observation(Part):
@@ -49,13 +50,44 @@ class Action(Part):
         """[E, C, n] which choices make sense now; None where everything always does."""
         return None
 
+    def of_policy(self) -> Tensor | None:
+        """[E, C] the cars that follow the policy's actions; None: all of them. Others are not learned from."""
+        return None
+
+    def generators(self) -> list[torch.Generator]:
+        """The random streams that `parse` draws from: they are saved with the arenas, and CUDA graphs must know them."""
+        return []
+
     @abstractmethod
     def parse(self, action: Tensor, state: GameState) -> Tensor:
         """Actions [E, C, ...] of `space` to controls [E, C, 8], in the order of CONTROLS. May remember what was held."""
 
 
-class ScriptedPlayer(Part):
+class Player(Part):
+    """Whoever drives cars beside the environment's own policy: a script, a frozen policy, later a human. `begin` clears what it
+    remembers of the arenas where an episode begins."""
+
+    ticks: int | None = None
+    """Of physics per decision; None: as often as the arenas ask"""
+    delay: int | None = None
+    """Ticks before a decision takes effect; None: that of the arenas"""
+
+    def generators(self) -> list[torch.Generator]:
+        """The random streams that it draws from, once it is bound."""
+        return []
+
+    @abstractmethod
+    def drive(self, state: GameState, chosen: Tensor) -> Tensor:
+        """[E, C, 8], in the order of CONTROLS: what to do until asked again, which happens once per step. It answers for every
+        car, as if it drove all of them; those it does drive are picked out. `chosen` [E, C, 8]: what each car, whoever drives
+        it, was last told to do."""
+
+
+class ScriptedPlayer(Player):
     """Plays by rules of its own, without a policy: somebody to play against."""
+
+    def drive(self, state: GameState, chosen: Tensor) -> Tensor:
+        return self.controls(state)
 
     @abstractmethod
     def controls(self, state: GameState) -> Tensor:

@@ -33,6 +33,9 @@ class Random(ScriptedPlayer):
         self.table.bind(state)
         self.generator = torch.Generator(state.memory.device).manual_seed(self.seed)
 
+    def generators(self) -> list[torch.Generator]:
+        return [self.generator]
+
     def controls(self, state: GameState) -> Tensor:
         offered = self.table.mask(state)
         assert offered is not None

@@ -109,7 +109,7 @@ class Shard:
         terminated, truncated = task.ended(state, previous, events)
         reward = task.rewards(state, previous, events).flatten()
         self.watch.look(reward)
-        metrics = self._metrics()
+        metrics, active = self._metrics(), self._active()
         obs = final_obs = self._observe(stepped=True)
         ended = terminated | truncated
         if not self.on_host or bool(ended.any()):
@@ -123,15 +123,21 @@ class Shard:
             terminated=terminated.repeat_interleave(seats),
             truncated=(truncated & ~terminated).repeat_interleave(seats),
             final_obs=final_obs,
-            active=self.active,
+            active=active,
             metrics=metrics,
         )
+
+    def _active(self) -> Tensor:
+        """Rows of the policy, in the episodes of now: where others drive, nothing is learned."""
+        of_policy = self.task.action.of_policy()
+        return self.active if of_policy is None else self.active & of_policy.flatten()
 
     def keep(self) -> Callable[[], dict[str, Tensor]]:
         """Everything that the next step depends on."""
         simulator = self.simulator.keep()
         own = {name: x.clone() for name, x in {**self._own(), **self._of_task()}.items()}
         own |= {"generator": self.generator.get_state(), "written_by": torch.tensor(self.written_by)}
+        own |= {name: stream.get_state() for name, stream in self._streams().items()}
         return lambda: {**{f"simulator.{name}": x for name, x in simulator().items()}, **own}
 
     def load(self, saved: Saved) -> Obs:
@@ -152,11 +158,14 @@ class Shard:
                         f"{saved.prefix}{TASK}")
         remembered = self.task.compare(of_task)
         generator = saved.is_like("generator", self.generator.get_state())
+        streams = {name: saved.is_like(name, stream.get_state()) for name, stream in self._streams().items() if name in tensors}
         written_by = int(saved.has("written_by", torch.int64, ()))
         self.simulator.load({name.removeprefix(SIMULATOR): x for name, x in tensors.items() if name.startswith(SIMULATOR)})
         for name, x in own.items():
             x.copy_(tensors[name])
         self.generator.set_state(generator)
+        for name, state in streams.items():
+            self._streams()[name].set_state(state)
         self.written_by = written_by
         self.task.restore(remembered, of_task, self.state)
         if self.first == 0 and (changes := str(remembered)):
@@ -169,6 +178,10 @@ class Shard:
         for field in ("team", "hitbox", "present"):
             if not torch.equal(getattr(then, field).to(self.state.device), getattr(now, field)):
                 raise EnvError(f"other cars played in the saved arenas (they differ in cars.{field})")
+
+    def _streams(self) -> dict[str, torch.Generator]:
+        """Those of players."""
+        return {f"stream.{index}": stream for index, stream in enumerate(self.task.action.generators())}
 
     def _own(self) -> dict[str, Tensor]:
         return {"controls": self.controls, "used": self.used, "fresh": self.fresh.memory}

@@ -1,0 +1,189 @@
+"""Frozen policies as players: they play as in their own run, beside whom they may, and are refused where they cannot."""
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.rocket.blind import Blind
+from tests.rocket.random_states import random_state
+from wavedash.config import EnvConfig
+from wavedash.config_file import load_config
+from wavedash.errors import UserError
+from wavedash.evaluate.against import play_against, play_match
+from wavedash.evaluate.matches import Match
+from wavedash.league.frozen import FrozenPolicy
+from wavedash.league.players import find_player
+from wavedash.loading import LoadedRun, load_run
+from wavedash.rocket.env import RocketEnv
+from wavedash.rocket.kind import rocket_task
+from wavedash.rocket.line_up import Duel, Opponents
+from wavedash.rocket.players import Chaser, Idle
+from wavedash.rocket.task import Task
+from wavedash.runs.find import resolve_checkpoint
+from wavedash.training import train
+
+QUICK = ("total_steps=64", "env.count=4", "ppo.rollout_steps=16", "ppo.minibatch_size=64", "report.console=off",
+         "report.tensorboard=false", "device=cpu")
+GRU = ("policy.hidden=[8]", "policy.memory={kind: gru, size: 8}", "ppo.normalize_obs=true",
+       "env.rocket.action={multi_discrete: {sticky: 1}}",
+       "env.rocket.observation={advanced_obs_plus: {team_size: 1, frames: 2}}")
+"""A policy that remembers in three places: its memory, the frames it observes, the buttons that it holds."""
+KINDS = {
+    "gru": GRU,
+    "lstm": ("policy.hidden=[8]", "policy.memory={kind: lstm, size: 8}"),
+    "plain": ("policy.hidden=[16, 16]", "env.rocket.observation=default_obs", "env.rocket.action=continuous"),
+    "slow": ("policy.hidden=[8]", "env.rocket.action={lookup_table: {ticks: 12}}"),
+    "late": ("policy.hidden=[8]", "env.rocket.action={lookup_table: {delay: 2}}"),
+    "narrow": ("policy.hidden=[8]", "env.rocket.orange=0", "env.rocket.observation={default_obs: {zero_padding: null}}"),
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, overrides in KINDS.items():
+            patch.setenv("WAVEDASH_RUNS", str(root / name))
+            assert train("rocket-1v1", *QUICK, *overrides) == 0
+    return {name: resolve_checkpoint(root / name).path.parent.parent for name in KINDS}
+
+
+@pytest.mark.parametrize("kind", ["gru", "lstm", "plain"])
+def test_a_player_plays_bit_for_bit_as_its_policy_does_in_its_own_environment(runs, kind):
+    """The reference: the environment of the run itself, all rows driven by the policy. Games end at different times."""
+    run = load_run(runs[kind])
+    ends = {"no_touch": {"seconds": 2}, "time_out": {"seconds": 3}}
+    task = rocket_task(run.config.env, run.path).model_copy(update={"endings": ends, "starts": {"kickoff": 1.0, "random": 1.0}})
+    config = run.config.env.model_copy(update={"count": 6, "workers": 0, "groups": 1, "rocket": task})
+    own, other = RocketEnv.configured(config), duel_in(config, run)
+    obs = own.reset(3)
+    other.reset(3)
+    ended = 0
+    for _ in range(100):
+        step = own.step(run.policy.step(obs))
+        done = step.terminated | step.truncated
+        run.policy.reset(done)
+        obs, ended = step.obs, ended + int(done.sum())
+        other.step(torch.zeros(12, dtype=torch.int64))
+        for arena in range(6):
+            assert torch.equal(own.state_of(arena).memory, other.state_of(arena).memory)
+    assert ended > 12
+
+
+def duel_in(config: EnvConfig, run: LoadedRun) -> RocketEnv:
+    """The same task, in which two copies of the policy drive the cars."""
+    def task() -> Task:
+        made = Task.configured(config.rocket)
+        made.action = Duel(FrozenPolicy(run), FrozenPolicy(run), made.action.ticks, made.action.delay)
+        return made
+
+    return RocketEnv.configured(config, task=task)
+
+
+@pytest.mark.parametrize("kind", ["gru", "plain"])
+def test_from_the_other_end_of_the_field_it_does_the_same(runs, kind):
+    state = random_state(100, 1, 1, seed=3, empty=0.0)
+    controls = []
+    for seen in (state, state.mirrored()):
+        player = FrozenPolicy(load_run(runs[kind]))
+        player.bind(seen)
+        player.begin(seen, torch.ones(100, dtype=torch.bool))
+        controls.append(player.drive(seen, torch.zeros(100, 2, 8)))
+    different = (controls[0] - controls[1]).abs().amax(-1) > 1e-4
+    assert different.float().mean() < 0.02, "but for choices that rounding decides"
+    assert len(controls[0].flatten(0, 1).unique(dim=0)) > 1
+
+
+@pytest.mark.parametrize(("first", "second"), [("gru", "plain"), ("plain", "lstm"), ("gru", "gru")])
+def test_policies_with_other_networks_observations_and_parsers_play_each_other(runs, first, second):
+    score, again = (play_against(runs[first], str(runs[second]), games=2, deterministic=False).scores["warp"] for _ in range(2))
+    assert score.games == 2 and score == again, "the same games again"
+
+
+@pytest.mark.parametrize(("kind", "words"), [
+    ("slow", "was trained with ticks=12 of its action parser, the arenas have ticks=8"),
+    ("late", "was trained with delay=2 of its action parser, the arenas have delay=1"),
+    ("narrow", "cannot play Rocket League 1v1: a car observes"),
+])
+def test_who_cannot_sit_in_these_arenas_is_refused(runs, kind, words):
+    with pytest.raises(UserError, match=words):
+        play_against(runs["lstm"], str(runs[kind]), games=2)
+
+
+def test_a_script_decides_as_often_as_the_policy_that_it_plays_against(runs):
+    config = load_config("rocket-1v1").env
+    duel = Match(config, Chaser(), FrozenPolicy(load_run(runs["slow"])), games=2)
+    assert (duel.line_up.ticks, duel.line_up.delay) == (12, 1)
+    duel.close()
+
+
+# By name
+
+
+def test_a_player_is_found_by_name(runs, tmp_path, monkeypatch):
+    folder, checkpoint = tmp_path / "rung", resolve_checkpoint(runs["lstm"]).path
+    folder.mkdir()
+    shutil.copy(runs["lstm"] / "config.yaml", folder)
+    for name in ("policy.safetensors", "state.json"):
+        shutil.copy(checkpoint / name, folder)
+    scores = []
+    for path in (runs["lstm"], checkpoint, folder):
+        player = find_player(str(path))
+        assert isinstance(player, FrozenPolicy) and str(path) in str(player)
+        scores.append(play_match(load_config("rocket-1v1").env, player, Idle(), games=2))
+    assert scores[0] == scores[1] == scores[2]
+    assert isinstance(find_player("Chaser"), Chaser) and isinstance(find_player("wavedash.rocket.players:Idle"), Idle)
+
+
+def test_a_name_that_means_nothing_is_told_what_there_is(tmp_path):
+    with pytest.raises(UserError, match=r"no player 'chasr'; did you mean 'chaser'\? A player is one of chaser, defender"):
+        find_player("chasr")
+    with pytest.raises(UserError, match="no checkpoint found"):
+        find_player(str(tmp_path))
+
+
+# In training
+
+
+def opposed(runs: dict[str, Path], seed: int = 0) -> tuple[RocketEnv, Opponents]:
+    """The learner's task is another one than those of its two opponents, which sample. Episodes are short."""
+    config = load_config("rocket-1v1", ["env.count=6", "env.groups=1", "env.rocket.endings={time_out: {seconds: 1}}"]).env
+    assert config.rocket is not None
+    task = Task.configured(config.rocket)
+    players = [FrozenPolicy(load_run(runs[kind]), deterministic=False, seed=seed) for kind in ("gru", "plain")]
+    line_up = Opponents(task.action, players, share=0.7)
+    task.action = line_up
+    return RocketEnv.configured(config, task=lambda: task), line_up
+
+
+def test_saved_arenas_go_on_with_the_same_opponents_and_what_they_remember(runs):
+    (first, line_up), (second, other) = opposed(runs, seed=1), opposed(runs, seed=2)
+    actions = torch.randint(0, 90, (60, 12), generator=torch.Generator().manual_seed(1))
+    first.reset(5)
+    second.reset(6)
+    for action in actions[:20]:  # in the middle of an episode
+        first.step(action)
+    second.load_state(first.save_state())
+    played: set[int] = set()
+    for action in actions[20:]:
+        assert torch.equal(line_up.seats, other.seats)
+        played |= set(line_up.seats.flatten().tolist())
+        step, again = first.step(action), second.step(action)
+        assert torch.equal(step.active, again.active) and torch.equal(step.reward, again.reward)
+        assert all(torch.equal(first.state_of(arena).memory, second.state_of(arena).memory) for arena in range(6))
+    assert played == {0, 1, 2}, "the policy and both opponents"
+
+
+def test_nothing_of_a_line_up_reads_a_tensor_from_python(runs):
+    """On a GPU a rollout with opponents is captured in a CUDA graph."""
+    env, line_up = opposed(runs)
+    env.reset(5)
+    state = env._shards[0].state
+    with Blind():
+        line_up.begin(state, torch.arange(6) % 2 == 0)
+        assert len(env.generators) == 2
+        for _ in range(2):
+            line_up.parse(torch.zeros(6, 2, dtype=torch.int64), state)
