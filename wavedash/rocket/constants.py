@@ -1,6 +1,7 @@
-"""Facts of the game: field, ball, cars, pads, kick-offs. Lengths in uu (1 cm), times in seconds.
+"""Facts of the game: field, ball, cars, pads, kick-offs. Lengths in uu (1 cm), times in seconds, spins in rad/s.
 
-They are the figures of RocketSim 2.2, which are those of the game as the community has measured them.
+They are the numbers of RocketSim 2.2 (`RLConst.h`), which are those of the game as the community has measured them. Those that
+only the physics needs are in `wavedash/rocket/sim/constants.py`.
 """
 from __future__ import annotations
 
@@ -12,14 +13,16 @@ TICK_RATE = 120
 SIDE_WALL_X = 4096.0
 BACK_WALL_Y = 5120.0
 CEILING_Z = 2044.0
+"""As the game's coordinates are usually given; bodies meet a plane at 2,048 (`sim/constants.py`)"""
 BACK_NET_Y = 6000.0
 GOAL_HALF_WIDTH = 892.755
 GOAL_HEIGHT = 642.775
 GOAL_Y = 5215.5
-"""The ball is in the goal when its centre is beyond"""
+"""The ball is in the goal when its centre is beyond (SOCCAR_GOAL_SCORE_BASE_THRESHOLD_Y and its radius)"""
 CORNER_LENGTH = 1152.0
 """Along x and y, of the slanted corners of the field"""
 GRAVITY = 650.0
+"""uu/s2 downwards"""
 
 BALL_RADIUS = 91.25
 BALL_REST_Z = 93.15
@@ -31,14 +34,15 @@ CAR_REST_Z = 17.0
 CAR_MAX_SPEED = 2300.0
 CAR_MAX_SPIN = 5.5
 SUPERSONIC_SPEED = 2200.0
+"""uu/s (SUPERSONIC_START_SPEED)"""
 BOOST_MAX = 100.0
 BOOST_START = 100.0 / 3.0
 BOOST_PER_SECOND = 100.0 / 3.0
 RESPAWN_SECONDS = 3.0
 FLIP_SECONDS = 0.65
-"""Torque of a flip"""
+"""For which a flip has torque (FLIP_TORQUE_TIME)"""
 FLIP_WINDOW = 1.25
-"""After a jump ended, in which a flip or double jump is possible"""
+"""After a jump ended, in which a flip or double jump is possible (DOUBLEJUMP_MAX_DELAY)"""
 
 
 class Hitbox(NamedTuple):

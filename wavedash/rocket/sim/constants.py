@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import pi
 from typing import NamedTuple
 
-from wavedash.rocket.constants import BALL_RADIUS, GOAL_HALF_WIDTH, GOAL_HEIGHT, TICK_RATE
+from wavedash.rocket.constants import BALL_RADIUS, FLIP_SECONDS, GOAL_HALF_WIDTH, GOAL_HEIGHT, GOAL_Y, SIDE_WALL_X, TICK_RATE
 
 # Bodies (RLConst.h, Arena.cpp) ------------------------------------------------------------------------------------------------
 DT = 1.0 / TICK_RATE
@@ -24,7 +24,7 @@ BALL_INVERSE_INERTIA = 1.0 / (0.4 * BALL_MASS * BALL_RADIUS**2)
 """A solid sphere"""
 MAX_TURN = 0.25 * pi
 """Radians that a body turns in a tick at most (Bullet's ANGULAR_MOTION_THRESHOLD)"""
-ARENA_WALL_X = 4096.0
+ARENA_WALL_X = SIDE_WALL_X
 """ARENA_EXTENT_X: planes of the side walls"""
 ARENA_CEILING_Z = 2048.0
 """ARENA_HEIGHT: plane of the ceiling"""
@@ -192,7 +192,7 @@ FLIP_DIRECTION_SPEED = 100.0
 """uu/s from which the motion, not the stick, decides what is backward (Car::_UpdateDoubleJumpOrFlip)"""
 FLIP_TORQUE_ROLL, FLIP_TORQUE_PITCH = 260.0, 224.0
 """FLIP_TORQUE_X, FLIP_TORQUE_Y, rad/s2"""
-FLIP_PITCH_LOCK = 0.65 + 0.3
+FLIP_PITCH_LOCK = FLIP_SECONDS + 0.3
 """FLIP_TORQUE_TIME + FLIP_PITCHLOCK_EXTRA_TIME: seconds from a flip until the pitch is free again"""
 FLIP_FALL_BEGINS, FLIP_FALL_ENDS = 0.15, 0.21
 """FLIP_Z_DAMP_START, FLIP_Z_DAMP_END, seconds: until the end also a rising car is slowed"""
@@ -252,9 +252,8 @@ PAD_BOX_HEIGHT = 64.0
 """BOX_HEIGHT, uu"""
 
 # Goals and shots (RLConst.h, GameEventTracker.cpp) ----------------------------------------------------------------------------
-GOAL_LINE_Y = 5124.25
-"""SOCCAR_GOAL_SCORE_BASE_THRESHOLD_Y"""
-GOAL_SCORED_Y = GOAL_LINE_Y + BALL_RADIUS
+GOAL_LINE_Y = GOAL_Y - BALL_RADIUS
+"""SOCCAR_GOAL_SCORE_BASE_THRESHOLD_Y, 5124.25"""
 SHOT_HALF_WIDTH, SHOT_HEIGHT = GOAL_HALF_WIDTH + 9.125, GOAL_HEIGHT + 9.125
 """Where a ball that crosses the goal line goes in, with a tenth of its radius"""
 SHOT_SPEED = 1750.0

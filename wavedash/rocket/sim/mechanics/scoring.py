@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import warp as wp
 
-from wavedash.rocket.constants import GRAVITY
+from wavedash.rocket.constants import GOAL_Y, GRAVITY
 from wavedash.rocket.sim.constants import (
     ASSIST_TICKS,
     DT,
     GOAL_LINE_Y,
-    GOAL_SCORED_Y,
     SHOT_AGAIN_SECONDS,
     SHOT_DELAY_TICKS,
     SHOT_HALF_WIDTH,
@@ -83,7 +82,7 @@ def update_score(
     memory: ScoringMemory, game: GameRecord, ball: BallRecord, words: wp.array2d(dtype=wp.int32), e: int, seats: int
 ):
     """Decides at the end of a tick, before its number goes up, whether the ball is in a goal, shot, or saved."""
-    scored = wp.abs(ball.position[1]) > GOAL_SCORED_Y
+    scored = wp.abs(ball.position[1]) > GOAL_Y
     if scored and memory.in_goal == 0:
         team = wp.where(ball.position[1] > 0.0, 0, 1)
         game.goal = team
