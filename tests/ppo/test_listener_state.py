@@ -1,6 +1,7 @@
 """Listeners with state: saved with the learner and restored with it, from wherever a run was broken off."""
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -290,6 +291,53 @@ def test_train_and_resume_take_listeners(tmp_path, monkeypatch, caplog):
     assert all(torch.equal(x, resumed[name]) for name, x in whole.items())
     (lines,) = (path.read_text().splitlines() for path in folders[1].glob("runs/*/*/metrics.jsonl"))
     assert len(lines) > 4 and all('"cooling/next"' in line and '"optim/entropy_coef"' in line for line in lines)
+
+
+class Fading(Listener):
+    """Lowers the weight of a reward of the task with every iteration."""
+
+    def __init__(self, stop_at: int | None = None):
+        self.stop_at, self.weight = stop_at, 0.5
+
+    def on_start(self, learner: Learner) -> None:
+        self._set(learner)
+
+    def on_iteration(self, learner: Learner, report: IterationReport) -> dict[str, float]:
+        self.weight *= 0.5
+        self._set(learner)
+        if report.iteration == self.stop_at:
+            learner.stop("enough for now")
+        return {"fading/next": self.weight}
+
+    def _set(self, learner: Learner) -> None:
+        for task in learner.env.tasks:
+            task.rewards.set_weights({"face_ball": self.weight})
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"weight": self.weight}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.weight = float(state["weight"])
+
+
+def test_the_weight_of_a_reward_that_a_listener_lowers_goes_on_falling_after_a_resume(tmp_path, monkeypatch):
+    small = ["total_steps=1600", "env.count=4", "ppo.rollout_steps=64", "ppo.minibatch_size=128", "device=cpu",
+             "policy.hidden=[16]", "report.tensorboard=false", "report.console=off"]
+    lines: dict[str, list[dict[str, float]]] = {}
+    for name in ("whole", "stopped"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        wavedash.train("rocket-touch", *small, listeners=[Fading(stop_at=2 if name == "stopped" else None)])
+        if name == "stopped":
+            wavedash.resume(listeners=[Fading()])
+        (path,) = (tmp_path / name).glob("runs/*/*/metrics.jsonl")
+        lines[name] = [json.loads(line) for line in path.read_text().splitlines()]
+    weights = [0.25, 0.125, 0.0625, 0.03125, 0.015625, 0.0078125]
+    assert [line["fading/next"] for line in lines["whole"]] == [line["fading/next"] for line in lines["stopped"]] == weights
+    paid, paid_after = ([line["env/reward/face_ball"] for line in lines[name]] for name in ("whole", "stopped"))
+    assert paid_after[2] == paid[2], "the first iteration after the resume pays what it would have paid without one"
+    assert abs(paid_after[2]) <= 0.125, "at most the lowered weight"
+    assert paid_after == pytest.approx(paid, rel=0.05, abs=1e-3)
 
 
 def test_a_resume_that_a_listener_refuses_leaves_the_run_as_it_was(tmp_path, monkeypatch):
