@@ -47,7 +47,7 @@ ELSEWHERE: dict[str, str] = {
     "compat/test_arguments.py": _FEW, "compat/test_learner.py": _FEW, "compat/test_script_folders.py": _FEW,
     "compat/test_script_hooks.py": _FEW, "envs/test_local.py": _FEW, "envs/test_wrap.py": _FEW, "ppo/test_stopwatch.py": _FEW,
     "report/test_dashboard.py": _FEW, "report/test_metrics_file.py": _FEW, "report/test_tensorboard.py": _FEW,
-    "test_diagnosis.py": _FEW, "test_evaluation.py": _FEW, "test_roundings.py": _FEW,
+    "test_diagnosis.py": _FEW, "evaluate/test_episodes.py": _FEW, "test_roundings.py": _FEW,
     "ppo/test_cuda.py": _GPU, "rocket/sim/test_env_cuda.py": _GPU, "rocket/test_observations_cuda.py": _GPU,
     "ppo/test_learning.py": "whether a task is learned, which takes minutes; its bounds are far from what is reached",
 }
