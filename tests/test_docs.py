@@ -51,6 +51,16 @@ def test_a_page_names_files_that_exist(page: str) -> None:
         assert any([*root.glob(f"{folder}/{name}")] for folder in folders), f"docs/{page}.md names {name}, which does not exist"
 
 
+def test_links_lead_to_files_that_exist() -> None:
+    root, followed = DOCS.parent, 0
+    for page in (root / "README.md", root / "CONTRIBUTING.md", root / "CHANGELOG.md", *DOCS.glob("*.md")):
+        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                followed += 1
+                assert (page.parent / target).exists(), f"{page.relative_to(root)} links to {target}, which does not exist"
+    assert followed > 50
+
+
 def test_the_page_about_the_simulator_names_all_its_files() -> None:
     page = (DOCS / "simulator.md").read_text(encoding="utf-8")
     plumbing = {"__init__", "arena", "contacts", "package", "shapes", "simulator"}
