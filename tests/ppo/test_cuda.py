@@ -19,6 +19,7 @@ from tests.ppo.combinations import (
 )
 from tests.ppo.learners import learner_over, run_config
 from tests.ppo.test_losses import Distillation, Imitation
+from tests.toy_worlds import ScrambledWorld
 from wavedash.bench.synthetic import SyntheticWorld
 from wavedash.envs.local import LocalVecEnv
 from wavedash.envs.pool import WorkerPool
@@ -145,7 +146,7 @@ def test_another_loss_is_captured_and_replayed_too(loss):
     config = run_config({"rollout_steps": 16, "minibatch_size": 256, "epochs": 2}, {"hidden": [64, 64]})
     runs = []
     for graphs in (False, True):
-        world = SyntheticWorld(128, "cuda")
+        world = ScrambledWorld(gymnasium.spaces.Discrete(5), 128, masked=False, senses=False, device="cuda")
         teacher = make_policy(world, config).to("cuda")
         with torch.no_grad():
             teacher.head.logits.weight.mul_(100)
