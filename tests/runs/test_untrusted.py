@@ -143,11 +143,14 @@ def test_random_content_is_loaded_or_refused_but_never_worse(tmp_path, tensors, 
 
 
 def test_nothing_in_the_package_loads_what_can_run_code():
-    """rlgym-ppo's files are read by torch's reader of plain tensors."""
+    """rlgym-ppo's files are read by torch's reader of plain tensors. What is unpickled comes through the pipe between a pool and
+    a worker that it started itself."""
     forbidden = re.compile(r"pickle\.loads?\b|\btorch\.load\(|(?<![\w.])(eval|exec)\(|yaml\.(unsafe_|full_)?load\(|marshal\.")
     found = [f"{path.name}:{number}: {line.strip()}"
              for path in Path(wavedash.__file__).parent.rglob("*.py")
              for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1) if forbidden.search(line)]
-    assert sorted(re.sub(r":\d+", "", line) for line in found) == [
+    assert sorted(re.sub(r":\d+", "", line, count=1) for line in found) == [
+        "pool.py: share.notes = pickle.loads(news[len(NOTED) :])",
+        "pool_program.py: batch.replay(pickle.loads(command[len(REPLAY) :]))",
         "ppo_learner.py: part.load_state_dict(torch.load(path, map_location=self.policy.device, weights_only=True))",
         'read_checkpoint.py: return torch.load(path, map_location="cpu", weights_only=True)']
