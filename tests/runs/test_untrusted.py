@@ -143,8 +143,8 @@ def test_random_content_is_loaded_or_refused_but_never_worse(tmp_path, tensors, 
 
 
 def test_nothing_in_the_package_loads_what_can_run_code():
-    """rlgym-ppo's files are read by torch's reader of plain tensors. What is unpickled comes through the pipe between a pool and
-    a worker that it started itself."""
+    """rlgym-ppo's files are read by torch's reader of plain tensors. What is unpickled comes through the pipe between a pool
+    and a worker that it started itself."""
     forbidden = re.compile(r"pickle\.loads?\b|\btorch\.load\(|(?<![\w.])(eval|exec)\(|yaml\.(unsafe_|full_)?load\(|marshal\.")
     found = [f"{path.name}:{number}: {line.strip()}"
              for path in Path(wavedash.__file__).parent.rglob("*.py")
