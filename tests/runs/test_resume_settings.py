@@ -103,7 +103,7 @@ def limits(learner: Learner) -> dict[str, float]:
 
 
 def longest_episode(learner: Learner) -> Any:
-    env = learner.env._batch._worlds[0]._env  # type: ignore[attr-defined]
+    env = learner.env._batch._envs[0]._env  # type: ignore[attr-defined]
     while not isinstance(env, gymnasium.wrappers.TimeLimit):
         env = env.env
     return env._max_episode_steps
