@@ -60,21 +60,6 @@ class Part(nn.Module, ABC):
     def __init__(self) -> None:
         """Everything is done in `__new__`; a part may call this or not."""
 
-    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """As of any module. It is an attribute at once: to find it by `__getattr__` takes a microsecond of a step on a CPU."""
-        super().register_buffer(name, tensor, persistent)
-        self.__dict__[name] = tensor
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        if name in self._buffers:
-            self.__dict__[name] = value
-
-    def _apply(self, fn: Any, recurse: bool = True) -> Self:
-        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        self.__dict__.update(self._buffers)
-        return self
-
     def bind(self, state: Any) -> None:
         """Called once before anything else; sizes and device are known from here on."""
         self.to(state.device)

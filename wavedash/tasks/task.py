@@ -28,10 +28,11 @@ class Task(nn.Module):
         super().__init__()
         self.observation, self.action, self.rewards, self.start = observation, action, rewards, start
         self.endings = Parts(endings)
-        self.__dict__.update(self._modules)  # to find one by `__getattr__` takes a microsecond of a step on a CPU
-        self.ends = list(self.endings.values())
-        self.played = [observation, action, rewards, *self.ends]
-        """The parts that follow episodes: all but the start, which only writes their beginnings"""
+
+    @property
+    def played(self) -> list[Part]:
+        """The parts that follow episodes: all but the start, which only writes their beginnings."""
+        return [self.observation, self.action, self.rewards, *self.endings.values()]
 
     def bind(self, state: Any, beginnings: Any) -> None:
         """To the environments that are played in, and to the store that beginnings are written to."""
@@ -47,7 +48,7 @@ class Task(nn.Module):
     def ended(self, state: Any, previous: Any, events: Any) -> tuple[Tensor, Tensor]:
         """[E] terminated, [E] truncated."""
         over = {truncates: torch.zeros(state.shape[0], dtype=torch.bool, device=state.device) for truncates in (False, True)}
-        for ending in self.ends:
+        for ending in self.endings.values():
             over[ending.truncates] = over[ending.truncates] | ending(state, previous, events)
         return over[False], over[True]
 

@@ -116,7 +116,7 @@ class AdvancedObsPlus(Observation):
         self.register_buffer("rows", torch.zeros(len(names), cars, device=device), persistent=False)
         self.register_buffer("kept", torch.zeros(len(self.keep), cars, device=device), persistent=False)
         self.register_buffer("both_out", torch.zeros(2, cars, len(self.keep), device=device), persistent=False)
-        self.frames_out = list(self.both_out.unbind(0))
+        self.frames_out = self.both_out.unbind(0)
         shape = cars * len(self.layout.bodies), len(BODY)
         self.register_buffer("gathered", torch.zeros(shape, device=device), persistent=False)
         sizes = [len(block) for block in blocks.values()]
@@ -157,7 +157,7 @@ class AdvancedObsPlus(Observation):
         self._find_pads(state)
         self._look_from_inside()
         torch.index_select(self.rows, 0, self.keep, out=self.kept)
-        self.frames_out.reverse()
+        self.frames_out = self.frames_out[::-1]
         frame = self.frames_out[0].copy_(self.kept.t()).view(state.arenas, state.seats, -1)
         return frame if self.frames == 1 else self._stacked(frame, stepped)
 
