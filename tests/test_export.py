@@ -9,8 +9,8 @@ import zipfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-import gymnasium
 import numpy as np
 import onnx
 import onnxruntime
@@ -23,9 +23,10 @@ from tests.toy_worlds import IdentityWorld
 from wavedash.config import PolicyConfig
 from wavedash.envs.obs import map_obs
 from wavedash.errors import UserError
-from wavedash.export import FORMATS, export_policy
+from wavedash.export import export_policy
 from wavedash.export.actor import Actor
 from wavedash.export.agreement import DisagreementError, play_side_by_side
+from wavedash.export.formats import FORMATS
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.trained_policy import TrainedPolicy
 from wavedash.training import train
@@ -50,7 +51,7 @@ SENSES = spaces.Dict({
 CHOICES = spaces.Dict({"obs": spaces.Box(-1.0, 1.0, (3,)), "action_mask": spaces.MultiBinary(9)})
 VECTOR = spaces.Box(-np.inf, np.inf, (6,), np.float32)
 FORCES = spaces.Box(np.array([[-2.0, 0.0], [-1.0, -0.1]], np.float32), np.array([[3.0, 0.5], [1.0, 0.1]], np.float32))
-CASES = {
+CASES: dict[str, tuple[spaces.Space, spaces.Space, dict[str, Any], float | None]] = {
     "discrete": (VECTOR, spaces.Discrete(5, start=-2), {}, None),
     "masks": (CHOICES, spaces.MultiDiscrete([2, 3, 4], start=[7, 0, 1]), {"activation": "relu"}, None),
     "gaussian": (VECTOR, spaces.Box(-np.inf, np.inf, (3,)), {"std": "state"}, 1.0),
@@ -121,7 +122,7 @@ def load(file: Path) -> Callable[[Arrays], Arrays]:
     return lambda inputs: {name: x.numpy() for name, x in module({k: torch.from_numpy(v) for k, v in inputs.items()}).items()}
 
 
-def log_prob(given: Arrays, space: gymnasium.Space, tanh: bool) -> torch.Tensor:
+def log_prob(given: Arrays, space: Any, tanh: bool) -> torch.Tensor:
     """Of the action that was given, from the parameters that were given, by torch.distributions."""
     tensors = {name: torch.from_numpy(x) for name, x in given.items()}
     rows = len(given["action"])

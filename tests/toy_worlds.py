@@ -103,7 +103,7 @@ class IdentityWorld(VecEnv):
         if self.sizes:
             reward = (action.reshape(self.num_rows, -1) == self.target).float().mean(-1)
         else:
-            low, high = torch.as_tensor(self.action_space.low), torch.as_tensor(self.action_space.high)
+            low, high = (torch.as_tensor(getattr(self.action_space, bound)) for bound in ("low", "high"))
             self.error = ((2 * action - low - high) / (high - low) - self.target).abs().mean(-1)
             reward = 1.0 - self.error
         ended = torch.rand(self.num_rows, generator=self.generator) < 1 / self.episode

@@ -41,7 +41,8 @@ def shortened(name):
 
 def medians(row: Row, tick: int = JUDGED) -> tuple[float, float]:
     """Errors of position and velocity, of the body that is worse."""
-    return tuple(max(row.errors[body, tick][name].median for body in row.scene.of) for name in ("position", "velocity"))
+    errors = [row.errors[body, tick] for body in row.scene.of]
+    return max(x["position"].median for x in errors), max(x["velocity"].median for x in errors)
 
 
 @pytest.mark.parametrize("name", [name for name in SCENES if name not in SPREAD and name not in MISSED])

@@ -16,6 +16,7 @@ from tests.compat.learners import small_learner
 from tests.compat.their_checkpoint import Network
 from wavedash.compat.rlgym_ppo import checkpoint_export
 from wavedash.evaluate.own_task import evaluate
+from wavedash.runs import durable
 from wavedash.runs.find import resolve_checkpoint
 
 FILES = ["BOOK_KEEPING_VARS.json", "PPO_POLICY.pt", "PPO_POLICY_OPTIMIZER.pt", "PPO_VALUE_NET.pt", "PPO_VALUE_NET_OPTIMIZER.pt"]
@@ -138,7 +139,7 @@ def test_the_commands_know_the_folder_of_checkpoints(trained):
 
 
 def test_a_disk_that_is_full_does_not_end_the_training(tmp_path, monkeypatch, caplog):
-    real = checkpoint_export.write_durably
+    real = durable.write_durably
 
     def full(path, data):
         if path.name == "PPO_POLICY.pt":

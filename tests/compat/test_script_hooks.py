@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch.optim.lr_scheduler import LambdaLR
 
 from tests.compat.gym_envs import Looks, Match, two_players
 from tests.compat.learners import SMALL, small_learner
@@ -127,13 +128,19 @@ def test_settings_that_are_set_while_it_runs_count_from_the_next_iteration_on(tm
 
 def test_a_scheduler_of_torch_sets_the_learning_rate(tmp_path):
     """To zero, too."""
-    logger = Schedule(*[lambda learner: scheduler.step()] * 3)
+    schedulers: list[LambdaLR] = []
+    logger = Schedule(*[lambda learner: schedulers[0].step()] * 3)
     with small_learner(tmp_path, metrics_logger=logger, timestep_limit=160, **PLAIN) as learner:
         logger.learner = learner
-        scheduler = torch.optim.lr_scheduler.LambdaLR(learner.ppo_learner.value_optimizer, lambda n: (1.0, 0.5, 0.0, 0.0)[n])
+        schedulers.append(LambdaLR(learner.ppo_learner.value_optimizer, lambda n: (1.0, 0.5, 0.0, 0.0)[n]))
         seen = []
         apply = learner._live.apply
-        learner._live.apply = lambda: (apply(), seen.append(learner._learner.updater.optimizer.base_rates["critic"]))
+
+        def watched_apply() -> None:
+            apply()
+            seen.append(learner._learner.updater.optimizer.base_rates["critic"])
+
+        learner._live.apply = watched_apply
         learner.learn()
     assert seen == pytest.approx([3e-4, 1.5e-4, 0.0, 0.0, 0.0])
 
@@ -266,6 +273,7 @@ def test_keys_save_pause_and_stop(tmp_path, monkeypatch):
     """Through the name that scripts replace where there is no keyboard."""
     class Keyboard:
         keys = ["", "c", "p", " ", "q"]  # noqa: RUF012
+        normal = False
 
         def kbhit(self):
             return bool(self.keys) and (self.keys[0] != "" or self.keys.pop(0) is None)

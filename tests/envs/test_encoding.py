@@ -57,15 +57,21 @@ def test_what_lies_outside_the_space_is_refused(value, says):
 
 @pytest.mark.parametrize("name", SPACES)
 def test_here_and_in_workers_rows_show_what_the_environments_saw(name):
-    here, there = LocalVecEnv(partial(Choices, name), 3), WorkerPool(partial(Choices, name), 3, workers=2, groups=2)
+    made: list[Choices] = []
+
+    def make() -> Choices:
+        made.append(Choices(name))
+        return made[-1]
+
+    here, there = LocalVecEnv(make, 3), WorkerPool(partial(Choices, name), 3, workers=2, groups=2)
     try:
         mine, theirs = here.reset(seed=1), there.reset(seed=1)
         for _ in range(7):  # past the end of an episode
-            for key, space in (SPACES[name].spaces if name == "dict" else {"": SPACES[name]}).items():
+            for key, space in (SPACES[name] if name == "dict" else {"": SPACES[name]}).items():
                 own, other = (obs[key] if key else obs for obs in (mine, theirs))
                 assert torch.equal(own, other)
-                for row, world in enumerate(here._batch._envs):
-                    raw = world._env.unwrapped.log[-1]
+                for row, env in enumerate(made):
+                    raw = env.log[-1]
                     raw = raw[key] if key else raw
                     chosen = isinstance(space, spaces.Discrete | spaces.MultiDiscrete)
                     assert own[row].tolist() == (by_hand(space, raw) if chosen else raw.tolist())

@@ -98,7 +98,8 @@ def test_a_dictionary_is_stacked_by_key_but_for_its_action_mask():
     assert torch.equal(seen["flat"], torch.cat([first["flat"], second["flat"]], -1))
     assert torch.equal(seen["kind"], torch.cat([first["kind"], second["kind"]], -1))
     assert torch.equal(seen["action_mask"], second["action_mask"])
-    for key, space in env.observation_space.spaces.items():
+    assert isinstance(env.observation_space, spaces.Dict)
+    for key, space in env.observation_space.items():
         assert tuple(seen[key].shape[1:]) == space.shape and space.dtype == np.asarray(seen[key]).dtype, key
 
 

@@ -173,7 +173,7 @@ def test_a_worker_that_is_gone_is_named_with_the_step_that_it_was_in(pool, way, 
     episodes, taken = np.zeros(6, int), [[] for _ in range(6)]
     for _ in range(200):
         action = draw.integers(5, size=6)
-        doomed = [i for i in range(6) if dies_in(*obs[i].tolist()[:2], action[i])]
+        doomed = [i for i, (start, steps, _) in enumerate(obs.tolist()) if dies_in(start, steps, action[i])]
         for i in range(6):
             taken[i].append(int(action[i]))
         env.step(torch.from_numpy(action))

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -47,7 +48,7 @@ def test_fields_of_every_type_arrive_as_copies_of_their_own(device):
     assert action.dtype == np.float32 and np.array_equal(action, (np.arange(4) / 3).astype(np.float32))
 
 
-def staged(env: VecEnv) -> VecEnv:
+def staged(env: Any) -> VecEnv:
     """On the CPU, but over the path that leads to a device."""
     if isinstance(env, GymnasiumVectorEnv):
         env._staging = env._make_staging()

@@ -69,6 +69,7 @@ class KeepsAction(Counter):
     """Rewards the change of the action since the last step, from a reference that it kept."""
 
     action_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+    kept: Any = None
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
         self.steps += 1

@@ -79,7 +79,7 @@ def learner_of(combo: Combination, started: bool = True, device: str = "cpu", po
     with torch.no_grad():
         for p in made.parameters():
             if p.requires_grad:
-                p += 0.4 * torch.randn(p.shape, generator=generator)
+                p.add_(0.4 * torch.randn(p.shape, generator=generator))
     learner = Learner(world, made, config)
     if started:
         learner.start()

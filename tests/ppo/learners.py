@@ -48,7 +48,7 @@ def trained_policy(kind: str, masked: bool = False, seed: int = 0, **policy: Any
     with torch.no_grad():
         for p in made.parameters():
             if p.requires_grad:
-                p += 0.4 * torch.randn_like(p)
+                p.add_(0.4 * torch.randn_like(p))
     return made
 
 

@@ -24,7 +24,8 @@ from wavedash.bench.synthetic import SyntheticWorld
 from wavedash.envs.local import LocalVecEnv
 from wavedash.envs.pool import WorkerPool
 from wavedash.policy.actor_critic import ActorCritic
-from wavedash.ppo.graphs import WARM_UP
+from wavedash.policy.compiled import Compiled
+from wavedash.ppo.graphs import WARM_UP, CapturedCall
 from wavedash.ppo.rollout import Rollout
 from wavedash.training import make_policy, prepare_torch
 
@@ -129,7 +130,7 @@ def test_replaying_graphs_gives_what_running_each_operation_gives(combo):
     runs = [learner_of(combo, device="cuda", graphs=graphs) for graphs in (False, True)]
     plain, recorded = ([run.iterate().metrics for _ in range(2 * RECORDED)] for run in runs)
     assert runs[1]._graphs and all(replay.graph is not None for replay in runs[1]._graphs.values())
-    assert all(step.graph is not None for _, step in runs[1].updater._graphs.values())
+    assert all(isinstance(step, CapturedCall) and step.graph is not None for _, step in runs[1].updater._graphs.values())
     print(f"{combo}: differs in {sorted(differences(*runs)) or 'nothing'}")
     for a, b in zip(plain, recorded, strict=True):
         assert a == pytest.approx(b, rel=1e-3, abs=1e-4)
@@ -153,7 +154,8 @@ def test_another_loss_is_captured_and_replayed_too(loss):
         made = Imitation(partial(_likeliest, teacher)) if loss is Imitation else Distillation(teacher)
         runs.append(learner_over(world, config.model_copy(update={"graphs": graphs}), loss=made))
     plain, captured = ([run.iterate().metrics for _ in range(2 * RECORDED)] for run in runs)
-    assert all(step.graph is not None for _, step in runs[1].updater._graphs.values()) and runs[1].updater._graphs
+    steps = [step for _, step in runs[1].updater._graphs.values()]
+    assert steps and all(isinstance(step, CapturedCall) and step.graph is not None for step in steps)
     for a, b in zip(plain, captured, strict=True):
         assert a == pytest.approx(b, rel=1e-3, abs=1e-4)
     name = loss.terms[0]
@@ -214,7 +216,7 @@ def test_a_compiled_policy_says_the_same_and_sees_new_weights(combo, tmp_path):
     learner = run.learner
     for _ in range(RECORDED + 1):
         learner.iterate()
-    assert learner.policy._judge.compiled is not None
+    assert isinstance(learner.policy._judge, Compiled) and learner.policy._judge.compiled is not None
     worst = max(x.ratio for x in run.before), max(x.value for x in run.before)
     print(f"{combo}: compiled, ratio {worst[0]:.2g}, value {worst[1]:.2g}")
     assert max(worst) < CLOSE[combo.precision]

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
@@ -58,7 +59,7 @@ class EmptySeats(TapeWorld):
 
 
 @cache
-def trained(kind: str, memory: str, normalised: bool, filling: float | None) -> tuple[Learner, list[dict[str, float]]]:
+def trained(kind: str, memory: str, normalised: bool, filling: float | None) -> tuple[Learner, list[Mapping[str, float]]]:
     """Statistics start from the median of the first observations, when it is not known yet which seats are empty."""
     space, policy = ACTIONS[kind]
     ppo = {"rollout_steps": T, "epochs": 2, "minibatch_size": 20, "normalize_obs": normalised, "normalize_reward": normalised,

@@ -15,7 +15,7 @@ from tests.ppo.combinations import differences
 from tests.ppo.learners import ACTIONS, learner_over, run_config
 from tests.ppo.test_broken_off import Quiet, run_with
 from tests.toy_worlds import IdentityWorld
-from wavedash.envs.vec_env import Step
+from wavedash.envs.vec_env import Step, VecEnv
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.ppo.listeners import ListenerError
@@ -43,14 +43,18 @@ class Ramp(Listener):
         self.weight, self.seen, self.trail = 1.0, 0, torch.zeros(0, dtype=torch.float64)
 
     def on_start(self, learner: Learner) -> None:
-        learner.env.weight = self.weight
+        self._weigh(learner.env)
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> dict[str, float]:
         self.seen += 1
         self.weight *= 0.9 if report.metrics["rollout/reward"] > 0 else 0.5
         self.trail = torch.cat([self.trail, torch.tensor([self.weight], dtype=torch.float64)])
-        learner.env.weight = self.weight
+        self._weigh(learner.env)
         return {"ramp/weight": self.weight}
+
+    def _weigh(self, env: VecEnv) -> None:
+        assert isinstance(env, PaidWorld)
+        env.weight = self.weight
 
     def state_dict(self) -> dict[str, Any]:
         return {"weight": self.weight, "seen": self.seen, "trail": self.trail}

@@ -51,8 +51,9 @@ def test_the_calibration_rollout_measures_and_makes_no_gradient_step():
 
 
 def test_without_normalisers_nothing_is_calibrated():
-    run = learner(tape(1))
-    assert run.steps == 0 and run.collector.env.played == 0
+    world = tape(1)
+    run = learner(world)
+    assert run.steps == 0 and world.played == 0
 
 
 def test_observations_are_normalised_by_everything_seen_before_this_rollout():

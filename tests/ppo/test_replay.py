@@ -108,7 +108,12 @@ def test_a_normaliser_that_moves_with_every_step_breaks_the_law(every_step):
     normalizer = learner.policy.normalizer
     if every_step:
         gather = normalizer.gather
-        normalizer.gather = lambda *args: (gather(*args), normalizer.commit())
+
+        def gather_and_commit(*args) -> None:
+            gather(*args)
+            normalizer.commit()
+
+        normalizer.gather = gather_and_commit
     collect, found = learner.collector.collect, []
 
     def watched(out: Rollout) -> torch.Tensor:

@@ -5,6 +5,7 @@ They come from rewards so huge that the loss overflows. (A reward that is itself
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 import pytest
 import torch
@@ -35,7 +36,7 @@ def learner(made: TapeWorld, folder=None, **ppo) -> Learner:
     return learner_over(made, run_config({**PPO, **ppo}), listeners=listeners)
 
 
-def iterate(run: Learner) -> dict[str, float]:
+def iterate(run: Learner) -> Mapping[str, float]:
     report = run.iterate()
     for listener in run.listeners:
         listener.on_iteration(run, report)

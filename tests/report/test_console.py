@@ -37,9 +37,9 @@ Path(folder, "reached the end").touch()
 """
 
 
-def run(folder: Path, **streams: int) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, stdout: int) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", RUN, str(folder)], cwd=ROOT, text=True, check=False, stderr=subprocess.PIPE,
-                          **streams)
+                          stdout=stdout)
 
 
 def test_without_a_terminal_there_are_plain_lines_and_the_last_one_is_the_end(tmp_path: Path) -> None:

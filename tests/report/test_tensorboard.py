@@ -20,7 +20,7 @@ def read(folder: Path, tag: str) -> list[tuple[int, float]]:
 def test_tensorboard_shows_every_figure_at_its_step(tmp_path: Path) -> None:
     play(TensorBoard(tmp_path), range(1, 4), loss__value=0.25)
     assert read(tmp_path, "loss/value") == [(100, 0.25), (200, 0.25), (300, 0.25)]
-    assert read(tmp_path, "time/env")[0] == (100, pytest.approx(0.2))
+    assert read(tmp_path, "time/env")[0] == pytest.approx((100, 0.2))
 
 
 def test_points_past_the_checkpoint_of_a_killed_run_are_replaced(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ def scene(arenas: int, blue: int, orange: int, seed: int, like: GameState | None
     state.ball.position.copy_(torch.where(under.unsqueeze(-1), wheels, state.ball.position))
     state.ball.position[: arenas // 10, :2] = 0
     if like is not None:
-        for field in ("team", "hitbox", "present"):
-            getattr(state.cars, field).copy_(getattr(like.cars, field))
+        for name in ("team", "hitbox", "present"):
+            getattr(state.cars, name).copy_(getattr(like.cars, name))
     empty = ~state.cars.present
     for field in fields(state.cars):
         values = getattr(state.cars, field.name)

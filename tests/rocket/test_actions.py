@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import pytest
@@ -27,7 +28,7 @@ NOT_COMPARED = ("controls", "handbrake")
 """Of the state after a step: what was pressed, and the handbrake, which in the air only waits for the wheels to touch"""
 
 
-def bound(parser: Parser, state: GameState) -> Parser:
+def bound(parser: Parser, state: GameState) -> Any:
     parser.bind(state)
     parser.begin(state, torch.ones(state.arenas, dtype=torch.bool))
     return parser

@@ -171,13 +171,19 @@ def test_a_full_buffer_is_not_waited_for(caplog):
     ours.setblocking(viewer._socket.getblocking())
     viewer._socket.close()
     viewer._socket = ours
-    thread = threading.Thread(target=lambda: [viewer.show(state) for _ in range(400)], daemon=True)
+
+    def show_often() -> None:
+        for _ in range(400):
+            viewer.show(state)
+
+    thread = threading.Thread(target=show_often, daemon=True)
     with caplog.at_level(logging.DEBUG, "wavedash"):
         thread.start()
         thread.join(20)
     assert not thread.is_alive() and len(caplog.records) == 1
     assert json.loads(theirs.recv(1 << 20)) == packet(state, 0)
-    ours.close(), theirs.close()
+    ours.close()
+    theirs.close()
 
 
 def test_an_arena_that_does_not_exist_is_refused():

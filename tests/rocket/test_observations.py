@@ -51,7 +51,7 @@ COEFFICIENTS = {"pos_coef": 1 / 5000, "ang_coef": 0.3, "lin_vel_coef": 1 / 4000,
     ((1, 1), {}), ((3, 3), {}), ((2, 1), {"zero_padding": 2}), ((1, 3), COEFFICIENTS), ((4, 4), {"zero_padding": 4}),
 ])
 def test_default_obs_is_rlgyms(teams, options):
-    state = random_state(60, *teams, seed=3)
+    state = random_state(60, teams[0], teams[1], seed=3)
     expected = of_rlgym(state, **options)
     ours = seen(DefaultObs(**options), state)
     assert ours.shape[-1] == DefaultObs(**options).size(state.seats)
@@ -166,7 +166,7 @@ def reference(state: GameState, arena: int, seat: int, controls: Tensor, near: N
     ((1, 1), {}), ((3, 3), {}), ((1, 1), {"team_size": 1, "pads": 2}), ((2, 1), {"team_size": 2, "timers": False, "pads": 0}),
 ])
 def test_every_number_of_advanced_obs_is_what_its_name_says(teams, options):
-    state = random_state(12, *teams, seed=5)
+    state = random_state(12, teams[0], teams[1], seed=5)
     controls, observation = some_controls(state), AdvancedObsPlus(**options)
     ours, names = seen(observation, state, controls), observation.names(state.seats)
     near = NearPads(observation.pads, 5120, torch.device("cpu"))
@@ -296,7 +296,7 @@ class Calls(TorchDispatchMode):
 
 @pytest.mark.parametrize("teams", [(1, 1), (3, 3)])
 def test_advanced_obs_is_few_calls_however_many_cars_there_are(teams):
-    state, observation = random_state(4, *teams, seed=0), AdvancedObsPlus()
+    state, observation = random_state(4, teams[0], teams[1], seed=0), AdvancedObsPlus()
     controls = some_controls(state)
     observation.bind(state)
     with Calls() as calls:

@@ -13,7 +13,7 @@ from wavedash.rocket.actions import LookupTable
 from wavedash.rocket.actions.parser import ROLL, STEER, STICKS, YAW
 from wavedash.rocket.constants import KICKOFF_SPAWNS
 from wavedash.rocket.geometry import rotation
-from wavedash.rocket.parts import ScriptedPlayer
+from wavedash.rocket.parts import ScriptedPlayer, Start
 from wavedash.rocket.players import Chaser, Defender, Idle, Random
 from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.starts import Kickoff, Turtle
@@ -102,7 +102,7 @@ def simulator(request):
     made.close()
 
 
-def begin(simulator: Simulator, *starts: object) -> GameState:
+def begin(simulator: Simulator, *starts: Start) -> GameState:
     generator = torch.Generator().manual_seed(0)
     for start in (Kickoff(), *starts):
         start.bind(simulator.state)

@@ -41,7 +41,7 @@ def test_every_reward_agrees_with_a_plain_reference_car_by_car(blue: int, orange
         expected = [r.step(*both) for r, *both in zip(references, arenas_of(now), arenas_of(before), strict=True)]
         for name in ALL:
             reference_values = torch.tensor([[car[name] for car in arena] for arena in expected])
-            torch.testing.assert_close(shares[name], reference_values, atol=2e-4, rtol=0, msg=lambda m, n=name: f"{n}: {m}")
+            torch.testing.assert_close(shares[name], reference_values, atol=2e-4, rtol=0, msg=f"{name}: {{}}".format)
             paid[name] += int(reference_values.count_nonzero())
         begins = torch.rand(arenas, generator=torch.Generator().manual_seed(step)) < 0.3
     if orange == 3:

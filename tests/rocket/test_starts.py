@@ -5,11 +5,12 @@ import math
 
 import numpy as np
 import pytest
+import RocketSim
 import torch
 from torch import Tensor
 
 from tests.rocket.blind import Blind
-from tests.rocket.pitch import Pitch, RocketSim
+from tests.rocket.pitch import Pitch
 from tests.rocket.random_states import random_state
 from wavedash.errors import UserError
 from wavedash.rocket import names

@@ -14,6 +14,7 @@ import tempfile
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -394,7 +395,7 @@ def main() -> None:
         for part, name, command, action in FILES:
             place = root / f"{part}-{name}".replace("/", "-").replace(" ", "-")
             shutil.copytree(runs["cartpole"], place)
-            _show("", part, name, command, outcome(lambda action=action, place=place: action(place)), place)
+            _show("", part, name, command, outcome(partial(action, place)), place)
 
 
 def _show(run: str, part: str, name: str, command: str, result: tuple[int, str], place: Path) -> None:

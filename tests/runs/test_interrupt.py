@@ -9,7 +9,6 @@ import time
 import pytest
 
 from tests.runs.stand_in import StandInLearner, forked, make_run
-from wavedash.runs import durable
 from wavedash.runs.interrupt import Interrupts
 from wavedash.runs.saver import Saver
 
@@ -26,7 +25,7 @@ def trainer(run, config, iteration_seconds: float, fsync_seconds: float = 0.0):
             time.sleep(fsync_seconds)
             fsync(handle)
 
-        durable.os.fsync = slow_fsync
+        os.fsync = slow_fsync
 
         def during(learner):
             tell(f"iterating {learner.steps}")

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import logging
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -81,12 +82,16 @@ def test_a_run_that_was_stopped_and_resumed_equals_one_that_was_not(tmp_path):
     whole = learner_for(run, config)
     whole.learn()
 
+    def stop_from(steps, learner):
+        if learner.steps >= steps:
+            learner.stop("test")
+
     run, _ = make_run(tmp_path, total_steps=200)
     for stop_at in (70, 110, 200):
         part = learner_for(run, config)
         if newest := run.newest():
             part.load_state(*newest.load())
-        part.during = lambda learner, stop_at=stop_at: learner.stop("test") if learner.steps >= stop_at else None
+        part.during = partial(stop_from, stop_at)
         part.learn()
         assert run.newest().step == stop_at
     assert torch.equal(part.weights(), whole.weights())
@@ -146,7 +151,8 @@ def test_what_was_told_to_be_saved_and_could_not_be_is_a_failure(tmp_path):
     learner.during = during
     with pytest.raises(SaveNow):
         learner.learn()
-    assert "step 40 was not saved" in str(learner.listeners[0].failure)
+    saver = learner.listeners[0]
+    assert isinstance(saver, Saver) and "step 40 was not saved" in str(saver.failure)
 
 
 def test_best_is_the_best_of_all_iterations_though_it_is_seldom_written(tmp_path):

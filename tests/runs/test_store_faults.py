@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -103,7 +104,7 @@ def test_dying_at_any_system_call_of_a_save_loses_nothing(tmp_path, when):
         store = CheckpointStore(folder, KEEP)
         for step in (1, 2, 3):
             store.save(step, tensors(step), {"step": step}, {})
-        with forked(lambda tell, folder=folder, fatal=fatal: script(folder, fatal, tell)) as child:
+        with forked(partial(script, folder, fatal)) as child:
             code, told = child.wait(), [int(line) for line in child.rest()]
         assert_sound(folder, [1, 2, 3, *told])
         if code == 0:

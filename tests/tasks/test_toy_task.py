@@ -158,9 +158,9 @@ def test_a_task_goes_on_from_what_its_parts_remembered() -> None:
     other.bind(state, Points.at_zero(1000))
     remembered = other.compare(saved)
     other.restore(remembered, saved, state)
-    assert torch.equal(other.rewards.rewards[0].most, task.rewards.rewards[1].most)  # type: ignore[arg-type]
-    assert other.endings["rest"].since.tolist() == state.clock.tolist(), "it is new, and begins now"  # type: ignore[attr-defined]
-    assert other.endings["time_out"].since.tolist() == [0] * E  # type: ignore[attr-defined]
+    assert torch.equal(other.rewards.rewards[0].most, task.rewards.rewards[1].most)
+    assert other.endings["rest"].since.tolist() == state.clock.tolist(), "it is new, and begins now"
+    assert other.endings["time_out"].since.tolist() == [0] * E
     assert str(remembered) == "new, with a memory that begins now: endings.rest"
 
 

@@ -1,4 +1,6 @@
 """Random bodies for the tests of contacts, as numpy arrays that lie like Warp's structs."""
+from typing import Any
+
 import numpy as np
 import warp as wp
 
@@ -6,6 +8,11 @@ from wavedash.rocket.sim.collision.bodies import Body
 from wavedash.rocket.sim.collision.shapes import CarShape, car_shapes
 
 SHAPES = car_shapes("cpu").numpy()
+
+
+def structs(kind: Any, *shape: int) -> np.ndarray:
+    """Zeroed structs of Warp; `kind` is the class that `wp.struct` decorates."""
+    return np.zeros(shape, kind.numpy_dtype())
 
 
 def rotations(n: int, dice: np.random.Generator) -> np.ndarray:
@@ -25,7 +32,7 @@ def unit_vectors(shape: tuple[int, ...], dice: np.random.Generator) -> np.ndarra
 
 def bodies(position: np.ndarray, rotation: np.ndarray, velocity: np.ndarray | float = 0.0) -> np.ndarray:
     """Structs `Body` of the shape of the positions without their last axis."""
-    result = np.zeros(position.shape[:-1], Body.numpy_dtype())
+    result = structs(Body, *position.shape[:-1])
     result["position"], result["rotation"], result["velocity"] = position, rotation, velocity
     return result
 

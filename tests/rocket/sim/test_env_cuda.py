@@ -33,7 +33,8 @@ def actions_of(env: RocketEnv, steps: int) -> torch.Tensor:
 
 @pytest.fixture
 def waiting_forbidden() -> Iterator[None]:
-    yield torch.cuda.set_sync_debug_mode("error")
+    torch.cuda.set_sync_debug_mode("error")
+    yield
     torch.cuda.set_sync_debug_mode("default")
 
 

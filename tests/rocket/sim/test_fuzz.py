@@ -97,7 +97,8 @@ def float_words(state: GameState) -> tuple[Tensor, Tensor]:
     places = [(offset // 4 + seat * stride // 4 + i, seat if stride else -1)
               for part, _, dtype, shape, offset, stride in GameState.layout(state.seats) if dtype == torch.float32
               for seat in range(state.seats if stride else 1) for i in range(prod(shape))]
-    return torch.tensor(places, device=state.memory.device).unbind(-1)
+    words, seats = torch.tensor(places, device=state.memory.device).unbind(-1)
+    return words, seats
 
 
 def numbers_of(state: GameState) -> tuple[Tensor, Tensor]:

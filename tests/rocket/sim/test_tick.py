@@ -71,7 +71,7 @@ def test_every_constant_is_used():
         if isinstance(node, ast.Assign):
             target = node.targets[0]
             for name in target.elts if isinstance(target, ast.Tuple) else [target]:
-                assert len(re.findall(rf"\b{name.id}\b", text)) > 1, f"nothing uses {name.id}"
+                assert len(re.findall(rf"\b{ast.unparse(name)}\b", text)) > 1, f"nothing uses {ast.unparse(name)}"
 
 
 @wp.kernel(enable_backward=False)

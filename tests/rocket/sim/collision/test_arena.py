@@ -20,6 +20,7 @@ from wavedash.rocket.sim.collision.arena import (
     ray_hits_planes,
 )
 from wavedash.rocket.sim.collision.bake import BOUNDARY, REACH, Baked
+from wavedash.rocket.sim.collision.baked_file import BAKED_FILE
 from wavedash.rocket.sim.collision.ball_arena import MAX_BALL_CONTACTS, add_ball_contacts
 from wavedash.rocket.sim.collision.bodies import Body
 from wavedash.rocket.sim.collision.contacts import Contact, TriangleTouch
@@ -427,7 +428,7 @@ def test_a_damaged_cache_is_baked_anew_and_gives_the_same(baked: Baked, tmp_path
     file.parent.mkdir()
     file.write_bytes(b"half a fi")
     fresh = baked_arena.__wrapped__()
-    monkeypatch.setenv(field.BAKED_FILE, str(file))
+    monkeypatch.setenv(BAKED_FILE, str(file))
     again = baked_arena.__wrapped__()
     for name, array in baked._asdict().items():
         assert np.array_equal(getattr(fresh, name), array) and np.array_equal(getattr(again, name), array)
@@ -436,6 +437,6 @@ def test_a_damaged_cache_is_baked_anew_and_gives_the_same(baked: Baked, tmp_path
 def test_a_wrong_baked_file_is_named(tmp_path, monkeypatch) -> None:
     wrong = tmp_path / "arena.npz"
     wrong.write_bytes(b"not a zip")
-    monkeypatch.setenv(field.BAKED_FILE, str(wrong))
+    monkeypatch.setenv(BAKED_FILE, str(wrong))
     with pytest.raises(UserError, match=r"arena\.npz is not a baked arena"):
         baked_arena.__wrapped__()

@@ -8,6 +8,7 @@ import pytest
 import warp as wp
 from numpy.typing import NDArray
 
+from tests.rocket.sim.poses import structs
 from wavedash.rocket.constants import HITBOXES
 from wavedash.rocket.rocketsim.package import rocketsim
 from wavedash.rocket.sim.collision.arena import ArenaGeometry, Triangle, load_arena
@@ -94,7 +95,7 @@ def touch_arena(position: Array, rotation: Array, hitbox: Any = 0) -> tuple[Any,
 
 def meetings_of(triangles: Array, most: float = FAR) -> Any:
     """Of the box HALF with triangles [n, 3, 3]."""
-    rows = np.zeros(len(triangles), Triangle.numpy_dtype())
+    rows = structs(Triangle, len(triangles))
     rows["a"], rows["b"], rows["c"] = triangles.swapaxes(0, 1)
     normal = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
     rows["normal"] = normal / np.linalg.norm(normal, axis=1, keepdims=True)
@@ -202,7 +203,7 @@ def kept_points(points: list[tuple[float, Array]]) -> list[int]:
 
 def test_the_fifth_point_replaces_the_one_that_adds_least_area() -> None:
     rng = np.random.default_rng(2)
-    offered = np.zeros((200, 9), Contact.numpy_dtype())
+    offered = structs(Contact, 200, 9)
     offered["arm_a"], offered["distance"] = rng.normal(size=(200, 9, 3)) * 50, rng.normal(size=(200, 9))
     offered["a"] = np.arange(9)  # tells which it is
     contacts, counts = wp.zeros((200, 8), dtype=Contact, device="cpu"), wp.zeros(200, dtype=int, device="cpu")
@@ -340,7 +341,7 @@ def test_walls_throw_a_car_back_as_in_rocketsim() -> None:
     normal = np.array([numbers(state.world_contact_normal) for state in after])
     assert np.quantile(np.abs(normal - touches["normal"])[touching].max(axis=1), 0.97) < 1e-2
 
-    cars = np.zeros(len(place), Body.numpy_dtype())
+    cars = structs(Body, len(place))
     cars["position"], cars["rotation"], cars["velocity"], cars["spin"] = place, rotation, velocity, spin
     cars["inverse_mass"] = 1 / 180
     free_velocity, free_spin = (np.array([numbers(getattr(state, name)) for state in above]) for name in ("vel", "ang_vel"))

@@ -5,7 +5,7 @@ import warp as wp
 
 from wavedash.rocket.sim.mechanics import curves
 
-POINTS = {
+POINTS: dict[str, dict[float, float]] = {
     "drive_torque": {0: 1.0, 1400: 0.1, 1410: 0.0},
     "steer_angle": {0: 0.53356, 500: 0.31930, 1000: 0.18203, 1500: 0.10570, 1750: 0.08507, 3000: 0.03454},
     "powerslide_steer_angle": {0: 0.39235, 2500: 0.12610},
