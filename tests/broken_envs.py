@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Broken(gymnasium.Env):
-    """A small world that is fine for 20 steps and then does what `how` says."""
+    """A small environment that is fine for 20 steps and then does what `how` says."""
 
     observation_space = gymnasium.spaces.Box(-1.0, 1.0, (3,))
     action_space = gymnasium.spaces.Discrete(2)

@@ -58,7 +58,7 @@ def test_config_check_says_that_all_is_well() -> None:
     ("config check cartpole ppo.lr=3", "error: override 'ppo.lr=3': unknown key 'ppo.lr'; did you mean 'ppo.learning_rate'?\n"),
     ("train cartpol", "error: cartpol: no such file, and no preset has this name; did you mean 'cartpole'?\n"),
     ("train --smoke cartpole seed=x", "error: override 'seed=x': seed: expected a valid integer, got 'x'\n"),
-    ("train cartpole env.id=NoSuchWorld-v1", "error: "),
+    ("train cartpole env.id=NoSuchEnv-v1", "error: "),
     ("resume no/such/run", "error: "),
     ("eval no/such/run", "error: "),
     ("export no/such/run", "error: "),

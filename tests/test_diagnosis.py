@@ -18,7 +18,7 @@ from rich.console import Console
 from torch import Tensor
 
 from tests.ppo.learners import ACTIONS, identity_learner, learner_over, run_config
-from tests.toy_worlds import IdentityWorld, TapeWorld
+from tests.toy_vec_envs import IdentityEnv, TapeEnv
 from wavedash.bench.synthetic import SyntheticWorld
 from wavedash.cli import _stage_and_source, app
 from wavedash.config_file import load_config
@@ -100,7 +100,7 @@ def test_a_slow_environment_is_the_bottleneck(tmp_path: Path, monkeypatch: pytes
     found = command.diagnose("all", slow, rounds=2)
     assert found.advice is not None and found.advice.bottleneck == "env"
     assert [s.settings for s in found.advice.suggestions] == ["env.workers=4"]
-    # What it slept is in the world's own row and in nobody else's.
+    # What it slept is in the environment's own row and in nobody else's.
     slept = 4 * 8 * 2e-3
     assert min(found.timing.seconds["env"]) >= slept > max(found.timing.seconds["inference"])
 
@@ -115,7 +115,7 @@ def test_advice_can_be_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str],
 
 def _sleepy(folder: Path, delay: float) -> str:
     path = folder / f"sleepy-{delay}.yaml"
-    path.write_text(f"name: sleepy\nenv: {{factory: 'tests.sleepy_world:make', kwargs: {{delay: {delay}}}, count: 4}}\n"
+    path.write_text(f"name: sleepy\nenv: {{factory: 'tests.sleepy_env:make', kwargs: {{delay: {delay}}}, count: 4}}\n"
                     "ppo: {rollout_steps: 8, epochs: 1}\n")
     return str(path)
 
@@ -123,7 +123,7 @@ def _sleepy(folder: Path, delay: float) -> str:
 # --- what is measured ------------------------------------------------------------------------------------------------
 
 
-class StrictWorld(IdentityWorld):
+class StrictEnv(IdentityEnv):
     """Refuses what is not allowed; counts its steps."""
 
     steps = 0
@@ -142,12 +142,12 @@ class StrictWorld(IdentityWorld):
 
 @pytest.mark.parametrize(("kind", "masked"), [*((kind, False) for kind in ACTIONS), ("discrete", True), ("multi-binary", True)])
 def test_random_play_takes_valid_actions_for_as_many_steps_as_a_rollout(kind: str, masked: bool) -> None:
-    world = StrictWorld(ACTIONS[kind], rows=8, masked=masked)
-    learner = learner_over(world, run_config({"rollout_steps": 8}))
+    env = StrictEnv(ACTIONS[kind], rows=8, masked=masked)
+    learner = learner_over(env, run_config({"rollout_steps": 8}))
     play = alone.RandomPlay(learner)
     seen: list[Step] = []
     play(lambda index, step: seen.append(step))
-    assert world.steps == len(seen) == 8
+    assert env.steps == len(seen) == 8
     assert _equal(learner.collector.shards[0].obs, seen[-1].obs), "the collector goes on from here"
     learner.iterate()
 
@@ -156,7 +156,7 @@ def _equal(a: Any, b: Any) -> bool:
     return all(torch.equal(a[key], b[key]) for key in a) if isinstance(a, dict) else torch.equal(a, b)
 
 
-class TwoTapes(TapeWorld):
+class TwoTapes(TapeEnv):
     """Two groups, each on its own way along the tape; the one that was sent last answers first."""
 
     groups = (slice(0, 2), slice(2, 5))
@@ -179,26 +179,26 @@ class TwoTapes(TapeWorld):
         return group, Step(obs, reward, terminated, truncated, -obs, active, {})
 
 
-def test_inference_alone_fills_a_rollout_with_what_was_seen_and_leaves_the_world_alone() -> None:
+def test_inference_alone_fills_a_rollout_with_what_was_seen_and_leaves_the_environment_alone() -> None:
     torch.manual_seed(0)
     T, N = 6, 5
     ends = torch.rand(2, T, N) < 0.2
-    world = TwoTapes(torch.randn(T, N, 3), torch.randn(T, N), *ends, torch.rand(T, N) < 0.8)
-    learner = learner_over(world, run_config({"rollout_steps": T}))
+    env = TwoTapes(torch.randn(T, N, 3), torch.randn(T, N), *ends, torch.rand(T, N) < 0.8)
+    learner = learner_over(env, run_config({"rollout_steps": T}))
     learner.iterate()
     out = alone.copy_of(learner.rollout)
     for x in out.tensors().values():
         x.zero_()
     work = alone.inference(learner, alone.RandomPlay(learner), out)
-    assert world.times == [2 * T, 2 * T]
+    assert env.times == [2 * T, 2 * T]
     for _ in range(2):  # the second time over the same steps again
         work()
-    assert world.times == [2 * T, 2 * T]
-    assert torch.equal(out.reward, world.reward * world.active)
-    assert all(torch.equal(getattr(out, name), getattr(world, name)) for name in ("terminated", "truncated", "active"))
-    assert torch.equal(out.obs[world.active], world.obs[world.active]), "a step is acted on with what the one before brought"
-    final = learner.policy.value(-world.obs.roll(-1, 0).flatten(0, 1), {}).view(T, N)
-    torch.testing.assert_close(out.final_value, torch.where(world.truncated & world.active, final, 0.0))
+    assert env.times == [2 * T, 2 * T]
+    assert torch.equal(out.reward, env.reward * env.active)
+    assert all(torch.equal(getattr(out, name), getattr(env, name)) for name in ("terminated", "truncated", "active"))
+    assert torch.equal(out.obs[env.active], env.obs[env.active]), "a step is acted on with what the one before brought"
+    final = learner.policy.value(-env.obs.roll(-1, 0).flatten(0, 1), {}).view(T, N)
+    torch.testing.assert_close(out.final_value, torch.where(env.truncated & env.active, final, 0.0))
 
 
 def _snapshot(learner: Learner) -> dict[str, Tensor]:
@@ -247,9 +247,9 @@ def test_the_time_of_a_recording_is_divided_as_its_stages_take_it_alone() -> Non
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("graphs", [False, True])
-def test_a_world_on_a_gpu_is_diagnosed(graphs: bool, capsys: pytest.CaptureFixture[str]) -> None:
-    world = SyntheticWorld(4096, "cuda")
-    learner = learner_over(world, run_config({"rollout_steps": 8, "minibatch_size": 8192, "epochs": 1}, graphs=graphs))
+def test_an_environment_on_a_gpu_is_diagnosed(graphs: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    env = SyntheticWorld(4096, "cuda")
+    learner = learner_over(env, run_config({"rollout_steps": 8, "minibatch_size": 8192, "epochs": 1}, graphs=graphs))
     found = command.examine(learner, "all", rounds=3)
     command.show(Console(width=110), found, found.measured)
     assert ("collect" in found.timing.parts) == graphs and sum(found.timing.shares().values()) == pytest.approx(1.0)
@@ -312,7 +312,7 @@ CASES = {
     "inference: small batches": (facts("inference", efficiency=LOW), ["env.count=64"]),
     "inference: small batches on a GPU": (facts("inference", efficiency=LOW, **GPU), ["env.count=64"]),
     "inference: tiny batches on a GPU": (facts("inference", efficiency=TINY, **GPU), ["env.count=64", "device=cpu"]),
-    "inference: tiny batches of a GPU's world": (facts("inference", efficiency=TINY, capturable=True, **GPU), ["env.count=64"]),
+    "inference: tiny batches in a graph": (facts("inference", efficiency=TINY, capturable=True, **GPU), ["env.count=64"]),
     "inference: arithmetic": (facts("inference"), []),
     "inference: arithmetic on one thread": (facts("inference", threads=1), ["threads=4"]),
     "inference: arithmetic on a GPU": (facts("inference", threads=1, **GPU), ["precision=bf16"]),
@@ -364,7 +364,7 @@ def test_the_largest_share_is_the_bottleneck_and_an_idle_gpu_is_told() -> None:
 @pytest.mark.parametrize(("bottleneck", "changes", "told"), [
     ("update", {"busy_cores": 0.4}, True),
     ("update", {"busy_cores": 0.9}, False),
-    ("env", {"busy_cores": 0.4}, False),  # it may be the world that waits
+    ("env", {"busy_cores": 0.4}, False),  # it may be the environment that waits
     ("update", {"busy_cores": 0.4, "cuda": True}, False),  # the host waits for the GPU
 ])
 def test_a_machine_that_is_busy_with_other_things_is_told(bottleneck: str, changes: dict[str, Any], told: bool) -> None:

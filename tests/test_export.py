@@ -19,7 +19,7 @@ import torch
 from gymnasium import spaces
 
 from tests.roundings import assert_within, gamma
-from tests.toy_worlds import IdentityWorld
+from tests.toy_vec_envs import IdentityEnv
 from wavedash.config import PolicyConfig
 from wavedash.envs.obs import map_obs
 from wavedash.errors import UserError
@@ -315,14 +315,14 @@ def test_an_export_that_plays_differently_is_refused_and_the_old_file_stays(
     assert [(x, x.read_bytes()) for x in tmp_path.iterdir()] == [(good, data)]
 
 
-WORLD = IdentityWorld(spaces.MultiDiscrete([2, 3]), rows=4, masked=True)
+ENV = IdentityEnv(spaces.MultiDiscrete([2, 3]), rows=4, masked=True)
 
 
 def undecided_policy() -> ActorCritic:
     """Memory, and at first no preference between any two actions."""
     torch.manual_seed(0)
     config = PolicyConfig(hidden=[8], memory={"kind": "lstm", "size": 8})
-    policy = ActorCritic(WORLD.observation_space, WORLD.action_space, config)
+    policy = ActorCritic(ENV.observation_space, ENV.action_space, config)
     torch.nn.init.zeros_(policy.head.logits.weight)
     return policy
 
@@ -374,7 +374,7 @@ class WithoutMemory(Replica):
 
 
 def play(model: type[Replica], policy: ActorCritic) -> float:
-    found = play_side_by_side(policy, Actor(policy), model(policy), WORLD, episodes=10)
+    found = play_side_by_side(policy, Actor(policy), model(policy), ENV, episodes=10)
     assert found.episodes >= 10
     return found.difference
 

@@ -22,7 +22,7 @@ SHORT = ["total_steps=32", "ppo.rollout_steps=8", "ppo.epochs=1", "ppo.minibatch
          "report.console=off", "report.tensorboard=false", "device=cpu"]
 
 
-class World(gymnasium.Env):
+class AnySpaces(gymnasium.Env):
     """Any spaces; what it shows and takes is drawn from them."""
 
     def __init__(self, observation: Any = None, action: Any = None, shows: Any = None) -> None:
@@ -42,21 +42,21 @@ class World(gymnasium.Env):
 
 
 def unbounded():
-    return World(action=spaces.Box(-np.inf, np.inf, (2,)))
+    return AnySpaces(action=spaces.Box(-np.inf, np.inf, (2,)))
 
 
 def masked(size: int = 3, continuous: bool = False, zeros: bool = False):
     seen = spaces.Dict({"obs": spaces.Box(-1, 1, (3,)), "action_mask": spaces.MultiBinary(size)})
     shown = {"obs": np.zeros(3, np.float32), "action_mask": np.full(size, not zeros, np.int8)}
-    return World(seen, spaces.Box(-1, 1, (2,)) if continuous else None, shown)
+    return AnySpaces(seen, spaces.Box(-1, 1, (2,)) if continuous else None, shown)
 
 
 def text():
-    return World(spaces.Text(3))
+    return AnySpaces(spaces.Text(3))
 
 
 def wrong_shape():
-    return World(shows=np.zeros(4, np.float32))
+    return AnySpaces(shows=np.zeros(4, np.float32))
 
 
 def raises():
@@ -64,7 +64,7 @@ def raises():
 
 
 def old_reset():
-    class Old(World):
+    class Old(AnySpaces):
         def reset(self, *, seed=None, options=None):
             return super().reset(seed=seed)[0]
 
@@ -198,7 +198,7 @@ SOUND = {
     "cartpole": ("cartpole", []),
     "a policy with memory": ("cartpole-memory", ["policy.memory.sequence=8"]),
     "a minibatch larger than the rollout": ("cartpole", ["ppo.minibatch_size=100000"]),
-    "one's own world": ("own", [f"env.factory={HERE}:World"]),
+    "one's own environment": ("own", [f"env.factory={HERE}:AnySpaces"]),
     "frames and wrappers": ("cartpole", ["env.frame_stack=3", "env.wrappers=[{ClipReward: {max_reward: 1.0}}]"]),
     "a mask": ("own", [f"env.factory={HERE}:masked"]),
     "rocket league": ("rocket-1v1", ["env.rocket.endings={}", "env.rocket.starts={random: 1, kickoff: 0}"]),

@@ -1,4 +1,4 @@
-"""Whole runs in real processes: stopped, killed, resumed, and given broken worlds."""
+"""Whole runs in real processes: stopped, killed, resumed, and given broken environments."""
 from __future__ import annotations
 
 import json

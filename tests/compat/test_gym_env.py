@@ -1,4 +1,4 @@
-"""rlgym-ppo's environments as worlds: agents by rows, ends told apart, the last observation kept."""
+"""Environments as rlgym-ppo has them, in our interface: agents are rows, ends are told apart, the last observation is kept."""
 from __future__ import annotations
 
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ from wavedash.envs.rlgym.gym_env import GymEnv
 
 
 def env_of(*args, **kwargs):
-    """The world and its environment."""
+    """The adapter and the environment in it."""
     inner = Match(*args, **kwargs)
     return LocalVecEnv(EnvMaker(lambda: inner), 1), inner
 

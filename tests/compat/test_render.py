@@ -69,10 +69,10 @@ def test_one_environment_of_all_draws_itself_in_every_step(tmp_path):
 
 
 def test_a_game_that_cannot_draw_itself_is_sent_to_rocketsimvis(viewer):
-    world = Rendering(0.0).of(GymEnv(Game(2)), Game(2))
-    world.reset(0)
+    adapter = Rendering(0.0).of(GymEnv(Game(2)), Game(2))
+    adapter.reset(0)
     for step in (1, 2):
-        world.step(np.zeros((2, 1)))
+        adapter.step(np.zeros((2, 1)))
         packet = viewer()
         assert packet["ball_phys"]["pos"] == [1.0, 0.0, 17.0] and len(packet["boost_pad_states"]) == 34
         (car,) = packet["cars"]
@@ -82,20 +82,20 @@ def test_a_game_that_cannot_draw_itself_is_sent_to_rocketsimvis(viewer):
 
 def test_a_window_that_breaks_is_replaced_and_nothing_ends(viewer, tmp_path, capsys):
     env = Window(tmp_path / "drawn", breaks_at=2)
-    world = Rendering(0.0).of(GymEnv(env), env)
-    world.reset(0)
+    adapter = Rendering(0.0).of(GymEnv(env), env)
+    adapter.reset(0)
     for _ in range(3):
-        world.step(np.zeros((2, 1)))
+        adapter.step(np.zeros((2, 1)))
     assert viewer()["cars"][0]["phys"]["pos"][0] == 3
     told = capsys.readouterr().err
     assert "own render() failed (RuntimeError: the window was closed); it is shown through RocketSimVis" in told
 
 
 def test_what_is_no_game_trains_unseen_and_says_so_once(capsys):
-    world = Rendering(0.0).of(GymEnv(two_players()), two_players())
-    world.reset(0)
+    adapter = Rendering(0.0).of(GymEnv(two_players()), two_players())
+    adapter.reset(0)
     for _ in range(3):
-        world.step(np.zeros((2, 1)))
+        adapter.step(np.zeros((2, 1)))
     assert capsys.readouterr().err.count("this environment cannot be shown (info['state'] is SimpleNamespace") == 1
 
 
@@ -103,8 +103,8 @@ def test_an_rlgym_without_a_renderer_goes_to_rocketsimvis(viewer):
     from tests.compat.rlgym_v2_example import build_env
 
     env = build_env()
-    world = Rendering(0.0).of(env.as_host_env(), env)
-    world.reset(0)
-    world.step(np.zeros((2, 1), np.int64))
+    adapter = Rendering(0.0).of(env.as_host_env(), env)
+    adapter.reset(0)
+    adapter.step(np.zeros((2, 1), np.int64))
     assert len(viewer()["cars"]) == 2
-    world.close()
+    adapter.close()

@@ -157,7 +157,7 @@ def test_a_run_resumes_exactly_with_frames_of_before(workers):
 
 
 class Dropping(VecEnv):
-    """A world of which one row does not come back to where it was saved."""
+    """An environment of which one row does not come back to where it was saved."""
 
     num_rows, observation_space, action_space = 2, spaces.Box(-9, 9, (1,)), spaces.Discrete(2)
 
@@ -201,7 +201,7 @@ def test_the_state_that_is_kept_before_a_rollout_is_that_of_then():
     assert saved_then.keys() == kept().keys() and all(torch.equal(x, kept()[name]) for name, x in saved_then.items())
 
 
-def test_a_world_that_cannot_tell_its_state_has_none_with_frames_either():
+def test_an_environment_that_cannot_tell_its_state_has_none_with_frames_either():
     env = FrameStackEnv(GymnasiumVectorEnv(SyncVectorEnv([CARTPOLE])), 2)
     env.reset(seed=0)
     assert env.save_state() == {}

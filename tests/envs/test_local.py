@@ -78,7 +78,7 @@ def test_same_seed_same_episodes_and_other_seed_other_episodes():
 
 
 def test_an_episode_depends_on_run_seed_environment_and_index_only():
-    seeds = {episode_seed(run, world, episode) for run in range(4) for world in range(20) for episode in range(200)}
+    seeds = {episode_seed(run, env, episode) for run in range(4) for env in range(20) for episode in range(200)}
     assert len(seeds) == pytest.approx(4 * 20 * 200, abs=5)  # 31 bits: about 0.06 collisions expected
     small, large = LocalVecEnv(Counter, 2), LocalVecEnv(Counter, 5)
     assert torch.equal(small.reset(seed=9), large.reset(seed=9)[:2])
@@ -142,7 +142,7 @@ def test_success_counts_where_an_episode_ended_and_is_absent_where_nobody_tells(
     assert seen > 10
 
 
-def test_worlds_of_several_rows_end_together_and_change_their_seats_at_reset():
+def test_environments_of_several_rows_end_together_and_change_their_seats_at_reset():
     env = LocalVecEnv(Teams, 3)
     obs = env.reset(seed=5).clone()
     assert env.num_rows == 6

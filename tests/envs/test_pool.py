@@ -35,7 +35,7 @@ def test_trajectories_and_states_equal_those_of_one_process(pool, workers, group
 
 
 @pytest.mark.parametrize("make", [DictObs, Teams, Succeeds])
-def test_other_worlds_equal_those_of_one_process(pool, make):
+def test_other_environments_equal_those_of_one_process(pool, make):
     here, there = LocalVecEnv(make, 4), pool(make, 4, 2)
     here.reset(seed=0), there.reset(seed=0)
     actions = random_actions(here, 30, 0)

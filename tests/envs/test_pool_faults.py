@@ -48,9 +48,9 @@ def assert_dropped(step, rows, others, env, healthy):
     assert env.health == {"worker_restarts": 1, "dropped_episodes": 3}
 
 
-def new_episode(seed, worlds, episode):
+def new_episode(seed, envs, episode):
     reference = Counter()
-    return torch.stack([torch.from_numpy(reference.reset(seed=episode_seed(seed, i, episode))[0]).float() for i in worlds])
+    return torch.stack([torch.from_numpy(reference.reset(seed=episode_seed(seed, i, episode))[0]).float() for i in envs])
 
 
 @pytest.mark.parametrize(("sign", "moment"), [(signal.SIGKILL, "idle"), (signal.SIGKILL, "stepping"), (signal.SIGSTOP, "idle")])

@@ -1,4 +1,4 @@
-"""Any RLGym v2 environment is a world: agents that come, go and end on their own, every space, exact resume."""
+"""Any RLGym v2 environment trains: agents that come, go and end on their own, every space, exact resume."""
 from __future__ import annotations
 
 import random
@@ -89,7 +89,7 @@ def test_team_sizes_change_at_reset_and_empty_seats_are_inactive_and_see_zeros()
             step = env.step(torch.zeros(3, dtype=torch.int64))
             if count < 3 and t + 1 < {1: 2, 2: 3}[count]:
                 assert step.obs[count:].abs().sum() == 0
-        assert (step.terminated | step.truncated)[count:].all(), "an empty seat's episode is that of its world"
+        assert (step.terminated | step.truncated)[count:].all(), "an empty seat's episode is that of its environment"
     assert counts == {1, 2, 3}
 
 
@@ -110,10 +110,10 @@ def test_an_agent_may_not_join_in_the_middle():
         return {**engine_step(actions, shared_info), "dan": env.transition_engine.state.setdefault("dan", [0.0, 0.0, 0.0])}
 
     env.transition_engine.step = step
-    world = RLGymEnv(env)
-    world.reset(0)
+    adapter = RLGymEnv(env)
+    adapter.reset(0)
     with pytest.raises(EnvError, match="agent 'dan' joined in the middle of an episode"):
-        world.step(np.zeros(3, np.int64))
+        adapter.step(np.zeros(3, np.int64))
 
 
 SPACES = {
@@ -133,9 +133,9 @@ SPACES = {
 def test_actions_arrive_as_their_space_says(kind):
     written, space, shape, dtype = SPACES[kind]
     received: list = []
-    world = RLGymEnv(walkers(action=written, received=received))
-    assert world.action_space == space
-    env = LocalVecEnv(lambda: world, 1)
+    adapter = RLGymEnv(walkers(action=written, received=received))
+    assert adapter.action_space == space
+    env = LocalVecEnv(lambda: adapter, 1)
     env.reset(seed=0)
     action = torch.from_numpy(random_actions(env, 1, seed=1)[0].numpy() - getattr(space, "start", 0))
     env.step(action)
@@ -182,7 +182,7 @@ def test_what_cannot_be_learned_from_is_refused_with_the_reason(make, message):
 
 
 def test_an_episode_depends_on_its_seed_alone():
-    """Also in the middle of an episode, with worlds in turn: each has numpy's global generator to itself."""
+    """Also in the middle of an episode, with environments in turn: each has numpy's global generator to itself."""
     both = LocalVecEnv(noisy_walkers, 2)
     both.reset(seed=7)
     first, second = (step.obs for step in played(both, 2))

@@ -1,4 +1,4 @@
-"""Staging: what crosses to a device and back is what the worlds wrote and the policy said, however late the copies run."""
+"""Staging: a device receives what the environments wrote, and they what the policy chose, however late the copies run."""
 from __future__ import annotations
 
 from functools import partial
@@ -81,7 +81,7 @@ ENVS = {
 
 
 @pytest.mark.parametrize("name", ENVS)
-def test_staged_worlds_tell_the_same_as_views_of_their_arrays(name):
+def test_staged_environments_tell_the_same_as_views_of_their_arrays(name):
     plain, other = ENVS[name](), staged(ENVS[name]())
     first, second = (named_tensors(env.reset(seed=1)) for env in (plain, other))
     assert all(torch.equal(first[key], second[key]) for key in first)
@@ -102,8 +102,8 @@ def flat(step: Step) -> dict[str, Tensor]:
 
 
 def played_late(env: VecEnv, actions: list[Tensor]) -> list[dict[str, Tensor]]:
-    """Actions that are on the host already, while the device is busy: nothing holds the worlds up, so that they would write
-    over what is still to be copied if they could."""
+    """Steps with actions that are on the host already, while the device is busy: nothing holds the environments up, so they
+    would overwrite what is still to be copied if they could."""
     steps = []
     for t, action in enumerate(actions):
         torch.cuda._sleep(t % 4 * 3 * MILLISECOND)

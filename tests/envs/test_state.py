@@ -16,7 +16,7 @@ from wavedash.envs.errors import EnvError
 from wavedash.envs.local import LocalVecEnv
 from wavedash.envs.obs import named_tensors
 
-WORLDS = {
+ENVS = {
     "CartPole": partial(gymnasium.make, "CartPole-v1"),
     "Pendulum": partial(gymnasium.make, "Pendulum-v1", max_episode_steps=30),
     "random inside the episode": Endless,
@@ -26,7 +26,7 @@ WORLDS = {
 }
 
 
-@pytest.mark.parametrize("make", WORLDS.values(), ids=WORLDS.keys())
+@pytest.mark.parametrize("make", ENVS.values(), ids=ENVS.keys())
 @settings(max_examples=12, deadline=None)
 @given(before=st.integers(0, 60), after=st.integers(1, 40), seed=st.integers(0, 2**40))
 def test_load_goes_on_exactly(make, before, after, seed):
@@ -44,7 +44,7 @@ def test_load_goes_on_exactly(make, before, after, seed):
 
 
 def test_negative_control_another_action_in_the_log_is_another_future():
-    env, fresh = LocalVecEnv(WORLDS["CartPole"], 3), LocalVecEnv(WORLDS["CartPole"], 3)
+    env, fresh = LocalVecEnv(ENVS["CartPole"], 3), LocalVecEnv(ENVS["CartPole"], 3)
     env.reset(seed=0)
     actions = random_actions(env, 20, 0)
     record(env, actions[:6])
@@ -104,4 +104,4 @@ def test_the_state_of_other_environments_is_refused():
     with pytest.raises(EnvError, match=r"has 3 environments, this run has 4: set env.count"):
         LocalVecEnv(Counter, 4).load_state(env.save_state())
     with pytest.raises(EnvError, match="the state of another environment"):
-        LocalVecEnv(WORLDS["multi-discrete"], 3).load_state(env.save_state())
+        LocalVecEnv(ENVS["multi-discrete"], 3).load_state(env.save_state())

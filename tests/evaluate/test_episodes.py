@@ -8,7 +8,7 @@ import gymnasium
 import pytest
 import torch
 
-from tests.toy_worlds import TapeWorld
+from tests.toy_vec_envs import TapeEnv
 from wavedash.envs.headline import Headline
 from wavedash.envs.vec_env import Obs, Step
 from wavedash.evaluate.episodes import Games, play
@@ -17,7 +17,7 @@ from wavedash.evaluate.random_play import RandomPlayer
 from wavedash.evaluate.shares import Sample, Share
 
 
-class ToldWorld(TapeWorld):
+class ToldEnv(TapeEnv):
     """Tells the reward as a figure too, and success where an episode ends."""
 
     def step(self, action: torch.Tensor) -> Step:
@@ -30,13 +30,13 @@ def test_whole_episodes_are_counted_row_by_row():
     reward = torch.tensor([[1.0, 10.0], [2.0, 20.0], [4.0, 40.0]])
     terminated = torch.tensor([[True, False], [False, False], [False, True]])
     truncated = torch.tensor([[False, False], [False, False], [True, False]])
-    world = ToldWorld(torch.zeros(3, 2, 1), reward, terminated, truncated)
-    games = play(world, lambda obs: torch.zeros(2, dtype=torch.int64), episodes=2, rounds=1, seed=0)
+    env = ToldEnv(torch.zeros(3, 2, 1), reward, terminated, truncated)
+    games = play(env, lambda obs: torch.zeros(2, dtype=torch.int64), episodes=2, rounds=1, seed=0)
     assert games.returns == [1.0, 70.0], "of row 0 only the first: short episodes are not favoured"
     assert games.lengths == [1.0, 3.0]
     assert games.success == [1.0, 1.0]
     assert games.metrics == {"twice": [2.0, pytest.approx(140 / 3)]}
-    more = play(world, lambda obs: torch.zeros(2, dtype=torch.int64), episodes=4, rounds=2, seed=0)
+    more = play(env, lambda obs: torch.zeros(2, dtype=torch.int64), episodes=4, rounds=2, seed=0)
     assert sorted(more.returns) == [1.0, 6.0, 70.0, 70.0] and sorted(more.success) == [0.0, 1.0, 1.0, 1.0]
 
 
@@ -53,8 +53,8 @@ def test_rows_that_sit_out_do_not_count():
     reward = torch.full((2, 2), float("nan"))
     reward[:, 0] = 1.0
     active = torch.tensor([[True, False], [True, False]])
-    world = ToldWorld(torch.zeros(2, 2, 1), reward, torch.tensor([[False, False], [True, True]]), active=active)
-    games = play(world, lambda obs: torch.zeros(2, dtype=torch.int64), episodes=2, rounds=1, seed=0)
+    env = ToldEnv(torch.zeros(2, 2, 1), reward, torch.tensor([[False, False], [True, True]]), active=active)
+    games = play(env, lambda obs: torch.zeros(2, dtype=torch.int64), episodes=2, rounds=1, seed=0)
     assert games.returns == [2.0] and games.lengths == [2.0] and games.metrics == {"twice": [2.0]}
 
 
@@ -83,8 +83,8 @@ def test_an_interval_of_a_ratio_holds_it_as_often_as_it_says():
 ], ids=["discrete", "multi-discrete", "multi-binary", "box"])
 def test_random_play_uses_every_action_and_no_other(space):
     rows = 2_000
-    world = TapeWorld(torch.zeros(1, rows, 1), torch.zeros(1, rows), action_space=space)
-    action = RandomPlayer(world, seed=0)(torch.zeros(rows, 1))
+    env = TapeEnv(torch.zeros(1, rows, 1), torch.zeros(1, rows), action_space=space)
+    action = RandomPlayer(env, seed=0)(torch.zeros(rows, 1))
     assert all(space.contains(a) for a in action.numpy().astype(space.dtype))
     if isinstance(space, gymnasium.spaces.Box):
         assert action.min() < -1.98 and action.max() > 0.98 and abs(float(action.mean()) + 0.5) < 0.05
@@ -96,10 +96,10 @@ def test_random_play_uses_every_action_and_no_other(space):
 
 def test_random_play_keeps_to_the_mask():
     rows = 500
-    world = TapeWorld(torch.zeros(1, rows, 1), torch.zeros(1, rows), action_space=gymnasium.spaces.MultiDiscrete([3, 2]))
+    env = TapeEnv(torch.zeros(1, rows, 1), torch.zeros(1, rows), action_space=gymnasium.spaces.MultiDiscrete([3, 2]))
     mask = torch.tensor([1, 0, 1, 0, 1], dtype=torch.int8).expand(rows, 5)
     obs: Obs = {"obs": torch.zeros(rows, 1), "action_mask": mask}
-    action = RandomPlayer(world, seed=0)(obs)
+    action = RandomPlayer(env, seed=0)(obs)
     assert set(action[:, 0].tolist()) == {0, 2} and set(action[:, 1].tolist()) == {1}
 
 

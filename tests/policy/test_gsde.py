@@ -11,7 +11,7 @@ from gymnasium import spaces
 from pydantic import ValidationError
 
 from tests.ppo.learners import ACTIONS, FEATURES, identity_learner, learner_over, run_config, trained_policy
-from tests.toy_worlds import TapeWorld
+from tests.toy_vec_envs import TapeEnv
 from wavedash.config import PolicyConfig
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.policy.heads import GaussianHead, make_head
@@ -103,12 +103,12 @@ def test_gradients_do_not_bend_the_features_to_explore():
 STEPS, ROWS = 8, 3
 
 
-def rollouts_over_a_standing_world(sample_every: int | None, distribution: str = "gaussian") -> list[torch.Tensor]:
+def rollouts_over_a_constant_env(sample_every: int | None, distribution: str = "gaussian") -> list[torch.Tensor]:
     """Two rollouts of actions where nothing ever changes, so that an action changes only with the noise: [T, N, A] each."""
-    world = TapeWorld(torch.ones(1, ROWS, 4), torch.zeros(1, ROWS), terminated=torch.ones(1, ROWS, dtype=torch.bool),
+    env = TapeEnv(torch.ones(1, ROWS, 4), torch.zeros(1, ROWS), terminated=torch.ones(1, ROWS, dtype=torch.bool),
                       action_space=ACTIONS["gaussian"])
     options = {"std": "gsde", "gsde": {"sample_every": sample_every}, "distribution": distribution}
-    learner = learner_over(world, run_config({"rollout_steps": STEPS}, options))
+    learner = learner_over(env, run_config({"rollout_steps": STEPS}, options))
     found = []
     for _ in range(2):
         learner.collector.collect(learner.buffer.next_slot())
@@ -119,7 +119,7 @@ def rollouts_over_a_standing_world(sample_every: int | None, distribution: str =
 @pytest.mark.parametrize("distribution", ["gaussian", "tanh"])
 @pytest.mark.parametrize(("sample_every", "changes"), [(None, []), (3, [3, 6]), (1, list(range(1, STEPS))), (100, [])])
 def test_noise_is_drawn_at_the_beginning_of_a_rollout_and_every_so_many_steps(sample_every, changes, distribution):
-    first, second = rollouts_over_a_standing_world(sample_every, distribution)
+    first, second = rollouts_over_a_constant_env(sample_every, distribution)
     for actions in (first, second):
         moved = (actions[1:] != actions[:-1]).any(-1)  # [T - 1, N]
         assert (moved == moved[:, :1]).all(), "all rows at once"
@@ -130,8 +130,8 @@ def test_noise_is_drawn_at_the_beginning_of_a_rollout_and_every_so_many_steps(sa
 
 def test_a_policy_without_it_explores_anew_at_every_step():
     """The control."""
-    world = TapeWorld(torch.ones(1, ROWS, 4), torch.zeros(1, ROWS), action_space=ACTIONS["gaussian"])
-    learner = learner_over(world, run_config({"rollout_steps": STEPS}))
+    env = TapeEnv(torch.ones(1, ROWS, 4), torch.zeros(1, ROWS), action_space=ACTIONS["gaussian"])
+    learner = learner_over(env, run_config({"rollout_steps": STEPS}))
     learner.collector.collect(learner.buffer.next_slot())
     assert (learner.rollout.action[1:] != learner.rollout.action[:-1]).all()
 

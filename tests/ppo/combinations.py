@@ -14,7 +14,7 @@ from torch import Tensor
 
 from tests.ppo.learners import run_config
 from tests.roundings import gamma
-from tests.toy_worlds import ScrambledWorld
+from tests.toy_vec_envs import ScrambledEnv
 from wavedash.policy.evaluation import OutputGradients
 from wavedash.ppo.learner import Learner
 from wavedash.runs.store import CheckpointStore
@@ -69,18 +69,18 @@ def learner_of(combo: Combination, started: bool = True, device: str = "cpu", po
                ppo: dict[str, Any] | None = None, **run: Any) -> Learner:
     """Weights as after some training: the last layer of a fresh policy is so small that it hides mistakes."""
     space, options = ACTIONS[combo.action]
-    world = ScrambledWorld(space, ROWS, combo.masked, combo.senses, device)
+    env = ScrambledEnv(space, ROWS, combo.masked, combo.senses, device)
     options = {"hidden": [8], "memory": MEMORIES[combo.memory], **options, **(SENSES if combo.senses else {}), **(policy or {})}
     settings = {"rollout_steps": STEPS, "epochs": 2, "minibatch_size": 20, "learning_rate": 0.01,
                 "normalize_obs": combo.senses}
     config = run_config({**settings, **(ppo or {})}, options, precision=combo.precision, seed=3, **run)
-    made = make_policy(world, config)
+    made = make_policy(env, config)
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for p in made.parameters():
             if p.requires_grad:
                 p.add_(0.4 * torch.randn(p.shape, generator=generator))
-    learner = Learner(world, made, config)
+    learner = Learner(env, made, config)
     if started:
         learner.start()
     return learner

@@ -1,4 +1,4 @@
-"""What the tests of the algorithm share: every action kind, small policies, made-up experience, learners over toy worlds."""
+"""Shared by the tests of the algorithm: kinds of actions, small policies, made-up rollouts, learners over toy environments."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,7 +10,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from tests.oracle import Samples
-from tests.toy_worlds import IdentityWorld
+from tests.toy_vec_envs import IdentityEnv
 from wavedash.config import RunConfig
 from wavedash.envs.obs import action_mask, sensed
 from wavedash.envs.vec_env import VecEnv
@@ -108,5 +108,5 @@ def learner_over(env: VecEnv, config: RunConfig, started: bool = True, **kwargs:
 
 def identity_learner(kind: str, ppo: dict[str, Any], rows: int = 8, inactive: float = 0.0, masked: bool = False,
                      started: bool = True, **run: Any) -> Learner:
-    world = IdentityWorld(ACTIONS[kind], rows=rows, inactive=inactive, masked=masked)
-    return learner_over(world, run_config(ppo, **run), started)
+    env = IdentityEnv(ACTIONS[kind], rows=rows, inactive=inactive, masked=masked)
+    return learner_over(env, run_config(ppo, **run), started)

@@ -14,7 +14,7 @@ import torch
 from tests.envs.toy_envs import Counter, Mortal
 from tests.ppo.learners import ACTIONS, identity_learner, learner_over, run_config
 from tests.ppo.test_exact_resume import differences, saved
-from tests.toy_worlds import ScrambledWorld
+from tests.toy_vec_envs import ScrambledEnv
 from wavedash.envs.errors import EnvError
 from wavedash.envs.local import LocalVecEnv
 from wavedash.envs.pool import WorkerPool
@@ -38,9 +38,9 @@ class Quiet(Listener):
 
 
 def with_memory(**run: Any) -> Learner:
-    world = ScrambledWorld(ACTIONS["discrete"], rows=6)
+    env = ScrambledEnv(ACTIONS["discrete"], rows=6)
     config = run_config({**SMALL, "minibatch_size": 24, **NORMALISED}, {"memory": {"kind": "gru", "sequence": 4}}, **run)
-    return learner_over(world, config, started=False)
+    return learner_over(env, config, started=False)
 
 
 def over_gymnasium(make: Callable[..., Any], **run: Any) -> Learner:

@@ -74,7 +74,7 @@ def test_learning_in_another_precision_than_acting_would_break_the_law(memory, p
     assert furthest(learner).ratio > 10 * CLOSE
 
 
-@pytest.mark.parametrize("lost", ["memory", "loss scale", "actions", "world"])
+@pytest.mark.parametrize("lost", ["memory", "loss scale", "actions", "environments"])
 def test_a_part_of_the_state_that_is_lost_is_seen(lost, tmp_path):
     """The control of the resume."""
     combo = Combination("gru", "discrete", False, False, "fp16")
@@ -82,7 +82,7 @@ def test_a_part_of_the_state_that_is_lost_is_seen(lost, tmp_path):
     tensors, plain = run.state
     fresh, _ = learner_of(combo).state()
     names = {"memory": ("learner", "memory.0.actor.h"), "loss scale": ("optimizer", "loss_scale_steps"),
-             "actions": ("learner", "actions.0"), "world": ("env", "number")}
+             "actions": ("learner", "actions.0"), "environments": ("env", "number")}
     group, name = names[lost]
     tensors[group][name] = fresh[group][name]
     second = learner_of(combo, started=False)

@@ -19,7 +19,7 @@ from tests.ppo.combinations import (
 )
 from tests.ppo.learners import learner_over, run_config
 from tests.ppo.test_losses import Distillation, Imitation
-from tests.toy_worlds import ScrambledWorld
+from tests.toy_vec_envs import ScrambledEnv
 from wavedash.bench.synthetic import SyntheticWorld
 from wavedash.envs.local import LocalVecEnv
 from wavedash.envs.pool import WorkerPool
@@ -96,7 +96,7 @@ def test_an_iteration_reads_the_device_once_and_never_waits_for_it(memory, preci
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("memory", ["none", "gru"])
-def test_with_worlds_on_the_host_only_actions_are_waited_for(memory, workers, waiting_forbidden, request):
+def test_with_environments_on_the_host_only_actions_are_waited_for(memory, workers, waiting_forbidden, request):
     """By an event of their own: a wait for the device would be an error here."""
     make = partial(gymnasium.make, "CartPole-v1")
     env = WorkerPool(make, 8, workers, groups=2, device="cuda") if workers else LocalVecEnv(make, 8, device="cuda")
@@ -147,12 +147,12 @@ def test_another_loss_is_captured_and_replayed_too(loss):
     config = run_config({"rollout_steps": 16, "minibatch_size": 256, "epochs": 2}, {"hidden": [64, 64]})
     runs = []
     for graphs in (False, True):
-        world = ScrambledWorld(gymnasium.spaces.Discrete(5), 128, masked=False, senses=False, device="cuda")
-        teacher = make_policy(world, config).to("cuda")
+        env = ScrambledEnv(gymnasium.spaces.Discrete(5), 128, masked=False, senses=False, device="cuda")
+        teacher = make_policy(env, config).to("cuda")
         with torch.no_grad():
             teacher.head.logits.weight.mul_(100)
         made = Imitation(partial(_likeliest, teacher)) if loss is Imitation else Distillation(teacher)
-        runs.append(learner_over(world, config.model_copy(update={"graphs": graphs}), loss=made))
+        runs.append(learner_over(env, config.model_copy(update={"graphs": graphs}), loss=made))
     plain, captured = ([run.iterate().metrics for _ in range(2 * RECORDED)] for run in runs)
     steps = [step for _, step in runs[1].updater._graphs.values()]
     assert steps and all(isinstance(step, CapturedCall) and step.graph is not None for step in steps)

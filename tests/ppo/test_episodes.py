@@ -7,33 +7,33 @@ from hypothesis import strategies as st
 
 from tests.ppo.learners import learner_over, run_config
 from tests.roundings import assert_rounded
-from tests.toy_worlds import TapeWorld
+from tests.toy_vec_envs import TapeEnv
 from wavedash.ppo.episodes import Episode, EpisodeWindow, latest_rows
 
 T, N = 8, 5
 
 
-def random_tape(seed: int, rollouts: int, inactive: float, end: float) -> TapeWorld:
+def random_tape(seed: int, rollouts: int, inactive: float, end: float) -> TapeEnv:
     generator = torch.Generator().manual_seed(seed)
     shape = (T * rollouts, N)
     flags = [torch.rand(shape, generator=generator) < share for share in (end, end, inactive)]
     reward = torch.randn(shape, generator=generator)
-    return TapeWorld(torch.randn(*shape, 2, generator=generator), reward, flags[0], flags[1], ~flags[2])
+    return TapeEnv(torch.randn(*shape, 2, generator=generator), reward, flags[0], flags[1], ~flags[2])
 
 
-def finished(world: TapeWorld) -> list[tuple[int, float, int]]:
+def finished(env: TapeEnv) -> list[tuple[int, float, int]]:
     """(time, return, length) of every episode that ended, in the order of their ends. A row that sits out drops its episode."""
     episodes = []
     running = [(0.0, 0)] * N
-    for t in range(len(world.reward)):
+    for t in range(len(env.reward)):
         for n in range(N):
             ret, length = running[n]
-            if not world.active[t, n]:
+            if not env.active[t, n]:
                 running[n] = (0.0, 0)
                 continue
-            ret, length = ret + float(world.reward[t, n]), length + 1
+            ret, length = ret + float(env.reward[t, n]), length + 1
             running[n] = (ret, length)
-            if world.terminated[t, n] or world.truncated[t, n]:
+            if env.terminated[t, n] or env.truncated[t, n]:
                 episodes.append((t, ret, length))
                 running[n] = (0.0, 0)
     return episodes
@@ -43,16 +43,16 @@ def finished(world: TapeWorld) -> list[tuple[int, float, int]]:
 @given(seed=st.integers(0, 10**6), inactive=st.sampled_from([0.0, 0.2, 0.6]), end=st.sampled_from([0.0, 0.05, 0.4]))
 def test_returns_lengths_and_counts_are_those_of_a_slow_count(seed, inactive, end):
     rollouts, window = 4, 6
-    world = random_tape(seed, rollouts, inactive, end)
-    learner = learner_over(world, run_config({"rollout_steps": T, "epochs": 1}, checkpoint={"best_window": window}))
-    episodes = finished(world)
+    env = random_tape(seed, rollouts, inactive, end)
+    learner = learner_over(env, run_config({"rollout_steps": T, "epochs": 1}, checkpoint={"best_window": window}))
+    episodes = finished(env)
     for k in range(rollouts):
         report = learner.iterate()
         here = [e for e in episodes if e[0] // T == k]
         so_far = [e for e in episodes if e[0] // T <= k]
-        active = world.active[T * k : T * (k + 1)]
+        active = env.active[T * k : T * (k + 1)]
         metrics = report.metrics
-        assert metrics["rollout/steps"] == int(active.sum()) and report.steps == int(world.active[: T * (k + 1)].sum())
+        assert metrics["rollout/steps"] == int(active.sum()) and report.steps == int(env.active[: T * (k + 1)].sum())
         assert metrics["rollout/episodes"] == len(here) and report.episodes == len(so_far)
         assert ("rollout/return" in metrics) == bool(here) and ("recent/return" in metrics) == bool(so_far)
         for prefix, chosen in (("rollout", here), ("recent", so_far[-window:])):
@@ -62,7 +62,7 @@ def test_returns_lengths_and_counts_are_those_of_a_slow_count(seed, inactive, en
                 assert_rounded(metrics[f"{prefix}/return"], sum(e[1] for e in chosen) / len(chosen), added, 5.0 * added)
                 assert_rounded(metrics[f"{prefix}/length"], sum(e[2] for e in chosen) / len(chosen), 4)
         if active.any():
-            expected = float(world.reward[T * k : T * (k + 1)][active].mean())
+            expected = float(env.reward[T * k : T * (k + 1)][active].mean())
             assert_rounded(metrics["rollout/reward"], expected, 2 * T * N, 5.0)
 
 
@@ -72,8 +72,8 @@ def test_a_dropped_episode_counts_nowhere():
     active[:] = True
     ends[3], active[3] = True, False
     ends[6] = True
-    world = TapeWorld(torch.randn(T, N, 2), torch.ones(T, N), never, ends, active)
-    report = learner_over(world, run_config({"rollout_steps": T, "epochs": 1})).iterate()
+    env = TapeEnv(torch.randn(T, N, 2), torch.ones(T, N), never, ends, active)
+    report = learner_over(env, run_config({"rollout_steps": T, "epochs": 1})).iterate()
     assert report.metrics["rollout/episodes"] == N
     assert report.metrics["rollout/return"] == report.metrics["rollout/length"] == 3.0
 
@@ -81,8 +81,8 @@ def test_a_dropped_episode_counts_nowhere():
 def test_an_episode_may_be_longer_than_many_rollouts():
     ends = torch.zeros(T * 4, N, dtype=torch.bool)
     ends[T * 3 + 2, 1] = True
-    world = TapeWorld(torch.randn(T * 4, N, 2), torch.full((T * 4, N), 0.5), ends)
-    learner = learner_over(world, run_config({"rollout_steps": T}))
+    env = TapeEnv(torch.randn(T * 4, N, 2), torch.full((T * 4, N), 0.5), ends)
+    learner = learner_over(env, run_config({"rollout_steps": T}))
     lengths = [learner.iterate().metrics.get("rollout/length") for _ in range(4)]
     assert lengths == [None, None, None, T * 3 + 3]
 

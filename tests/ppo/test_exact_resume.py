@@ -73,7 +73,7 @@ def test_a_resumed_run_is_the_run_that_never_stopped(recipe):
         assert differences(whole, second) == set()
 
 
-@pytest.mark.parametrize("lost", ["actions", "minibatches", "moments", "normaliser", "world", "buffer", "schedule"])
+@pytest.mark.parametrize("lost", ["actions", "minibatches", "moments", "normaliser", "environments", "buffer", "schedule"])
 def test_each_part_of_the_state_is_needed(lost):
     recipe = "gaussian, kl schedule" if lost == "schedule" else "gaussian, normalised, buffer"
     whole = fresh(recipe, started=True)
@@ -89,7 +89,7 @@ def test_each_part_of_the_state_is_needed(lost):
         tensors["optimizer"] = {**blank["optimizer"], "minibatches": tensors["optimizer"]["minibatches"]}
     elif lost == "normaliser":
         tensors["policy"] |= {name: x for name, x in blank["policy"].items() if name.startswith("normalizer")}
-    elif lost == "world":
+    elif lost == "environments":
         tensors["env"] = blank["env"]
     elif lost == "buffer":
         del tensors["buffer"]
@@ -105,7 +105,7 @@ def test_each_part_of_the_state_is_needed(lost):
 
 
 @pytest.mark.parametrize("preset", ["cartpole", "pendulum"])
-def test_gymnasium_worlds_resume_in_the_middle_of_their_episodes(preset):
+def test_gymnasium_environments_resume_in_the_middle_of_their_episodes(preset):
     config = load_config(preset, ["ppo.rollout_steps=20", "env.count=3", "ppo.normalize_obs=true", "ppo.epochs=2"])
 
     def begin(started: bool) -> Learner:
@@ -121,7 +121,7 @@ def test_gymnasium_worlds_resume_in_the_middle_of_their_episodes(preset):
     assert differences(whole, second) == set()
 
 
-def test_a_world_that_cannot_be_restored_goes_on_from_fresh_episodes(caplog):
+def test_an_environment_that_cannot_be_restored_goes_on_from_fresh_episodes(caplog):
     whole = fresh("discrete, normalised", started=True)
     whole.iterate()
     tensors, plain = saved(whole)

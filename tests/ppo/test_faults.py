@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tests.ppo.learners import learner_over, run_config
-from tests.toy_worlds import IdentityWorld, TapeWorld
+from tests.toy_vec_envs import IdentityEnv, TapeEnv
 from wavedash.envs.errors import EnvError
 from wavedash.envs.vec_env import Step
 from wavedash.errors import UserError
@@ -25,7 +25,7 @@ SETTINGS = {
 }
 
 
-def tape(seed: int, kind: type[TapeWorld] = TapeWorld) -> TapeWorld:
+def tape(seed: int, kind: type[TapeEnv] = TapeEnv) -> TapeEnv:
     draw = torch.Generator().manual_seed(seed)
     shape = (T * ROLLOUTS, N)
     ends = torch.rand(shape, generator=draw)
@@ -33,18 +33,18 @@ def tape(seed: int, kind: type[TapeWorld] = TapeWorld) -> TapeWorld:
                 torch.rand(shape, generator=draw) < 0.9)
 
 
-def step_of_episode(world: TapeWorld, t: int, row: int) -> int:
+def step_of_episode(env: TapeEnv, t: int, row: int) -> int:
     """Counted by hand: transitions of this row since its episode began, with step t. The learner counts the same way."""
     steps = 0
     for i in range(t + 1):
-        steps += bool(world.active[i, row])
-        if i < t and (world.terminated[i, row] or world.truncated[i, row] or not world.active[i, row]):
+        steps += bool(env.active[i, row])
+        if i < t and (env.terminated[i, row] or env.truncated[i, row] or not env.active[i, row]):
             steps = 0
     return steps
 
 
-def run_to_the_end(world, ppo, policy, rollouts=ROLLOUTS):
-    run = learner_over(world, run_config({**PPO, **ppo}, policy), started=False)
+def run_to_the_end(env, ppo, policy, rollouts=ROLLOUTS):
+    run = learner_over(env, run_config({**PPO, **ppo}, policy), started=False)
     run.start()
     for _ in range(rollouts):
         run.iterate()
@@ -55,14 +55,14 @@ def run_to_the_end(world, ppo, policy, rollouts=ROLLOUTS):
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_a_number_that_is_not_finite_is_named_with_its_row_and_step(setting, bad):
     for seed, what in enumerate(["reward", "obs", "reward", "obs"]):
-        world = tape(seed)
+        env = tape(seed)
         # After the first rollout, in which some only calibrate; not where the tape shows the last observation of an episode.
-        places = (world.active[T:] & ~world.truncated[T - 1 : -1]).nonzero() + torch.tensor([T, 0])
+        places = (env.active[T:] & ~env.truncated[T - 1 : -1]).nonzero() + torch.tensor([T, 0])
         t, row = places[37 * (seed + 1) % len(places)].tolist()
-        getattr(world, what)[t, row] = bad
+        getattr(env, what)[t, row] = bad
         with pytest.raises(EnvError) as raised:
-            run_to_the_end(world, *SETTINGS[setting])
-        step = step_of_episode(world, t, row)
+            run_to_the_end(env, *SETTINGS[setting])
+        step = step_of_episode(env, t, row)
         shown = "nan" if setting == "normalised" and what == "obs" else str(bad)  # it may be known by its standardised value
         expected = {"reward": f"the reward of row {row} is {bad} in step {step} of its episode",
                     "obs": f"observation[0] of row {row} is {shown} before step {step} of its episode"}[what]
@@ -72,13 +72,13 @@ def test_a_number_that_is_not_finite_is_named_with_its_row_and_step(setting, bad
 
 
 def test_a_number_that_is_not_finite_in_the_calibrating_rollout_is_named_too():
-    world = tape(0)
-    world.reward[3, 2], world.active[3, 2] = np.nan, True
+    env = tape(0)
+    env.reward[3, 2], env.active[3, 2] = np.nan, True
     with pytest.raises(EnvError, match=r"the reward of row 2 is nan .*iteration 0, after step 0"):
-        run_to_the_end(world, *SETTINGS["normalised"])
+        run_to_the_end(env, *SETTINGS["normalised"])
 
 
-class BadLast(TapeWorld):
+class BadLast(TapeEnv):
     """The last observation of the first episode that is cut off is NaN."""
 
     def step(self, action: Tensor) -> Step:
@@ -91,29 +91,29 @@ class BadLast(TapeWorld):
 
 @pytest.mark.parametrize("setting", ["plain", "with memory"])
 def test_a_last_observation_that_is_not_finite_is_named(setting):
-    world = tape(1, BadLast)
-    t, row = (world.truncated & world.active).nonzero()[0].tolist()
+    env = tape(1, BadLast)
+    t, row = (env.truncated & env.active).nonzero()[0].tolist()
     with pytest.raises(EnvError, match=rf"the last observation \(final_obs\) of row {row} is not finite.* cut after step "
-                                       rf"{step_of_episode(world, t, row)}"):
-        run_to_the_end(world, *SETTINGS[setting])
+                                       rf"{step_of_episode(env, t, row)}"):
+        run_to_the_end(env, *SETTINGS[setting])
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_huge_numbers_and_whatever_sits_out_are_no_fault(setting):
     """The controls: a sum over the rollout overflows here, and rows that are not active hold NaN."""
-    world = tape(2)
-    world.obs[:, 1] = 3e38
-    world.reward[~world.active] = np.nan
-    sits_out = ~world.active
-    sits_out[1:] &= ~world.truncated[:-1]  # what an episode that was cut led to is valued
-    world.obs[sits_out] = np.nan
+    env = tape(2)
+    env.obs[:, 1] = 3e38
+    env.reward[~env.active] = np.nan
+    sits_out = ~env.active
+    sits_out[1:] &= ~env.truncated[:-1]  # what an episode that was cut led to is valued
+    env.obs[sits_out] = np.nan
     ppo, policy = SETTINGS[setting]
-    run_to_the_end(world, ppo, policy)
+    run_to_the_end(env, ppo, policy)
 
 
 def test_a_policy_that_is_broken_itself_is_not_blamed_on_the_environment():
     """Rewards follow the action here: NaN weights make NaN rewards, and the cause is not in the environment."""
-    run = learner_over(IdentityWorld(gymnasium.spaces.Box(-1.0, 1.0, (2,)), rows=8), run_config(PPO))
+    run = learner_over(IdentityEnv(gymnasium.spaces.Box(-1.0, 1.0, (2,)), rows=8), run_config(PPO))
     run.iterate()
     with torch.no_grad():
         run.updater.optimizer.parameters.fill_(torch.nan)
@@ -124,7 +124,7 @@ def test_a_policy_that_is_broken_itself_is_not_blamed_on_the_environment():
 # --- masks -----------------------------------------------------------------------------------------------------------
 
 
-class Masked(IdentityWorld):
+class Masked(IdentityEnv):
     """Allows nothing in one choice, once, in step `at` of the run, to `row`."""
 
     at, row, choice = 11, 3, 0
@@ -142,25 +142,25 @@ class Masked(IdentityWorld):
     (gymnasium.spaces.Discrete(5), 0), (gymnasium.spaces.MultiDiscrete([3, 2, 4]), 1), (gymnasium.spaces.MultiBinary(3), 2),
 ])
 def test_a_mask_that_allows_nothing_is_named(space, choice):
-    world = Masked(space, rows=6, masked=True, episode=10**9)
-    world.choice = choice
-    run = learner_over(world, run_config(PPO))
+    env = Masked(space, rows=6, masked=True, episode=10**9)
+    env.choice = choice
+    run = learner_over(env, run_config(PPO))
     run.iterate()
     with pytest.raises(EnvError, match=r"the action mask of row 3 allows no action before step 12 of its episode: .*at least"):
         run.iterate()
 
 
 def test_a_mask_of_a_row_that_sits_out_may_allow_nothing():
-    world = Masked(gymnasium.spaces.Discrete(5), rows=6, masked=True)
-    step = world.step
+    env = Masked(gymnasium.spaces.Discrete(5), rows=6, masked=True)
+    step = env.step
 
     def without_row_3(action):
         done = step(action)
         done.active[3] = False
         return done
 
-    world.step = without_row_3
-    run = learner_over(world, run_config(PPO))
+    env.step = without_row_3
+    run = learner_over(env, run_config(PPO))
     for _ in range(3):
         run.iterate()
 
@@ -178,8 +178,8 @@ def test_a_mask_that_does_not_fit_the_actions_is_refused_before_anything_runs(ma
 
 
 def test_messages_end_with_what_to_do():
-    world = tape(0)
-    world.reward[9, 1], world.active[9, 1] = np.nan, True
+    env = tape(0)
+    env.reward[9, 1], env.active[9, 1] = np.nan, True
     with pytest.raises(EnvError) as raised:
-        run_to_the_end(world, {}, {})
+        run_to_the_end(env, {}, {})
     assert re.search(r"put it right, then resume or train anew", str(raised.value))

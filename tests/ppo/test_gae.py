@@ -42,7 +42,7 @@ class Case:
 
 
 def autoreset(mode: str, steps: int, rows: int, seed: int, chance: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """terminated, truncated and active [T, N] as a world of that mode would report them."""
+    """terminated, truncated and active [T, N] as an environment of that mode would report them."""
     rng = np.random.default_rng(seed)
     terminated, truncated, active = (np.zeros((steps, rows), bool) for _ in range(3))
     for n in range(rows):
@@ -103,7 +103,7 @@ def test_random_flags_cover_every_kind_of_cut():
     assert len(lengths) > 3
 
 
-def test_the_advantage_of_a_constant_world_is_the_geometric_series():
+def test_the_advantage_of_a_constant_environment_is_the_geometric_series():
     """Reward 1, value 0, no end: A_t = sum of (gamma * lambda)^k over what is left of the rollout."""
     steps = 6
     none, every = torch.zeros(steps, 1, dtype=torch.bool), torch.ones(steps, 1, dtype=torch.bool)

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tests.ppo.combinations import MEMORIES, PRECISIONS, Combination, learner_of
 from tests.ppo.learners import ACTIONS, learner_over, run_config
 from tests.roundings import assert_within, gamma
-from tests.toy_worlds import TapeWorld
+from tests.toy_vec_envs import TapeEnv
 from wavedash.envs.vec_env import Step
 from wavedash.ppo.learner import Learner
 
@@ -60,12 +60,12 @@ def watched_reads() -> Iterator[Counter]:
         counts += Counter()
 
 
-def learner(world_type: type[TapeWorld], kind: str, **ppo) -> Learner:
+def learner(env_type: type[TapeEnv], kind: str, **ppo) -> Learner:
     torch.manual_seed(0)
     shape = (24, 5)
-    world = world_type(torch.randn(*shape, 3), torch.randn(shape), torch.rand(shape) < 0.1, torch.rand(shape) < 0.1,
+    env = env_type(torch.randn(*shape, 3), torch.randn(shape), torch.rand(shape) < 0.1, torch.rand(shape) < 0.1,
                        torch.rand(shape) < 0.9, ACTIONS[kind])
-    return as_on_a_gpu(learner_over(world, run_config({"rollout_steps": 8, "epochs": 2, "minibatch_size": 16, **ppo})))
+    return as_on_a_gpu(learner_over(env, run_config({"rollout_steps": 8, "epochs": 2, "minibatch_size": 16, **ppo})))
 
 
 def as_on_a_gpu(run: Learner) -> Learner:
@@ -78,7 +78,7 @@ EVERYTHING = {"normalize_obs": True, "normalize_reward": True, "target_kl": 0.01
               "accumulate": 2, "normalize_advantage": "minibatch", "schedule": {"kind": "kl"}}
 
 
-class MeasuredWorld(TapeWorld):
+class MeasuredEnv(TapeEnv):
     """Tells metrics of its own."""
 
     def step(self, action: Tensor) -> Step:
@@ -89,7 +89,7 @@ class MeasuredWorld(TapeWorld):
 @pytest.mark.parametrize("ppo", [{}, EVERYTHING], ids=["plain", "everything"])
 @pytest.mark.parametrize("kind", ACTIONS)
 def test_an_iteration_reads_the_device_once(kind, ppo):
-    run = learner(MeasuredWorld, kind, **ppo)
+    run = learner(MeasuredEnv, kind, **ppo)
     for _ in range(3):
         with watched_reads() as counts:
             run.iterate()
@@ -128,7 +128,7 @@ def test_who_looks_values_the_same_last_observations(memory):
         assert (seeing.rollout.final_value[cut] != 0).all()
 
 
-class NosyWorld(TapeWorld):
+class NosyEnv(TapeEnv):
     def step(self, action: Tensor) -> Step:
         step = super().step(action)
         if bool(step.terminated.any()):
@@ -136,8 +136,8 @@ class NosyWorld(TapeWorld):
         return step
 
 
-def test_a_world_that_looks_at_its_data_is_seen():
-    run = learner(NosyWorld, "discrete")
+def test_an_environment_that_looks_at_its_data_is_seen():
+    run = learner(NosyEnv, "discrete")
     with watched_reads() as counts:
         run.iterate()
     assert counts["__bool__"] == 8 and counts["item"] >= 1 and counts["boolean index"] >= 1

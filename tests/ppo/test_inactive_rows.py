@@ -12,7 +12,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from tests.ppo.learners import learner_over, run_config
-from tests.toy_worlds import TapeWorld
+from tests.toy_vec_envs import TapeEnv
 from wavedash.envs.vec_env import Obs, Step
 from wavedash.ppo.learner import Learner
 
@@ -24,7 +24,7 @@ ACTIONS = {
 }
 
 
-class EmptySeats(TapeWorld):
+class EmptySeats(TapeEnv):
     """A tape whose rows sit out at times; while they do, they see and are paid `filling`, and their flags mean nothing."""
 
     def __init__(self, filling: float | None, action_space: spaces.Space, full_at_first: bool):
@@ -99,10 +99,10 @@ def test_a_beta_policy_learns_beside_empty_seats(memory):
 def test_the_last_observation_of_a_dropped_episode_still_counts():
     """The control: where a transition led to it, an observation is learned from, although its row then sits out."""
     def run(change: float) -> Tensor:
-        world = EmptySeats(None, ACTIONS["discrete"][0], full_at_first=True)
-        t, row = ((~world.active & ~world.empty)[1:T].nonzero() + torch.tensor([1, 0]))[0].tolist()
-        world.obs[t, row] += change
-        learner = learner_over(world, run_config({"rollout_steps": T, "epochs": 1}))
+        env = EmptySeats(None, ACTIONS["discrete"][0], full_at_first=True)
+        t, row = ((~env.active & ~env.empty)[1:T].nonzero() + torch.tensor([1, 0]))[0].tolist()
+        env.obs[t, row] += change
+        learner = learner_over(env, run_config({"rollout_steps": T, "epochs": 1}))
         learner.iterate()
         return learner.updater.optimizer.parameters
 

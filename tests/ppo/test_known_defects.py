@@ -9,17 +9,17 @@ from gymnasium import spaces
 
 from tests.ppo.learners import ACTIONS, FEATURES, identity_learner, learner_over, run_config, trained_policy
 from tests.roundings import FUNCTION, assert_rounded
-from tests.toy_worlds import IdentityWorld, TapeWorld
+from tests.toy_vec_envs import IdentityEnv, TapeEnv
 from wavedash.ppo.gae import gae, next_values
 
 T, N = 8, 4
 
 
-def truncating_world(action_space=None) -> TapeWorld:
+def truncating_env(action_space=None) -> TapeEnv:
     torch.manual_seed(0)
     cut = torch.rand(T, N) < 0.4
     cut[T - 1, 0] = True
-    return TapeWorld(torch.randn(T, N, 3) + 2.0, torch.randn(T, N), truncated=cut, action_space=action_space)
+    return TapeEnv(torch.randn(T, N, 3) + 2.0, torch.randn(T, N), truncated=cut, action_space=action_space)
 
 
 def test_a_truncated_trajectory_does_not_bootstrap_from_the_next_one():
@@ -37,22 +37,22 @@ def test_a_truncated_trajectory_does_not_bootstrap_from_the_next_one():
 
 @pytest.mark.parametrize("normalize_obs", [False, True])
 def test_the_final_observation_is_what_a_truncation_bootstraps_from(normalize_obs):
-    """The next observation belongs to a new episode; the world tells the last one of the old apart by its sign."""
-    world = truncating_world()
-    learner = learner_over(world, run_config({"rollout_steps": T, "gae_lambda": 0.0, "normalize_obs": normalize_obs}))
+    """The next observation belongs to a new episode; the environment tells the last one of the old apart by its sign."""
+    env = truncating_env()
+    learner = learner_over(env, run_config({"rollout_steps": T, "gae_lambda": 0.0, "normalize_obs": normalize_obs}))
     rollout = learner.buffer.next_slot()
     last_value = learner.collector.collect(rollout)
     learner.estimate_advantages(rollout, last_value)
-    first = world.obs.roll(-1, 0)
+    first = env.obs.roll(-1, 0)
     with torch.no_grad():
         v_final, v_first = (learner.policy.value(learner.policy.normalize(x), {}) for x in (-first, first))
-    expected = rollout.reward + 0.99 * torch.where(world.truncated, v_final, v_first) - rollout.value
+    expected = rollout.reward + 0.99 * torch.where(env.truncated, v_final, v_first) - rollout.value
     # Values of another batch of rows: the inputs of each layer are added up in another order.
-    size = rollout.reward.abs() + rollout.value.abs() + torch.where(world.truncated, v_final, v_first).abs() + 1.0
+    size = rollout.reward.abs() + rollout.value.abs() + torch.where(env.truncated, v_final, v_first).abs() + 1.0
     assert_rounded(rollout.advantage, expected, 2 * (3 + 16 + 2 * FUNCTION), size)
     lost = rollout.reward + 0.99 * v_first - rollout.value
-    assert (lost - rollout.advantage)[world.truncated].abs().min() > 1e-3
-    assert torch.equal(rollout.done, world.truncated), "a truncation closes the trajectory"
+    assert (lost - rollout.advantage)[env.truncated].abs().min() > 1e-3
+    assert torch.equal(rollout.done, env.truncated), "a truncation closes the trajectory"
 
 
 def test_deterministic_actions_are_chosen_row_by_row():
@@ -64,15 +64,15 @@ def test_deterministic_actions_are_chosen_row_by_row():
     assert actions.shape == (50,) and torch.equal(actions, one_by_one) and len(set(actions.tolist())) > 1
 
 
-def test_the_density_belongs_to_the_unclipped_action_and_the_world_receives_the_clipped_one():
+def test_the_density_belongs_to_the_unclipped_action_and_the_environment_receives_the_clipped_one():
     low, high = torch.tensor([-2.0, 0.0]), torch.tensor([2.0, 5.0])
-    world = truncating_world(spaces.Box(low.numpy(), high.numpy()))
-    learner = learner_over(world, run_config({"rollout_steps": T}, policy={"initial_std": 2.0}))
+    env = truncating_env(spaces.Box(low.numpy(), high.numpy()))
+    learner = learner_over(env, run_config({"rollout_steps": T}, policy={"initial_std": 2.0}))
     rollout = learner.buffer.next_slot()
     learner.collector.collect(rollout)
     outside = rollout.action.abs() > 1
     assert outside.any() and (~outside).any(), "the stored action is what was sampled"
-    received = torch.stack(world.received)
+    received = torch.stack(env.received)
     expected = rollout.action * torch.tensor([2.0, 2.5]) + torch.tensor([0.0, 2.5])
     torch.testing.assert_close(received, expected.clamp(low, high))
     with torch.no_grad():
@@ -100,7 +100,7 @@ def test_every_action_space_trains_and_rows_end_on_their_own(kind):
 def test_entropy_is_reported_and_weighted_per_nat_and_heads_know_its_maximum():
     """We keep nats, as the paper does; `max_entropy` is there for whoever wants a share that fits any action table."""
     for n in (3, 90):
-        world = IdentityWorld(spaces.Discrete(n), rows=8)
-        learner = learner_over(world, run_config({"rollout_steps": 8, "epochs": 1, "minibatch_size": 64, "entropy_coef": 0.5}))
+        env = IdentityEnv(spaces.Discrete(n), rows=8)
+        learner = learner_over(env, run_config({"rollout_steps": 8, "epochs": 1, "minibatch_size": 64, "entropy_coef": 0.5}))
         assert learner.iterate().metrics["policy/entropy"] == pytest.approx(math.log(n), rel=1e-3)
         assert learner.policy.head.max_entropy == pytest.approx(math.log(n))

@@ -14,7 +14,7 @@ import wavedash
 from tests.ppo.combinations import differences
 from tests.ppo.learners import ACTIONS, learner_over, run_config
 from tests.ppo.test_broken_off import Quiet, run_with
-from tests.toy_worlds import IdentityWorld
+from tests.toy_vec_envs import IdentityEnv
 from wavedash.envs.vec_env import Step, VecEnv
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import IterationReport, Listener
@@ -26,7 +26,7 @@ TOTAL = 8 * 16 * 7
 """One rollout that calibrates, and six iterations"""
 
 
-class PaidWorld(IdentityWorld):
+class PaidEnv(IdentityEnv):
     """Rewards have a weight that may change during a run."""
 
     weight = 1.0
@@ -53,7 +53,7 @@ class Ramp(Listener):
         return {"ramp/weight": self.weight}
 
     def _weigh(self, env: VecEnv) -> None:
-        assert isinstance(env, PaidWorld)
+        assert isinstance(env, PaidEnv)
         env.weight = self.weight
 
     def state_dict(self) -> dict[str, Any]:
@@ -72,8 +72,8 @@ class Forgetful(Ramp):
 
 def fresh(*listeners: Listener) -> Learner:
     ppo = {"rollout_steps": 16, "minibatch_size": 64, "epochs": 1, "normalize_reward": True}
-    world = PaidWorld(ACTIONS["discrete"], rows=8)
-    return learner_over(world, run_config(ppo, total_steps=TOTAL, seed=5), started=False, listeners=listeners)
+    env = PaidEnv(ACTIONS["discrete"], rows=8)
+    return learner_over(env, run_config(ppo, total_steps=TOTAL, seed=5), started=False, listeners=listeners)
 
 
 def through_a_file(learner: Learner, folder: Path) -> tuple[Any, Any]:

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from tests.ppo.combinations import differences
 from tests.ppo.learners import learner_over, made_up_experience, run_config, trained_policy
-from tests.ppo.test_identity_worlds import score
+from tests.ppo.test_identity_envs import score
 from tests.roundings import FUNCTION, assert_rounded
-from tests.toy_worlds import IdentityWorld
+from tests.toy_vec_envs import IdentityEnv
 from wavedash.envs.obs import sensed
 from wavedash.envs.vec_env import Step
 from wavedash.errors import UserError
@@ -72,7 +72,7 @@ class Distillation(Loss):
         return (divergence.detach(),)
 
 
-class Unpaid(IdentityWorld):
+class Unpaid(IdentityEnv):
     """Its rewards say nothing about the actions: by them alone nothing can be learned."""
 
     def step(self, action: Tensor) -> Step:
@@ -113,7 +113,7 @@ def test_imitation_learns_what_rewards_do_not_say(path, in_pieces, monkeypatch):
     first, last = (report.metrics["loss/imitation"] for report in (reports[0], reports[-1]))
     assert last < 0.2 < first
     if path != "memory":  # the score is played without
-        assert score(IdentityWorld(SPACE, rows=100, masked="masked" in PATHS[path]), learner.policy) > 0.95
+        assert score(IdentityEnv(SPACE, rows=100, masked="masked" in PATHS[path]), learner.policy) > 0.95
 
 
 def test_what_is_imitated_are_the_labels():

@@ -10,13 +10,13 @@ import torch
 from tests.oracle import gae_by_episode
 from tests.ppo.learners import learner_over, run_config
 from tests.roundings import assert_rounded, assert_within, gamma
-from tests.toy_worlds import TapeWorld
+from tests.toy_vec_envs import TapeEnv
 from wavedash.ppo.learner import Learner
 
 T, N, GAMMA, LAMBDA = 16, 6, 0.9, 0.8
 
 
-def tape(rollouts: int, inactive: float = 0.3, end: float = 0.2) -> TapeWorld:
+def tape(rollouts: int, inactive: float = 0.3, end: float = 0.2) -> TapeEnv:
     torch.manual_seed(0)
     shape = (T * rollouts, N)
     drift = torch.linspace(0, 5, shape[0]).view(-1, 1, 1)
@@ -24,26 +24,26 @@ def tape(rollouts: int, inactive: float = 0.3, end: float = 0.2) -> TapeWorld:
     active = ~flags[2]
     active[0, :4] = True  # the first guess at where observations lie is the middle of the first ones
     obs = (torch.randn(*shape, 2) * torch.tensor([1.0, 10.0]) + drift).masked_fill(~active.unsqueeze(-1), 1e4)
-    return TapeWorld(obs, 3.0 * torch.randn(shape) + 1.0, flags[0], flags[1], active)
+    return TapeEnv(obs, 3.0 * torch.randn(shape) + 1.0, flags[0], flags[1], active)
 
 
-def learner(world: TapeWorld, started: bool = True, **ppo) -> Learner:
+def learner(env: TapeEnv, started: bool = True, **ppo) -> Learner:
     settings = {"rollout_steps": T, "epochs": 1, "gamma": GAMMA, "gae_lambda": LAMBDA, "reward_clip": 1e9, **ppo}
-    return learner_over(world, run_config(settings), started)
+    return learner_over(env, run_config(settings), started)
 
 
 def test_the_calibration_rollout_measures_and_makes_no_gradient_step():
-    world = tape(1)
-    run = learner(world, started=False, normalize_obs=True, normalize_reward=True)
+    env = tape(1)
+    run = learner(env, started=False, normalize_obs=True, normalize_reward=True)
     weights = run.updater.optimizer.parameters.clone()
     run.start()
     assert torch.equal(run.updater.optimizer.parameters, weights)
     assert all(step == 0 for step in run.updater.optimizer.steps.values()) and run.iteration == 0
-    assert run.steps == int(world.active.sum()) and run.buffer.filled == 0
+    assert run.steps == int(env.active.sum()) and run.buffer.filled == 0
     measured = run.policy.normalizer.parts["obs"]
-    counted = world.obs[world.active].double()
+    counted = env.obs[env.active].double()
     assert float(measured.count) == len(counted)
-    far = (counted - world.obs[0].double().nanmedian(0).values).abs().amax(0) + 1.0  # from the first guess at the middle
+    far = (counted - env.obs[0].double().nanmedian(0).values).abs().amax(0) + 1.0  # from the first guess at the middle
     assert_rounded(measured.mean, counted.mean(0), N + 8, far)
     assert_rounded(measured.var, counted.var(0, correction=0), 4 * (N + 8), far**2)
     run.iterate()
@@ -51,23 +51,23 @@ def test_the_calibration_rollout_measures_and_makes_no_gradient_step():
 
 
 def test_without_normalisers_nothing_is_calibrated():
-    world = tape(1)
-    run = learner(world)
-    assert run.steps == 0 and world.played == 0
+    env = tape(1)
+    run = learner(env)
+    assert run.steps == 0 and env.played == 0
 
 
 def test_observations_are_normalised_by_everything_seen_before_this_rollout():
-    world = tape(4)
-    run = learner(world, normalize_obs=True, obs_clip=3.0)
+    env = tape(4)
+    run = learner(env, normalize_obs=True, obs_clip=3.0)
     for k in range(1, 4):
         run.iterate()
-        past = world.obs[: T * k][world.active[: T * k]].double()
-        expected = ((world.obs[T * k : T * (k + 1)].double() - past.mean(0)) / past.std(0, correction=0)).clamp(-3, 3)
-        active = world.active[T * k : T * (k + 1)]
+        past = env.obs[: T * k][env.active[: T * k]].double()
+        expected = ((env.obs[T * k : T * (k + 1)].double() - past.mean(0)) / past.std(0, correction=0)).clamp(-3, 3)
+        active = env.active[T * k : T * (k + 1)]
         # A rounding of the largest number seen, 60, squared in the variance, counts where a deviation of 1 divides.
         assert_within(run.rollout.obs[active], expected[active], gamma(4 * (N + 8)) * 60**2)
         assert run.rollout.obs.abs().max() <= 3.0
-        one_rollout_late = world.obs[: T * (k + 1)][world.active[: T * (k + 1)]].double()
+        one_rollout_late = env.obs[: T * (k + 1)][env.active[: T * (k + 1)]].double()
         assert (one_rollout_late.mean(0) - past.mean(0)).abs().max() > 0.1
 
 
@@ -100,53 +100,53 @@ def test_normalisers_stand_still_from_the_first_step_to_the_last_gradient():
 # --- rewards ---------------------------------------------------------------------------------------------------------
 
 
-def discounted_returns(world: TapeWorld, steps: int, gamma: float) -> list[float]:
+def discounted_returns(env: TapeEnv, steps: int, gamma: float) -> list[float]:
     """R_t = r_t + gamma * R_{t-1} of every transition, row by row; a new episode or a row that sits out starts afresh."""
     returns = []
     for n in range(N):
         running = 0.0
         for t in range(steps):
-            if not world.active[t, n]:
+            if not env.active[t, n]:
                 running = 0.0
                 continue
-            running = float(world.reward[t, n]) + gamma * running
+            running = float(env.reward[t, n]) + gamma * running
             returns.append(running)
-            if world.terminated[t, n] or world.truncated[t, n]:
+            if env.terminated[t, n] or env.truncated[t, n]:
                 running = 0.0
     return returns
 
 
 def test_rewards_are_divided_by_the_deviation_of_the_discounted_return_so_far():
-    world = tape(4)
-    run = learner(world, normalize_reward=True)
+    env = tape(4)
+    run = learner(env, normalize_reward=True)
     for k in range(1, 4):
         run.iterate()
-        deviation = np.std(discounted_returns(world, T * k, GAMMA))
+        deviation = np.std(discounted_returns(env, T * k, GAMMA))
         rollout, part = run.rollout, slice(T * k, T * (k + 1))
         with torch.no_grad():
             last_value = run.policy.value(run.collector.shards[0].obs, {})
         # The policy has moved since, so values at the edge are known only where the last step ended an episode or sat out.
-        known = (world.terminated | world.truncated | ~world.active)[part][-1]
-        expected = gae_by_episode(world.reward[part] / deviation, rollout.value, last_value, rollout.final_value,
+        known = (env.terminated | env.truncated | ~env.active)[part][-1]
+        expected = gae_by_episode(env.reward[part] / deviation, rollout.value, last_value, rollout.final_value,
                                   rollout.terminated, rollout.truncated, rollout.active, GAMMA, LAMBDA)
         assert known.any()
         # Sums of 16 steps, of numbers below 40 in all; the scale knows the deviation to the roundings of all returns.
         assert_within(rollout.advantage[:, known], expected[:, known], gamma(T * N + 4 * T) * 40.0)
-    assert_rounded(run.return_moments.var.sqrt(), np.std(discounted_returns(world, T * 4, GAMMA)), 4 * T * N)
+    assert_rounded(run.return_moments.var.sqrt(), np.std(discounted_returns(env, T * 4, GAMMA)), 4 * T * N)
 
 
 def test_the_discount_of_the_reward_scale_is_ppos():
-    world = tape(2)
-    run = learner(world, normalize_reward=True, gamma=0.5)
+    env = tape(2)
+    run = learner(env, normalize_reward=True, gamma=0.5)
     measured = float(run.return_moments.var.sqrt())
-    assert_rounded(measured, np.std(discounted_returns(world, T, 0.5)), 4 * T * N)
-    assert measured != pytest.approx(np.std(discounted_returns(world, T, 0.99)), rel=0.1)
+    assert_rounded(measured, np.std(discounted_returns(env, T, 0.5)), 4 * T * N)
+    assert measured != pytest.approx(np.std(discounted_returns(env, T, 0.99)), rel=0.1)
 
 
 def test_a_normalised_reward_is_clipped():
-    world = tape(2, inactive=0.0, end=0.0)
-    world.reward[T + 3, 2] = 1e6
-    run = learner(world, normalize_reward=True, reward_clip=5.0, gae_lambda=0.0)
+    env = tape(2, inactive=0.0, end=0.0)
+    env.reward[T + 3, 2] = 1e6
+    run = learner(env, normalize_reward=True, reward_clip=5.0, gae_lambda=0.0)
     run.iterate()
     advantage = run.rollout.advantage
     value, following = run.rollout.value[3, 2], run.rollout.value[4, 2]
@@ -158,9 +158,9 @@ def test_what_an_empty_seat_is_paid_counts_nowhere():
     """NaN is what a simulator may leave there."""
     outcomes = []
     for paid in (0.0, torch.nan):
-        world = tape(3)
-        world.reward.masked_fill_(~world.active, paid)
-        run = learner(world, normalize_reward=True)
+        env = tape(3)
+        env.reward.masked_fill_(~env.active, paid)
+        run = learner(env, normalize_reward=True)
         metrics = [run.iterate().metrics for _ in range(2)]
         outcomes.append((run.updater.optimizer.parameters.clone(), metrics))
     assert torch.equal(outcomes[0][0], outcomes[1][0]) and outcomes[0][1] == outcomes[1][1]

@@ -6,7 +6,7 @@ import torch
 
 from tests.ppo.learners import ACTIONS, FEATURES, identity_learner, learner_over, run_config, without_updates
 from tests.roundings import FUNCTION, assert_within, gamma
-from tests.toy_worlds import TapeWorld
+from tests.toy_vec_envs import TapeEnv
 from wavedash.envs.obs import map_obs
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.rollout import Rollout
@@ -92,17 +92,17 @@ def test_the_first_minibatch_sees_ratio_one_with_memory_too(memory):
     assert learner.iterate().metrics["policy/kl"] > 1e-4
 
 
-def drifting_world() -> TapeWorld:
+def drifting_env() -> TapeEnv:
     torch.manual_seed(0)
     obs = torch.randn(4 * T, 4, 3) + torch.linspace(0, 10, 4 * T).view(-1, 1, 1)
-    return TapeWorld(obs, torch.randn(4 * T, 4))
+    return TapeEnv(obs, torch.randn(4 * T, 4))
 
 
 @pytest.mark.parametrize("every_step", [False, True])
 def test_a_normaliser_that_moves_with_every_step_breaks_the_law(every_step):
     """The broken variant, built here: statistics that move at each step, observations normalised again for the update."""
-    world = drifting_world()
-    learner = without_updates(learner_over(world, run_config({"rollout_steps": T, "normalize_obs": True})))
+    env = drifting_env()
+    learner = without_updates(learner_over(env, run_config({"rollout_steps": T, "normalize_obs": True})))
     with torch.no_grad():
         learner.policy.head.logits.weight.mul_(100)  # a policy that is not indifferent to what it sees
     normalizer = learner.policy.normalizer
@@ -118,7 +118,7 @@ def test_a_normaliser_that_moves_with_every_step_breaks_the_law(every_step):
 
     def watched(out: Rollout) -> torch.Tensor:
         last_value = collect(out)
-        out.obs.copy_(normalizer(world.obs[world.played - T : world.played]))
+        out.obs.copy_(normalizer(env.obs[env.played - T : env.played]))
         with torch.no_grad():
             new = learner.policy.evaluate(out.obs.flatten(0, 1), out.action.flatten())
         found.append(float(((new.log_prob - out.log_prob.flatten()).exp() - 1).abs().max()))

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.ppo.learners import learner_over, run_config
-from tests.toy_worlds import TapeWorld
+from tests.toy_vec_envs import TapeEnv
 from wavedash.envs.errors import EnvError
 from wavedash.ppo.divergence import MOST_DEAD_UPDATES, DivergedError
 from wavedash.ppo.learner import Learner
@@ -25,13 +25,13 @@ HUGE = 3e38
 PPO = {"rollout_steps": T, "epochs": EPOCHS, "minibatch_size": 12, "normalize_advantage": "off", "learning_rate": 1e-2}
 
 
-def world(rollouts: int = 4) -> TapeWorld:
+def env(rollouts: int = 4) -> TapeEnv:
     torch.manual_seed(0)
     ends = torch.rand(T * rollouts, N) < 0.2
-    return TapeWorld(torch.randn(T * rollouts, N, 2), torch.randn(T * rollouts, N), ends)
+    return TapeEnv(torch.randn(T * rollouts, N, 2), torch.randn(T * rollouts, N), ends)
 
 
-def learner(made: TapeWorld, folder=None, **ppo) -> Learner:
+def learner(made: TapeEnv, folder=None, **ppo) -> Learner:
     listeners = [] if folder is None else [SkippedUpdates(folder)]
     return learner_over(made, run_config({**PPO, **ppo}), listeners=listeners)
 
@@ -50,7 +50,7 @@ def all_finite(run: Learner) -> bool:
 
 @pytest.mark.parametrize("bad", [HUGE, -HUGE])
 def test_one_bad_reward_costs_the_minibatches_that_hold_it_and_nothing_else(bad, tmp_path, caplog):
-    tape = world()
+    tape = env()
     tape.reward[T, 1] = bad  # the first step of the second rollout: no earlier step's advantage hangs on it
     run = learner(tape, tmp_path / "crash")
     assert iterate(run)["optim/skipped"] == 0 and not (tmp_path / "crash").exists()
@@ -66,14 +66,14 @@ def test_one_bad_reward_costs_the_minibatches_that_hold_it_and_nothing_else(bad,
 
 
 def test_the_skipped_update_can_be_played_again_from_what_was_kept(tmp_path):
-    tape = world()
+    tape = env()
     tape.reward[T, 1] = HUGE
     run = learner(tape, tmp_path)
     iterate(run)
     iterate(run)
     (dump,) = tmp_path.glob("skipped-*.safetensors")
     kept = load_file(dump)
-    again = learner(world())
+    again = learner(env())
     again.updater.optimizer.parameters.copy_(kept["before.parameters"])
     again.updater.load_state_dict({name.removeprefix("before."): x for name, x in kept.items() if name.startswith("before.")})
     rollout = again.buffer.next_slot()
@@ -84,7 +84,7 @@ def test_the_skipped_update_can_be_played_again_from_what_was_kept(tmp_path):
 
 
 def test_one_bad_gradient_is_skipped_too(monkeypatch):
-    run = learner(world())
+    run = learner(env())
     evaluate, calls = run.policy.evaluate, []
 
     def sabotaged(*batch):
@@ -109,7 +109,7 @@ def test_one_bad_gradient_is_skipped_too(monkeypatch):
 def test_statistics_outlive_a_bad_number(where):
     """Returns, their scale and the observations' scale are running sums: one NaN must not stay in them. The iteration ends with
     an error; who goes on all the same, as here, goes on with sound statistics."""
-    tape = world(6)
+    tape = env(6)
     getattr(tape, where)[T + 5, 1] = torch.nan
     run = learner(tape, normalize_obs=True, normalize_reward=True, normalize_advantage="batch")
     with pytest.raises(EnvError, match=r"of row 1 is nan"):
@@ -121,7 +121,7 @@ def test_statistics_outlive_a_bad_number(where):
 
 
 def test_a_run_that_has_nothing_finite_left_ends_with_advice(tmp_path):
-    tape = world(2 * MOST_DEAD_UPDATES)
+    tape = env(2 * MOST_DEAD_UPDATES)
     tape.reward[2 * T :] = HUGE
     run = learner(tape, tmp_path / "crash")
     for _ in range(2 + MOST_DEAD_UPDATES - 1):
@@ -137,7 +137,7 @@ def test_a_run_that_has_nothing_finite_left_ends_with_advice(tmp_path):
 
 
 def test_good_iterations_in_between_keep_a_run_alive():
-    tape = world(2 * MOST_DEAD_UPDATES + 2)
+    tape = env(2 * MOST_DEAD_UPDATES + 2)
     for k in range(0, 2 * MOST_DEAD_UPDATES + 2, 2):
         tape.reward[T * k : T * (k + 1)] = HUGE
     run = learner(tape)
@@ -147,7 +147,7 @@ def test_good_iterations_in_between_keep_a_run_alive():
 
 def test_without_the_guard_one_nan_would_be_the_end(monkeypatch):
     """The control: torch's own optimiser, as most libraries use it, applies it."""
-    policy_run = learner(world())
+    policy_run = learner(env())
     buffer: RolloutBuffer = policy_run.buffer
     policy_run.iterate()
     buffer.samples.advantage[0] = torch.nan

@@ -90,9 +90,9 @@ def test_a_gpu_tells_how_long_it_worked_and_not_how_long_launching_took() -> Non
 @gpu
 @pytest.mark.parametrize("graphs", [False, True])
 def test_iterations_on_a_gpu_tell_their_parts(graphs: bool) -> None:
-    world = SyntheticWorld(4096, "cuda")
+    env = SyntheticWorld(4096, "cuda")
     config = run_config({"rollout_steps": 8, "minibatch_size": 8192, "epochs": 1}, graphs=graphs)
-    learner = Learner(world, make_policy(world, config), config)
+    learner = Learner(env, make_policy(env, config), config)
     learner.start()
     for _ in range(5):
         began = perf_counter()

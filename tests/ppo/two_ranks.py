@@ -1,4 +1,4 @@
-"""What the tests of several ranks share: a world that can be split by rows, the cases, and the program that each rank runs.
+"""Shared by the tests of several ranks: environments that can be split by rows, the cases, and the program that each rank runs.
 
     RANK=0 WORLD_SIZE=2 ... python -m tests.ppo.two_ranks RESULT
 """
@@ -27,7 +27,7 @@ ITERATIONS, SEED = 4, 5
 
 
 class Parade(VecEnv):
-    """Some rows of a world of eight. What happens to a row does not depend on which others are seen, nor on any action.
+    """Some rows of an environment of eight. What happens to a row does not depend on which others are seen, nor on any action.
 
     The halves are far apart in observations and rewards, and most rows of the second sit out most steps; only that half tells
     whether an episode was a success.
@@ -126,10 +126,10 @@ def make_learner(case: str, ranks: Ranks = ALONE, **kwargs: Any) -> Learner:
     settings = {"rollout_steps": 8, "epochs": 3, "learning_rate": 0.1, "adam_eps": 0.3, **ppo,
                 "minibatch_size": own * RANKS // ranks.size}
     config = run_config(settings, policy, seed=SEED)
-    world = Joined(kind) if ranks.size == 1 else Parade(kind, HALVES[ranks.rank])
+    env = Joined(kind) if ranks.size == 1 else Parade(kind, HALVES[ranks.rank])
     if ranks.size > 1:  # the same everywhere, so that configurations are equal
         config = config.model_copy(update={"ppo": config.ppo.model_copy(update={"minibatch_size": own})})
-    return learner_over(world, config, ranks=ranks, **kwargs)
+    return learner_over(env, config, ranks=ranks, **kwargs)
 
 
 def outcome(learner: Learner) -> dict[str, Any]:
@@ -277,7 +277,7 @@ def stop_and_resume(case: str, ranks: Ranks) -> dict[str, Any]:
 
 
 class Breaking(Listener):
-    """The world of this rank breaks."""
+    """The environment of this rank breaks."""
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
         if report.iteration == 2:

@@ -194,7 +194,7 @@ def test_groups_are_stepped_one_by_one(simulator, workers):
     env.close()
 
 
-def test_a_saved_world_goes_on_as_if_nothing_had_happened(env_of):
+def test_a_saved_environment_goes_on_as_if_nothing_had_happened(env_of):
     settings = ("env.groups=1", ends_after(7), "env.rocket.observation={advanced_obs_plus: {team_size: 1, frames: 2}}")
     env = env_of(*settings)
     env.reset(3)

@@ -105,7 +105,7 @@ def unequal(one: dict[str, Tensor], other: dict[str, Tensor]) -> list[str]:
 
 @pytest.mark.parametrize("blind", [False, True], ids=["seeing", "blind"])
 @pytest.mark.parametrize("task", TASKS)
-def test_a_world_in_parts_is_the_same_to_the_bit(task, blind):
+def test_an_environment_in_parts_is_the_same_to_the_bit(task, blind):
     """`blind`: as on a GPU, where there is no host sync."""
     env, parts = (env_of(in_parts, *TASKS[task]) for in_parts in (False, True))
     parts._shards[0].on_host = not blind
@@ -128,7 +128,7 @@ def test_a_world_in_parts_is_the_same_to_the_bit(task, blind):
 
 
 @pytest.mark.parametrize("saves_parts", [False, True])
-def test_a_world_that_was_saved_goes_on_in_parts_or_whole(saves_parts):
+def test_an_environment_that_was_saved_goes_on_in_parts_or_whole(saves_parts):
     task = TASKS["advanced_obs_plus"]
     env, other = env_of(saves_parts, *task), env_of(not saves_parts, *task)
     env.reset(2)

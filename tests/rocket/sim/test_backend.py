@@ -205,7 +205,7 @@ def test_an_iteration_in_these_arenas_reads_the_device_once():
 
 
 def beginnings(env: RocketEnv, steps: int) -> list[torch.Tensor]:
-    """The first observations of the cars of every arena, from a world in which every step ends all episodes."""
+    """The first observations of the cars of every arena, from an environment in which every step ends all episodes."""
     return [torch.stack([x.clone() for x in env.step(action).obs["obs"].split(2)]) for action in random_actions(env, steps)]
 
 
@@ -241,9 +241,9 @@ def test_beginnings_are_part_of_what_is_saved(prepared):
     saved = {name: x.clone() for name, x in env.save_state().items()}
     other.reset(4)
     other.load_state(saved)
-    for world in (env, other):
-        if prepared:
-            world.prepare()
+    if prepared:
+        env.prepare()
+        other.prepare()
     assert all(torch.equal(a, b) for a, b in zip(trajectory(env, actions[5:]), trajectory(other, actions[5:]), strict=True))
 
 

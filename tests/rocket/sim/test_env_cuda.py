@@ -159,7 +159,7 @@ def test_training_with_recordings_is_training_without():
     torch.testing.assert_close(*ends, rtol=1e-3, atol=1e-4)
 
 
-def test_a_saved_world_goes_on_exactly():
+def test_a_saved_environment_goes_on_exactly():
     env, other = env_of(), env_of()
     env.reset(2)
     actions = actions_of(env, 60)

@@ -8,13 +8,13 @@ import torch
 from gymnasium import spaces
 
 from tests.ppo.learners import learner_over, run_config
-from tests.toy_worlds import IdentityWorld
+from tests.toy_vec_envs import IdentityEnv
 from wavedash.policy.actor_critic import ActorCritic
 
 PPO = {"rollout_steps": 16, "epochs": 4, "minibatch_size": 64, "learning_rate": 1e-2, "gamma": 0.0, "gae_lambda": 0.0}
 MOST_ITERATIONS = 40
 
-WORLDS: dict[str, tuple[gymnasium.Space, bool, float]] = {
+ENVS: dict[str, tuple[gymnasium.Space, bool, float]] = {
     "discrete": (spaces.Discrete(5), False, 0.0),
     "discrete, masked": (spaces.Discrete(12), True, 0.0),
     "discrete, half the rows sit out": (spaces.Discrete(5), False, 0.5),
@@ -26,11 +26,11 @@ WORLDS: dict[str, tuple[gymnasium.Space, bool, float]] = {
 
 
 @torch.no_grad()
-def score(world: IdentityWorld, policy: ActorCritic) -> float:
-    """The share of the best reward that the deterministic policy earns in a fresh world."""
-    obs, rewards = world.reset(seed=99), []
+def score(env: IdentityEnv, policy: ActorCritic) -> float:
+    """The share of the best reward that the deterministic policy earns in a fresh environment."""
+    obs, rewards = env.reset(seed=99), []
     for _ in range(10):
-        step = world.step(policy.head.env_action(policy.act(policy.normalize(obs), {}, deterministic=True).action))
+        step = env.step(policy.head.env_action(policy.act(policy.normalize(obs), {}, deterministic=True).action))
         obs = step.obs
         rewards.append(step.reward.mean())
     return float(torch.stack(rewards).mean())
@@ -38,28 +38,28 @@ def score(world: IdentityWorld, policy: ActorCritic) -> float:
 
 @pytest.mark.parametrize("distribution", ["tanh", "beta", "confined"])
 def test_bounded_distributions_learn_it_too(distribution):
-    space = WORLDS["box with odd bounds"][0]
+    space = ENVS["box with odd bounds"][0]
     policy = {"distribution": distribution, "initial_std": 0.5}
-    learner = learner_over(IdentityWorld(space, rows=32), run_config(PPO, policy))
+    learner = learner_over(IdentityEnv(space, rows=32), run_config(PPO, policy))
     for _ in range(2 * MOST_ITERATIONS):
         learner.iterate()
-        if (trained := score(IdentityWorld(space, rows=100), learner.policy)) > 0.93:
+        if (trained := score(IdentityEnv(space, rows=100), learner.policy)) > 0.93:
             break
     assert trained > 0.93
 
 
 @pytest.mark.parametrize("normalize", [False, True], ids=["raw", "normalised"])
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("name", ENVS)
 def test_doing_what_one_is_told_is_learned(name, normalize):
-    space, masked, inactive = WORLDS[name]
-    world = IdentityWorld(space, rows=32, masked=masked, inactive=inactive)
+    space, masked, inactive = ENVS[name]
+    env = IdentityEnv(space, rows=32, masked=masked, inactive=inactive)
     ppo = {**PPO, "normalize_obs": normalize, "normalize_reward": normalize}
     policy = {"initial_std": 0.5} if isinstance(space, spaces.Box) else {}
-    learner = learner_over(world, run_config(ppo, policy))
-    untrained = score(IdentityWorld(space, rows=100, masked=masked), learner.policy)
+    learner = learner_over(env, run_config(ppo, policy))
+    untrained = score(IdentityEnv(space, rows=100, masked=masked), learner.policy)
     for _ in range(MOST_ITERATIONS):
         learner.iterate()
-        trained = score(IdentityWorld(space, rows=100, masked=masked), learner.policy)
+        trained = score(IdentityEnv(space, rows=100, masked=masked), learner.policy)
         if trained > 0.95:
             break
     assert trained > 0.95 > 0.75 > untrained
@@ -68,7 +68,7 @@ def test_doing_what_one_is_told_is_learned(name, normalize):
 def test_a_policy_that_gets_rewards_of_other_rows_learns_nothing():
     """The control: the same run, with rewards dealt out in another order, stays at chance."""
 
-    class Shuffled(IdentityWorld):
+    class Shuffled(IdentityEnv):
         def step(self, action):
             step = super().step(action)
             return step._replace(reward=step.reward.roll(1))
@@ -76,4 +76,4 @@ def test_a_policy_that_gets_rewards_of_other_rows_learns_nothing():
     learner = learner_over(Shuffled(spaces.Discrete(5), rows=32), run_config(PPO))
     for _ in range(MOST_ITERATIONS):
         learner.iterate()
-    assert score(IdentityWorld(spaces.Discrete(5), rows=100), learner.policy) < 0.6
+    assert score(IdentityEnv(spaces.Discrete(5), rows=100), learner.policy) < 0.6

@@ -1,4 +1,4 @@
-"""Small worlds written directly against `VecEnv`, for proofs about the learner."""
+"""Small environments written directly against `VecEnv`, for proofs about the learner."""
 from __future__ import annotations
 
 import gymnasium
@@ -10,7 +10,7 @@ from wavedash.envs.obs import map_obs
 from wavedash.envs.vec_env import Obs, Step, VecEnv
 
 
-class TapeWorld(VecEnv):
+class TapeEnv(VecEnv):
     """Plays back what was recorded, [T, N, ...], whatever the actions; starts over at its end. Never waits for a device."""
 
     def __init__(
@@ -53,7 +53,7 @@ class TapeWorld(VecEnv):
         return self.obs[self.played % len(self.obs)].clone()
 
 
-class IdentityWorld(VecEnv):
+class IdentityEnv(VecEnv):
     """Do what the observation says: reward 1 for the right action, less the further off. Episodes end at random.
 
     Any action space; `masked` forbids every wrong discrete choice but one; `inactive`: the share of rows that sit out a step.
@@ -126,7 +126,7 @@ class IdentityWorld(VecEnv):
         return {"obs": self.obs, "action_mask": self.allowed}
 
 
-class ScrambledWorld(VecEnv):
+class ScrambledEnv(VecEnv):
     """Everything follows from one whole number per row, scrambled by whole-number arithmetic: no random generator, so it is the
     same on every device, can be recorded in a CUDA graph, and goes on exactly from its saved state. The action decides the
     reward and what comes next. Episodes end at random, rows sit out now and then.
@@ -138,7 +138,7 @@ class ScrambledWorld(VecEnv):
 
     def __init__(self, action_space: gymnasium.Space, rows: int, masked: bool = False, senses: bool = False, device="cpu"):
         self.num_rows, self.action_space, self.device = rows, action_space, torch.device(device)
-        sizes = IdentityWorld._sizes(action_space)
+        sizes = IdentityEnv._sizes(action_space)
         parts = {"obs": gymnasium.spaces.Box(-1.0, 1.0, (4,))}
         if senses:
             parts = {
