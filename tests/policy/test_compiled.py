@@ -28,17 +28,18 @@ from wavedash.policy.compiled import Compiled
 from wavedash.ppo.learner import Learner
 
 CASES = [Combination("none", "discrete", True, True, "bf16"), Combination("none", "tanh", False, False, "fp32")]
-"""Two, because compiling takes ten seconds and more; with memory it is left out. On a GPU there are more: test_cuda.py."""
+"""There are two, because compiling takes ten seconds and more; a policy with memory is not compiled. tests/ppo/test_cuda.py has
+more."""
 NO_CONVOLUTION = {"encoders": {"camera": {"kind": "flat"}}}
-"""It takes longest."""
+"""A camera that is flattened: convolutions take longest to compile."""
 NO_VECTORS = platform.machine() in ("x86_64", "AMD64") and torch.backends.cpu.get_cpu_capability() == "DEFAULT"
-"""Torch 2.13 writes vector code for a CPU without AVX2 too, which no compiler takes; the policy then runs as it is."""
+"""Torch 2.13 writes vector code also for a CPU without AVX2, which no compiler accepts; the policy then runs uncompiled."""
 needs_compiler = pytest.mark.skipif(NO_VECTORS or not any(map(shutil.which, ("g++", "clang++", "cl"))),
                                     reason="needs a C++ compiler, and a CPU that torch can compile for")
 
 
 def compiling(case: Combination, started: bool = True) -> Learner:
-    """One minibatch size: another would be compiled again."""
+    """A learner that compiles its policy, with one minibatch size only: another one would be compiled again."""
     policy = NO_CONVOLUTION if case.senses else None
     return learner_of(case, started, policy=policy, ppo={"minibatch_size": 10**6}, compile=True)
 
@@ -84,7 +85,7 @@ def test_a_resumed_run_is_the_run_that_never_stopped(run, case):
 
 @needs_compiler
 def test_new_weights_are_seen_at_once(run, case):
-    """After an optimiser's step, which writes into them, and after other weights were loaded."""
+    """They are seen after an optimiser's step, which writes into them, and after other weights were loaded."""
     learner = run.learner
     old_weights = {name: x.clone() for name, x in learner.policy.state_dict().items()}
     seen = [judged_and_gradient(learner, compiled=True)]

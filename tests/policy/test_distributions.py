@@ -32,8 +32,8 @@ def chi_square(samples: Tensor, probs: Tensor) -> float:
 
 def assert_densities_agree(ours: Any, action: Tensor, exact: Callable[..., Any], parameters: list[Tensor],
                            roundings: int) -> None:
-    """Log-probability and entropy are the `exact` ones of these parameters, which are computed in float64, but for roundings of
-    what goes in and of terms of the order of 1."""
+    """Log-probability and entropy equal the `exact` ones of these parameters, which are computed in float64, up to roundings of
+    the inputs and of terms of the order of 1."""
     bound, truth = sway(exact, parameters, roundings), exact(*(x.double() for x in parameters))
     for name, found in {"log_prob": ours.log_prob(action), "entropy": ours.entropy()}.items():
         if name in truth:
@@ -76,7 +76,7 @@ def test_a_choice_is_sampled_as_often_as_its_probability_says(mask):
     assert chi_square(samples, wrong / wrong.sum()) > CHI_SQUARE_999[degrees]
 
 
-def test_a_forbidden_action_is_never_sampled_and_pulls_on_nothing():
+def test_a_forbidden_action_is_never_sampled_and_has_no_gradient():
     """Its logit is the largest by far, so any leak would show."""
     logits = torch.tensor([[50.0, 0.0, 0.1, 60.0]]).expand(20_000, 4).clone().requires_grad_()
     mask = torch.tensor([0, 1, 1, 0])

@@ -30,14 +30,14 @@ def policy(**options) -> ActorCritic:
     return ActorCritic(SENSES, spaces.Discrete(3), PolicyConfig(hidden=[16], **options))
 
 
-def test_every_key_gets_what_suits_its_shape():
+def test_every_key_gets_an_encoder_that_suits_its_shape():
     parts = policy(encoders={"joints": {"hidden": [8]}}).trunks["actor"].encoders.parts
     kinds = {key: type(part) for key, part in parts.items()}
     assert kinds == {"camera": ConvEncoder, "depth": ConvEncoder, "joints": MlpEncoder, "truth": FlatEncoder}
 
 
 @pytest.mark.parametrize("memory", ["none", "gru"])
-def test_each_key_is_seen_by_those_who_may_see_it(memory):
+def test_actor_and_critic_each_see_their_own_keys(memory):
     """The critic knows the truth, the actor does not: changing it moves values and leaves actions as they are."""
     obs = some_obs()
     player = policy(actor_keys=["camera", "depth", "joints"], memory={"kind": memory})

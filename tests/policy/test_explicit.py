@@ -19,7 +19,7 @@ from wavedash.policy.explicit import ExplicitPolicy
 
 BATCH = 32
 ROUNDINGS = BATCH + 3 * 8 + 8 * FUNCTION
-"""A number is added up over the batch and over layers of at most eight, and passes some functions."""
+"""A gradient is a sum over the batch and over layers of at most eight units, through some functions."""
 
 
 def batch_for(policy: ActorCritic, kind: str, masked: bool):
@@ -46,7 +46,7 @@ def gradients(policy: ActorCritic, evaluation: Evaluation, of_outputs: OutputGra
 
 def assert_equal_but_for_roundings(policy: ActorCritic, ours: Evaluation, of_outputs: OutputGradients, obs: Any,
                                    judge: Callable[[ActorCritic, Any], Evaluation]) -> None:
-    """What is said of `obs` and its gradient are those of `judge`, which goes through autograd."""
+    """The evaluation of `obs` and its gradients equal those of `judge`, which goes through autograd, up to roundings."""
     def by_autograd_alone(weights: dict[str, Tensor], obs: Any) -> dict[str, Tensor]:
         twin = deepcopy(policy)
         twin._explicit = []
@@ -151,7 +151,7 @@ def test_a_mistake_in_a_written_out_gradient_would_be_seen(mistake, monkeypatch)
 
 
 class DoublingBody(nn.Module):
-    """Somebody's own network."""
+    """A network of a user's own."""
 
     activation, outputs = "tanh", FEATURES
 

@@ -21,7 +21,7 @@ FEATURE_ROWS = torch.tensor([[0.5, -1.0, 0.25], [0.0, 0.0, 0.0], [-0.9, 0.3, 0.8
 LOG_STD = torch.tensor([[-1.0, 0.5], [-2.0, 0.0], [0.25, -0.5]])
 MEAN = torch.tensor([[0.1, -0.2], [0.0, 0.3], [1.0, -1.0]])
 ACTION = torch.tensor([[0.4, 0.6], [0.001, 0.299], [-0.5, 0.75]])
-SB3 = {  # what Stable-Baselines3 2.9.2 says of these: log-probability, entropy
+SB3 = {  # log-probability and entropy of these by Stable-Baselines3 2.9.2
     False: ([-1.650319, 10.977617, -3.948785], [2.172410, -10.977633, 3.378427]),
     True: ([-1.602847, 10.977617, -4.046593], [2.082932, -10.977633, 3.198712]),
 }
@@ -51,7 +51,7 @@ def test_density_and_entropy_are_those_of_stable_baselines3(expln):
 
 
 def test_the_variance_is_that_of_a_sum_of_independent_weights():
-    """By hand: Var(sum of h_f * w_fa) = sum of h_f^2 * std_fa^2, and the density of a normal with it."""
+    """Worked out by hand: Var(sum of h_f * w_fa) = sum of h_f^2 * std_fa^2, and the density of a normal with this variance."""
     distribution = density(head_of())
     for row in range(3):
         log_prob = entropy = 0.0
@@ -66,7 +66,7 @@ def test_the_variance_is_that_of_a_sum_of_independent_weights():
 
 @pytest.mark.parametrize("expln", [False, True])
 def test_actions_made_by_noise_matrices_have_the_density_that_is_claimed(expln):
-    """Over many matrices: a mean and a covariance within six standard errors; dimensions independent of each other."""
+    """Over many matrices the mean and the covariance are within six standard errors, and dimensions are independent."""
     head, count = head_of(gsde={"expln": expln}), 100_000
     features = FEATURE_ROWS[2].expand(count, 3)
     with torch.no_grad():
@@ -92,8 +92,8 @@ def test_noise_is_a_function_of_the_state_and_each_row_has_its_own():
     assert (shift[1] == 0).all() and not torch.equal(noise[0], noise[1])
 
 
-def test_gradients_do_not_bend_the_features_to_explore():
-    """Of the entropy: it reaches the deviations of the noise matrix and nothing else."""
+def test_the_entropy_has_no_gradient_for_the_features():
+    """Its gradient reaches the deviations of the noise matrix and nothing else."""
     policy = trained_policy("gaussian", std="gsde")
     policy(torch.randn(6, FEATURES))[0].entropy().sum().backward()
     reached = {name for name, p in policy.named_parameters() if p.grad is not None and (p.grad != 0).any()}
@@ -104,9 +104,9 @@ STEPS, ROWS = 8, 3
 
 
 def rollouts_over_a_constant_env(sample_every: int | None, distribution: str = "gaussian") -> list[torch.Tensor]:
-    """Two rollouts of actions where nothing ever changes, so that an action changes only with the noise: [T, N, A] each."""
+    """The actions of two rollouts, [T, N, A] each. No observation ever changes, so an action changes only with the noise."""
     env = TapeEnv(torch.ones(1, ROWS, 4), torch.zeros(1, ROWS), terminated=torch.ones(1, ROWS, dtype=torch.bool),
-                      action_space=ACTIONS["gaussian"])
+                  action_space=ACTIONS["gaussian"])
     options = {"std": "gsde", "gsde": {"sample_every": sample_every}, "distribution": distribution}
     learner = learner_over(env, run_config({"rollout_steps": STEPS}, options))
     found = []
@@ -128,15 +128,15 @@ def test_noise_is_drawn_at_the_beginning_of_a_rollout_and_every_so_many_steps(sa
     assert (second[0] != first[-1]).all(), "a new rollout has new noise"
 
 
-def test_a_policy_without_it_explores_anew_at_every_step():
-    """The control."""
+def test_without_gsde_every_step_has_new_noise():
+    """This is the control of the test above."""
     env = TapeEnv(torch.ones(1, ROWS, 4), torch.zeros(1, ROWS), action_space=ACTIONS["gaussian"])
     learner = learner_over(env, run_config({"rollout_steps": STEPS}))
     learner.collector.collect(learner.buffer.next_slot())
     assert (learner.rollout.action[1:] != learner.rollout.action[:-1]).all()
 
 
-def test_it_learns_what_the_observation_says():
+def test_a_policy_with_gsde_learns_to_do_what_the_observation_says():
     ppo = {"rollout_steps": 32, "epochs": 5, "minibatch_size": 64, "learning_rate": 3e-3, "gamma": 0.5}
     learner = identity_learner("gaussian", ppo, policy={"std": "gsde", "initial_std": 0.3}, rows=16)
     before = learner.iterate().metrics["rollout/reward"]
@@ -145,7 +145,7 @@ def test_it_learns_what_the_observation_says():
     assert before < 0.65 and after > 0.8
 
 
-def test_it_is_for_normals_only():
+def test_gsde_is_refused_for_distributions_that_are_not_normal():
     with pytest.raises(ValidationError, match=r"policy\.std=gsde needs policy\.distribution=gaussian or tanh, not beta"):
         PolicyConfig(std="gsde", distribution="beta")
 
@@ -159,7 +159,7 @@ def player(sample_every: int | None) -> TrainedPolicy:
     return TrainedPolicy(ActorCritic(spaces.Box(-1, 1, (3,)), spaces.Box(-9, 9, (2,), np.float32), options))
 
 
-def test_play_with_exploration_keeps_its_noise_as_training_does():
+def test_a_trained_policy_that_explores_keeps_its_noise_as_training_does():
     still, every_third = player(None), player(3)
     obs = np.ones((4, 3), np.float32)
     kept = [still.act(obs, deterministic=False) for _ in range(5)]

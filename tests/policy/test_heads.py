@@ -109,7 +109,7 @@ def test_the_deviation_starts_as_configured_and_moves_only_if_learned(std):
 
 
 @pytest.mark.parametrize("kind", ACTIONS)
-def test_rows_may_be_deterministic_one_by_one(kind):
+def test_each_row_may_be_deterministic_or_sampled(kind):
     policy = trained_policy(kind)
     rows = torch.tensor([True, False, True, False, False, True])
     draws = []
@@ -148,7 +148,7 @@ def test_the_order_of_an_observations_keys_does_not_matter():
     assert torch.equal(first[0].log_probs, second[0].log_probs) and torch.equal(first[1], second[1])
 
 
-def test_every_part_but_the_mask_is_sensed():
+def test_every_key_but_the_mask_reaches_the_network():
     policy = ActorCritic(DICT, spaces.Discrete(5), PolicyConfig())
     obs = dict_obs(3)
     with torch.no_grad():
@@ -158,8 +158,8 @@ def test_every_part_but_the_mask_is_sensed():
             assert torch.equal(policy.value(changed, {}), before) == (key == "action_mask")
 
 
-def test_integers_are_sensed_alone_too():
-    """As the same numbers would be, and each of them."""
+def test_observations_that_are_integers_alone_reach_the_network():
+    """Each of them counts, and as the same number does that is a float."""
     policy = ActorCritic(spaces.Box(0, 255, (4,), np.uint8), spaces.Discrete(2), PolicyConfig())
     obs = torch.randint(0, 200, (3, 4), dtype=torch.uint8)
     with torch.no_grad():

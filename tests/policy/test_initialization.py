@@ -38,7 +38,7 @@ def test_by_default_weights_are_orthogonal_and_biases_zero():
 
 
 def test_torchs_own_initialisation_reaches_every_layer_heads_included():
-    """Uniform within one over the root of the inputs, weights and biases: torch's documented rule."""
+    """Weights and biases are uniform within one over the root of the number of inputs, as torch documents."""
     made = policy(False)
     assert len(layers(made)) == len(layers(policy(True))) >= 10
     for layer in layers(made):

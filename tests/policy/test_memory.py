@@ -14,7 +14,7 @@ NAMES = {"weight_ih": "weight_in", "weight_hh": "weight_rec", "bias_ih": "bias_i
 
 
 def memory_and_twin(kind: str, layers: int) -> tuple[Memory, nn.Module]:
-    """Ours, and torch's layer with the same weights (all of them random, biases too)."""
+    """Our layer, and torch's with the same weights, all of them random (biases too)."""
     torch.manual_seed(layers)
     ours = Memory(kind, FEATURES, SIZE, layers).double()
     twin = (nn.GRU if kind == "gru" else nn.LSTM)(FEATURES, SIZE, layers).double()
@@ -40,7 +40,8 @@ def example(memory: Memory, resets: float) -> tuple[Tensor, State, Tensor]:
 
 
 def episode_by_episode(twin: nn.Module, x: Tensor, state: State, fresh: Tensor) -> Tensor:
-    """torch's layer over each stretch of each sequence on its own: from the stored state first, from zero after a reset."""
+    """torch's layer runs over each stretch of each sequence on its own: from the stored state first, from zero after a
+    reset."""
     columns = []
     for row in range(x.shape[1]):
         starts = [0, *(t for t in range(1, len(x)) if fresh[t, row]), len(x)]
@@ -92,7 +93,7 @@ def test_acting_step_by_step_is_the_sequence(kind, layers):
 
 
 def test_what_happened_before_a_reset_changes_nothing_after_it():
-    """Garbage in the episode before has no effect on values or gradients of the next."""
+    """Garbage in one episode has no effect on values or gradients of the next."""
     ours, _ = memory_and_twin("lstm", 2)
     x, state, fresh = example(ours, 0.0)
     fresh[5] = True
@@ -106,7 +107,7 @@ def test_what_happened_before_a_reset_changes_nothing_after_it():
 
 @pytest.mark.parametrize("kind", ["gru", "lstm"])
 def test_networks_side_by_side_do_not_see_each_other(kind):
-    """Actor and critic in one recurrence: values, gradients and steps are those of each alone."""
+    """Actor and critic run in one recurrence; values, gradients and steps are those of each alone."""
     pair = [memory_and_twin(kind, layers)[0] for layers in (2, 2)]
     nn.init.normal_(pair[1].layers[0].weight_rec)
     x, state, fresh = example(pair[0], 0.3)

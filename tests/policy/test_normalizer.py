@@ -39,7 +39,7 @@ def test_mean_and_variance_are_those_of_everything_that_counted(seed, count, row
     everything = seen(batches, weights)
     assert float(moments.count) == len(everything)
     if len(everything):
-        # What is added up are distances from where the statistics stand, their squares, and those divided by the deviation.
+        # The sums are of distances from the current mean, of their squares, and of these divided by the deviation.
         far = np.abs(everything - mean).max(0) + 1.0
         assert_rounded(moments.mean, everything.mean(0), rows + 8, far)
         assert_rounded(moments.var, everything.var(0), 4 * (rows + 8), far**2)
@@ -71,7 +71,7 @@ def test_a_feature_that_never_changes_becomes_zero():
     assert float(moments.standardize(torch.tensor([0.1]))) == pytest.approx(0.0, abs=1e-3)
 
 
-def test_statistics_stand_still_until_they_are_committed():
+def test_statistics_do_not_change_until_they_are_committed():
     moments = RunningMoments((2,))
     x = torch.randn(30, 2) * 5 + 3
     before = moments.standardize(x)
@@ -92,7 +92,7 @@ def test_an_empty_batch_changes_nothing():
 
 
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf])
-def test_a_feature_that_was_not_finite_once_is_left_out_once_and_not_lost_for_ever(bad):
+def test_a_number_that_is_not_finite_is_left_out_of_the_statistics_once(bad):
     rng = np.random.default_rng(0)
     good = rng.normal(size=(200, 2)) * 3
     moments = RunningMoments((2,))
@@ -108,7 +108,7 @@ def test_a_feature_that_was_not_finite_once_is_left_out_once_and_not_lost_for_ev
     assert moments.mean[0] != before and torch.isfinite(moments.mean).all()
 
 
-def test_two_processes_may_add_their_sums():
+def test_the_sums_of_two_processes_add_up_to_those_of_one():
     rng = np.random.default_rng(0)
     halves = [rng.normal(size=(50, 2)) + k for k in range(2)]
     both, first, second = RunningMoments((2,)), RunningMoments((2,)), RunningMoments((2,))

@@ -37,7 +37,7 @@ def as_feed_forward(policy: ActorCritic, obs: Tensor, memory: State) -> tuple[Te
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("kind", ["gru", "lstm"])
 def test_sequences_of_one_step_are_a_feed_forward_network_of_observation_and_state(kind, shared):
-    """Collected for real, with ends of episodes and rows that sit out; what is said of it and the gradient."""
+    """Log-probabilities, values and gradients agree on a real rollout with ends of episodes and inactive rows."""
     options = {"memory": {"kind": kind, "size": 7, "sequence": 1}, "shared": shared}
     learner = identity_learner("discrete", {"rollout_steps": 12, "epochs": 1, "learning_rate": 0.01}, inactive=0.2,
                                policy=options)

@@ -1,4 +1,4 @@
-"""A trained policy as a player: what its `act` returns is what an environment's `step` takes."""
+"""A trained policy: what its `act` returns is what an environment's `step` takes."""
 from __future__ import annotations
 
 import numpy as np
@@ -24,7 +24,7 @@ def test_actions_lie_in_the_action_space(space, deterministic):
         assert space.contains(np.asarray(action, space.dtype) if space.shape else action)
 
 
-def test_one_observation_or_a_batch():
+def test_act_takes_one_observation_or_a_batch():
     player = TrainedPolicy(ActorCritic(OBS, spaces.Discrete(4), PolicyConfig(hidden=[8])))
     batch = np.stack([OBS.sample() for _ in range(6)])
     assert player.act(batch).tolist() == [int(player.act(x)) for x in batch]

@@ -1,4 +1,5 @@
-"""Every combination of memory, action kind, masks, observations and precision, in one small learner; what is proved of each."""
+"""Every combination of memory, kind of action, masks, observations and precision in one small learner, and how it is
+measured."""
 from __future__ import annotations
 
 import itertools
@@ -41,9 +42,9 @@ SENSES = {  # a picture and a vector for both, the truth for the critic alone
 PRECISIONS = ("fp32", "bf16", "fp16")
 ROWS, STEPS = 4, 8
 CLOSE = 4 * gamma(100)
-"""Of ratios and values, in every precision: acting and learning round in the same places, so that what is left is the order of
-float32 sums, of less than 100 numbers in all layers, below 4. One rounding to bf16 more or less would be a thousand times as
-much (see `furthest`)."""
+"""The bound on ratios and values in every precision: acting and learning round in the same places, so only the order of float32
+sums differs, which add fewer than 100 numbers below 4 over all layers. One rounding to bf16 more or less would be a thousand
+times as much (see `furthest`)."""
 
 
 class Combination(NamedTuple):
@@ -59,7 +60,7 @@ class Combination(NamedTuple):
 
 
 def combinations(precisions=PRECISIONS, memories=tuple(MEMORIES)) -> list[Combination]:
-    """All that exist: masks are for discrete choices."""
+    """All combinations that exist: only discrete choices have masks."""
     kinds = [(action, masked) for action in ACTIONS for masked in (False, True) if not masked or action.endswith("discrete")]
     return [Combination(memory, *kind, senses, precision)
             for memory, kind, senses, precision in itertools.product(memories, kinds, (False, True), precisions)]
@@ -67,7 +68,7 @@ def combinations(precisions=PRECISIONS, memories=tuple(MEMORIES)) -> list[Combin
 
 def learner_of(combo: Combination, started: bool = True, device: str = "cpu", policy: dict[str, Any] | None = None,
                ppo: dict[str, Any] | None = None, **run: Any) -> Learner:
-    """Weights as after some training: the last layer of a fresh policy is so small that it hides mistakes."""
+    """Its weights are as after some training: the last layer of a fresh policy is so small that it hides mistakes."""
     space, options = ACTIONS[combo.action]
     env = ScrambledEnv(space, ROWS, combo.masked, combo.senses, device)
     options = {"hidden": [8], "memory": MEMORIES[combo.memory], **options, **(SENSES if combo.senses else {}), **(policy or {})}
@@ -87,17 +88,17 @@ def learner_of(combo: Combination, started: bool = True, device: str = "cpu", po
 
 
 class Furthest(NamedTuple):
-    """How far the newest experience is from what the policy says of it now, at most (but see `furthest`)."""
+    """The largest distances between the newest rollout and what the policy says of it now (but see `furthest`)."""
 
     ratio: float
     value: float
 
 
 def furthest(learner: Learner) -> Furthest:
-    """Through the update's own way of drawing samples or sequences; rows that sit out do not count.
+    """Samples or sequences are drawn as the update draws them; inactive rows do not count.
 
-    In low precision the steps of one sequence may be further off: a sum that lies halfway between two numbers of bf16 may be
-    rounded up in one order of its terms and down in another. Where every sum were rounded otherwise, all would be.
+    In low precision the steps of one sequence may be further off: a sum halfway between two bf16 numbers may be rounded up in
+    one order of its terms and down in another. If every sum were rounded differently, all sequences would be off.
     """
     experience = learner.updater.experience_of(learner.buffer)
     experience.refresh()
@@ -112,7 +113,7 @@ def furthest(learner: Learner) -> Furthest:
 
 
 class Watched:
-    """A learner whose every update is measured: before it, with the weights that collected, and after it."""
+    """A learner whose updates are measured, each before it begins (with the weights that collected) and after it."""
 
     def __init__(self, learner: Learner):
         self.learner, self._update = learner, learner.updater.update
@@ -133,7 +134,8 @@ class Watched:
 
 @torch.no_grad()
 def judged_and_gradient(learner: Learner, compiled: bool) -> tuple[Tensor, Tensor]:
-    """What is said of the newest experience, [3, B], and the gradient of something that depends on all of it."""
+    """Log-probabilities, entropies and values of the newest rollout, [3, B], and the gradient of a number that depends on
+    all."""
     policy, batch = learner.policy, learner.updater.experience_of(learner.buffer).all
     judge, policy._judge = policy._judge, policy._judge if compiled else policy.judge
     try:
@@ -146,7 +148,7 @@ def judged_and_gradient(learner: Learner, compiled: bool) -> tuple[Tensor, Tenso
 
 
 def saved_and_loaded(learner: Learner, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The learner's state from disk, through the store of real runs."""
+    """The learner's state, written to disk and read back by the store of real runs."""
     store = CheckpointStore(folder)
     store.save(learner.steps, *learner.state(), {})
     checkpoint = store.newest()

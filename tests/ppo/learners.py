@@ -42,7 +42,7 @@ def observation_space(kind: str, masked: bool) -> gymnasium.Space[Any]:
 
 
 def trained_policy(kind: str, masked: bool = False, seed: int = 0, **policy: Any) -> ActorCritic:
-    """Weights as after some training: the last layer of a fresh policy is so small that it hides mistakes."""
+    """Its weights are as after some training: the last layer of a fresh policy is so small that it hides mistakes."""
     torch.manual_seed(seed)
     made = ActorCritic(observation_space(kind, masked), ACTIONS[kind], run_config(policy=policy).policy)
     with torch.no_grad():
@@ -63,7 +63,8 @@ def random_mask(kind: str, *leading: int) -> Tensor:
 
 @torch.no_grad()
 def made_up_experience(policy: ActorCritic, steps: int, rows: int, inactive: float, capacity: int = 1) -> RolloutBuffer:
-    """A full buffer whose actions `policy` might have taken some updates ago: ratios and values are off, some rows sit out."""
+    """A full buffer whose actions `policy` might have taken some updates ago: ratios and values are off, some rows are
+    inactive."""
     torch.manual_seed(0)
     head, space = policy.head, policy.observation_space
     buffer = RolloutBuffer(capacity, steps, rows, space, head.action_shape, head.action_dtype, torch.device("cpu"))
@@ -93,7 +94,7 @@ def as_samples(buffer: RolloutBuffer) -> Samples:
 
 
 def without_updates(learner: Learner) -> Learner:
-    """Everything goes on but the weights."""
+    """The learner then does everything as before, but its weights stay."""
     columns = learner.updater.columns
     learner.updater.update = lambda buffer: UpdateTable(columns, torch.zeros(1, len(columns)))
     return learner

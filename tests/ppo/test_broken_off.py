@@ -1,4 +1,4 @@
-"""An iteration that is broken off, at any of its lines, is saved as it began: the resumed run is the one that never stopped."""
+"""An iteration that is interrupted at any of its lines is saved as it began: the resumed run equals one that never stopped."""
 from __future__ import annotations
 
 import sys
@@ -27,11 +27,11 @@ TOTAL = 380
 
 
 class Stop(KeyboardInterrupt):
-    """Raised from outside, as the second Ctrl-C is."""
+    """It is raised from outside, as the second Ctrl-C is."""
 
 
 class Quiet(Listener):
-    """Its `on_iteration` is a place to be interrupted too."""
+    """Its `on_iteration` is another place to be interrupted in."""
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
         _ = report.steps
@@ -95,8 +95,8 @@ def run_with(learner: Learner, at: int | None) -> int:
 
 
 def leave_autocast() -> None:
-    """A trace function that raises on the line of a `with` that is being left keeps its `__exit__` from being called, which a
-    signal does not. Autocast would then go on using copies of old weights, in this test and in those after it."""
+    """A trace function that raises on the line where a `with` block is left keeps its `__exit__` from being called; a signal
+    does not. Autocast would then go on using copies of old weights, in this test and in those after it."""
     torch.autocast_increment_nesting()
     while torch.autocast_decrement_nesting() > 0:
         pass
@@ -135,7 +135,7 @@ def test_what_is_saved_is_not_what_the_broken_iteration_made_of_it():
 
 
 @pytest.mark.parametrize("where", ["collect", "update", "listener"])
-def test_an_error_anywhere_is_saved_as_the_iteration_began(where):
+def test_after_an_error_anywhere_the_run_is_saved_as_the_iteration_began(where):
     whole, first, second = fresh("gymnasium"), fresh("gymnasium"), fresh("gymnasium")
     whole.learn()
     target: Any = {"collect": first.env, "update": first.updater, "listener": first.listeners[0]}[where]
@@ -159,7 +159,7 @@ def test_an_error_anywhere_is_saved_as_the_iteration_began(where):
     assert differences(whole, second) == set()
 
 
-def test_a_worker_that_fails_for_the_third_time_costs_nothing_of_the_iterations_before():
+def test_a_worker_that_fails_for_the_third_time_loses_no_earlier_iteration():
     ppo = {"rollout_steps": 8, "minibatch_size": 8, "epochs": 1}
     first = learner_over(WorkerPool(partial(Mortal, 50), 2, 1), run_config(ppo), started=False)
     with pytest.raises(EnvError, match="fails 3 times within a minute"):

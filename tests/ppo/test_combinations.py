@@ -1,4 +1,5 @@
-"""The ratio-one law and exact resume, over every combination of memory, action kind, masks, observations and precision."""
+"""The ratio is one before an update and a resume is exact, in every combination of memory, action, masks, observations,
+precision."""
 from __future__ import annotations
 
 import pytest
@@ -38,7 +39,7 @@ def run(combo, tmp_path_factory):
 
 def test_the_ratio_is_one_before_every_update_and_not_after_it(run):
     assert max(x.ratio for x in run.before) < CLOSE and max(x.value for x in run.before) < CLOSE
-    assert min(x.ratio for x in run.after) > 100 * CLOSE, "an update that moves nothing proves nothing"
+    assert min(x.ratio for x in run.after) > 100 * CLOSE, "an update that changes nothing proves nothing"
     assert run.ended and run.sat_out
 
 
@@ -51,7 +52,7 @@ def test_a_run_resumed_from_disk_is_the_run_that_never_stopped(run, combo):
 
 
 @pytest.mark.parametrize("memory", ["none", "gru", "lstm"])
-def test_both_hold_where_actor_and_critic_share_a_trunk(memory, tmp_path):
+def test_ratio_and_resume_are_exact_where_actor_and_critic_share_a_trunk(memory, tmp_path):
     shared = {"shared": True, "critic_keys": ["camera", "joints"]}
     combo = Combination(memory, "discrete", True, True, "bf16")
     run = Watched(learner_of(combo, policy=shared))
@@ -65,8 +66,8 @@ def test_both_hold_where_actor_and_critic_share_a_trunk(memory, tmp_path):
 
 @pytest.mark.parametrize("memory", ["none", "gru", "lstm"])
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_learning_in_another_precision_than_acting_would_break_the_law(memory, precision):
-    """The control: weights unchanged, but what was collected in low precision is judged in full."""
+def test_learning_in_another_precision_than_acting_would_be_seen(memory, precision):
+    """The control: the weights are unchanged, but what was collected in low precision is evaluated in full precision."""
     learner = learner_of(Combination(memory, "discrete", False, False, precision))
     without_updates(learner).iterate()
     assert furthest(learner).ratio < CLOSE
@@ -76,7 +77,7 @@ def test_learning_in_another_precision_than_acting_would_break_the_law(memory, p
 
 @pytest.mark.parametrize("lost", ["memory", "loss scale", "actions", "environments"])
 def test_a_part_of_the_state_that_is_lost_is_seen(lost, tmp_path):
-    """The control of the resume."""
+    """The control: without it, the resumed run differs."""
     combo = Combination("gru", "discrete", False, False, "fp16")
     run = Run(combo, tmp_path)
     tensors, plain = run.state

@@ -32,29 +32,29 @@ from wavedash.training import make_policy, prepare_torch
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 CLOSE = {"fp32": 1e-4, "fp16": 0.03, "bf16": 0.15}
-"""Of ratios and values. Acting and learning have different batch sizes, for which the libraries choose different kernels, which
-add up in another order. In low precision a sum that lies near the middle between two numbers is then rounded the other way:
-one step of the format, 1/2048 in fp16 and 1/256 in bf16, in some of the features, which the heads' weights and the deviations
-of the actions multiply."""
-RECORDED = WARM_UP + 1
-"""Iterations after which everything that can be is a captured graph."""
+"""The bound on ratios and values. Acting and learning have different batch sizes, for which the libraries choose kernels that
+sum in a different order. In low precision a sum near the middle between two numbers is then rounded the other way: some
+features are off by one step of the format, 1/2048 in fp16 and 1/256 in bf16, which the heads' weights and the deviations of the
+actions multiply."""
+CAPTURED = WARM_UP + 1
+"""After so many iterations everything that can be captured is a CUDA graph."""
 
 
 @pytest.fixture(autouse=True)
 def exact_convolutions():
-    """TF32 and algorithms that add up in a random order are cuDNN's habits, not ours."""
+    """By default cuDNN uses TF32 and algorithms that sum in a random order."""
     before = torch.backends.cudnn.allow_tf32, torch.backends.cudnn.deterministic
     torch.backends.cudnn.allow_tf32, torch.backends.cudnn.deterministic = False, True
     yield
     torch.backends.cudnn.allow_tf32, torch.backends.cudnn.deterministic = before
 
 
-# --- nothing waits ---------------------------------------------------------------------------------------------------
+# --- host syncs ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def waiting_forbidden(monkeypatch):
-    """Call it, and whatever makes the host wait for the device raises, but for `tolist`, which is counted."""
+def syncs_forbidden(monkeypatch):
+    """Once it is called, every host sync raises, except for `tolist`, which is counted."""
     reads: list[int] = []
     tolist = Tensor.tolist
 
@@ -82,12 +82,12 @@ PPO = {"rollout_steps": 16, "minibatch_size": 256, "epochs": 2, "normalize_obs":
 @pytest.mark.parametrize("graphs", [False, True])
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
 @pytest.mark.parametrize("memory", ["none", "gru", "lstm"])
-def test_an_iteration_reads_the_device_once_and_never_waits_for_it(memory, precision, graphs, waiting_forbidden):
+def test_an_iteration_reads_the_device_once_and_has_no_other_host_sync(memory, precision, graphs, syncs_forbidden):
     policy = {"hidden": [64, 64], "memory": {"kind": memory, "sequence": 8}}
     learner = learner_over(SyntheticWorld(128, "cuda"), run_config(PPO, policy, graphs=graphs, precision=precision))
-    for _ in range(RECORDED):
+    for _ in range(CAPTURED):
         learner.iterate()
-    reads = waiting_forbidden()
+    reads = syncs_forbidden()
     for _ in range(3):
         metrics = learner.iterate().metrics
     assert len(reads) == 3 and metrics["optim/skipped"] == 0 and metrics["optim/update_size"] > 0
@@ -96,24 +96,24 @@ def test_an_iteration_reads_the_device_once_and_never_waits_for_it(memory, preci
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("memory", ["none", "gru"])
-def test_with_environments_on_the_host_only_actions_are_waited_for(memory, workers, waiting_forbidden, request):
-    """By an event of their own: a wait for the device would be an error here."""
+def test_with_environments_on_the_host_only_actions_are_waited_for(memory, workers, syncs_forbidden, request):
+    """They have an event of their own: waiting for the whole device would raise here."""
     make = partial(gymnasium.make, "CartPole-v1")
     env = WorkerPool(make, 8, workers, groups=2, device="cuda") if workers else LocalVecEnv(make, 8, device="cuda")
     request.addfinalizer(env.close)
     learner = learner_over(env, run_config(PPO, {"memory": {"kind": memory, "sequence": 8}}))
-    for _ in range(RECORDED):
+    for _ in range(CAPTURED):
         learner.iterate()
-    reads = waiting_forbidden()
+    reads = syncs_forbidden()
     for _ in range(3):
         metrics = learner.iterate().metrics
     assert len(reads) == 3 and metrics["optim/skipped"] == 0 and metrics["rollout/episodes"] > 0
 
 
-def test_a_wait_would_be_seen(waiting_forbidden):
-    """The control."""
+def test_a_host_sync_would_be_seen(syncs_forbidden):
+    """This is the control of the tests above."""
     x = torch.ones(3, device="cuda")
-    waiting_forbidden()
+    syncs_forbidden()
     with pytest.raises(RuntimeError):
         x.sum().item()
 
@@ -128,7 +128,7 @@ KINDS = [Combination(memory, action, masked, senses, precision) for memory in ("
 @pytest.mark.parametrize("combo", KINDS, ids=str)
 def test_replaying_graphs_gives_what_running_each_operation_gives(combo):
     runs = [learner_of(combo, device="cuda", graphs=graphs) for graphs in (False, True)]
-    plain, recorded = ([run.iterate().metrics for _ in range(2 * RECORDED)] for run in runs)
+    plain, recorded = ([run.iterate().metrics for _ in range(2 * CAPTURED)] for run in runs)
     assert runs[1]._graphs and all(replay.graph is not None for replay in runs[1]._graphs.values())
     assert all(isinstance(step, CapturedCall) and step.graph is not None for _, step in runs[1].updater._graphs.values())
     print(f"{combo}: differs in {sorted(differences(*runs)) or 'nothing'}")
@@ -143,7 +143,7 @@ def _likeliest(teacher: ActorCritic, samples: Rollout) -> Tensor:
 
 @pytest.mark.parametrize("loss", [Imitation, Distillation])
 def test_another_loss_is_captured_and_replayed_too(loss):
-    """Its labels change with every rollout: a graph must read those of now."""
+    """Its labels change with every rollout: a graph must read the current ones."""
     config = run_config({"rollout_steps": 16, "minibatch_size": 256, "epochs": 2}, {"hidden": [64, 64]})
     runs = []
     for graphs in (False, True):
@@ -153,7 +153,7 @@ def test_another_loss_is_captured_and_replayed_too(loss):
             teacher.head.logits.weight.mul_(100)
         made = Imitation(partial(_likeliest, teacher)) if loss is Imitation else Distillation(teacher)
         runs.append(learner_over(env, config.model_copy(update={"graphs": graphs}), loss=made))
-    plain, captured = ([run.iterate().metrics for _ in range(2 * RECORDED)] for run in runs)
+    plain, captured = ([run.iterate().metrics for _ in range(2 * CAPTURED)] for run in runs)
     steps = [step for _, step in runs[1].updater._graphs.values()]
     assert steps and all(isinstance(step, CapturedCall) and step.graph is not None for step in steps)
     for a, b in zip(plain, captured, strict=True):
@@ -165,7 +165,7 @@ def test_another_loss_is_captured_and_replayed_too(loss):
 @pytest.mark.parametrize("combo", combinations(), ids=str)
 def test_the_ratio_is_one_before_every_update(combo):
     run = Watched(learner_of(combo, device="cuda"))
-    for _ in range(RECORDED + 1):
+    for _ in range(CAPTURED + 1):
         run.learner.iterate()
     worst = max(x.ratio for x in run.before), max(x.value for x in run.before)
     print(f"{combo}: ratio {worst[0]:.2g}, value {worst[1]:.2g}, after an update {min(x.ratio for x in run.after):.2g}")
@@ -177,22 +177,22 @@ def test_the_ratio_is_one_before_every_update(combo):
 @pytest.mark.parametrize("combo", [*KINDS, Combination("none", "tanh", False, True, "bf16"),
                                    Combination("gru", "beta", False, False, "fp16")], ids=str)
 def test_a_run_resumed_from_disk_is_the_run_that_never_stopped(combo, tmp_path):
-    """One goes on replaying what it recorded, the other begins without recordings."""
+    """One goes on replaying its graphs, the other begins without any."""
     first = learner_of(combo, device="cuda")
-    for _ in range(RECORDED + 1):
+    for _ in range(CAPTURED + 1):
         first.iterate()
     second = learner_of(combo, started=False, device="cuda")
     second.load_state(*saved_and_loaded(first, tmp_path))
     second.start()
-    for _ in range(RECORDED + 1):
+    for _ in range(CAPTURED + 1):
         assert first.iterate().metrics == second.iterate().metrics
     assert differences(first, second) == set()
 
 
-def test_loading_into_a_learner_that_has_recorded_forgets_the_recording(tmp_path):
+def test_loading_into_a_learner_discards_its_captured_graphs(tmp_path):
     combo = Combination("gru", "discrete", False, False, "fp32")
     first, second = (learner_of(combo, device="cuda") for _ in range(2))
-    for _ in range(RECORDED + 1):
+    for _ in range(CAPTURED + 1):
         first.iterate()
         second.iterate()
     state = saved_and_loaded(first, tmp_path)
@@ -214,7 +214,7 @@ def test_a_compiled_policy_says_the_same_and_sees_new_weights(combo, tmp_path):
     torch._dynamo.reset()  # it compiles one function for at most eight kinds of policies
     run = Watched(learner_of(combo, device="cuda", ppo={"minibatch_size": 10**6}, compile=True))
     learner = run.learner
-    for _ in range(RECORDED + 1):
+    for _ in range(CAPTURED + 1):
         learner.iterate()
     assert isinstance(learner.policy._judge, Compiled) and learner.policy._judge.compiled is not None
     worst = max(x.ratio for x in run.before), max(x.value for x in run.before)
@@ -240,6 +240,6 @@ def test_a_compiled_policy_says_the_same_and_sees_new_weights(combo, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["auto", "cuda", "cuda:0"])
-def test_the_device_of_a_run_has_a_number(name):
-    """Recordings, NCCL and most of torch's functions about a GPU want one."""
+def test_the_device_of_a_run_has_an_index(name):
+    """CUDA graphs, NCCL and most of torch's functions about a GPU need one."""
     assert prepare_torch(run_config(device=name)) == torch.device("cuda", 0)

@@ -22,7 +22,7 @@ def random_tape(seed: int, rollouts: int, inactive: float, end: float) -> TapeEn
 
 
 def finished(env: TapeEnv) -> list[tuple[int, float, int]]:
-    """(time, return, length) of every episode that ended, in the order of their ends. A row that sits out drops its episode."""
+    """(time, return, length) of every episode that ended, in the order of their ends. An inactive row drops its episode."""
     episodes = []
     running = [(0.0, 0)] * N
     for t in range(len(env.reward)):
@@ -57,7 +57,7 @@ def test_returns_lengths_and_counts_are_those_of_a_slow_count(seed, inactive, en
         assert ("rollout/return" in metrics) == bool(here) and ("recent/return" in metrics) == bool(so_far)
         for prefix, chosen in (("rollout", here), ("recent", so_far[-window:])):
             if chosen:
-                # Rewards of a standard normal: no sum of them is larger than 5 for each that is added up.
+                # Rewards are standard normal: no sum of them exceeds 5 for each that is added.
                 added = max(e[2] for e in chosen) + len(chosen)
                 assert_rounded(metrics[f"{prefix}/return"], sum(e[1] for e in chosen) / len(chosen), added, 5.0 * added)
                 assert_rounded(metrics[f"{prefix}/length"], sum(e[2] for e in chosen) / len(chosen), 4)
@@ -67,7 +67,8 @@ def test_returns_lengths_and_counts_are_those_of_a_slow_count(seed, inactive, en
 
 
 def test_a_dropped_episode_counts_nowhere():
-    """Inactive and done at once: its worker died. What it had earned is forgotten, the next one starts from nothing."""
+    """A row that is inactive and done at once lost its worker. What it had earned is forgotten; its next episode starts from
+    zero."""
     never, ends, active = (torch.zeros(T, N, dtype=torch.bool) for _ in range(3))
     active[:] = True
     ends[3], active[3] = True, False
@@ -97,7 +98,7 @@ def test_the_window_holds_the_latest_in_the_order_of_their_ends():
     assert not latest_rows(torch.zeros(4, 3, dtype=torch.bool))[1].any()
 
 
-def test_success_is_averaged_where_it_is_told():
+def test_success_is_averaged_over_the_episodes_that_report_it():
     window = EpisodeWindow(3)
     assert window.metrics() == {}
     window.extend([Episode(9.0, 9.0, 1.0), Episode(1.0, 2.0, 1.0), Episode(2.0, 4.0, torch.nan), Episode(6.0, 6.0, 0.0)])

@@ -1,4 +1,4 @@
-"""Train 2N iterations, or N, save, load into fresh objects, N more: the same weights, moments and metrics, bit for bit."""
+"""2N iterations equal N, a save, a load into fresh objects and N more: weights, moments and metrics, bit for bit."""
 from __future__ import annotations
 
 import json
@@ -35,7 +35,7 @@ def fresh(recipe: str, started: bool) -> Learner:
 
 
 def saved(learner: Learner) -> tuple[dict[str, dict[str, torch.Tensor]], dict[str, Any]]:
-    """As a checkpoint holds it: tensors copied, the rest through JSON."""
+    """The state as a checkpoint holds it: tensors are copied, the rest goes through JSON."""
     tensors, plain = learner.state()
     copied = {name: {key: x.clone() for key, x in group.items()} for name, group in tensors.items()}
     return copied, json.loads(json.dumps(plain))
@@ -134,7 +134,7 @@ def test_an_environment_that_cannot_be_restored_goes_on_from_fresh_episodes(capl
     assert len(second.collector.shards) == 1
 
 
-def test_loading_into_a_learner_that_has_begun_forgets_what_it_had_begun():
+def test_loading_into_a_learner_that_has_trained_replaces_all_of_its_state():
     whole, second = fresh("discrete", started=True), fresh("discrete", started=True)
     for _ in range(2):
         whole.iterate()

@@ -1,4 +1,4 @@
-"""What an environment gives that cannot be learned from ends the run, named: what, of which row, in which step."""
+"""Data that cannot be learned from ends the run with a message that names what is wrong, in which row and in which step."""
 from __future__ import annotations
 
 import re
@@ -34,7 +34,7 @@ def tape(seed: int, kind: type[TapeEnv] = TapeEnv) -> TapeEnv:
 
 
 def step_of_episode(env: TapeEnv, t: int, row: int) -> int:
-    """Counted by hand: transitions of this row since its episode began, with step t. The learner counts the same way."""
+    """Transitions of this row since its episode began, step t included. The learner counts the same way."""
     steps = 0
     for i in range(t + 1):
         steps += bool(env.active[i, row])
@@ -99,7 +99,7 @@ def test_a_last_observation_that_is_not_finite_is_named(setting):
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_huge_numbers_and_whatever_sits_out_are_no_fault(setting):
+def test_huge_numbers_and_whatever_an_inactive_row_holds_are_no_fault(setting):
     """The controls: a sum over the rollout overflows here, and rows that are not active hold NaN."""
     env = tape(2)
     env.obs[:, 1] = 3e38
@@ -125,7 +125,7 @@ def test_a_policy_that_is_broken_itself_is_not_blamed_on_the_environment():
 
 
 class Masked(IdentityEnv):
-    """Allows nothing in one choice, once, in step `at` of the run, to `row`."""
+    """Its mask allows `row` no option of one choice, once, in step `at` of the run."""
 
     at, row, choice = 11, 3, 0
 
@@ -150,7 +150,7 @@ def test_a_mask_that_allows_nothing_is_named(space, choice):
         run.iterate()
 
 
-def test_a_mask_of_a_row_that_sits_out_may_allow_nothing():
+def test_the_mask_of_an_inactive_row_may_allow_nothing():
     env = Masked(gymnasium.spaces.Discrete(5), rows=6, masked=True)
     step = env.step
 

@@ -13,7 +13,7 @@ from tests.roundings import assert_rounded, assert_same_in_float64
 from wavedash.ppo.gae import gae, next_values
 
 GAMMA, LAMBDA = 0.875, 0.75
-"""Their product has few digits: it is exact in float32 too, and all that is left are roundings of float64."""
+"""Their product has few digits and is exact in float32 too, so that only roundings of float64 remain."""
 
 
 class Case:
@@ -69,7 +69,7 @@ def test_advantages_are_those_of_each_episode_in_every_autoreset_mode(mode, step
 
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(data=st.data(), steps=st.integers(1, 10), rows=st.integers(1, 3), seed=st.integers(0, 10**6))
-def test_agents_may_join_leave_and_sit_out_at_any_time(data, steps, rows, seed):
+def test_rows_may_be_active_and_inactive_at_any_time(data, steps, rows, seed):
     flag = st.lists(st.booleans(), min_size=steps * rows, max_size=steps * rows)
     terminated, truncated, active = (np.array(data.draw(flag)).reshape(steps, rows) for _ in range(3))
     case = Case(seed, terminated, truncated, active)
@@ -87,7 +87,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_each_classic_mistake_would_be_seen(mistake):
+def test_each_common_mistake_would_be_seen(mistake):
     case = Case(0, *autoreset("next-step", 30, 4, 1, 0.2))
     right = case.ours()
     assert not np.allclose(case.reference(**MISTAKES[mistake](case)), right, atol=1e-3)

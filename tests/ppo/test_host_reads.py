@@ -1,4 +1,4 @@
-"""One iteration reads the device once: anything more would make an accelerator wait at every step."""
+"""One iteration reads the device once: another host sync would stall an accelerator at every step."""
 from __future__ import annotations
 
 from collections import Counter
@@ -20,7 +20,7 @@ from wavedash.ppo.learner import Learner
 READS = ("item", "tolist", "cpu", "numpy", "nonzero", "__bool__", "__float__", "__int__", "__index__", "__array__", "__iter__",
          "__contains__")
 WAITING = {"_local_scalar_dense", "nonzero", "is_nonzero", "equal", "masked_select", "unique", "_unique2", "allclose"}
-"""Operations whose result must be known on the host, also where C++ calls them."""
+"""Operations whose result must be known on the host, also when C++ calls them."""
 
 
 class Watch(TorchDispatchMode):
@@ -64,12 +64,12 @@ def learner(env_type: type[TapeEnv], kind: str, **ppo) -> Learner:
     torch.manual_seed(0)
     shape = (24, 5)
     env = env_type(torch.randn(*shape, 3), torch.randn(shape), torch.rand(shape) < 0.1, torch.rand(shape) < 0.1,
-                       torch.rand(shape) < 0.9, ACTIONS[kind])
+                   torch.rand(shape) < 0.9, ACTIONS[kind])
     return as_on_a_gpu(learner_over(env, run_config({"rollout_steps": 8, "epochs": 2, "minibatch_size": 16, **ppo})))
 
 
 def as_on_a_gpu(run: Learner) -> Learner:
-    """Where nobody may look at the data."""
+    """The learner then avoids host syncs, as it does on a GPU."""
     run.collector.may_sync = False
     return run
 
@@ -79,7 +79,7 @@ EVERYTHING = {"normalize_obs": True, "normalize_reward": True, "target_kl": 0.01
 
 
 class MeasuredEnv(TapeEnv):
-    """Tells metrics of its own."""
+    """It reports metrics of its own."""
 
     def step(self, action: Tensor) -> Step:
         step = super().step(action)
@@ -114,7 +114,7 @@ def test_with_state_dependent_exploration_too():
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
-def test_who_looks_values_the_same_last_observations(memory):
+def test_last_observations_have_the_same_values_with_and_without_host_syncs(memory):
     seeing, blind = (learner_of(Combination(memory, "multi-discrete", True, True, "fp32")) for _ in range(2))
     as_on_a_gpu(blind)
     for _ in range(2):
@@ -123,7 +123,8 @@ def test_who_looks_values_the_same_last_observations(memory):
         cut = seeing.rollout.truncated & seeing.rollout.active
         assert cut.any(), "an episode was cut"
         assert torch.equal(cut, blind.rollout.truncated & blind.rollout.active)
-        # Of few rows or of all: sums over the inputs of layers, of at most 100 numbers below 10, in another order.
+        # Few rows or all are evaluated: the sums over the inputs of layers, of at most 100 numbers below 10, have another
+        # order.
         assert_within(seeing.rollout.final_value[cut], blind.rollout.final_value[cut], gamma(100) * 10.0)
         assert (seeing.rollout.final_value[cut] != 0).all()
 
@@ -136,9 +137,9 @@ class NosyEnv(TapeEnv):
         return step
 
 
-def test_an_environment_that_looks_at_its_data_is_seen():
+def test_an_environment_that_reads_its_data_on_the_host_is_seen():
     run = learner(NosyEnv, "discrete")
     with watched_reads() as counts:
         run.iterate()
     assert counts["__bool__"] == 8 and counts["item"] >= 1 and counts["boolean index"] >= 1
-    assert counts["_local_scalar_dense"] >= 9, "seen below Python too"
+    assert counts["_local_scalar_dense"] >= 9, "syncs below Python are seen too"

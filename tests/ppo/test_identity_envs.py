@@ -1,4 +1,4 @@
-"""Every kind of action is learned in seconds: do what the observation says."""
+"""Every kind of action is learned within seconds, in an environment that rewards doing what the observation says."""
 from __future__ import annotations
 
 import gymnasium
@@ -37,7 +37,7 @@ def score(env: IdentityEnv, policy: ActorCritic) -> float:
 
 
 @pytest.mark.parametrize("distribution", ["tanh", "beta", "confined"])
-def test_bounded_distributions_learn_it_too(distribution):
+def test_bounded_distributions_learn_to_do_what_the_observation_says(distribution):
     space = ENVS["box with odd bounds"][0]
     policy = {"distribution": distribution, "initial_std": 0.5}
     learner = learner_over(IdentityEnv(space, rows=32), run_config(PPO, policy))
@@ -50,7 +50,7 @@ def test_bounded_distributions_learn_it_too(distribution):
 
 @pytest.mark.parametrize("normalize", [False, True], ids=["raw", "normalised"])
 @pytest.mark.parametrize("name", ENVS)
-def test_doing_what_one_is_told_is_learned(name, normalize):
+def test_every_kind_of_action_learns_to_do_what_the_observation_says(name, normalize):
     space, masked, inactive = ENVS[name]
     env = IdentityEnv(space, rows=32, masked=masked, inactive=inactive)
     ppo = {**PPO, "normalize_obs": normalize, "normalize_reward": normalize}

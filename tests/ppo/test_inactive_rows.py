@@ -1,4 +1,4 @@
-"""What rows that sit out see, do and are paid changes nothing: not a bit of the weights, the statistics or the metrics."""
+"""What inactive rows observe, do and are rewarded with changes no bit of the weights, the statistics or the metrics."""
 from __future__ import annotations
 
 import math
@@ -25,7 +25,8 @@ ACTIONS = {
 
 
 class EmptySeats(TapeEnv):
-    """A tape whose rows sit out at times; while they do, they see and are paid `filling`, and their flags mean nothing."""
+    """A tape whose rows are inactive at times; then their observations and rewards are `filling`, and their flags mean
+    nothing."""
 
     def __init__(self, filling: float | None, action_space: spaces.Space, full_at_first: bool):
         torch.manual_seed(0)
@@ -34,7 +35,7 @@ class EmptySeats(TapeEnv):
         active[0] |= full_at_first
         self.filling = filling
         super().__init__(torch.randn(*shape, 3), torch.randn(shape), ends & ~cut, ends & cut, active, action_space)
-        # An empty seat: sits out, and what it sees was not brought about by a transition.
+        # An empty seat is inactive, and no transition led to what it observes.
         before = torch.cat([torch.zeros(1, N, dtype=torch.bool), (self.active & ~ends)[:-1]])
         self.empty = ~self.active & ~before
 
@@ -60,7 +61,7 @@ class EmptySeats(TapeEnv):
 
 @cache
 def trained(kind: str, memory: str, normalised: bool, filling: float | None) -> tuple[Learner, list[Mapping[str, float]]]:
-    """Statistics start from the median of the first observations, when it is not known yet which seats are empty."""
+    """Statistics start from the median of the first observations, before it is known which seats are empty."""
     space, policy = ACTIONS[kind]
     ppo = {"rollout_steps": T, "epochs": 2, "minibatch_size": 20, "normalize_obs": normalised, "normalize_reward": normalised,
            "learning_rate": 0.01, "buffer_rollouts": 2, "value_clip": 0.2}
@@ -70,7 +71,7 @@ def trained(kind: str, memory: str, normalised: bool, filling: float | None) -> 
 
 
 def learned(learner: Learner) -> dict[str, Tensor]:
-    """Weights, statistics, moments, running returns; not the tape, nor what was stored of empty seats."""
+    """Weights, statistics, moments and running returns, but neither the tape nor what was stored of empty seats."""
     tensors, _ = learner.state()
     learner_part = {name: x for name, x in tensors["learner"].items() if not name.startswith("obs.")}
     return {**tensors["policy"], **tensors["optimizer"], **learner_part}
@@ -90,14 +91,14 @@ def test_whatever_fills_an_empty_seat_nothing_changes(kind, memory, filling, nor
 
 @pytest.mark.parametrize("memory", ["none", "gru"])
 def test_a_beta_policy_learns_beside_empty_seats(memory):
-    """Its samples take as many random numbers as it needs, so that a seat changes what the others draw, but nothing else."""
+    """Sampling a beta takes a varying number of random numbers, so a seat changes what the others draw, but nothing else."""
     learner, metrics = trained("beta", memory, True, math.nan)
     assert all(math.isfinite(x) for f in metrics for x in f.values()) and metrics[-1]["optim/skipped"] == 0
     assert all(x.isfinite().all() for x in learned(learner).values() if x.is_floating_point())
 
 
 def test_the_last_observation_of_a_dropped_episode_still_counts():
-    """The control: where a transition led to it, an observation is learned from, although its row then sits out."""
+    """The control: an observation to which a transition led is learned from, although its row is inactive afterwards."""
     def run(change: float) -> Tensor:
         env = EmptySeats(None, ACTIONS["discrete"][0], full_at_first=True)
         t, row = ((~env.active & ~env.empty)[1:T].nonzero() + torch.tensor([1, 0]))[0].tolist()

@@ -23,7 +23,7 @@ def truncating_env(action_space=None) -> TapeEnv:
 
 
 def test_a_truncated_trajectory_does_not_bootstrap_from_the_next_one():
-    """Two trajectories of two steps, one after the other, both cut off where V is 1. rlgym-ppo says [100, 100, -99, 1]."""
+    """Two trajectories of two steps follow each other, both cut off where V is 1. rlgym-ppo gets [100, 100, -99, 1]."""
     value = torch.tensor([[0.0], [0.0], [100.0], [0.0]])
     zero, cut = torch.zeros(4, 1), torch.tensor([[False], [True], [False], [True]])
     following = next_values(value, torch.tensor([555.0]), torch.ones(4, 1), torch.zeros_like(cut), cut)
@@ -37,7 +37,7 @@ def test_a_truncated_trajectory_does_not_bootstrap_from_the_next_one():
 
 @pytest.mark.parametrize("normalize_obs", [False, True])
 def test_the_final_observation_is_what_a_truncation_bootstraps_from(normalize_obs):
-    """The next observation belongs to a new episode; the environment tells the last one of the old apart by its sign."""
+    """The next observation belongs to a new episode; the last one of the old episode differs from it by its sign."""
     env = truncating_env()
     learner = learner_over(env, run_config({"rollout_steps": T, "gae_lambda": 0.0, "normalize_obs": normalize_obs}))
     rollout = learner.buffer.next_slot()
@@ -47,7 +47,7 @@ def test_the_final_observation_is_what_a_truncation_bootstraps_from(normalize_ob
     with torch.no_grad():
         v_final, v_first = (learner.policy.value(learner.policy.normalize(x), {}) for x in (-first, first))
     expected = rollout.reward + 0.99 * torch.where(env.truncated, v_final, v_first) - rollout.value
-    # Values of another batch of rows: the inputs of each layer are added up in another order.
+    # Values of another batch of rows sum the inputs of each layer in another order.
     size = rollout.reward.abs() + rollout.value.abs() + torch.where(env.truncated, v_final, v_first).abs() + 1.0
     assert_rounded(rollout.advantage, expected, 2 * (3 + 16 + 2 * FUNCTION), size)
     lost = rollout.reward + 0.99 * v_first - rollout.value
@@ -80,7 +80,7 @@ def test_the_density_belongs_to_the_unclipped_action_and_the_environment_receive
         normal = torch.distributions.Normal(distribution.mean.double(), distribution.log_std.exp().double())
     of_the_sampled = normal.log_prob(rollout.action.double()).sum(-1)
     z = (rollout.action - distribution.mean).abs() / distribution.log_std.exp()
-    # The mean is that of another batch, of numbers below 1; a deviation of it counts z times.
+    # The mean comes from another batch, of numbers below 1; an error of it counts z times.
     size = (1 + z.square() + z / distribution.log_std.exp()).sum(-1)
     assert_rounded(rollout.log_prob, of_the_sampled, 2 * (3 + 16 + 2 * FUNCTION), size)
     of_the_clipped = normal.log_prob(rollout.action.clamp(-1, 1).double()).sum(-1)
@@ -89,7 +89,7 @@ def test_the_density_belongs_to_the_unclipped_action_and_the_environment_receive
 
 @pytest.mark.parametrize("kind", ACTIONS)
 def test_every_action_space_trains_and_rows_end_on_their_own(kind):
-    """There: integers only, and one `done` for all agents, terminated or truncated. Here each row has both flags to itself."""
+    """rlgym-ppo has integer actions only, and one `done` for all agents. Here each row has `terminated` and `truncated`."""
     learner = identity_learner(kind, {"rollout_steps": 32})
     assert learner.iterate().metrics["optim/gradient_steps"] > 0
     rollout = learner.rollout
@@ -98,7 +98,7 @@ def test_every_action_space_trains_and_rows_end_on_their_own(kind):
 
 
 def test_entropy_is_reported_and_weighted_per_nat_and_heads_know_its_maximum():
-    """We keep nats, as the paper does; `max_entropy` is there for whoever wants a share that fits any action table."""
+    """Entropy is in nats, as in the paper; `max_entropy` is for those who want a share that fits any action table."""
     for n in (3, 90):
         env = IdentityEnv(spaces.Discrete(n), rows=8)
         learner = learner_over(env, run_config({"rollout_steps": 8, "epochs": 1, "minibatch_size": 64, "entropy_coef": 0.5}))

@@ -1,4 +1,4 @@
-"""Learning: shipped presets reach published scores. These are the slowest tests; each stops as soon as its goal is reached.
+"""Shipped presets reach published scores. These are the slowest tests; each stops as soon as its goal is reached.
 
 Scores are means over whole episodes of fresh environments, played deterministically (the mode of the policy).
 """
@@ -21,7 +21,7 @@ from wavedash.trained_policy import TrainedPolicy
 
 @pytest.fixture(autouse=True)
 def _one_thread():
-    """As the runs themselves choose for networks of this size."""
+    """Runs choose one thread themselves for networks of this size."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -48,7 +48,7 @@ def train(
     reached: Callable[[Learner], bool] = lambda learner: False,
     wrap: Callable[[VecEnv], VecEnv] = lambda env: env,
 ) -> Learner:
-    """To the end of the run, or until the goal is reached, looking from time to time."""
+    """Trains to the end of the run, or until the goal is reached, which is checked every `look_every` steps."""
     learner = learner_over(wrap(make_env(config.env)), config)
     next_look = look_every or config.total_steps + 1
     while learner.steps < config.total_steps:
@@ -86,14 +86,14 @@ def test_a_preset_reaches_its_published_score(preset, seed, look_every, episodes
 
 PUZZLES = {"cartpole-memory": (10_000, 50_000, 450.0, 100.0), "repeat-previous": (25_000, 150_000, 0.95, 0.0),
            "t-maze": (25_000, 150_000, 0.95, 0.8)}
-"""Look every so many steps; end after; score to reach; score that a policy without memory stays below."""
+"""Steps between two checks, steps in all, score to reach, and score that a policy without memory stays below."""
 
 
 @pytest.mark.parametrize(("preset", "kind"), [
     ("cartpole-memory", "gru"), ("cartpole-memory", "lstm"), ("repeat-previous", "gru"), ("repeat-previous", "lstm"),
     ("t-maze", "gru"),
 ])
-def test_a_policy_with_memory_solves_what_cannot_be_seen(preset, kind):
+def test_a_policy_with_memory_solves_what_needs_memory(preset, kind):
     look_every, most, goal, _ = PUZZLES[preset]
     scores: list[float] = []
 
@@ -107,8 +107,8 @@ def test_a_policy_with_memory_solves_what_cannot_be_seen(preset, kind):
 
 
 @pytest.mark.parametrize("preset", PUZZLES)
-def test_without_memory_it_stays_unsolved(preset):
-    """The control: same settings, same steps."""
+def test_a_policy_without_memory_does_not_solve_it(preset):
+    """The control has the same settings and as many steps."""
     _, most, _, hopeless = PUZZLES[preset]
     learner = train(load_config(preset, ["policy.memory.kind=none", f"total_steps={most}", "seed=5"]))
     assert score(learner, 50) < hopeless
@@ -118,11 +118,12 @@ def test_without_memory_it_stays_unsolved(preset):
 
 CUT = ["env.kwargs.max_episode_steps=50", "ppo.gamma=0.98", "total_steps=35_000", "ppo.rollout_steps=64", "ppo.epochs=10",
        "ppo.minibatch_size=128", "ppo.critic_learning_rate=3e-3", "ppo.gae_lambda=0.9", "ppo.schedule.kind=cosine"]
-"""CartPole that is cut off after 50 steps. Once it balances, every step pays 1 for ever: V = 1 / (1 - 0.98) = 50."""
+"""CartPole that is cut off after 50 steps. Once it balances, every step is rewarded with 1 for ever: V = 1 / (1 - 0.98) =
+50."""
 
 
 class TruncationsAsTerminations(VecEnv):
-    """The mistake that most libraries have made."""
+    """Most libraries have made this mistake."""
 
     def __init__(self, env: VecEnv):
         self.env = env

@@ -1,4 +1,4 @@
-"""Listeners with state: saved with the learner and restored with it, from wherever a run was broken off."""
+"""The state of listeners is saved and restored with the learner, wherever a run was interrupted."""
 from __future__ import annotations
 
 import json
@@ -23,11 +23,11 @@ from wavedash.runs.find import resolve_checkpoint
 from wavedash.runs.store import CheckpointStore
 
 TOTAL = 8 * 16 * 7
-"""One rollout that calibrates, and six iterations"""
+"""One calibration rollout and six iterations."""
 
 
-class PaidEnv(IdentityEnv):
-    """Rewards have a weight that may change during a run."""
+class WeightedRewardEnv(IdentityEnv):
+    """Its rewards have a weight that may change during a run."""
 
     weight = 1.0
 
@@ -53,7 +53,7 @@ class Ramp(Listener):
         return {"ramp/weight": self.weight}
 
     def _weigh(self, env: VecEnv) -> None:
-        assert isinstance(env, PaidEnv)
+        assert isinstance(env, WeightedRewardEnv)
         env.weight = self.weight
 
     def state_dict(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class Forgetful(Ramp):
 
 def fresh(*listeners: Listener) -> Learner:
     ppo = {"rollout_steps": 16, "minibatch_size": 64, "epochs": 1, "normalize_reward": True}
-    env = PaidEnv(ACTIONS["discrete"], rows=8)
+    env = WeightedRewardEnv(ACTIONS["discrete"], rows=8)
     return learner_over(env, run_config(ppo, total_steps=TOTAL, seed=5), started=False, listeners=listeners)
 
 
@@ -84,7 +84,7 @@ def through_a_file(learner: Learner, folder: Path) -> tuple[Any, Any]:
 
 
 def test_from_any_line_a_listener_goes_on_as_if_the_run_had_never_been_stopped(tmp_path):
-    """An iteration that is broken off is done again, and its listener has not heard of it."""
+    """An interrupted iteration is done again, and its listener has not been told of it."""
     whole = fresh(Ramp(), Quiet())
     lines = run_with(whole, None)
     assert whole.listeners[0].seen == 6
@@ -107,7 +107,7 @@ def test_a_listener_that_forgets_leads_elsewhere(tmp_path):
     assert not torch.equal(whole.updater.optimizer.parameters, second.updater.optimizer.parameters)
 
 
-def test_an_error_in_a_later_listener_is_saved_as_the_iteration_began(tmp_path):
+def test_after_an_error_in_a_later_listener_the_run_is_saved_as_the_iteration_began(tmp_path):
     class Breaks(Listener):
         def on_iteration(self, learner: Learner, report: IterationReport) -> None:
             if report.iteration == 3:
@@ -143,7 +143,7 @@ def test_a_new_listener_begins_fresh_and_one_that_is_gone_is_dropped_with_a_line
 
 
 def test_a_listener_that_is_added_after_the_state_was_loaded_gets_its_own(caplog):
-    """As the listeners of a run do: they are made when its folder is known."""
+    """The listeners of a run are made like this, once its folder is known."""
     first, ramp = fresh(Ramp()), Ramp()
     first.start()
     first.listeners.tell(first, first.iterate())
@@ -157,7 +157,7 @@ def test_a_listener_that_is_added_after_the_state_was_loaded_gets_its_own(caplog
     assert "dropped" not in caplog.text
 
 
-def test_two_of_one_name_are_refused_unless_one_is_saved_under_another():
+def test_two_listeners_of_one_name_are_refused_unless_one_is_saved_under_another():
     with pytest.raises(ListenerError, match="two listeners keep their state under the name 'Ramp'"):
         fresh(Ramp(), Ramp())
     other = Ramp()

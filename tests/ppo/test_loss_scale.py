@@ -60,7 +60,7 @@ def test_the_scale_grows_again_after_enough_finite_gradients(monkeypatch):
 
 
 def test_the_size_of_the_scale_changes_no_step():
-    """Raised and lowered again by powers of two: the same weights come out, but for what fp16 drops."""
+    """Gradients are scaled up and down again by powers of two: the weights are the same, up to what fp16 drops."""
     runs = []
     for scale in (2.0**6, 2.0**13):
         learner = fp16_learner("lstm")
@@ -71,7 +71,7 @@ def test_the_size_of_the_scale_changes_no_step():
 
 
 def test_gradients_too_small_for_fp16_arrive_because_they_are_raised():
-    """A loss of 1e-7: unscaled, fp16 rounds most of its gradient to nothing. Scaled, it is that of full precision."""
+    """The loss is 1e-7: unscaled, fp16 rounds most of its gradient to zero. Scaled, it is that of full precision."""
     @torch.no_grad()
     def gradient(precision: str, scale: float | None) -> torch.Tensor:
         learner = learner_of(Combination("none", "discrete", False, False, precision), policy={"hidden": [16, 16]})

@@ -33,7 +33,7 @@ SPACE = spaces.Discrete(5)
 
 
 class Imitation(Loss):
-    """Behaviour cloning: the negative log-probability of what a teacher would have done. The critic stays as it is."""
+    """Behaviour cloning: the negative log-probability of what a teacher would have done. The critic is not trained."""
 
     terms = ("loss/imitation", "policy/entropy")
 
@@ -73,7 +73,7 @@ class Distillation(Loss):
 
 
 class Unpaid(IdentityEnv):
-    """Its rewards say nothing about the actions: by them alone nothing can be learned."""
+    """Its rewards do not depend on the actions, so nothing can be learned from them alone."""
 
     def step(self, action: Tensor) -> Step:
         step = super().step(action)
@@ -81,7 +81,7 @@ class Unpaid(IdentityEnv):
 
 
 def told(samples: Rollout) -> Tensor:
-    """What the observation says is to be done."""
+    """The action that the observation asks for."""
     return sensed(samples.obs)["obs"].argmax(-1)
 
 
@@ -112,19 +112,19 @@ def test_imitation_learns_what_rewards_do_not_say(path, in_pieces, monkeypatch):
     assert (learner.updater._pieces is not None) is in_pieces
     first, last = (report.metrics["loss/imitation"] for report in (reports[0], reports[-1]))
     assert last < 0.2 < first
-    if path != "memory":  # the score is played without
+    if path != "memory":  # `score` plays without memory
         assert score(IdentityEnv(SPACE, rows=100, masked="masked" in PATHS[path]), learner.policy) > 0.95
 
 
-def test_what_is_imitated_are_the_labels():
-    """The control: those of other rows teach nothing."""
+def test_labels_of_other_rows_teach_nothing():
+    """This is the control of the test above."""
     learner = learner_with(Imitation(lambda samples: told(samples).roll(1)))
     for _ in range(12):
         report = learner.iterate()
     assert report.metrics["loss/imitation"] > 1.0
 
 
-def test_the_metrics_are_those_of_the_loss():
+def test_the_metrics_of_an_update_are_those_of_its_loss():
     metrics = learner_with(Imitation(told)).iterate().metrics
     assert {"loss/imitation", "policy/entropy", "policy/entropy_share", "optim/grad_norm", "optim/update_size",
             "optim/learning_rate", "loss/explained_variance", "rollout/reward"} <= metrics.keys()
@@ -133,7 +133,7 @@ def test_the_metrics_are_those_of_the_loss():
 
 
 def test_the_gradient_is_that_of_cross_entropy():
-    """Against torch's own loss over all valid samples, through autograd."""
+    """It is compared with torch's own loss over all valid samples, through autograd."""
     policy = trained_policy("discrete")
     buffer = made_up_experience(policy, 20, 5, inactive=0.3)
     labels = torch.randint(5, (100,))

@@ -1,4 +1,4 @@
-"""Epochs and minibatches: who is visited when, and when an update stops."""
+"""Epochs and minibatches: which samples are visited when, and when an update stops."""
 from __future__ import annotations
 
 from typing import Any
@@ -16,7 +16,7 @@ KL = "policy/kl"
 
 
 def visits(samples: int, **ppo: Any) -> list[list[int]]:
-    """The samples of every minibatch of one update, told by the number each carries as its return."""
+    """The samples of every minibatch of one update, identified by the number that each carries as its return."""
     policy = trained_policy("discrete")
     buffer = made_up_experience(policy, samples, 1, inactive=0.0)
     buffer.samples.returns.copy_(torch.arange(samples))
@@ -57,12 +57,12 @@ def one_update(**ppo: Any) -> tuple[torch.Tensor, UpdateTable]:
 
 @pytest.mark.parametrize("normalize", ["batch", "minibatch", "off"])
 def test_accumulated_pieces_make_the_gradient_of_the_whole(normalize):
-    # An epsilon as large as gradients: Adam divides by little less, and enlarges no rounding.
+    # Epsilon is as large as the gradients, so that Adam enlarges no rounding.
     settings = {"epochs": 2, "minibatch_size": 25, "normalize_advantage": normalize, "adam_eps": 1.0, "learning_rate": 0.5}
     whole, whole_table = one_update(**settings)
     for pieces in (2, 3, 25, 60):
         split, split_table = one_update(**settings, accumulate=pieces)
-        # A gradient adds up 25 samples, through layers of 16; steps move weights by at most half of it, four times.
+        # A gradient sums 25 samples through layers of 16; four steps move the weights by at most half of it each.
         roundings = 4 * (25 + 2 * 16 + 5 * FUNCTION)
         assert_rounded(split_table.values, whole_table.values, roundings, whole_table.values.abs().clamp(min=1.0))
         assert_rounded(split, whole, roundings, whole.abs().clamp(min=1.0))
@@ -72,13 +72,13 @@ def test_accumulated_pieces_make_the_gradient_of_the_whole(normalize):
 
 
 @pytest.mark.parametrize("normalize", ["batch", "minibatch", "off"])
-def test_minibatches_of_one_sample_do_no_harm(normalize):
+def test_minibatches_of_one_sample_give_finite_steps(normalize):
     weights, table = one_update(epochs=1, minibatch_size=1, normalize_advantage=normalize)
     assert weights.isfinite().all() and table.values.isfinite().all()
     assert 0 < int(table[APPLIED].sum()) < len(table.values), "inactive samples alone make no step"
 
 
-def test_a_batch_without_a_valid_sample_moves_nothing():
+def test_a_batch_without_a_valid_sample_changes_nothing():
     policy = trained_policy("discrete")
     buffer = made_up_experience(policy, 4, 3, inactive=1.0)
     updater = Updater(policy, run_config({"weight_decay": 0.1}).ppo, seed=0)
@@ -98,7 +98,7 @@ def test_advantages_are_normalised_over_valid_samples_only():
 
 
 def early_stop(target_kl: float | None, steps: int | None = None) -> tuple[Updater, UpdateTable]:
-    """Four epochs over a rollout as it was collected (ratio one); with `steps` only that many gradient steps are taken."""
+    """Four epochs over a rollout as it was collected (the ratio is one); with `steps` only so many gradient steps are taken."""
     policy = trained_policy("discrete")
     buffer = made_up_experience(policy, 10, 5, inactive=0.3)
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Normalisers in a run: what they measure, when they move, and what the advantages are made of."""
+"""Normalisers in a run: what they measure, when they change, and what the advantages are computed from."""
 from __future__ import annotations
 
 import math
@@ -22,7 +22,7 @@ def tape(rollouts: int, inactive: float = 0.3, end: float = 0.2) -> TapeEnv:
     drift = torch.linspace(0, 5, shape[0]).view(-1, 1, 1)
     flags = [torch.rand(shape) < share for share in (end / 2, end / 2, inactive)]
     active = ~flags[2]
-    active[0, :4] = True  # the first guess at where observations lie is the middle of the first ones
+    active[0, :4] = True  # statistics start from the median of the first observations
     obs = (torch.randn(*shape, 2) * torch.tensor([1.0, 10.0]) + drift).masked_fill(~active.unsqueeze(-1), 1e4)
     return TapeEnv(obs, 3.0 * torch.randn(shape) + 1.0, flags[0], flags[1], active)
 
@@ -43,7 +43,7 @@ def test_the_calibration_rollout_measures_and_makes_no_gradient_step():
     measured = run.policy.normalizer.parts["obs"]
     counted = env.obs[env.active].double()
     assert float(measured.count) == len(counted)
-    far = (counted - env.obs[0].double().nanmedian(0).values).abs().amax(0) + 1.0  # from the first guess at the middle
+    far = (counted - env.obs[0].double().nanmedian(0).values).abs().amax(0) + 1.0  # from where the statistics start
     assert_rounded(measured.mean, counted.mean(0), N + 8, far)
     assert_rounded(measured.var, counted.var(0, correction=0), 4 * (N + 8), far**2)
     run.iterate()
@@ -64,14 +64,15 @@ def test_observations_are_normalised_by_everything_seen_before_this_rollout():
         past = env.obs[: T * k][env.active[: T * k]].double()
         expected = ((env.obs[T * k : T * (k + 1)].double() - past.mean(0)) / past.std(0, correction=0)).clamp(-3, 3)
         active = env.active[T * k : T * (k + 1)]
-        # A rounding of the largest number seen, 60, squared in the variance, counts where a deviation of 1 divides.
+        # Roundings are of the largest number seen, 60, and of its square in the variance; the deviation that divides is about
+        # 1.
         assert_within(run.rollout.obs[active], expected[active], gamma(4 * (N + 8)) * 60**2)
         assert run.rollout.obs.abs().max() <= 3.0
         one_rollout_late = env.obs[: T * (k + 1)][env.active[: T * (k + 1)]].double()
         assert (one_rollout_late.mean(0) - past.mean(0)).abs().max() > 0.1
 
 
-def test_normalisers_stand_still_from_the_first_step_to_the_last_gradient():
+def test_normalisers_do_not_change_from_the_first_step_to_the_last_gradient():
     run = learner(tape(5), normalize_obs=True, normalize_reward=True)
     moments = run.normalizers[0].parts["obs"], run.normalizers[1]
     readings = []
@@ -101,7 +102,8 @@ def test_normalisers_stand_still_from_the_first_step_to_the_last_gradient():
 
 
 def discounted_returns(env: TapeEnv, steps: int, gamma: float) -> list[float]:
-    """R_t = r_t + gamma * R_{t-1} of every transition, row by row; a new episode or a row that sits out starts afresh."""
+    """R_t = r_t + gamma * R_{t-1} of every transition, row by row; it starts afresh with a new episode and after an inactive
+    row."""
     returns = []
     for n in range(N):
         running = 0.0
@@ -125,12 +127,13 @@ def test_rewards_are_divided_by_the_deviation_of_the_discounted_return_so_far():
         rollout, part = run.rollout, slice(T * k, T * (k + 1))
         with torch.no_grad():
             last_value = run.policy.value(run.collector.shards[0].obs, {})
-        # The policy has moved since, so values at the edge are known only where the last step ended an episode or sat out.
+        # The policy has changed since, so values at the edge are known only where the last step ended an episode or was
+        # inactive.
         known = (env.terminated | env.truncated | ~env.active)[part][-1]
         expected = gae_by_episode(env.reward[part] / deviation, rollout.value, last_value, rollout.final_value,
                                   rollout.terminated, rollout.truncated, rollout.active, GAMMA, LAMBDA)
         assert known.any()
-        # Sums of 16 steps, of numbers below 40 in all; the scale knows the deviation to the roundings of all returns.
+        # The sums are of 16 steps, of numbers below 40 in all; the scale has the roundings of all returns.
         assert_within(rollout.advantage[:, known], expected[:, known], gamma(T * N + 4 * T) * 40.0)
     assert_rounded(run.return_moments.var.sqrt(), np.std(discounted_returns(env, T * 4, GAMMA)), 4 * T * N)
 
@@ -154,8 +157,8 @@ def test_a_normalised_reward_is_clipped():
     assert math.isfinite(float(advantage.abs().max())) and float(advantage.abs().max()) < 10
 
 
-def test_what_an_empty_seat_is_paid_counts_nowhere():
-    """NaN is what a simulator may leave there."""
+def test_the_reward_of_an_empty_seat_counts_nowhere():
+    """A simulator may leave NaN there."""
     outcomes = []
     for paid in (0.0, torch.nan):
         env = tape(3)

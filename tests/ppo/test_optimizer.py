@@ -11,7 +11,7 @@ from tests.roundings import assert_rounded, assert_within, gamma
 from wavedash.ppo.optimizer import FlatAdamW
 
 ROUNDINGS = 20
-"""Of a step of AdamW, in numbers of the size of the step; the clip adds those of the norm."""
+"""A step of AdamW rounds so often, in numbers of the size of the step; clipping adds the roundings of the norm."""
 
 
 def twins() -> tuple[nn.Module, nn.Module]:
@@ -52,7 +52,7 @@ def test_two_groups_step_as_torchs_adamw_does(max_grad_norm, weight_decay):
         theirs.step()
         assert bool(applied)
         for p, q in zip(module.parameters(), twin.parameters(), strict=True):
-            # The same gradients: each step adds the roundings of moments, quotient and weight, of numbers below 1.
+            # The gradients are the same: each step adds the roundings of moments, quotient and weight, of numbers below 1.
             assert_rounded(p, q, ROUNDINGS * (step + 1), torch.ones_like(q))
 
 

@@ -1,4 +1,4 @@
-"""Pieces of a minibatch on several threads: the same gradient, the same bits whatever the number of threads."""
+"""Pieces of a minibatch on several threads give the gradient of the whole, and the same bits for any number of threads."""
 from __future__ import annotations
 
 import threading
@@ -23,7 +23,7 @@ def updated(monkeypatch, threads: int, whole: bool = False, **policy):
     monkeypatch.setattr(pieces, "compute_threads", lambda: threads)
     monkeypatch.setattr(pieces, "SMALL_MATRIX", 2**60 if whole else 1)
     made = trained_policy("discrete", True, **policy)
-    # An epsilon as large as gradients: Adam divides by little less, and enlarges no rounding.
+    # Epsilon is as large as the gradients, so that Adam enlarges no rounding.
     ppo = {"epochs": 2, "minibatch_size": 160, "learning_rate": 0.5, "adam_eps": 1.0}
     updater = Updater(made, run_config(ppo).ppo, seed=0)
     table = updater.update(made_up_experience(made, 64, 5, inactive=0.3))
@@ -32,13 +32,13 @@ def updated(monkeypatch, threads: int, whole: bool = False, **policy):
 
 
 @pytest.fixture(params=[True, False], ids=["written out", "autograd"])
-def way_back(request, monkeypatch):
-    """Both ways in which gradients are computed."""
+def backward(request, monkeypatch):
+    """Gradients are written out by hand, or computed by autograd."""
     if not request.param:
         monkeypatch.setattr(ExplicitPolicy, "fits", staticmethod(lambda policy: False))
 
 
-@pytest.mark.usefixtures("way_back")
+@pytest.mark.usefixtures("backward")
 @pytest.mark.parametrize("policy", [{}, {"shared": True}])
 def test_the_number_of_threads_changes_no_bit(monkeypatch, policy):
     alone = updated(monkeypatch, 1, **policy)
@@ -59,11 +59,11 @@ def test_the_number_of_threads_changes_no_bit_of_a_run_with_memory(monkeypatch):
     assert torch.equal(*weights)
 
 
-@pytest.mark.usefixtures("way_back")
+@pytest.mark.usefixtures("backward")
 @pytest.mark.parametrize("policy", [{}, {"shared": True}])
 def test_pieces_make_the_gradient_of_the_whole(monkeypatch, policy):
     for ours, whole in zip(updated(monkeypatch, 2, **policy), updated(monkeypatch, 1, whole=True, **policy), strict=True):
-        # A gradient adds up 160 samples, through layers of 16; steps move weights by at most half of it, four times.
+        # A gradient sums 160 samples through layers of 16; four steps move the weights by at most half of it each.
         assert_rounded(ours, whole, 4 * (160 + 2 * 16 + 5 * FUNCTION), whole.abs().clamp(min=1.0))
 
 
@@ -89,7 +89,7 @@ def test_each_number_is_taken_once_by_as_many_threads_as_asked():
 
             def one(k: int, taken=taken, who=who, together=together, threads=threads) -> None:
                 if k < threads:
-                    together.wait(30)  # only if so many are at work at once does anyone go on
+                    together.wait(30)  # the threads go on only when so many work at once
                 taken.append(k)
                 who.add(threading.current_thread())
 
@@ -98,7 +98,7 @@ def test_each_number_is_taken_once_by_as_many_threads_as_asked():
 
 
 @pytest.mark.parametrize("in_helper", [True, False])
-def test_after_an_error_nothing_goes_on(in_helper):
+def test_after_an_error_no_thread_goes_on(in_helper):
     """An interrupted update must not be writing gradients while the run is being saved."""
     main, finished, both = threading.main_thread(), [], threading.Barrier(2)
 

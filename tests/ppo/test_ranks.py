@@ -24,13 +24,13 @@ from wavedash.seeding import stream_seed
 ROOT = Path(__file__).parents[2]
 CLOSE = gamma(20 * (64 + 2 * 16 + 5 * FUNCTION))
 """48 gradient steps move the weights by a third of a gradient each (rate over epsilon), or the 12 of the early stop by five
-thirds. A gradient adds up 64 samples through layers of 16, in another order where the samples are those of two ranks."""
+thirds. A gradient sums 64 samples through layers of 16, in another order if they come from two ranks."""
 Result = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
-    """Everything that two real processes came to, in the order of their ranks."""
+    """The results of two real processes, in the order of their ranks."""
     folder = tmp_path_factory.mktemp("ranks")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -58,7 +58,7 @@ def alone(case: str) -> Result:
 
 
 def joined_order(learner: Learner) -> Any:
-    """`randperm` that gives the samples (or sequences) of the ranks' minibatches, minibatch by minibatch."""
+    """A `randperm` that gives the samples (or sequences) of the ranks' minibatches, minibatch by minibatch."""
     own_rows = ROWS // RANKS
     streams = [torch.Generator().manual_seed(stream_seed(SEED, "minibatches", rank)) for rank in range(RANKS)]
     shuffle = torch.randperm
@@ -116,12 +116,12 @@ def test_ranks_begin_with_the_weights_of_the_first(ranks):
     assert max(distances(result["unlike weights"], expected)["actor.head.logits.bias"] for result in ranks) < CLOSE
 
 
-def test_ranks_that_were_given_different_configurations_are_told(ranks):
+def test_ranks_with_different_configurations_are_refused(ranks):
     for result in ranks:
         assert "different configurations" in result["unlike configurations"]
 
 
-def test_the_cases_reach_what_they_are_about():
+def test_the_cases_stop_early_and_normalise_across_ranks():
     stopped = alone("early stop")["metrics"]
     assert any(0 < iteration["optim/gradient_steps"] < 3 for iteration in stopped)
     normalised = alone("gaussian, normalised, kl schedule")

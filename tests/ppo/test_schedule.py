@@ -19,7 +19,7 @@ from wavedash.ppo.schedule import Schedule
     ("cosine", 0.2, 1.0, 0.2),
     ("linear", 0.2, 1.5, 0.2), ("cosine", 0.2, 1.5, 0.2),  # past the goal of a run that was made longer and shorter again
 ])
-def test_the_rate_falls_with_progress(kind, floor, progress, multiplier):
+def test_the_learning_rate_falls_with_progress(kind, floor, progress, multiplier):
     for config in (ScheduleConfig, DecayConfig):
         assert Schedule(config(kind=kind, floor=floor)).advance(progress, kl=99.0) == pytest.approx(multiplier)
 
@@ -32,7 +32,7 @@ def test_the_kl_schedule_moves_against_the_kl_within_its_bounds():
 
 
 def test_a_run_uses_the_multiplier_of_its_progress():
-    """Steps of a constant size: 8 rows x 5 steps an iteration, 200 in all."""
+    """An iteration has 8 rows x 5 steps, and the run 200 steps."""
     learner = identity_learner("discrete", {"rollout_steps": 5, "epochs": 1, "learning_rate": 0.01,
                                             "schedule": {"kind": "linear", "floor": 0.0}}, total_steps=200)
     rates = [learner.iterate().metrics["optim/learning_rate"] for _ in range(5)]
@@ -62,8 +62,8 @@ def test_clip_range_and_entropy_bonus_are_reported_as_they_are_now():
 
 
 @pytest.mark.parametrize("wrong", [None, "clip_range", "entropy_coef"])
-def test_an_update_uses_the_numbers_of_its_moment(wrong):
-    """The third update of a run whose numbers move is that of a run whose numbers have always been what they are then."""
+def test_an_update_uses_the_scheduled_values_of_its_time(wrong):
+    """The third update of a run with schedules is that of a run whose values have always been what they are by then."""
     moving = identity_learner("discrete", MOVING, total_steps=200)
     for _ in range(2):
         moving.iterate()

@@ -1,4 +1,4 @@
-"""Gradients that are not finite, in real training: skipped, counted, kept for inspection, never learned from.
+"""Gradients that are not finite, in real training, are skipped, counted, kept for inspection and never learned from.
 
 They come from rewards so huge that the loss overflows. (A reward that is itself not finite ends the run: see test_faults.)
 """
@@ -65,7 +65,7 @@ def test_one_bad_reward_costs_the_minibatches_that_hold_it_and_nothing_else(bad,
     assert len(list((tmp_path / "crash").iterdir())) == 1
 
 
-def test_the_skipped_update_can_be_played_again_from_what_was_kept(tmp_path):
+def test_a_skipped_update_can_be_repeated_from_what_was_kept(tmp_path):
     tape = env()
     tape.reward[T, 1] = HUGE
     run = learner(tape, tmp_path)
@@ -108,7 +108,7 @@ def test_one_bad_gradient_is_skipped_too(monkeypatch):
 @pytest.mark.parametrize("where", ["reward", "obs"])
 def test_statistics_outlive_a_bad_number(where):
     """Returns, their scale and the observations' scale are running sums: one NaN must not stay in them. The iteration ends with
-    an error; who goes on all the same, as here, goes on with sound statistics."""
+    an error; a learner that goes on all the same, as here, has sound statistics."""
     tape = env(6)
     getattr(tape, where)[T + 5, 1] = torch.nan
     run = learner(tape, normalize_obs=True, normalize_reward=True, normalize_advantage="batch")
@@ -145,8 +145,8 @@ def test_good_iterations_in_between_keep_a_run_alive():
     assert skipped[::2] == [12.0] * (MOST_DEAD_UPDATES + 1) and not any(skipped[1::2])
 
 
-def test_without_the_guard_one_nan_would_be_the_end(monkeypatch):
-    """The control: torch's own optimiser, as most libraries use it, applies it."""
+def test_without_the_guard_one_nan_would_spoil_the_weights(monkeypatch):
+    """The control: torch's own optimiser, as most libraries use it, applies the gradient."""
     policy_run = learner(env())
     buffer: RolloutBuffer = policy_run.buffer
     policy_run.iterate()

@@ -1,4 +1,4 @@
-"""Laps belong to the part that they name, by the host's clock and by a device's."""
+"""Time is counted for the part that a lap names, by the host's clock and by a device's."""
 from __future__ import annotations
 
 from time import perf_counter
@@ -16,7 +16,7 @@ gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
 class Queue:
-    """A device that is `behind` the host: what it is given now, it reaches later. Stands in for CUDA's streams and events."""
+    """A device that is `behind` the host: it reaches later what it is given now. It stands in for CUDA's streams and events."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch):
         self.now, self.capturing = 0.0, False
@@ -27,7 +27,7 @@ class Queue:
                 assert enable_timing
 
             def record(self, stream: object) -> None:
-                assert not queue.capturing, "an event inside a recording tells no time"
+                assert not queue.capturing, "an event inside a captured graph measures no time"
                 self.at = queue.now
 
             def elapsed_time(self, later: Event) -> float:
@@ -54,7 +54,7 @@ def test_the_time_since_the_last_lap_is_the_named_parts(kind: str, monkeypatch: 
         assert watch.read() == pytest.approx({part: s for part, s in expected.items() if s})
 
 
-def test_a_recording_is_timed_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_captured_graph_is_timed_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     device = Queue(monkeypatch)
     watch = DeviceStopwatch(torch.device("cuda"))
     device.capturing = True
@@ -75,7 +75,7 @@ def test_the_parts_of_an_iteration_are_all_there_and_none_is_counted_twice() -> 
 
 
 @gpu
-def test_a_gpu_tells_how_long_it_worked_and_not_how_long_launching_took() -> None:
+def test_a_gpu_reports_how_long_it_computed_and_not_how_long_launching_took() -> None:
     device = torch.device("cuda")
     watch = DeviceStopwatch(device)
     watch.start()
@@ -89,7 +89,7 @@ def test_a_gpu_tells_how_long_it_worked_and_not_how_long_launching_took() -> Non
 
 @gpu
 @pytest.mark.parametrize("graphs", [False, True])
-def test_iterations_on_a_gpu_tell_their_parts(graphs: bool) -> None:
+def test_iterations_on_a_gpu_report_the_time_of_their_parts(graphs: bool) -> None:
     env = SyntheticWorld(4096, "cuda")
     config = run_config({"rollout_steps": 8, "minibatch_size": 8192, "epochs": 1}, graphs=graphs)
     learner = Learner(env, make_policy(env, config), config)

@@ -1,7 +1,7 @@
-"""The whole update against the textbook: losses, KL, entropy, clip fraction, gradients and the weights that come out.
+"""The whole update against the textbook: losses, KL, entropy, clip fraction, gradients and the weights that result.
 
 Every gradient step is compared from where the step before it ended. Adam divides by the size of a gradient, so that over
-several steps one rounding of a gradient near zero grows a thousandfold; from step to step every error has a bound that follows
+several steps one rounding of a gradient near zero grows a thousandfold; over one step every error has a bound that follows
 from the arithmetic (tests/roundings.py), on any machine.
 """
 from __future__ import annotations
@@ -27,11 +27,12 @@ from wavedash.ppo.update import APPLIED, GRAD_NORM, Updater, UpdateTable
 STEPS, ROWS = 10, 5
 TERMS = PPOLoss.terms
 ADAM_ROUNDINGS = 20
-"""Of one number in one step of AdamW: clip 2, moments 3 each, bias corrections 4, root, epsilon, division, rate, decay, sum."""
+"""Roundings of one number in one step of AdamW: clip 2, moments 3 each, bias corrections 4, root, epsilon, division, rate,
+decay, sum."""
 
 
 class Weights(NamedTuple):
-    """Of one parameter: its value, and Adam's moments."""
+    """The value of one parameter and Adam's moments of it."""
 
     w: np.ndarray
     m: np.ndarray
@@ -87,13 +88,13 @@ def agrees(recorded: Recorded, policy: ActorCritic, samples: Samples, config: PP
 
 
 def row_of(table: UpdateTable, t: int) -> dict[str, float]:
-    """What step number t has measured, by name."""
+    """The metrics of gradient step t by name."""
     return dict(zip(table.columns, table.values[t].tolist(), strict=True))
 
 
 def has_the_gradient_of(textbook: Textbook, part: Samples, advantage: torch.Tensor, config: PPOConfig, row: dict[str, float],
                         gradient: dict[str, np.ndarray]) -> None:
-    """A number is added up over the inputs of a layer, the options of a choice and the samples of a minibatch."""
+    """The sums are over the inputs of a layer, the options of a choice and the samples of a minibatch."""
     longest = max(w.shape[-1] for w in textbook.weights.values())
     roundings = FEATURES + 2 * longest + sum(textbook.sizes or [2]) + len(advantage) + 5 * FUNCTION
 
@@ -105,7 +106,7 @@ def has_the_gradient_of(textbook: Textbook, part: Samples, advantage: torch.Tens
     numbers = {name: getattr(part, name) for name in ("obs", "log_prob", "value", "returns")}
     bound = sway(compute, [textbook.weights, {**numbers, "advantage": advantage}], roundings)
     step = step_by_formula(textbook, part, advantage, config)
-    # Ratio and squares are of the order of 1 where the terms that they make may cancel.
+    # Ratio and squares are of the order of 1, while the terms made of them may cancel.
     assert_within(np.array([row[name] for name in TERMS]), step.terms, bound["terms"] + gamma(roundings), TERMS)
     for name, g in step.gradient.items():
         assert_within(gradient[name], g, bound[name], f"gradient of {name}")
@@ -113,7 +114,7 @@ def has_the_gradient_of(textbook: Textbook, part: Samples, advantage: torch.Tens
 
 def makes_the_step_of(config: PPOConfig, t: int, gradient: dict[str, np.ndarray], row: dict[str, float],
                       before: dict[str, Weights], after: dict[str, Weights]) -> None:
-    """Clip and AdamW by their formulas, from the gradient that was really there."""
+    """The step follows the formulas of clipping and AdamW, from the gradient that was really used."""
     everything = np.concatenate([g.ravel() for g in gradient.values()])
     norm = float(np.sqrt((everything**2).sum()))
     assert_rounded(row[GRAD_NORM], norm, len(everything), what="norm")
@@ -180,7 +181,7 @@ def test_a_buffer_of_several_rollouts_is_one_batch():
     check_update("discrete", True, 0.3, capacity=3, minibatch_size=50)
 
 
-# What a wrong update would do, by giving the reference other data: the comparison must see each.
+# Each stands for a mistake in the update, made by giving the reference other data: the comparison must see it.
 MISTAKES = {
     "inactive samples are learned from": lambda s, c: (Samples(**{**vars(s), "active": torch.ones_like(s.active)}), c),
     "the mask is forgotten": lambda s, c: (Samples(**{**vars(s), "mask": None}), c),

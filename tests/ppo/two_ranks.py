@@ -27,10 +27,10 @@ ITERATIONS, SEED = 4, 5
 
 
 class Parade(VecEnv):
-    """Some rows of an environment of eight. What happens to a row does not depend on which others are seen, nor on any action.
+    """Some of eight rows. What happens to a row depends neither on the other rows nor on any action.
 
-    The halves are far apart in observations and rewards, and most rows of the second sit out most steps; only that half tells
-    whether an episode was a success.
+    The halves are far apart in observations and rewards, and most rows of the second are inactive in most steps; only that half
+    reports whether an episode was a success.
     """
 
     observation_space = gymnasium.spaces.Box(-1e3, 1e3, (3,))
@@ -74,7 +74,7 @@ class Parade(VecEnv):
 
 
 class Joined(VecEnv):
-    """Both halves in one process, as two groups: a rank's random streams are numbered as if it were the next group."""
+    """Both halves in one process, as two shards: a rank's random streams are numbered as if it were the next shard."""
 
     def __init__(self, kind: str):
         self.halves = [Parade(kind, rows) for rows in HALVES]
@@ -119,10 +119,11 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 
 
 def make_learner(case: str, ranks: Ranks = ALONE, **kwargs: Any) -> Learner:
-    """Over the rows of this rank; over all rows if it is alone, where a minibatch is as large as those of both together."""
+    """A learner over the rows of this rank, or over all rows if it is alone; then a minibatch is as large as those of both
+    ranks."""
     kind, ppo, policy = CASES[case]
     own = ppo.get("minibatch_size", 10**6)
-    # An epsilon as large as gradients: Adam then enlarges no rounding, however many steps follow each other.
+    # Epsilon is as large as the gradients, so that Adam enlarges no rounding, however many steps follow each other.
     settings = {"rollout_steps": 8, "epochs": 3, "learning_rate": 0.1, "adam_eps": 0.3, **ppo,
                 "minibatch_size": own * RANKS // ranks.size}
     config = run_config(settings, policy, seed=SEED)
@@ -133,7 +134,7 @@ def make_learner(case: str, ranks: Ranks = ALONE, **kwargs: Any) -> Learner:
 
 
 def outcome(learner: Learner) -> dict[str, Any]:
-    """Some iterations, and everything that they leave behind which ranks share."""
+    """Runs some iterations and returns everything about them that ranks share."""
     metrics = [dict(learner.iterate().metrics) for _ in range(ITERATIONS)]
     tensors = {**learner.policy.state_dict(), **learner.updater.optimizer.state_dict()}
     if learner.return_moments is not None:
@@ -143,7 +144,7 @@ def outcome(learner: Learner) -> dict[str, Any]:
             "recent": sorted(list(episode) for episode in learner.recent.episodes)}
 
 
-# --- what ranks could do wrong ------------------------------------------------------------------------------------------
+# --- mistakes that ranks could make -------------------------------------------------------------------------------------
 
 
 def _own_gradient(self: Ranks, means: Tensor) -> None:
@@ -187,7 +188,7 @@ MISTAKES: dict[str, tuple[str, str, Any]] = {
 
 
 def unlike_weights(ranks: Ranks) -> dict[str, Any]:
-    """The second rank was given another policy."""
+    """The second rank begins with another policy."""
     learner = make_learner("discrete", ranks, started=False)
     with torch.no_grad():
         learner.updater.optimizer.parameters += 0.5 * ranks.rank
@@ -238,7 +239,7 @@ class Keeper(Listener):
 
 
 class Counting(Listener):
-    """Keeps what it was told. Each rank has one of its own."""
+    """It counts iterations. Each rank has one of its own."""
 
     def __init__(self) -> None:
         self.told: list[int] = []
@@ -259,7 +260,7 @@ RESUMED = ["gaussian, normalised, kl schedule", "minibatches", "minibatches of s
 
 
 def stop_and_resume(case: str, ranks: Ranks) -> dict[str, Any]:
-    """Stopped by the second rank alone after 6 iterations; then once more, from the state after 3."""
+    """A run that the second rank alone stops after 6 iterations, and another from its state after 3."""
     first = ranks.rank == 0
     keeper, count, count_again = Keeper(3), Counting(), Counting()
     make_learner(case, ranks, started=False, listeners=[count, keeper if first else StopAt(6)]).learn()

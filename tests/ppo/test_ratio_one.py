@@ -1,4 +1,4 @@
-"""Replaying a rollout with unchanged weights says what was said when it was collected: the ratio is one."""
+"""A rollout evaluated again with unchanged weights has the log-probabilities it was collected with: the ratio is one."""
 from __future__ import annotations
 
 import pytest
@@ -13,8 +13,8 @@ from wavedash.ppo.rollout import Rollout
 
 T = 16
 CLOSE = 8 * gamma(FEATURES + 16 + 5 * FUNCTION)
-"""Of the ratio: a batch of another size is summed in another order, over the inputs of each layer; a number as large as 8 is
-among what is added up to a log-probability."""
+"""The bound on the ratio: a batch of another size sums the inputs of each layer in another order, and numbers as large as 8 add
+up to a log-probability."""
 
 
 def furthest_ratio(learner: Learner, rollout: Rollout) -> float:
@@ -48,7 +48,7 @@ def test_the_ratio_is_one_for_the_newest_rollout_and_for_older_ones(kind, masked
         for slot in range(learner.buffer.filled):
             assert furthest_ratio(learner, learner.buffer.slot(slot)) < CLOSE
     moved = [part.scale for part in learner.policy.normalizer.parts.values()] if scales else []
-    assert all((a != b).any() for a, b in zip(scales, moved, strict=True)), "a normaliser that never moves proves nothing"
+    assert all((a != b).any() for a, b in zip(scales, moved, strict=True)), "a normaliser that never changes proves nothing"
 
 
 @pytest.mark.parametrize("kind", ACTIONS)
@@ -71,7 +71,7 @@ def test_the_first_minibatch_of_every_update_sees_ratio_one(kind):
 
 @pytest.mark.parametrize("memory", ["gru", "lstm"])
 def test_the_first_minibatch_sees_ratio_one_with_memory_too(memory):
-    """Hidden states are rebuilt from the start of each sequence, across the ends of episodes and rows that sit out."""
+    """Hidden states are rebuilt from the start of each sequence, across ends of episodes and inactive rows."""
     ppo = {"rollout_steps": T, "epochs": 1, "minibatch_size": 10**6, "normalize_obs": True, "learning_rate": 0.01}
     policy = {"memory": {"kind": memory, "size": 8, "sequence": 4}}
     learner = identity_learner("discrete", ppo, inactive=0.2, policy=policy)
@@ -99,12 +99,12 @@ def drifting_env() -> TapeEnv:
 
 
 @pytest.mark.parametrize("every_step", [False, True])
-def test_a_normaliser_that_moves_with_every_step_breaks_the_law(every_step):
-    """The broken variant, built here: statistics that move at each step, observations normalised again for the update."""
+def test_a_normaliser_that_changes_with_every_step_would_be_seen(every_step):
+    """The control is built here: statistics change at each step, and observations are normalised again for the update."""
     env = drifting_env()
     learner = without_updates(learner_over(env, run_config({"rollout_steps": T, "normalize_obs": True})))
     with torch.no_grad():
-        learner.policy.head.logits.weight.mul_(100)  # a policy that is not indifferent to what it sees
+        learner.policy.head.logits.weight.mul_(100)  # the policy then depends on what it observes
     normalizer = learner.policy.normalizer
     if every_step:
         gather = normalizer.gather
