@@ -1,4 +1,4 @@
-"""The benchmark beside busy programs: they run while it measures, and are gone afterwards."""
+"""The benchmark beside busy programs: they run while it measures, and have ended afterwards."""
 from __future__ import annotations
 
 import subprocess
@@ -26,6 +26,6 @@ def test_training_is_measured_beside_programs_that_are_gone_afterwards(capsys, m
     assert len(started) == 3 and all(process.poll() is not None for process in started)
 
 
-def test_a_training_that_ends_is_told():
+def test_a_training_that_ends_is_reported():
     with pytest.raises(UserError, match="training ended"):
         neighbours.main(["cartpole", "device=nonsense"])

@@ -1,6 +1,8 @@
-"""`wavedash bench parity`: it finds nothing where there is nothing, finds what was put in, and its scenes are what they say.
+"""`wavedash bench parity` finds no difference where there is none, finds faults put in on purpose, and its scenes show what
+they say.
 
-What a scene is must hold on RocketSim: one in which nothing happens proves nothing about a simulator that is compared there.
+A scene must show on RocketSim what its name says: one in which nothing happens proves nothing about the simulator compared
+there.
 """
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ def rocketsim():
 
 @pytest.fixture(scope="module")
 def films(rocketsim):
-    """Of the scenes, on RocketSim, played when they are asked for, as far as they are looked at."""
+    """The states of a scene on RocketSim, played when they are first asked for, up to the tick that its check needs."""
     played = {}
 
     def play(name):
@@ -58,7 +60,7 @@ def shortened(name, ticks=JUDGED):
 
 
 class Changed(Simulator):
-    """RocketSim with a fault: `controls` changes what is pressed, `state` what comes out of a tick."""
+    """RocketSim with a fault: `controls` changes the controls, `faulty` the state after a tick."""
 
     def __init__(self, simulator, controls=lambda pressed: pressed, faulty=None):
         self.simulator, self.state, self.device = simulator, simulator.state, simulator.device
@@ -128,7 +130,7 @@ def test_a_key_that_does_nothing_is_found(rocketsim):
 
 
 def test_an_event_that_one_does_not_report_is_found(rocketsim):
-    """Whenever it was on the way to the tick of the comparison."""
+    """It may have happened at any tick up to that of the comparison."""
     taken = both(rocketsim).take("demo")
     silent = [state.clone() for state in taken.theirs]
     for state in silent:
@@ -151,7 +153,7 @@ def test_a_bounce_that_loses_speed_is_found_and_measured(rocketsim):
     assert row.misses == ["bounce velocity"]
 
 
-def test_a_state_that_is_no_number_counts_as_an_infinite_error(rocketsim):
+def test_a_state_that_is_nan_counts_as_an_infinite_error(rocketsim):
     taken = both(rocketsim).play(shortened("ball in air"))
     broken = [state.clone() for state in taken.theirs]
     for state in broken[1:]:
@@ -161,7 +163,7 @@ def test_a_state_that_is_no_number_counts_as_an_infinite_error(rocketsim):
     assert row.misses == ["ball velocity"]
 
 
-def test_median_and_99th_percentile():
+def test_median_and_99th_percentile_are_those_of_the_errors():
     errors = torch.arange(1001.0)[torch.randperm(1001)]
     assert Figure.of(errors) == (500.0, 990.0)
     assert all(isnan(x) for x in Figure.of(torch.empty(0)))
@@ -170,7 +172,7 @@ def test_median_and_99th_percentile():
 # Distributions
 
 
-def test_the_distance_of_distributions():
+def test_the_distance_of_distributions_is_the_largest_gap_of_their_shares():
     generator = torch.Generator().manual_seed(0)
     a, b = torch.rand(200, generator=generator), torch.rand(300, generator=generator)
     by_hand = max(abs(float((a <= x).float().mean() - (b <= x).float().mean())) for x in torch.cat([a, b]))
@@ -182,7 +184,7 @@ def test_the_distance_of_distributions():
     assert kolmogorov_smirnov(a, torch.full((50,), float("nan"))) == 1.0
 
 
-def test_chaos_is_not_mistaken_for_a_fault_but_another_fall_is(rocketsim, films):
+def test_chaos_is_not_taken_for_a_fault_but_another_distribution_is(rocketsim, films):
     scene = SCENES["tumble"]
     falls = films("tumble")
     other = film(rocketsim, nudged(script(scene, rocketsim, seed=1)))
@@ -220,7 +222,7 @@ def test_a_trace_names_tick_and_field_of_the_first_difference(rocketsim):
 
 
 def test_a_moment_of_play_goes_on_as_the_game_did(rocketsim):
-    """With the keys that were in force, of which the first are those of the step before. In the air nothing is hidden."""
+    """The same controls were in force, of which the first are those of the step before. In the air no state is hidden."""
     generator = torch.Generator().manual_seed(0)
     start = script(SCENES["air control"], rocketsim, seed=3).start
     rocketsim.state.copy_(start)
@@ -258,7 +260,7 @@ def test_play_has_all_kinds_of_moments(rocketsim, name):
 # The command
 
 
-def test_tables_on_the_console_and_on_a_page(tmp_path, capsys):
+def test_tables_are_printed_and_written_to_a_page(tmp_path, capsys):
     page = tmp_path / "table.md"
     parity.main(["--candidate", "rocketsim", "--scene", "shot", "--scene", "roof", "--count", "2", "--markdown", str(page)])
     printed, written = capsys.readouterr().out, page.read_text(encoding="utf-8")
@@ -278,7 +280,7 @@ def test_a_scene_that_does_not_exist_is_a_mistake_of_the_users(rocketsim):
 
 
 def share(arenas):
-    """[E] bool: of the arenas"""
+    """The share of the arenas [E] in which it is true."""
     return float(arenas.float().mean())
 
 
@@ -287,7 +289,7 @@ def car(states, tick, name, seat=0):
 
 
 def ever(states, of, last=JUDGED):
-    """[E]: in one of the states up to a tick"""
+    """[E]: whether it is true in one of the states up to a tick."""
     assert last < len(states)
     return torch.stack([of(state) for state in states[1:last + 1]]).any(0)
 
@@ -301,24 +303,24 @@ def touched(states, seat=0, last=JUDGED):
 
 
 def gained(states, axis, tick=JUDGED):
-    """[E]: velocity won along an axis of the car at the start, in the plane"""
+    """[E]: the velocity gained along an axis that the car had at the start, in the plane."""
     direction = car(states, 0, axis) * torch.tensor([1.0, 1.0, 0.0])
     return ((car(states, tick, "velocity") - car(states, 0, "velocity")) * direction).sum(-1)
 
 
 def kick(states):
-    """[E, 3]: of the ball, without what gravity did"""
+    """[E, 3]: the change of the ball's velocity without that of gravity."""
     fallen = torch.tensor([0.0, 0.0, -GRAVITY * JUDGED / TICK_RATE])
     return states[JUDGED].ball.velocity - states[0].ball.velocity - fallen
 
 
 def outward(states):
-    """[E, 3]: on which side of the field the ball is, as signs"""
+    """[E, 3]: the side of the field on which the ball is, as signs."""
     return states[0].ball.position.sign() * torch.tensor([1.0, 1.0, 0.0])
 
 
 def passes(states, x, y, z):
-    """[E]: how near the ball comes to a line, given by coordinates of a point (None: along it); mirrored to all sides."""
+    """[E]: how near the ball comes to a line, given by coordinates of a point (None: along the line), mirrored to all sides."""
     line = [(i, value) for i, value in enumerate((x, y, z)) if value is not None]
     squares = [sum((state.ball.position[:, i].abs() - value).square() for i, value in line) for state in states[:JUDGED + 1]]
     return torch.stack(squares).amin(0).sqrt()
@@ -556,9 +558,9 @@ LOOKED_AT = {
     "wavedash": 40, "roof": 60, "tumble": 240, "auto-flip": 120, "ball rolling": 120, "goal": 120, "dribble": 30, "pads": 120,
     "kick-off": 120,
 }
-"""Ticks up to which it shows what a scene is, where it is not seen by the time of the verdict"""
+"""Ticks after which a scene shows what it is, where that is later than the verdict."""
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_a_scene_is_what_it_says(films, name):
+def test_a_scene_shows_what_its_name_says(films, name):
     assert WHAT_THEY_ARE[name](films(name), films)

@@ -1,7 +1,7 @@
-"""Every row of the table in docs/parity.md holds: fewer starts, played as far as they are judged.
+"""Every row of the table in docs/parity.md holds, here with fewer starts, played up to the tick of the verdict.
 
-Figures are ten times better than the targets, and are held to that, so that a small loss of fidelity shows as well. What is
-missed is listed with its size: it must not grow, and whoever repairs it is told to strike it off.
+The errors are ten times below the targets, and must stay so, so that a small loss of fidelity shows as well. Targets that are
+missed are listed with the size of the miss: it must not grow, and if it is repaired the test asks to remove it from the list.
 """
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from wavedash.rocket.sim.simulator import WarpSimulator
 
 COUNT = 32
 BETTER = 10
-"""Times that the figures are below the targets"""
+"""The errors are below the targets by this factor."""
 SPREAD = [name for name, scene in SCENES.items() if scene.target is Target.SPREAD]
 MISSED = {"flip reset": ({"car position", "car velocity", "on_ground", "wheel_contact"}, 0.2, 8.0)}
-"""What is missed, and medians of position (uu) and velocity (uu/s) that it stays below"""
+"""The targets that are missed, and bounds of the median errors of position (uu) and velocity (uu/s)."""
 LONG = ("drive", "wall drive", "dodge diagonal", "ball, corner", "shot")
-"""Scenes of each kind that must be near after a second, too"""
+"""Scenes of each kind that must still agree after a second."""
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +35,12 @@ def stage():
 
 
 def shortened(name):
-    """To what is judged."""
+    """A scene up to the tick of its verdict."""
     return replace(SCENES[name], ticks=max(JUDGED, SCENES[name].events_at))
 
 
 def medians(row: Row, tick: int = JUDGED) -> tuple[float, float]:
-    """Errors of position and velocity, of the body that is worse."""
+    """Median errors of position and velocity, of the body that is worse."""
     errors = [row.errors[body, tick] for body in row.scene.of]
     return max(x["position"].median for x in errors), max(x["velocity"].median for x in errors)
 
@@ -58,14 +58,14 @@ def test_a_row_meets_its_targets(stage, name):
 
 
 @pytest.mark.parametrize("name", MISSED)
-def test_what_is_missed_is_missed_by_no_more(stage, name):
+def test_a_missed_target_is_missed_by_no_more_than_before(stage, name):
     known, most_position, most_velocity = MISSED[name]
     taken = stage.play(shortened(name))
     row = compare(taken.scene, taken.theirs, taken.ours)
     position, velocity = medians(row)
     assert position < most_position and velocity < most_velocity
     assert set(row.misses) <= known and row.worst_event(JUDGED)[1] > 0.9
-    assert {"car position", "car velocity"} <= set(row.misses), "it is repaired: strike it off MISSED and docs/parity.md"
+    assert {"car position", "car velocity"} <= set(row.misses), "it is repaired: remove it from MISSED and docs/parity.md"
 
 
 @pytest.mark.parametrize("name", SPREAD)
@@ -73,11 +73,11 @@ def test_tumbling_cars_are_distributed_alike(stage, name):
     row, spread = stage.measure(name)
     assert spread is not None and spread.misses == []
     position, velocity = medians(row)
-    assert position < POSITION_LIMIT and velocity < VELOCITY_LIMIT, "chaos has not begun"
+    assert position < POSITION_LIMIT and velocity < VELOCITY_LIMIT, "the scene has not become chaotic yet"
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_a_second_later_it_is_still_near(stage, name):
+def test_scenes_still_agree_after_a_second(stage, name):
     taken = stage.play(SCENES[name])
     position, velocity = medians(compare(taken.scene, taken.theirs, taken.ours), tick=120)
     assert position < POSITION_LIMIT and velocity < VELOCITY_LIMIT

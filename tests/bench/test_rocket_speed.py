@@ -1,4 +1,4 @@
-"""The benchmarks of simulator and iteration run, and their figures are those of real games and real updates."""
+"""The benchmarks of simulator and iteration run, and measure real games and real updates."""
 from __future__ import annotations
 
 import sys
@@ -36,7 +36,7 @@ def test_without_rocketsim_our_own_simulator_is_measured_alone(capsys, monkeypat
     assert (arenas, rocketsim) == ("16", "not installed") and float(ours.replace(",", "")) > 0
 
 
-def test_an_iteration_is_measured_beside_what_it_learned(capsys):
+def test_an_iteration_is_measured_together_with_what_it_learned(capsys):
     small = ["--device", "cpu", "--arenas", "4", "--steps", "4", "--minibatch", "16", "--hidden", "8", "--iterations", "1"]
     iteration.main(small)
     out = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""`bench zoo`: trains in processes of its own, keeps every episode, and runs nothing twice."""
+"""`bench zoo` trains in processes of its own, keeps every episode, and runs nothing twice."""
 from __future__ import annotations
 
 import json

@@ -1,4 +1,4 @@
-"""Environments as rlgym-ppo takes them, whose every number is known. Importable by worker processes."""
+"""Environments as rlgym-ppo takes them, whose every number is known. Worker processes import this module."""
 from __future__ import annotations
 
 from types import SimpleNamespace
@@ -11,9 +11,10 @@ from wavedash.compat.rlgym_ppo import MetricsLogger
 
 
 class Match:
-    """`agents` players (one number: always so many; two: drawn at reset) who see (where they began, steps, last action).
+    """`agents` is the number of players, or two bounds between which it is drawn at reset. Each observes (place where it began,
+    steps, last action).
 
-    The reward is where an agent began plus the step. An episode ends after `length` steps: cut off if `truncates`, else done.
+    The reward is that place plus the step. An episode ends after `length` steps, truncated if `truncates`, else terminated.
     """
 
     observation_space: Any = spaces.Box(-np.inf, np.inf, (3,))
@@ -51,7 +52,7 @@ class Match:
 
 
 class Looks(MetricsLogger):
-    """Where the first player began, and a matrix."""
+    """Its metrics are the place where the first player began, and a matrix."""
 
     def _collect_metrics(self, game_state: Any) -> list[Any]:
         return [game_state.speed[0], np.full((2, 3), game_state.step), game_state.step]

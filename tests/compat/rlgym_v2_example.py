@@ -1,4 +1,5 @@
-"""A script as people write it for rlgym-ppo, with our import: `python rlgym_v2_example.py`. Small, so that it ends soon."""
+"""A script as people write it for rlgym-ppo, with our import: `python rlgym_v2_example.py`. It is small, so that it ends
+soon."""
 
 
 def build_env():

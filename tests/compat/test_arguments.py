@@ -27,7 +27,7 @@ THEIRS = {
     "checkpoints_save_folder": None, "add_unix_timestamp": True, "checkpoint_load_folder": "latest", "save_every_ts": 1_000_000,
     "instance_launch_delay": None, "random_seed": 123, "n_checkpoints_to_keep": 5, "shm_buffer_size": 8192, "device": "auto",
 }
-"""rlgym-ppo 1.3.13"""
+"""The arguments and defaults of rlgym-ppo 1.3.13."""
 DUEL = RowSpec(spaces.Box(-1, 1, (92,)), spaces.Discrete(90), rows_per_env=2)
 
 
@@ -35,14 +35,14 @@ def configured(spec=DUEL, **changes):
     return run_config({**THEIRS, "env_create_function": two_players, **changes}, spec)
 
 
-def test_the_constructor_has_their_names_order_and_defaults():
+def test_the_constructor_has_the_names_order_and_defaults_of_rlgym_ppo():
     first, *rest, ours = inspect.signature(Learner).parameters.values()
     assert first.name == "env_create_function" and first.default is inspect.Parameter.empty
     assert [(p.name, p.default) for p in rest] == list(THEIRS.items())
     assert (ours.name, ours.default, ours.kind) == ("threads", 0, inspect.Parameter.KEYWORD_ONLY)
 
 
-def test_their_defaults_mean_the_same_here():
+def test_the_defaults_of_rlgym_ppo_mean_the_same_here():
     config = configured()
     ppo, policy, env = config.ppo, config.policy, config.env
     assert (env.count, env.workers, env.groups) == (8, 8, 2)
@@ -81,7 +81,7 @@ def test_an_argument_reaches_its_option(changes, option, expected):
     assert config == expected
 
 
-def test_the_entropy_of_a_continuous_action_is_a_mean_over_its_dimensions_there():
+def test_the_entropy_of_a_continuous_action_is_a_mean_over_its_dimensions_in_rlgym_ppo():
     eight = RowSpec(spaces.Box(-1, 1, (92,)), spaces.Box(-1, 1, (8,)), 2)
     assert configured(eight, ppo_ent_coef=0.08).ppo.entropy_coef == pytest.approx(0.01)
 

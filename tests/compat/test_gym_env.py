@@ -40,7 +40,7 @@ def test_an_episode_ends_for_all_its_agents_and_its_last_observation_is_kept(fiv
 
 
 def test_a_fifth_value_tells_truncation_apart():
-    """Defects a and b: there the end is a reset first, and what followed is the first observation of another episode."""
+    """rlgym-ppo resets first and takes the first observation of the next episode for what followed."""
     env, _ = env_of(2, truncates=True)
     began = env.reset(seed=0)[:, 0].clone()
     steps = [env.step(torch.zeros(2, dtype=torch.int64)) for _ in range(4)]
@@ -91,7 +91,7 @@ OLD_MULTI = SimpleNamespace(nvec=np.array([3, 2]), shape=(2,), dtype=np.dtype("i
     (spaces.Box(-1, 1, (2,)), spaces.Box(-1, 1, (2,))), (OLD_BOX, spaces.Box(-1, 1, (2,))),
 ])
 def test_actions_arrive_as_rows_of_floats(written, space):
-    """Also those of old Gym, which need not be installed. Continuous ones lie between -1 and 1, as rlgym-ppo has it."""
+    """So do those of old Gym, which need not be installed. Continuous actions lie between -1 and 1, as in rlgym-ppo."""
     env, inner = env_of(2, action_space=written)
     assert env.action_space == space
     env.reset(seed=0)
@@ -124,7 +124,7 @@ def test_agents_do_not_join_in_the_middle():
         env.step(torch.zeros(2, dtype=torch.int64))
 
 
-def test_other_interfaces_are_known_by_their_looks():
+def test_the_adapter_is_chosen_by_the_interface_of_an_environment():
     assert isinstance(host_env_of(walkers()), RLGymEnv)
     assert isinstance(host_env_of(gymnasium.make("CartPole-v1")), GymnasiumEnv)
     assert isinstance(host_env_of(RLGymV2GymWrapper(walkers())), RLGymEnv)
@@ -134,8 +134,9 @@ def test_other_interfaces_are_known_by_their_looks():
 # --- RLGymV2GymWrapper ------------------------------------------------------------------------------------------------
 
 def test_the_wrapper_keeps_ends_of_agents_apart():
-    """Defect e: there the first end of any agent ended all, terminated and truncated mixed. By hand: over when all are."""
-    env = RLGymV2GymWrapper(walkers())  # ann terminates after 2 steps, bob is cut off after 3, cat terminates after 5
+    """In rlgym-ppo the first end of any agent ends all, and terminated and truncated are mixed. Here an episode ends with its
+    last agent."""
+    env = RLGymV2GymWrapper(walkers())  # ann terminates after 2 steps, bob is truncated after 3, cat terminates after 5
     obs = env.reset()
     assert obs.shape == (3, 3) and env.agent_map == {0: "ann", 1: "bob", 2: "cat"}
     ends = [env.step(np.zeros((3, 1), np.float32))[2:4] for _ in range(5)]
@@ -151,7 +152,7 @@ def test_the_wrapper_keeps_ends_of_agents_apart():
     (("discrete", 5), spaces.Discrete(5), [[4.0]] * 3),
 ])
 def test_the_wrapper_takes_every_action_space(written, space, action):
-    """Defect e: there only whole numbers, else None."""
+    """That of rlgym-ppo takes whole numbers only and returns None for others."""
     received: list = []
     env = RLGymV2GymWrapper(walkers(action=written, received=received))
     assert env.action_space == space

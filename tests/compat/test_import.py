@@ -31,7 +31,7 @@ OBS = torch.randn(50, 3, generator=torch.Generator().manual_seed(1)) * 3
 
 
 def read_here(folder: Path) -> dict[str, torch.Tensor]:
-    """What the process of its own does, without the seconds that it takes to start one."""
+    """Does what the separate process does, without the seconds that starting one takes."""
     read_checkpoint.main(folder, folder / "tensors")
     return load_file(folder / "tensors")
 
@@ -41,7 +41,7 @@ def import_checkpoint(folder: Path, learner: Learner) -> None:
 
 
 def learner_for(action_space, **changes) -> Learner:
-    """Ours, as the Learner of rlgym-ppo's constructor makes it, without worker processes."""
+    """Our learner as the `Learner` with rlgym-ppo's constructor makes it, without worker processes."""
     env = LocalVecEnv(EnvMaker(lambda: Match(2, action_space=action_space)), 1)
     defaults = {name: p.default for name, p in inspect.signature(TheirLearner).parameters.items()}
     arguments = {**defaults, **SMALL, "env_create_function": Match, "standardize_obs": False, **changes}
@@ -49,7 +49,7 @@ def learner_for(action_space, **changes) -> Learner:
     return Learner(env, make_policy(env, config), config)
 
 
-def test_a_discrete_policy_has_their_probabilities(tmp_path):
+def test_a_discrete_policy_has_the_saved_probabilities(tmp_path):
     theirs = TheirCheckpoint(5, nn.Softmax(-1))
     learner = learner_for(spaces.Discrete(5))
     import_checkpoint(theirs.save(tmp_path), learner)
@@ -60,7 +60,7 @@ def test_a_discrete_policy_has_their_probabilities(tmp_path):
     assert (learner.steps, learner.iteration) == (123_456, 9)
 
 
-def test_a_multi_discrete_policy_has_their_probabilities(tmp_path):
+def test_a_multi_discrete_policy_has_the_saved_probabilities(tmp_path):
     sizes = [3, 3, 3, 3, 3, 2, 2, 2]
     theirs = TheirCheckpoint(sum(sizes), None)
     learner = learner_for(spaces.MultiDiscrete(sizes))
@@ -72,7 +72,7 @@ def test_a_multi_discrete_policy_has_their_probabilities(tmp_path):
         torch.testing.assert_close(distribution.choices.log_probs[:, k, :size], logits.log_softmax(-1))
 
 
-def test_a_continuous_policy_has_their_mean_and_deviation(tmp_path):
+def test_a_continuous_policy_has_the_saved_mean_and_deviation(tmp_path):
     theirs = TheirCheckpoint(4, nn.Tanh())
     learner = learner_for(spaces.Box(-1, 1, (2,)), continuous_var_range=(0.2, 0.8))
     import_checkpoint(theirs.save(tmp_path), learner)
@@ -83,7 +83,7 @@ def test_a_continuous_policy_has_their_mean_and_deviation(tmp_path):
     torch.testing.assert_close(distribution.log_std.exp(), 0.2 + (out[:, 2:] + 1) * 0.3)
 
 
-def test_training_goes_on_with_their_optimisers(tmp_path):
+def test_training_goes_on_with_the_saved_optimisers(tmp_path):
     """The next step of Adam, for the same gradient, leads to the same weights."""
     theirs = TheirCheckpoint(5, nn.Softmax(-1))
     learner = learner_for(spaces.Discrete(5))
@@ -101,16 +101,16 @@ def test_training_goes_on_with_their_optimisers(tmp_path):
     assert int(optimizer.steps["actor"]) == int(optimizer.steps["critic"]) == 4
 
 
-def test_statistics_scale_as_they_did_there(tmp_path):
-    """There the first entry of the observations' statistics scales all of them; the policy knows nothing else."""
+def test_statistics_scale_as_they_do_in_rlgym_ppo(tmp_path):
+    """In rlgym-ppo the first entry of the observations' statistics scales all of them."""
     learner = learner_for(spaces.Discrete(5), standardize_obs=True)
     import_checkpoint(TheirCheckpoint(5, nn.Softmax(-1)).save(tmp_path), learner)
     torch.testing.assert_close(learner.policy.normalize(OBS), ((OBS - 0.5) / 2.0).clamp(-5, 5))
     assert float(learner.return_moments.scale) == pytest.approx(1 / 2.0)
 
 
-def test_the_learner_goes_on_from_their_latest_checkpoint(tmp_path):
-    """In the folder that rlgym-ppo would have made, beside stray files; and it trains."""
+def test_the_learner_goes_on_from_the_latest_checkpoint_of_rlgym_ppo(tmp_path):
+    """The checkpoint is in a folder as rlgym-ppo makes it, beside stray files; the learner finds it and trains."""
     theirs = TheirCheckpoint(5, nn.Softmax(-1))
     for folder, steps in (("bot-100", 5000), ("bot-200", 1000), ("bot-200", 2000)):
         theirs.book["cumulative_timesteps"] = steps
@@ -178,7 +178,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
         read_here(folder)
 
 
-def test_only_the_networks_are_a_must(tmp_path):
+def test_only_the_networks_are_required(tmp_path):
     """Without the optimisers Adam starts afresh."""
     folder = TheirCheckpoint(5, nn.Softmax(-1)).save(tmp_path)
     (folder / "PPO_POLICY_OPTIMIZER.pt").unlink()
@@ -196,7 +196,7 @@ def test_only_the_networks_are_a_must(tmp_path):
     (lambda book: json.dumps({**book, "obs_running_stats": {"mean": ["x"], "var": [1], "count": 3}}), "ValueError"),
     (lambda book: json.dumps({**book, "obs_running_stats": {"mean": [math.nan], "var": [1], "count": 3}}), "no statistics"),
 ])
-def test_bad_books_are_refused(tmp_path, change, message):
+def test_bad_book_keeping_files_are_refused(tmp_path, change, message):
     theirs = TheirCheckpoint(5, nn.Softmax(-1))
     folder = theirs.save(tmp_path)
     (folder / "BOOK_KEEPING_VARS.json").write_text(change(theirs.book))

@@ -1,4 +1,4 @@
-"""The Learner with rlgym-ppo's interface: it trains, reports, saves, resumes; scripts find what they know inside it."""
+"""The Learner with rlgym-ppo's interface trains, reports, saves and resumes; scripts find the attributes they use."""
 from __future__ import annotations
 
 import json
@@ -45,7 +45,7 @@ def lines_of(folder: Path) -> list[dict[str, float]]:
 
 
 class Run:
-    """Somebody's run at Weights & Biases."""
+    """A user's run at Weights & Biases."""
 
     def __init__(self, fails: bool = False) -> None:
         self.fails, self.logged, self.finished, self.id = fails, [], 0, "mine"
@@ -87,7 +87,7 @@ def test_a_script_for_rlgym_ppo_runs_without_a_terminal_and_is_resumed(tmp_path,
 
 
 def test_a_run_is_exactly_resumed_in_the_same_folder(tmp_path):
-    """Three iterations, or two, a new process and one more: the same weights."""
+    """Three iterations lead to the same weights as two, a new process and one more."""
     with small_learner(tmp_path / "whole", teams) as whole:
         whole.learn()
     for limit in (80, 120):
@@ -100,8 +100,8 @@ def test_a_run_is_exactly_resumed_in_the_same_folder(tmp_path):
     assert len(lines_of(parts.run_folder)) == len(lines_of(whole.run_folder))
 
 
-def test_a_logger_looks_at_every_step_and_reports_once_an_iteration(tmp_path, capsys):
-    """In the workers; metrics go to the run that was passed and into our own files."""
+def test_a_logger_is_called_at_every_step_and_reports_once_an_iteration(tmp_path, capsys):
+    """It is called in the workers; its metrics go to the W&B run that was passed and into our own files."""
     run = Run()
     with small_learner(tmp_path, lambda: Match(2, length=4), metrics_logger=Looks(), wandb_run=run, n_proc=2,
                        standardize_obs=False, standardize_returns=False) as learner:
@@ -177,11 +177,11 @@ def test_runs_at_weights_and_biases_have_their_names_and_go_on(tmp_path, monkeyp
     assert began[0] == began[1] and (began[0]["project"], began[0]["group"], began[0]["name"]) == ("cars", "g", "r")
     points = [entry["point"] for entry in entries if "point" in entry]
     assert [point["steps"] for point in points if "Policy Reward" in point] == [80, 120]
-    # The first has those of the calibration, too; the second none of the steps that were replayed to go on.
+    # The first has the points of the calibration too; the second has none of the steps that were repeated to resume.
     assert [point["entries"] for point in points if "entries" in point] == [40, 20]
 
 
-def test_scripts_find_what_they_know_inside(tmp_path):
+def test_scripts_find_the_attributes_that_they_use(tmp_path):
     with small_learner(tmp_path, two_players) as learner:
         assert learner.agent.cumulative_timesteps == 0 and learner.agent.average_reward is None
         assert learner.config["ts_per_iteration"] == 40 and learner.wandb_run is None
@@ -189,7 +189,7 @@ def test_scripts_find_what_they_know_inside(tmp_path):
         torch.nn.init.normal_(learner._learner.policy.head.logits.weight)
         actions, log_prob = learner.agent.policy.get_action(obs, deterministic=True)
         alone = [learner.ppo_learner.policy.get_action(row, deterministic=True)[0] for row in obs]
-        assert torch.equal(actions, torch.cat(alone)) and len(actions.unique()) > 1, "defect c: row by row"
+        assert torch.equal(actions, torch.cat(alone)) and len(actions.unique()) > 1, "row by row"
         assert log_prob.shape == (50,) and learner.ppo_learner.value_net(obs).shape == (50, 1)
 
         learner.update_learning_rate(new_policy_lr=1e-3)
@@ -222,7 +222,7 @@ def test_saving_and_loading_by_hand(tmp_path, capsys):
 
 
 def test_continuous_actions_learn_within_their_range_of_deviations(tmp_path):
-    """Defect d: the density is that of what was sampled, not of what was clipped."""
+    """The density is that of the sampled action; rlgym-ppo takes that of the clipped one."""
     box = spaces.Box(-5, 5, (2,))
     with small_learner(tmp_path, lambda: Match(2, action_space=box), continuous_var_range=(0.5, 0.9)) as learner:
         learner.learn()
@@ -232,10 +232,10 @@ def test_continuous_actions_learn_within_their_range_of_deviations(tmp_path):
         std = distribution.log_std.exp()
         assert float(std.min()) > 0.5 and float(std.max()) < 0.9
         assert (rollout.action.abs() > 1).any()
-        assert policy.head.env_action(rollout.action).abs().max() == 1, "between -1 and 1 whatever the space says, as there"
+        assert policy.head.env_action(rollout.action).abs().max() == 1, "between -1 and 1 as in rlgym-ppo"
         normal = torch.distributions.Normal(distribution.mean, std)
         drift = (normal.log_prob(rollout.action).sum(-1) - rollout.log_prob).abs().max()
-        assert drift < 0.1, "but for what the update changed"
+        assert drift < 0.1, "only the update changed it"
 
 
 def test_the_average_reward_is_a_running_mean_over_episodes(tmp_path):
@@ -250,7 +250,7 @@ def test_the_average_reward_is_a_running_mean_over_episodes(tmp_path):
 
 
 def test_an_error_ends_the_run_saved_and_is_raised(tmp_path):
-    """There it is printed, and the script goes on as if nothing had happened."""
+    """rlgym-ppo prints it, and the script goes on as if nothing had happened."""
     class Broken(Looks):
         def _report_metrics(self, collected_metrics, wandb_run, cumulative_timesteps):
             raise ZeroDivisionError("nobody drove")

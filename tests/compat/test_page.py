@@ -12,7 +12,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "rlgym.md"
 
 
 def test_the_page_can_be_followed(tmp_path, monkeypatch):
-    """Teams of changing size, named in YAML, on RocketSim. Sizes are cut down, nothing else."""
+    """The environment has teams of changing size on RocketSim and is named in YAML. Only sizes are reduced here."""
     blocks = dict(re.findall(r"^```\w+\n# (\S+)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL))
     for name, text in blocks.items():
         (tmp_path / name).write_text(text, encoding="utf-8")

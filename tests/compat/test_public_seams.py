@@ -1,4 +1,4 @@
-"""The adapter is a user of Wavedash like any other: what it touches outside of its own folder is public."""
+"""The adapter uses Wavedash as any user does: whatever it uses of other folders is public."""
 from __future__ import annotations
 
 import ast
@@ -34,7 +34,7 @@ def defined(tree: ast.Module) -> set[str]:
     return names
 
 
-def test_no_private_name_of_another_folder_is_touched():
+def test_no_private_name_of_another_folder_is_used():
     trees = {file: ast.parse(file.read_text(encoding="utf-8")) for file in FILES}
     own = set().union(*map(defined, trees.values()))
     foreign = {(file.name, name) for file, tree in trees.items() for name in used(tree) - own}

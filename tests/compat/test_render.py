@@ -23,14 +23,14 @@ def body(x: float) -> SimpleNamespace:
 
 
 def game(step: int) -> SimpleNamespace:
-    """A state as rlgym-sim tells it."""
+    """A state as rlgym-sim has it."""
     player = SimpleNamespace(car_data=body(float(step)), team_num=1, boost_amount=0.5, on_ground=True, is_demoed=False,
                              has_flip=True)
     return SimpleNamespace(ball=body(1.0), players=[player], boost_pads=np.ones(34))
 
 
 class Game(Match):
-    """Its states can be shown; it cannot show itself."""
+    """Its states can be shown, but it has no window of its own."""
 
     def step(self, actions):
         *result, info = super().step(actions)
@@ -38,7 +38,7 @@ class Game(Match):
 
 
 class Window(Game):
-    """Draws itself into a file."""
+    """It draws itself into a file."""
 
     def __init__(self, path, breaks_at=10**9):
         super().__init__(2)
@@ -53,7 +53,7 @@ class Window(Game):
 
 @pytest.fixture
 def viewer(monkeypatch):
-    """What RocketSimVis would receive."""
+    """A list of what RocketSimVis would receive."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listening:
         listening.bind(("127.0.0.1", 0))
         listening.settimeout(5.0)
@@ -65,7 +65,7 @@ def test_one_environment_of_all_draws_itself_in_every_step(tmp_path):
     path = tmp_path / "drawn"
     with small_learner(tmp_path, lambda: Window(path), render=True, **PLAIN) as learner:
         learner.learn()
-    assert path.read_text().split() == [str(n % 4 + 1) for n in range(10)], "of two environments with ten steps each"
+    assert path.read_text().split() == [str(n % 4 + 1) for n in range(10)], "one of two environments is shown"
 
 
 def test_a_game_that_cannot_draw_itself_is_sent_to_rocketsimvis(viewer):
@@ -80,7 +80,7 @@ def test_a_game_that_cannot_draw_itself_is_sent_to_rocketsimvis(viewer):
         assert car["phys"]["forward"] == [1.0, 0.0, 0.0] and all(packet["boost_pad_states"])
 
 
-def test_a_window_that_breaks_is_replaced_and_nothing_ends(viewer, tmp_path, capsys):
+def test_a_window_that_breaks_is_replaced_and_training_goes_on(viewer, tmp_path, capsys):
     env = Window(tmp_path / "drawn", breaks_at=2)
     adapter = Rendering(0.0).of(GymEnv(env), env)
     adapter.reset(0)

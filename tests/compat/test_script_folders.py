@@ -29,7 +29,7 @@ def as_scripts_search(folder: Path) -> Path:
 
 @pytest.fixture
 def trained(tmp_path):
-    """Two iterations of a learner that standardises nothing, and where it saved."""
+    """A learner that standardises nothing, after two iterations, and the folder of its checkpoints."""
     with small_learner(tmp_path, timestep_limit=80, standardize_obs=False, standardize_returns=False,
                        add_unix_timestamp=False) as learner:
         learner.learn()
@@ -65,7 +65,7 @@ def test_the_folder_of_checkpoints_holds_numbers_only_and_the_newest_few(trained
 
 
 def test_rlgym_ppo_can_load_the_files(trained):
-    """Networks as it builds them, its Adam, and its book-keeping."""
+    """The files hold networks as rlgym-ppo builds them, its Adam, and its book-keeping."""
     learner, folder = trained
     newest = folder / "80"
     policy, value = Network([3, 16, 8, 5], [nn.Softmax(-1)]), Network([3, 12, 1], [])
@@ -88,8 +88,8 @@ def test_rlgym_ppo_can_load_the_files(trained):
     assert book["reward_running_stats"] == {"mean": [0.0], "var": [0.0], "shape": [1], "count": 0}
 
 
-def test_statistics_come_back_from_their_files_alone(tmp_path):
-    """A numbered folder that was copied away from its run: all that rlgym-ppo saves is there."""
+def test_statistics_come_back_from_the_files_of_rlgym_ppo_alone(tmp_path):
+    """A numbered folder that was copied away from its run holds all that rlgym-ppo saves."""
     with small_learner(tmp_path, timestep_limit=80, add_unix_timestamp=False) as first:
         first.learn()
     book = json.loads((tmp_path / "bot" / "80" / "BOOK_KEEPING_VARS.json").read_text())
@@ -106,7 +106,7 @@ def test_statistics_come_back_from_their_files_alone(tmp_path):
 
 @pytest.mark.parametrize("change", ["network", "book"])
 def test_what_was_changed_in_the_folder_counts(trained, caplog, change):
-    """Scripts enlarge networks by hand, or set the counters; then our own checkpoint is not what they mean."""
+    """Scripts enlarge networks by hand or set the counters; then our own checkpoint no longer holds."""
     learner, folder = trained
     path = folder / "80" / ("PPO_POLICY.pt" if change == "network" else "BOOK_KEEPING_VARS.json")
     if change == "network":
@@ -120,7 +120,7 @@ def test_what_was_changed_in_the_folder_counts(trained, caplog, change):
     assert "has been changed since it was saved" in caplog.text
 
 
-def test_an_entry_of_ones_own_in_the_book_changes_nothing_else(trained, caplog):
+def test_a_users_entry_in_the_book_keeping_file_changes_nothing_else(trained, caplog):
     """Scripts keep their curriculum there."""
     _, folder = trained
     path = folder / "80" / "BOOK_KEEPING_VARS.json"
@@ -156,7 +156,7 @@ def test_a_disk_that_is_full_does_not_end_the_training(tmp_path, monkeypatch, ca
 
 
 def test_a_folder_of_this_number_is_replaced(trained):
-    """Also one that is no checkpoint: rlgym-ppo would write into it."""
+    """So is one that is no checkpoint: rlgym-ppo would write into it."""
     learner, folder = trained
     (folder / "80" / "PPO_POLICY.pt").unlink()
     (folder / "80" / "notes.txt").touch()

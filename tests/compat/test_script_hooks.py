@@ -1,4 +1,4 @@
-"""What scripts replace, set and read on a Learner while it runs: it counts, or it is refused."""
+"""What scripts replace or set on a Learner while it runs counts, or is refused."""
 from __future__ import annotations
 
 import copy
@@ -23,8 +23,8 @@ from wavedash.errors import UserError
 PLAIN = {"standardize_obs": False, "standardize_returns": False}
 
 
-def test_a_save_of_ones_own_is_called_whenever_one_is_due_and_at_the_end(tmp_path):
-    """Assigned, as scripts do that write more into the folder; it finds there what the save before it wrote."""
+def test_a_users_own_save_is_called_whenever_one_is_due_and_at_the_end(tmp_path):
+    """Scripts that write more into the folder assign it; it finds there what the save before it wrote."""
     saved = []
     with small_learner(tmp_path, timestep_limit=160, save_every_ts=80, add_unix_timestamp=False, **PLAIN) as learner:
         original = learner.save
@@ -58,7 +58,7 @@ def test_methods_of_a_subclass_are_called(tmp_path):
 
     Mine(two_players, **{**SMALL, "timestep_limit": 40}, checkpoints_save_folder=str(tmp_path / "bot"), **PLAIN).learn()
     assert calls == [("load", "latest"), ("save", 40), ("cleanup", None)]
-    assert not (tmp_path / "bot").exists(), "what it does not do is not done"
+    assert not (tmp_path / "bot").exists(), "nothing is saved that `save` does not save"
 
 
 def test_a_save_that_fails_ends_the_run_and_says_why(tmp_path):
@@ -83,7 +83,7 @@ def test_saving_by_hand_after_the_training(tmp_path):
 
 
 class Schedule(MetricsLogger):
-    """Changes what it pleases once an iteration, knowing the Learner as scripts do."""
+    """It makes one change per iteration, through the Learner that scripts give it."""
 
     def __init__(self, *changes):
         self.changes, self.learner, self.seen = list(changes), None, []
@@ -127,7 +127,7 @@ def test_settings_that_are_set_while_it_runs_count_from_the_next_iteration_on(tm
 
 
 def test_a_scheduler_of_torch_sets_the_learning_rate(tmp_path):
-    """To zero, too."""
+    """It may also set it to zero."""
     schedulers: list[LambdaLR] = []
     logger = Schedule(*[lambda learner: schedulers[0].step()] * 3)
     with small_learner(tmp_path, metrics_logger=logger, timestep_limit=160, **PLAIN) as learner:
@@ -146,7 +146,7 @@ def test_a_scheduler_of_torch_sets_the_learning_rate(tmp_path):
 
 
 def refused(learner):
-    """An object, what a script may set on it, and what it is told then."""
+    """An object, what a script may set on it, and the message that refuses it."""
     ppo, agent = learner.ppo_learner, learner.agent
     return [
         (learner, "ts_per_epoch", 80, r"changed to 80 .* Learner\(..., ts_per_iteration=80\)"),
@@ -176,7 +176,7 @@ def test_what_would_not_count_is_refused(tmp_path):
             learner.learn()
 
 
-def test_loops_of_ones_own_are_refused_with_what_to_do(tmp_path):
+def test_training_loops_of_scripts_are_refused_with_what_to_do(tmp_path):
     with small_learner(tmp_path, **PLAIN) as learner:
         for call in (lambda: learner.agent.collect_timesteps(50), lambda: learner.ppo_learner.learn(learner.experience_buffer),
                      learner.ppo_learner.policy_optimizer.step, lambda: BatchedAgentManager(None)):
@@ -184,8 +184,8 @@ def test_loops_of_ones_own_are_refused_with_what_to_do(tmp_path):
                 call()
 
 
-def test_an_override_of_report_metrics_reads_their_format(tmp_path):
-    """Of every metric the number of its axes, their sizes, its numbers, all in one float32 vector of each step."""
+def test_an_override_of_report_metrics_gets_the_format_of_rlgym_ppo(tmp_path):
+    """A step has one float32 vector with the number of axes, their sizes and the numbers of every metric."""
     seen = []
 
     class Raw(Looks):
@@ -200,7 +200,7 @@ def test_an_override_of_report_metrics_reads_their_format(tmp_path):
 
 
 def test_a_logger_that_knows_the_learner_does_not_hinder_a_worker_that_is_started_again(tmp_path):
-    """It was sent before it knew it; to send it again with all it knows by now cannot work."""
+    """It was sent to the workers before it had the learner; sent again with the learner it could not be pickled."""
     class Dies(Match):
         def step(self, actions):
             if not os.path.exists(marker):
@@ -251,7 +251,7 @@ def test_weights_that_are_loaded_into_the_networks_are_those_that_act(tmp_path):
         frozen = copy.deepcopy(policy)
         learner.learn()
         torch.testing.assert_close(frozen(obs), alone(obs))
-        assert not torch.allclose(policy(obs), alone(obs)), "the copy stays, the network learns"
+        assert not torch.allclose(policy(obs), alone(obs)), "the copy does not change, the network learns"
 
         learner.ppo_learner.save_to(tmp_path / "by hand")
         player = PPOLearner(3, 5, policy_type=0, policy_layer_sizes=(16, 8), critic_layer_sizes=(12,), batch_size=1, n_epochs=1,
@@ -270,7 +270,7 @@ def test_weights_that_are_loaded_into_the_networks_are_those_that_act(tmp_path):
 
 
 def test_keys_save_pause_and_stop(tmp_path, monkeypatch):
-    """Through the name that scripts replace where there is no keyboard."""
+    """They come from `KBHit`, which scripts replace where there is no keyboard."""
     class Keyboard:
         keys = ["", "c", "p", " ", "q"]  # noqa: RUF012
         normal = False
@@ -292,7 +292,8 @@ def test_keys_save_pause_and_stop(tmp_path, monkeypatch):
 
 
 def test_empty_seats_are_no_timesteps(tmp_path):
-    """One to three players, two on average: an iteration has about as many steps of agents as asked for, and a batch too."""
+    """There are one to three players, two on average: an iteration and a batch have about as many steps of agents as asked
+    for."""
     with small_learner(tmp_path, lambda: Match(1, 3), n_proc=2, ts_per_iteration=1200, exp_buffer_size=1200, ppo_batch_size=600,
                        timestep_limit=3000, save_every_ts=10_000, **PLAIN) as learner:
         rows = learner._env.num_rows

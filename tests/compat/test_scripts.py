@@ -1,4 +1,4 @@
-"""Scripts for rlgym-ppo run as they are, find their own checkpoints, and what they trained can be measured and resumed."""
+"""Scripts for rlgym-ppo run unchanged and find their own checkpoints, and what they trained can be evaluated and resumed."""
 from __future__ import annotations
 
 import functools
@@ -21,7 +21,7 @@ SCRIPTS = Path(__file__).parent / "scripts"
 
 
 def command(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """In a folder of its own, without a keyboard, and with this user's key in the folder of the test."""
+    """Runs in a folder of its own, without a keyboard, and with this user's key in the folder of the test."""
     settings = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "WAVEDASH_RUNS": "runs"}
     return subprocess.run([sys.executable, *words], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           env=settings)
@@ -99,7 +99,7 @@ def test_a_script_that_is_gone_or_cannot_be_imported_is_named(tmp_path):
 
 
 def test_a_client_that_cannot_be_imported_is_told_on_the_console(tmp_path):
-    """Once, in a script that has set up no logging; the training goes on."""
+    """It is reported once, in a script that has set up no logging; the training goes on."""
     (tmp_path / "client" / "wandb").mkdir(parents=True)
     (tmp_path / "client" / "wandb" / "__init__.py").write_text("raise ImportError('this client is broken')\n")
     code = ("from tests.compat.learners import SMALL, two_players\n"

@@ -1,4 +1,4 @@
-"""A checkpoint as rlgym-ppo saves it, made without rlgym-ppo: networks that are a Sequential of Linear and ReLU."""
+"""A checkpoint as rlgym-ppo saves it, made without rlgym-ppo: its networks are a Sequential of Linear and ReLU."""
 from __future__ import annotations
 
 import json
@@ -41,7 +41,7 @@ class TheirCheckpoint:
         }
 
     def adam_step(self, obs: torch.Tensor) -> None:
-        """A gradient that both libraries can follow."""
+        """The gradient is one that both libraries can compute."""
         for net, optimizer in zip((self.policy, self.value), self.optimizers.values(), strict=True):
             optimizer.zero_grad()
             for p in net.parameters():

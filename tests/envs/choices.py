@@ -1,4 +1,4 @@
-"""Environments whose observations are choices, bits and pictures of bits: each follows from the seed and the step."""
+"""Environments that observe choices, bits and pictures of bits, each of which follows from the seed and the step."""
 from __future__ import annotations
 
 import copy
@@ -22,7 +22,7 @@ SPACES = {
 
 
 class Choices(gymnasium.Env):
-    """Observations are samples of its space; episodes last five steps. `log` keeps what was seen."""
+    """Observations are samples of its space; episodes last five steps. `log` keeps the observations."""
 
     action_space = spaces.Discrete(2)
 
@@ -51,7 +51,7 @@ class Choices(gymnasium.Env):
 
 
 class Sum(gymnasium.ObservationWrapper):
-    """A wrapper of one's own: the observation and its sum, times a factor."""
+    """A user's own wrapper: the observation and its sum, times a factor."""
 
     def __init__(self, env, factor: float = 1.0):
         super().__init__(env)

@@ -1,4 +1,4 @@
-"""RLGym environments: real ones on RocketSim, and a toy whose every number is known. Importable by worker processes."""
+"""RLGym environments: real ones on RocketSim, and a toy whose every number is known. Worker processes import this module."""
 from __future__ import annotations
 
 import random
@@ -14,7 +14,7 @@ def one_against_one(padding: int | None = None) -> RLGym:
 
 
 def rocket(*team_sizes: int, padding: int | None = None, timeout: float = 0.6, **options: Any) -> RLGym:
-    """A kickoff of `blue, orange` players; of equal teams of 1 to `n` where one number is given."""
+    """A kickoff of `blue, orange` players, or of equal teams of 1 to `n` if one number is given."""
     from rlgym.rocket_league.action_parsers import LookupTableAction, RepeatAction
     from rlgym.rocket_league.done_conditions import AnyCondition, GoalCondition, NoTouchTimeoutCondition, TimeoutCondition
     from rlgym.rocket_league.obs_builders import DefaultObs
@@ -36,7 +36,7 @@ def rocket(*team_sizes: int, padding: int | None = None, timeout: float = 0.6, *
 
 
 class RandomTeamSize(StateMutator):
-    """Equal teams of 1 to `largest`, drawn from numpy's global generator."""
+    """Teams are equal, of 1 to `largest` players, drawn from numpy's global generator."""
 
     def __init__(self, largest: int) -> None:
         self.largest = largest
@@ -49,7 +49,7 @@ class RandomTeamSize(StateMutator):
 
 
 class Scattered(StateMutator):
-    """Boost of every car from numpy's generator: beginnings that differ visibly."""
+    """The boost of every car is drawn from numpy's generator, so that no two episodes begin alike."""
 
     def apply(self, state: Any, shared_info: dict) -> None:
         for car in state.cars.values():
@@ -83,7 +83,7 @@ class Walkers(TransitionEngine):
         return self._state
 
     def step(self, actions: dict, shared_info: dict) -> Any:
-        assert actions.keys() == self._state.keys(), "an action for every agent that is there, and for no other"
+        assert actions.keys() == self._state.keys(), "there is an action for every agent that is present, and for no other"
         for agent, action in actions.items():
             begun, steps, _ = self._state[agent]
             self._state[agent] = [begun, steps + 1, float(np.sum(action))]
@@ -96,7 +96,7 @@ class Walkers(TransitionEngine):
 
 
 class Line(StateMutator):
-    """So many walkers, at places drawn from both global generators."""
+    """Puts walkers at places that are drawn from both global generators."""
 
     def __init__(self, names: tuple[str, ...], fewest: int, gone: dict[str, int]) -> None:
         self.names, self.fewest, self.gone = names, fewest, gone
@@ -130,7 +130,7 @@ class Place(ObsBuilder):
 
 
 class NoisyPlace(Place):
-    """Draws from numpy's global generator at every look."""
+    """Every observation draws from numpy's global generator."""
 
     def build(self, walker: list[float]) -> Any:
         return np.array([*walker[:2], np.random.normal()])
@@ -152,8 +152,8 @@ class Steps(ActionParser):
         return actions
 
 
-class Paid(RewardFunction):
-    """For each step, where it began; or 1 for one action only."""
+class StartReward(RewardFunction):
+    """The reward of each step is the place where the walker began; or 1 for one action and 0 for the others."""
 
     def __init__(self, action: int | None) -> None:
         self.action = action
@@ -185,13 +185,13 @@ def walkers(names: tuple[str, ...] = NAMES, fewest: int | None = None, terminate
             truncated: dict | None = None, gone: dict | None = None, observed: Any = ("real", 3),
             action: Any = ("discrete", 5), received: list | None = None, noisy: bool = False,
             paid_action: int | None = None) -> RLGym:
-    """`terminated`, `truncated`, `gone`: after how many steps, by agent. By default ann terminates after 2 steps, bob is cut
-    off after 3, cat terminates after 5."""
+    """`terminated`, `truncated` and `gone` say after how many steps, by agent. By default ann terminates after 2 steps, bob is
+    truncated after 3, cat terminates after 5."""
     return RLGym(
         state_mutator=Line(names, len(names) if fewest is None else fewest, gone or {}),
         obs_builder=(NoisyPlace if noisy else Place)(observed),
         action_parser=Steps(action, received),
-        reward_fn=Paid(paid_action),
+        reward_fn=StartReward(paid_action),
         transition_engine=Walkers(),
         termination_cond=After({"ann": 2, "cat": 5} if terminated is None else terminated),
         truncation_cond=After({"bob": 3} if truncated is None else truncated),
@@ -211,5 +211,5 @@ def generous() -> RLGym:
 
 
 def two_against_two() -> RLGym:
-    """1v1 or 2v2, padded."""
+    """Games of 1v1 or 2v2, with padded observations."""
     return rocket(2, padding=2)

@@ -35,7 +35,7 @@ def play(make, steps=4):
     ("four values", r"raised ValueError: not enough values to unpack"),
     ("raises", r"raised ValueError: wheel fell off"),
 ])
-def test_wrong_step(kind, says):
+def test_a_wrong_step_is_named(kind, says):
     with pytest.raises(EnvError, match=says) as error:
         play(partial(Fault, kind))
     assert f"environment 0, episode 0 (seed {episode_seed(0, 0, 0)}), step 2" in str(error.value)
@@ -45,19 +45,19 @@ def test_wrong_step(kind, says):
     ("reset raises", r"step 0: reset\(\) raised ValueError: no such level"),
     ("reset returns obs", r"reset\(\) must return \(observation, info\) but returned ndarray"),
 ])
-def test_wrong_reset(kind, says):
+def test_a_wrong_reset_is_named(kind, says):
     with pytest.raises(EnvError, match=says):
         play(partial(Fault, kind))
 
 
-def test_traceback_of_the_environment_is_kept():
+def test_the_traceback_of_the_environment_is_kept():
     with pytest.raises(EnvError) as error:
         play(partial(Fault, "raises"))
     frames = [entry.name for entry in pytest.ExceptionInfo.from_exception(error.value.__cause__).traceback]
     assert frames[-1] == "step"
 
 
-def test_no_fault_no_error():
+def test_without_a_fault_there_is_no_error():
     play(partial(Fault, "raises", at=100), steps=30)
 
 
@@ -67,23 +67,23 @@ def test_the_culprit_is_named_among_many():
         play(lambda: next(faulty)())
 
 
-def test_missing_key():
+def test_a_missing_key_is_named():
     with pytest.raises(EnvError, match=r"observation has no 'image'.*it has: \['action_mask', 'flat', 'kind'\]"):
         play(MissingKey)
 
 
-def test_unequal_environments():
+def test_environments_with_unequal_spaces_are_refused():
     with pytest.raises(EnvError, match="environment 1 differs from the others"):
         play(partial(mixed, []))
 
 
 @pytest.mark.parametrize("space", [spaces.Text(3), spaces.Tuple([spaces.Discrete(2)]), spaces.Box(0, 5, (2,), np.int64)])
-def test_unsupported_action_space(space):
+def test_an_unsupported_action_space_is_refused(space):
     with pytest.raises(EnvError, match=r"action space .*: use .*MultiDiscrete"):
         LocalVecEnv(partial(Acts, space), 1)
 
 
-def test_unsupported_observation_space():
+def test_an_unsupported_observation_space_is_refused():
     class Talks(Counter):
         observation_space = spaces.Text(3)
 
@@ -91,13 +91,13 @@ def test_unsupported_observation_space():
         LocalVecEnv(Talks, 1)
 
 
-def test_factory_that_returns_something_else():
+def test_a_factory_that_returns_something_else_is_refused():
     with pytest.raises(EnvError, match=r"returned .*it must return a gymnasium.Env"):
         LocalVecEnv(lambda: gymnasium.spaces.Discrete(2), 1)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_finite_check_finds_any_bad_number_and_has_no_false_alarm(bad):
+def test_the_finite_check_finds_any_bad_number_and_has_no_false_alarm(bad):
     rng = np.random.default_rng(0)
     for _ in range(200):
         array = rng.normal(size=(5, 7)).astype(np.float32) * np.float32(10.0) ** rng.integers(-38, 38)

@@ -1,4 +1,5 @@
-"""Choices and bits as observations: one-hot per component, the same in every adapter and for a trained policy that plays."""
+"""Observed choices become one-hot per component, and bits numbers, alike in every adapter and for a trained policy that
+plays."""
 from __future__ import annotations
 
 from functools import partial
@@ -25,7 +26,7 @@ CHOICES = ["discrete", "multi-discrete", "shifted", "table"]
 
 
 def by_hand(space, value) -> list[float]:
-    """Component by component."""
+    """One-hot vectors, component by component."""
     if isinstance(space, spaces.Discrete):
         sizes, starts, values = [space.n], [space.start], [value]
     else:
@@ -56,7 +57,7 @@ def test_what_lies_outside_the_space_is_refused(value, says):
 
 
 @pytest.mark.parametrize("name", SPACES)
-def test_here_and_in_workers_rows_show_what_the_environments_saw(name):
+def test_rows_observe_what_the_environments_returned_here_and_in_workers(name):
     made: list[Choices] = []
 
     def make() -> Choices:
@@ -83,7 +84,7 @@ def test_here_and_in_workers_rows_show_what_the_environments_saw(name):
 
 @pytest.mark.parametrize("mode", AutoresetMode)
 @pytest.mark.parametrize("name", ["multi-discrete", "dict"])
-def test_a_vector_environment_shows_the_same(name, mode):
+def test_a_vector_environment_encodes_alike(name, mode):
     env = GymnasiumVectorEnv(SyncVectorEnv([partial(Choices, name)] * 3, autoreset_mode=mode))
     expected = encoded_space(SPACES[name])
     env.reset(seed=0)
@@ -98,15 +99,15 @@ def test_a_vector_environment_shows_the_same(name, mode):
 
 
 @pytest.mark.parametrize("inside", [False, True])
-def test_agents_of_rlgym_may_see_choices(inside):
+def test_agents_of_rlgym_may_observe_choices(inside):
     choices = spaces.MultiDiscrete([2, 3])
     env = LocalVecEnv(partial(walkers, observed=spaces.Dict({"kind": choices}) if inside else ("multi-discrete", [2, 3])), 1)
     space = env.observation_space["kind"] if inside else env.observation_space
     assert space.shape == (5,)
 
 
-def test_pictures_of_bits_are_not_dimmed():
-    """Whole numbers of a picture are 0..255; bits are not."""
+def test_pictures_of_bits_are_not_divided_by_255():
+    """The whole numbers of a picture are 0..255, but bits are 0 or 1."""
     env = LocalVecEnv(partial(Choices, "bitmap"), 4)
     learner = learner_over(env, run_config({"rollout_steps": 4}))
     encoder = next(iter(learner.policy.trunks["actor"].encoders.parts.values()))
@@ -118,10 +119,10 @@ def test_pictures_of_bits_are_not_dimmed():
 
 @pytest.mark.parametrize("name", SPACES)
 def test_a_saved_policy_takes_what_the_environment_gives(name, tmp_path):
-    """One observation or a batch, as it is or one-hot: the same actions."""
+    """One observation or a batch, raw or one-hot, leads to the same actions."""
     learner = learner_over(LocalVecEnv(partial(Choices, name), 4), run_config({"rollout_steps": 8, "normalize_obs": True}))
     with torch.no_grad():
-        learner.policy.head.logits.weight.mul_(300.0)  # with opinions
+        learner.policy.head.logits.weight.mul_(300.0)  # so that the action depends on the observation
     CheckpointStore(tmp_path).save(learner.steps, *learner.state(), {})
     player = load_policy(next(tmp_path.iterdir()))
     env = Choices(name)
@@ -136,10 +137,10 @@ def test_a_saved_policy_takes_what_the_environment_gives(name, tmp_path):
         numbers = encoders[""](batch) if encoders else batch
     assert player.act(batch).tolist() == player.act(numbers).tolist() == one_by_one
     if name != "bitmap":
-        assert len(set(one_by_one)) == 2, "a policy that sees nothing would do the same everywhere"
+        assert len(set(one_by_one)) == 2, "a policy without observations would do the same everywhere"
 
 
-def test_a_policy_that_was_not_told_takes_one_hot_vectors():
+def test_a_policy_without_the_raw_space_takes_one_hot_vectors():
     learner = learner_over(LocalVecEnv(Choices, 4), run_config({"rollout_steps": 4}))
     with pytest.raises(RuntimeError):
         TrainedPolicy(learner.policy).act(np.array([0, 1, 2]))  # the control: shapes do not fit

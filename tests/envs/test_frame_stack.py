@@ -1,4 +1,4 @@
-"""Frame stacking against Gymnasium's own wrapper, environment by environment; episode ends, groups, pictures and resume."""
+"""Frame stacking against Gymnasium's own wrapper, environment by environment; ends of episodes, shards, pictures and resume."""
 from __future__ import annotations
 
 from functools import partial
@@ -37,8 +37,8 @@ def actions(steps: int, rows: int) -> Tensor:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_rows_see_what_gymnasiums_wrapper_shows_over_whole_episodes(workers):
-    """Also the last observation of an episode, which the critic judges."""
+def test_rows_observe_what_gymnasiums_wrapper_returns_over_whole_episodes(workers):
+    """So does the last observation of an episode, which the critic evaluates."""
     env = make_env(EnvConfig(id="CartPole-v1", count=4, workers=workers, frame_stack=FRAMES))
     reference = LocalVecEnv(stacked_by_gymnasium, 4)
     try:
@@ -56,7 +56,7 @@ def test_rows_see_what_gymnasiums_wrapper_shows_over_whole_episodes(workers):
         env.close()
 
 
-def test_groups_are_stacked_apart():
+def test_shards_are_stacked_apart():
     env, together = (FrameStackEnv(WorkerPool(CARTPOLE, 4, workers=2, groups=groups), FRAMES) for groups in (2, 1))
     try:
         env.reset(seed=5)
@@ -105,7 +105,7 @@ def test_a_dictionary_is_stacked_by_key_but_for_its_action_mask():
 
 @pytest.mark.parametrize("mode", AutoresetMode)
 def test_an_episode_begins_without_frames_of_the_one_before_in_every_autoreset_mode(mode):
-    """Counter counts up from a random number: frames of one episode are consecutive."""
+    """`Counter` counts up from a random number, so that frames of one episode are consecutive."""
     env = FrameStackEnv(GymnasiumVectorEnv(SyncVectorEnv([partial(Counter, truncates=True)] * 3, autoreset_mode=mode)), FRAMES)
     width = env.env.observation_space.shape[0]
     env.reset(seed=0)
@@ -148,7 +148,7 @@ def test_a_run_resumes_exactly_with_frames_of_before(workers):
         second.start()
         assert [second.iterate().metrics for _ in range(2)] == metrics[2:]
         assert differences(whole, second) == set()
-        lost = begin(False)  # the control: without its frames it goes on from others
+        lost = begin(False)  # the control: without its frames the run goes on differently
         lost.load_state({**state[0], "env": {k: x for k, x in state[0]["env"].items() if "frame_stack" not in k}}, state[1])
         assert not torch.equal(lost.collector.shards[0].obs, first.collector.shards[0].obs)
     finally:
@@ -189,7 +189,7 @@ def test_a_row_whose_episode_was_dropped_on_resume_begins_with_its_own_frames():
     assert again.load_state(env.save_state()).tolist() == [[2.0, 3.0, 4.0], [-5.0, -5.0, -5.0]]
 
 
-def test_the_state_that_is_kept_before_a_rollout_is_that_of_then():
+def test_a_state_saved_before_a_rollout_does_not_change_with_it():
     env = FrameStackEnv(LocalVecEnv(CARTPOLE, 2), FRAMES)
     env.reset(seed=0)
     for action in actions(9, 2):
@@ -201,14 +201,14 @@ def test_the_state_that_is_kept_before_a_rollout_is_that_of_then():
     assert saved_then.keys() == kept().keys() and all(torch.equal(x, kept()[name]) for name, x in saved_then.items())
 
 
-def test_an_environment_that_cannot_tell_its_state_has_none_with_frames_either():
+def test_an_environment_that_cannot_be_saved_cannot_with_frames_either():
     env = FrameStackEnv(GymnasiumVectorEnv(SyncVectorEnv([CARTPOLE])), 2)
     env.reset(seed=0)
     assert env.save_state() == {}
 
 
 def test_frames_make_motion_visible():
-    """CartPole without velocities cannot be balanced from one frame; a pole that falls is seen in two."""
+    """CartPole without velocities cannot be balanced from one frame; two frames show that the pole falls."""
     positions = [{"tests.envs.test_frame_stack:Positions": {}}]
     env = make_env(EnvConfig(id="CartPole-v1", count=2, wrappers=positions, frame_stack=2))
     env.reset(seed=0)

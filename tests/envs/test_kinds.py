@@ -1,4 +1,5 @@
-"""Kinds of environments: what asks the registry gets its answers from the kind, and names none itself."""
+"""Kinds of environments: the registry answers whatever the rest of the package must know of one, and nothing else names a
+kind."""
 from __future__ import annotations
 
 import ast
@@ -35,7 +36,7 @@ def test_a_kind_is_known_by_its_option(source, title):
 
 
 @pytest.mark.parametrize("source", [{}, {"id": "CartPole-v1", "factory": "a:b"}, {"factory": "a:b", "rocket": {}}])
-def test_none_or_two_kinds_are_refused_with_all_that_there_are(source):
+def test_none_or_two_kinds_are_refused_with_a_list_of_all(source):
     with pytest.raises(ValidationError, match=r"exactly one of env\.id \(.*\), env\.factory \(.*\) and env\.rocket \(.*\)"):
         EnvConfig(**source)
 
@@ -47,14 +48,14 @@ def test_a_configuration_is_checked_without_torch_and_warp():
 
 
 def kinds_named(code):
-    """Options of kinds that a piece of code reads of a configuration."""
+    """Options that choose a kind and that a piece of code reads from a configuration."""
     reads = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Attribute) and node.attr in kinds._registered]
     return [ast.unparse(node) for node in reads if ast.unparse(node.value).split(".")[-1] in ("config", "env", "settings")]
 
 
-def test_nothing_outside_names_a_kind():
-    """Who needs to know asks the registry. Left out are the kinds, and what is about Rocket League alone: its package, its
-    benchmarks, its matches; and the adapter that writes configurations."""
+def test_nothing_outside_the_registry_names_a_kind():
+    """Exempt are the kinds themselves, what is about Rocket League alone (its package, benchmarks and matches), and the adapter
+    that writes configurations."""
     theirs = {"rocket", "bench", "compat", "evaluate/against.py", "evaluate/matches.py", "envs/gymnasium", "envs/imported.py"}
     assert kinds_named("if config.env.rocket is not None: use(config.id)") == ["config.env.rocket", "config.id"], "the control"
     found = {}
@@ -67,7 +68,7 @@ def test_nothing_outside_names_a_kind():
 
 @pytest.fixture
 def rows_kind(monkeypatch):
-    """A kind that nobody in the package knows, and the configuration of which it is an option."""
+    """A kind that the package does not know, and a configuration that has it as an option."""
     class WithRows(EnvConfig):
         rows: float | None = None
 
@@ -105,12 +106,12 @@ def test_a_whole_vec_env_is_told_count_device_and_its_own_options():
     assert isinstance(env, Rows) and env.told == {"count": 5, "device": torch.device("meta"), "pay": 2.0}
 
 
-def test_groups_and_workers_are_passed_to_who_takes_them():
+def test_groups_and_workers_are_passed_to_a_factory_that_takes_them():
     env = made("with_groups", count=4, workers=3, groups=2)
     assert env.told == {"count": 4, "device": torch.device("cpu"), "pay": 1.0, "groups": 2, "workers": 3}
 
 
-def test_frames_are_stacked_around_it():
+def test_frames_are_stacked_around_a_whole_vec_env():
     env = made("Rows", count=2, frame_stack=3)
     assert isinstance(env, FrameStackEnv) and env.reset(0).shape == (2, 3)
 
@@ -132,14 +133,14 @@ def test_count_and_device_in_kwargs_are_the_environments_own():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_on_a_gpu_it_lives_where_the_run_does():
+def test_a_whole_vec_env_is_on_the_device_of_the_run():
     run = RunConfig(env=EnvConfig(factory=f"{WHOLE}:Rows"), device="cuda", policy=PolicyConfig(hidden=[8]))
     check_run(run)
     assert made("Rows", device="cuda:0").step(torch.zeros(8, dtype=torch.int64, device="cuda:0")).reward.is_cuda
 
 
 def test_a_run_in_a_whole_vec_env_trains_resumes_exactly_and_is_evaluated(tmp_path, monkeypatch):
-    """Two runs of the same steps, one of them stopped and resumed on the way: the same weights."""
+    """Two runs of the same steps, of which one was stopped and resumed, have the same weights."""
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
     config = tmp_path / "rows.yaml"
     config.write_text(f"env: {{factory: '{WHOLE}:Rows', count: 4, kwargs: {{pay: 3.0}}}}\n"

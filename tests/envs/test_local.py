@@ -15,7 +15,7 @@ from wavedash.envs.local import LocalVecEnv
 
 
 def played_one_by_one(make, count, seed, actions):
-    """What N rows should give, from environments that are stepped by hand: (obs, reward, terminated, truncated, final_obs)."""
+    """What N rows should return, from environments stepped by hand: (obs, reward, terminated, truncated, final_obs)."""
     envs, episodes = [make() for _ in range(count)], [0] * count
     for i, env in enumerate(envs):
         env.reset(seed=episode_seed(seed, i, 0))
@@ -50,7 +50,7 @@ def test_steps_equal_environments_stepped_by_hand(make):
     assert endings > 5
 
 
-def test_time_limit_truncates_and_does_not_terminate():
+def test_a_time_limit_truncates_and_does_not_terminate():
     env = LocalVecEnv(partial(gymnasium.make, "Pendulum-v1", max_episode_steps=4), 2)
     env.reset(seed=0)
     for i in range(8):
@@ -68,7 +68,7 @@ def test_observations_are_views_that_cost_no_copy():
     assert env.observation_space.dtype == np.float32
 
 
-def test_same_seed_same_episodes_and_other_seed_other_episodes():
+def test_the_seed_decides_the_episodes():
     env = LocalVecEnv(Counter, 4)
     first, second, third = env.reset(seed=1).clone(), env.reset(seed=1).clone(), env.reset(seed=2).clone()
     assert torch.equal(first, second)
@@ -88,7 +88,7 @@ def test_an_episode_depends_on_run_seed_environment_and_index_only():
                                    spaces.MultiDiscrete([3, 4]), spaces.MultiDiscrete([3, 4], start=[2, -1]),
                                    spaces.Box(-1, 1, (2,)), spaces.Box(-1, 1, (2, 2), np.float64)])
 def test_every_action_space_reaches_the_environment_as_its_own_sample(space):
-    """`Acts` asserts that the action is in its space and shows the sum of it."""
+    """`Acts` asserts that the action is in its space, and observes its sum."""
     space.seed(0)
     env = LocalVecEnv(partial(Acts, space), 1)
     env.reset(seed=0)
@@ -99,7 +99,7 @@ def test_every_action_space_reaches_the_environment_as_its_own_sample(space):
         np.testing.assert_allclose(step.final_obs[0, 2], np.sum(sample), rtol=1e-6)
 
 
-def test_an_environment_may_keep_its_action():
+def test_an_action_that_an_environment_keeps_does_not_change():
     env = LocalVecEnv(KeepsAction, 2)
     env.reset(seed=0)
     env.step(torch.zeros(2, 2))
@@ -119,14 +119,14 @@ def test_dict_observations_keep_their_types_and_discrete_becomes_one_hot():
     assert step.final_obs is step.obs
 
 
-def test_discrete_observation_is_one_hot():
+def test_a_discrete_observation_is_one_hot():
     env = LocalVecEnv(partial(gymnasium.make, "Taxi-v4" if "Taxi-v4" in gymnasium.registry else "Taxi-v3"), 2)
     obs = env.reset(seed=0)
     assert obs.shape == (2, 500)
     assert torch.equal(obs.sum(1), torch.ones(2))
 
 
-def test_success_counts_where_an_episode_ended_and_is_absent_where_nobody_tells():
+def test_success_is_reported_where_an_episode_ended_and_only_by_environments_that_know_it():
     env, silent = LocalVecEnv(Succeeds, 4), LocalVecEnv(Counter, 4)
     start = env.reset(seed=3)[:, 0].clone()
     silent.reset(seed=3)

@@ -1,4 +1,4 @@
-"""From configuration to environments; names that do not exist are answered with the nearest one."""
+"""A configuration makes its environments; the error about a name that does not exist suggests the nearest one."""
 from __future__ import annotations
 
 import pytest
@@ -23,7 +23,7 @@ def test_workers_zero_runs_here_and_more_runs_in_processes():
         there.close()
 
 
-def test_factory_and_keyword_arguments():
+def test_a_factory_gets_its_keyword_arguments():
     env = make_env(EnvConfig(factory="tests.envs.toy_envs:Counter", kwargs={"truncates": True}, count=2))
     env.reset(seed=0)
     assert any(bool(env.step(torch.zeros(2, dtype=torch.int64)).truncated.any()) for _ in range(10))
@@ -38,6 +38,6 @@ def test_factory_and_keyword_arguments():
     ({"factory": "tests.envs.no_such:Counter"}, r"cannot import 'tests.envs.no_such'"),
     ({"factory": "Counter"}, r"is not an import path: write 'package.module:callable'"),
 ])
-def test_wrong_names(source, says, workers):
+def test_wrong_names_are_answered_with_the_nearest_one(source, says, workers):
     with pytest.raises(EnvError, match=says):
         make_env(EnvConfig(**source, count=2, workers=workers))

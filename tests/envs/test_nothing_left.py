@@ -1,4 +1,4 @@
-"""However a run with workers ends, no process, shared memory or temporary file stays behind."""
+"""However a run with workers ends, no process, shared memory or temporary file is left."""
 from __future__ import annotations
 
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="looks at /dev/shm and sends signals")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="reads /dev/shm and sends signals")
 
 PROGRAM = """
 import os, signal, sys
@@ -97,7 +97,7 @@ def nothing_new():
 
 
 def test_twenty_kills_of_the_parent_leave_nothing(start):
-    """Every other time a worker is stuck in a step, where it does not see that its pipe is closed."""
+    """Every other time a worker is stuck in a step, where it does not notice that its pipe is closed."""
     rng = random.Random(0)
     process = start("forked", *["steps", "stuck"] * 10)
     for _ in range(20):
@@ -119,7 +119,7 @@ def test_ctrl_c_ends_parent_and_workers_without_noise_from_the_workers(start):
     assert_gone(workers, seconds=1)
 
 
-def test_ctrl_c_while_workers_start(start):
+def test_ctrl_c_while_workers_start_ends_them_without_noise(start):
     process = start("here", "steps")
     parent, workers = psutil.Process(process.pid), []
     while not workers:

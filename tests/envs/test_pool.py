@@ -1,4 +1,4 @@
-"""WorkerPool without faults: worker processes give what one process gives."""
+"""WorkerPool without faults: worker processes return what one process returns."""
 from __future__ import annotations
 
 import multiprocessing
@@ -43,8 +43,8 @@ def test_other_environments_equal_those_of_one_process(pool, make):
     assert here.step(actions[0]).metrics.keys() == there.step(actions[0]).metrics.keys()
 
 
-def test_groups_step_on_their_own(pool):
-    """Group 0 takes ten steps while group 1 takes one; each equals the rows of an undivided run."""
+def test_shards_step_on_their_own(pool):
+    """Shard 0 takes ten steps while shard 1 takes one; each equals the rows of an undivided run."""
     here, there = LocalVecEnv(Counter, 6), pool(Counter, 6, 3, groups=2)
     assert there.groups == (slice(0, 2), slice(2, 6))
     here.reset(seed=2), there.reset(seed=2)
@@ -60,11 +60,11 @@ def test_groups_step_on_their_own(pool):
             assert torch.equal(answers[1].reward, expected[0]["reward"][2:])
 
 
-def test_the_faster_group_comes_first(pool, tmp_path):
+def test_the_faster_shard_is_received_first(pool, tmp_path):
     there = pool(partial(Fault, "sleeps", at=1, times=1, folder=str(tmp_path)), 2, 2, groups=2)
     there.reset(seed=0)
     there.send(0, ZEROS[:1])
-    while not list(tmp_path.iterdir()):  # group 0 has fallen asleep
+    while not list(tmp_path.iterdir()):  # wait until shard 0 sleeps
         pass
     there.send(1, ZEROS[:1])
     assert there.recv()[0] == 1

@@ -1,4 +1,4 @@
-"""WorkerPool with real faults: killed, stopped, stuck and raising workers. Training goes on, or ends with the reason."""
+"""WorkerPool with real faults: workers are killed, stopped, stuck or raise. Training goes on, or ends with the reason."""
 from __future__ import annotations
 
 import multiprocessing
@@ -35,7 +35,7 @@ def play(env, steps):
 
 
 def assert_dropped(step, rows, others, env, healthy):
-    """`rows` of the step are no transition, `others` are those of the same run without a fault."""
+    """`rows` of the step are no transition; `others` equal those of the same run without a fault."""
     assert step.active[rows].tolist() == [False] * 3
     assert step.truncated[rows].tolist() == [True] * 3
     assert step.terminated[rows].tolist() == [False] * 3
@@ -79,11 +79,11 @@ def test_a_lost_worker_is_replaced_and_only_its_rows_are_dropped(pool, sign, mom
     assert torch.equal(env.step(ZEROS).obs, healthy.step(ZEROS).obs)
 
 
-def test_a_worker_that_dies_while_another_group_steps(pool):
+def test_a_worker_that_dies_while_another_shard_steps_is_replaced(pool):
     env = pool(Counter, 6, 2, groups=2)
     env.reset(seed=1)
     os.kill(worker_pids(env)[1], signal.SIGKILL)
-    for _ in range(200):  # its death is noticed, and it is back, while only group 0 steps
+    for _ in range(200):  # its death is noticed and it is replaced while only shard 0 steps
         env.send(0, ZEROS[:3])
         assert env.recv()[0] == 0
         time.sleep(0.01)
@@ -112,7 +112,7 @@ def test_a_step_that_never_returns_is_noticed_and_its_stack_is_shown(pool, tmp_p
 
 
 def test_a_slow_worker_is_not_taken_for_a_hung_one(pool):
-    """Four environments of half a second each: together longer than the time limit, but each shows a sign of life."""
+    """Four environments take half a second each: together longer than the time limit, but each gives a sign of life."""
     env = pool(partial(Sleepy, 0.5), 4, 1, worker_timeout=1.5)
     env.reset(seed=0)
     assert env.step(ZEROS[:4]).active.all()
@@ -165,7 +165,7 @@ DEATHS = {
 
 @pytest.mark.parametrize("way", DEATHS)
 def test_a_worker_that_is_gone_is_named_with_the_step_that_it_was_in(pool, way, caplog):
-    """An environment that ends or stops its process: which episode and step that is follows from its seed and actions alone."""
+    """An environment ends or stops its process, in an episode and step that follow from its seed and actions alone."""
     env = pool(EnvFactory("tests.envs.toy_envs:Dies", {"way": way}, imported=True), 6, 2, groups=2, worker_timeout=2.0)
     healthy, draw = LocalVecEnv(Counter, 6), np.random.default_rng(3)
     env.reset(seed=1)
@@ -241,7 +241,7 @@ def test_a_worker_that_dies_before_its_first_step_says_where(pool, way, says, ca
 
 
 class DiesEarly(Counter):
-    """The second one of a worker process, once."""
+    """The second one that a worker process makes ends the process, once."""
 
     made = 0
 
@@ -263,7 +263,8 @@ class DiesEarly(Counter):
 
 
 def test_a_worker_that_dies_while_episodes_are_replayed_tells_the_actions_so_far(pool, caplog, tmp_path):
-    """Environment 1 is resumed at step 9 and dies in step 5 of the way there; environment 0 has another length."""
+    """Environment 1 is resumed at step 9 and dies in step 5 of the replayed actions; the episode of environment 0 has another
+    length."""
     actions = [torch.from_numpy(np.random.default_rng(i).integers(5, size=length)) for i, length in enumerate((3, 9))]
     env = pool(EnvFactory("tests.envs.toy_envs:Walks", {"at": 5, "file": str(tmp_path / "once")}, imported=True), 2, 1)
     env.reset(seed=1)

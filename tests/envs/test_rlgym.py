@@ -32,8 +32,8 @@ def played(env, steps, action=0):
     return trace
 
 
-def test_every_agent_ends_on_its_own_and_sits_out_until_all_have():
-    """ann terminates after 2 steps, bob is cut off after 3, cat terminates after 5: then all begin again."""
+def test_every_agent_ends_on_its_own_and_is_inactive_until_all_have():
+    """ann terminates after 2 steps, bob is truncated after 3, cat terminates after 5: then all begin again."""
     env = LocalVecEnv(walkers, 1)
     began = env.reset(seed=3)[:, 0].clone()
     steps = played(env, 6)
@@ -44,7 +44,7 @@ def test_every_agent_ends_on_its_own_and_sits_out_until_all_have():
     assert torch.stack([s.truncated for s in steps]).int().tolist() == [
         [0, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]]
     cut = steps[2]
-    assert cut.final_obs[1].tolist() == [began[1], 3, 0], "what bob last saw"
+    assert cut.final_obs[1].tolist() == [began[1], 3, 0], "the last observation of bob"
     assert cut.reward[1] == began[1]
     over = steps[4]
     assert over.final_obs[2].tolist() == [began[2], 5, 0]
@@ -53,7 +53,7 @@ def test_every_agent_ends_on_its_own_and_sits_out_until_all_have():
 
 
 def test_a_truncated_agent_bootstraps_from_its_own_last_observation():
-    """Advantages of a rollout by hand, agent by agent, from the plain RLGym environment."""
+    """The advantages of a rollout are worked out by hand, agent by agent, from the plain RLGym environment."""
     config = RunConfig.model_validate({"env": {"id": "toy"}, "ppo": {"rollout_steps": 5, "gae_lambda": 1.0, "gamma": 0.9}})
     env = LocalVecEnv(walkers, 1)
     learner = Learner(env, make_policy(env, config), config)
@@ -70,12 +70,12 @@ def test_a_truncated_agent_bootstraps_from_its_own_last_observation():
         for t in reversed(range(length)):
             future = rewards[t, row] + 0.9 * future
             size = 5 * float(rewards.abs().max()) + float(value.abs().max()) + abs(float(beyond))
-            # Five steps of the sum, and values of another batch, from layers of 64.
+            # The sum has five steps, and the values come from another batch and from layers of 64.
             assert_rounded(rollout.advantage[t, row], future - value[t, row], 2 * 5 + 2 * 3 * 64, size)
-        assert rollout.advantage[length:, row].abs().sum() == 0, "nothing is learned from a row that sits out"
+        assert rollout.advantage[length:, row].abs().sum() == 0, "nothing is learned from an inactive row"
 
 
-def test_team_sizes_change_at_reset_and_empty_seats_are_inactive_and_see_zeros():
+def test_team_sizes_change_at_reset_and_empty_seats_are_inactive_and_observe_zeros():
     env = LocalVecEnv(changing_teams, 1)
     env.reset(seed=1)
     assert env.num_rows == 3
@@ -99,7 +99,7 @@ def test_an_agent_that_leaves_has_ended():
     steps = played(env, 4)
     assert [s.active.int().tolist() for s in steps] == [[1, 1, 1], [1, 1, 1], [0, 1, 1], [0, 0, 1]]
     assert [s.terminated.int().tolist() for s in steps] == [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
-    assert steps[2].obs[0].tolist() == [0, 0, 0], "nobody sits there any more"
+    assert steps[2].obs[0].tolist() == [0, 0, 0], "the seat is empty"
 
 
 def test_an_agent_may_not_join_in_the_middle():
@@ -182,7 +182,8 @@ def test_what_cannot_be_learned_from_is_refused_with_the_reason(make, message):
 
 
 def test_an_episode_depends_on_its_seed_alone():
-    """Also in the middle of an episode, with environments in turn: each has numpy's global generator to itself."""
+    """This holds in the middle of an episode too, where environments take turns: each has its own state of numpy's global
+    generator."""
     both = LocalVecEnv(noisy_walkers, 2)
     both.reset(seed=7)
     first, second = (step.obs for step in played(both, 2))
@@ -193,7 +194,7 @@ def test_an_episode_depends_on_its_seed_alone():
             np.testing.assert_allclose(alone.step(np.zeros(3, np.int64))[0], expected[rows].numpy(), rtol=1e-6)
 
 
-def test_the_generators_of_the_process_are_left_alone():
+def test_the_random_generators_of_the_process_do_not_change():
     np.random.seed(5)
     expected = np.random.RandomState(5).uniform(size=4)
     env = LocalVecEnv(noisy_walkers, 1)
@@ -204,7 +205,7 @@ def test_the_generators_of_the_process_are_left_alone():
 
 @pytest.mark.parametrize("make", [changing_teams, noisy_walkers, two_against_two])
 def test_a_resume_is_exact(make):
-    """Also where rows of an unfinished episode have ended already."""
+    """It is exact also if some rows of an unfinished episode have ended already."""
     for steps in (3, 7):
         env = LocalVecEnv(make, 3)
         env.reset(seed=2)
@@ -220,7 +221,7 @@ def test_a_resume_is_exact(make):
 
 
 def test_the_pool_plays_the_same_episodes(pool):
-    """Random team sizes, ends of single agents, noise within steps: whoever plays them."""
+    """Team sizes are random, single agents end, and steps have noise: the pool returns what one process returns."""
     local = LocalVecEnv(noisy_walkers, 4)
     workers = pool(noisy_walkers, 4, workers=2, groups=2)
     assert torch.equal(local.reset(seed=4), workers.reset(seed=4))
@@ -229,7 +230,7 @@ def test_the_pool_plays_the_same_episodes(pool):
 
 
 def test_a_real_game_is_rlgyms_own(pool):
-    """1v1 on RocketSim in the pool: observations, rewards and ends are those of the plain environment, step by step."""
+    """In 1v1 on RocketSim in the pool, observations, rewards and ends are those of the plain environment, step by step."""
     env = pool(one_against_one, 2, workers=1)
     obs = env.reset(seed=0).clone()
     assert env.num_rows == 4 and env.observation_space.shape == (92,) and env.action_space == spaces.Discrete(90)
@@ -254,7 +255,7 @@ def test_a_real_game_is_rlgyms_own(pool):
 
 
 def test_walkers_train_in_the_learners_process_and_learn():
-    """Paid for the first action alone: after a few iterations all agents take it."""
+    """Only the first action is rewarded: after a few iterations all agents take it."""
     config = RunConfig.model_validate({
         "env": {"factory": "tests.envs.rlgym_envs:generous", "count": 4}, "total_steps": 4000,
         "ppo": {"rollout_steps": 32, "minibatch_size": 64, "epochs": 4, "learning_rate": 3e-3}, "policy": {"hidden": [16]},

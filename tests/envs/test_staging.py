@@ -22,11 +22,11 @@ from wavedash.envs.vec_env import Step, VecEnv
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 CPU = torch.device("cpu")
 MILLISECOND = 2_000_000
-"""Cycles of a GPU, roughly."""
+"""Roughly so many cycles of a GPU."""
 
 
 def fields(seed: int) -> list[np.ndarray]:
-    """Of every type and of sizes that leave gaps."""
+    """Arrays of every type, and of sizes that leave gaps."""
     rng = np.random.default_rng(seed)
     numbers = rng.integers(-100, 100, (3, 5, 7))
     return [numbers.astype(np.float32), numbers[0, 0, :3] > 0, numbers[..., 0].astype(np.uint8), numbers[0].astype(np.int64),
@@ -49,7 +49,7 @@ def test_fields_of_every_type_arrive_as_copies_of_their_own(device):
 
 
 def staged(env: Any) -> VecEnv:
-    """On the CPU, but over the path that leads to a device."""
+    """The environment stays on the CPU, but its data takes the path that leads to a device."""
     if isinstance(env, GymnasiumVectorEnv):
         env._staging = env._make_staging()
     else:
@@ -63,7 +63,7 @@ def vectorised(mode: AutoresetMode, make=Counter, device="cpu") -> GymnasiumVect
 
 
 class Told(Counter):
-    """The count as a dictionary."""
+    """It observes the count as a dictionary."""
 
     observation_space = gymnasium.spaces.Dict({"count": Counter.observation_space})
 
@@ -81,7 +81,7 @@ ENVS = {
 
 
 @pytest.mark.parametrize("name", ENVS)
-def test_staged_environments_tell_the_same_as_views_of_their_arrays(name):
+def test_staged_environments_return_the_same_as_views_of_their_arrays(name):
     plain, other = ENVS[name](), staged(ENVS[name]())
     first, second = (named_tensors(env.reset(seed=1)) for env in (plain, other))
     assert all(torch.equal(first[key], second[key]) for key in first)
@@ -131,8 +131,8 @@ class Never:
 
 
 @needs_cuda
-def test_without_waiting_it_would_be(monkeypatch):
-    """The control."""
+def test_without_waiting_a_buffer_would_be_written_over(monkeypatch):
+    """This is the control of the test above."""
     plain, there = LocalVecEnv(Counter, 4), LocalVecEnv(Counter, 4, device="cuda")
     plain.reset(seed=1), there.reset(seed=1)
     there._rows._staging._sent = Never()
@@ -141,7 +141,7 @@ def test_without_waiting_it_would_be(monkeypatch):
 
 
 def played_by_the_device(env: VecEnv, actions: list[Tensor]) -> list[dict[str, Tensor]]:
-    """Actions that the device has yet to compute when they are handed over."""
+    """The device has yet to compute the actions when they are handed over."""
     coming, action, steps = torch.stack(actions).cuda(), torch.zeros_like(actions[0], device="cuda"), []
     torch.cuda.synchronize()
     for t in range(len(actions)):
@@ -162,7 +162,7 @@ def test_an_action_is_waited_for(name):
 
 @needs_cuda
 def test_an_action_that_is_not_waited_for_would_be_seen():
-    """The control."""
+    """This is the control of the test above."""
     plain, there = LocalVecEnv(Counter, 4), LocalVecEnv(Counter, 4, device="cuda")
     plain.reset(seed=1), there.reset(seed=1)
     assert there._rows._staging is not None
@@ -173,8 +173,8 @@ def test_an_action_that_is_not_waited_for_would_be_seen():
 
 @needs_cuda
 @pytest.mark.parametrize("make", [Counter, DictObs, partial(gymnasium.make, "CartPole-v1")])
-def test_groups_of_a_pool_cross_on_their_own(pool, make):
-    """Each group goes its own way through 40 steps; together they are what one process tells."""
+def test_shards_of_a_pool_are_staged_on_their_own(pool, make):
+    """The shards take 40 steps at different times; together they equal one process."""
     here, there = LocalVecEnv(make, 6), pool(make, 6, 3, groups=2, device="cuda")
     here.reset(seed=1), there.reset(seed=1)
     actions = random_actions(here, 40, 2)
@@ -189,7 +189,7 @@ def test_groups_of_a_pool_cross_on_their_own(pool, make):
         ready = [group] if len(steps[group]) < 40 else []
     halves = [[flat(step) for step in taken] for taken in steps]
     for first, second, expected in zip(*halves, record(here, actions), strict=True):
-        # Where no episode of a group ended, its final observation is its observation: there the whole may differ.
+        # If no episode of a shard ended, its final observation is its observation, where the whole may differ.
         for name in ("reward", "terminated", "truncated", "active", *(key for key in first if key.startswith("obs"))):
             assert torch.equal(torch.cat([first[name], second[name]]), expected[name]), name
         ended = expected["terminated"] | expected["truncated"]

@@ -29,7 +29,7 @@ ENVS = {
 @pytest.mark.parametrize("make", ENVS.values(), ids=ENVS.keys())
 @settings(max_examples=12, deadline=None)
 @given(before=st.integers(0, 60), after=st.integers(1, 40), seed=st.integers(0, 2**40))
-def test_load_goes_on_exactly(make, before, after, seed):
+def test_a_loaded_state_goes_on_exactly(make, before, after, seed):
     env, fresh = LocalVecEnv(make, 3), LocalVecEnv(make, 3)
     actions = random_actions(env, before + after, seed % 1000)
     obs = env.reset(seed=seed)
@@ -43,7 +43,7 @@ def test_load_goes_on_exactly(make, before, after, seed):
     assert fresh.health["dropped_episodes"] == 0
 
 
-def test_negative_control_another_action_in_the_log_is_another_future():
+def test_another_action_in_the_log_leads_elsewhere():
     env, fresh = LocalVecEnv(ENVS["CartPole"], 3), LocalVecEnv(ENVS["CartPole"], 3)
     env.reset(seed=0)
     actions = random_actions(env, 20, 0)
@@ -54,7 +54,7 @@ def test_negative_control_another_action_in_the_log_is_another_future():
     assert not same(record(env, actions[6:]), record(fresh, actions[6:]))
 
 
-def test_state_is_plain_tensors():
+def test_a_state_is_plain_tensors():
     env = LocalVecEnv(Counter, 3)
     env.reset(seed=7)
     record(env, random_actions(env, 4, 0))

@@ -1,4 +1,4 @@
-"""The supervisor of worker processes by itself, with programs that compute next to nothing and real faults."""
+"""The supervisor of worker processes alone, with programs that compute almost nothing and with real faults."""
 from __future__ import annotations
 
 import gc
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are how
 
 @pytest.fixture
 def supervise(request):
-    """Starts toy workers, each with what happens while it is made."""
+    """Starts toy workers; `births` says what happens to each while it is made."""
     def supervise(*births, call=1.5, start=60.0):
         blocks = [SharedBlock(64) for _ in births]
         posts = [Post(f"toy {i}", ToyJob(block, birth), signs_over(block))
@@ -34,7 +34,7 @@ def supervise(request):
 
 
 def all_news(supervisor):
-    """Everything until no answer is awaited, or until a failure; by worker."""
+    """The answers by worker, until none is awaited or a worker fails."""
     heard = [[] for _ in supervisor.workers]
     while supervisor.awaited:
         for worker, news in supervisor.news():
@@ -67,7 +67,7 @@ def test_a_worker_that_dies_is_reported_with_where_it_was_and_replaced_by_one_th
     supervisor.replace(second, "what happened", "something is lost")
     assert "what happened\nThe worker is started again; something is lost" in caplog.text
     assert supervisor.restarts == 1
-    assert int(second.signs.doing[0]) != CALLING, "the notes of the dead are not taken for those of the new one"
+    assert int(second.signs.doing[0]) != CALLING, "the signs of life of the dead worker are not taken for those of the new one"
     second.tell(b"hello")
     heard, _, _ = all_news(supervisor)
     assert heard[1] == [f"{second.pid} hello".encode()] and second.pid != before
@@ -79,7 +79,7 @@ def test_a_worker_that_dies_is_reported_with_where_it_was_and_replaced_by_one_th
     ("crash", False, "was killed by SIGSEGV"),
 ])
 def test_what_ended_a_worker_is_told(supervise, command, raised, says):
-    """A traceback where it helps, words alone where they say everything, the stack of a crash."""
+    """It is a traceback where that helps, the message alone where it says everything, or the stack of a crash."""
     supervisor = supervise("")
     all_news(supervisor)
     supervisor.workers[0].tell(command.encode())
@@ -94,7 +94,7 @@ def test_only_a_worker_that_owes_an_answer_and_gives_no_sign_of_life_counts_as_h
     supervisor = supervise("", "", "")
     all_news(supervisor)
     idle, slow, stuck = supervisor.workers
-    os.kill(idle.pid, signal.SIGSTOP)  # nobody asked it anything
+    os.kill(idle.pid, signal.SIGSTOP)  # it owes no answer
     slow.tell(b"take long")
     stuck.tell(b"hang")
     heard, worker, failure = all_news(supervisor)
@@ -136,7 +136,7 @@ def test_workers_end_with_the_last_reference_to_their_supervisor(supervise):
     supervisor = Supervisor([Post("toy", ToyJob(block := SharedBlock(64)), signs_over(block))], Timeouts(1.0, 60.0))
     all_news(supervisor)
     pid = supervisor.workers[0].pid
-    gc.disable()  # not by the collector of cycles, whenever that may run
+    gc.disable()  # the collector of cycles must not be what ends them
     try:
         del supervisor
         deadline = time.monotonic() + 5

@@ -1,4 +1,4 @@
-"""GymnasiumVectorEnv: the three autoreset modes of Gymnasium tell the same story."""
+"""GymnasiumVectorEnv: the three autoreset modes of Gymnasium give the same transitions."""
 from __future__ import annotations
 
 from functools import partial
@@ -83,13 +83,13 @@ def test_dict_observations_agree_between_modes():
         assert a[: len(b)] == b
 
 
-def test_action_start_is_added():
+def test_the_start_of_a_discrete_action_space_is_added():
     env = vector(partial(Acts, gymnasium.spaces.Discrete(5, start=3)), AutoresetMode.SAME_STEP)
     env.reset(seed=0)
     assert env.step(ZEROS).obs[:, 2].tolist() == [3.0] * 3
 
 
-def test_it_has_no_state_to_save():
+def test_a_vector_environment_has_no_state_to_save():
     env = vector(Counter, AutoresetMode.SAME_STEP)
     assert env.save_state() == {}
     with pytest.raises(EnvError, match="cannot restore"):
@@ -105,7 +105,7 @@ def test_numbers_that_are_not_finite_are_refused(kind):
         env.step(ZEROS)
 
 
-def test_an_environment_that_does_not_tell_its_mode_is_refused():
+def test_an_environment_that_does_not_declare_its_autoreset_mode_is_refused():
     env = SyncVectorEnv([Counter] * 2)
     env.metadata = {}
     with pytest.raises(EnvError, match="autoreset_mode"):

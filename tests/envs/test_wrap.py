@@ -1,4 +1,4 @@
-"""Gymnasium wrappers in the configuration: in order, in every process, and refused where they would do harm."""
+"""Gymnasium wrappers of the configuration are applied in order and in every process, and refused where they would do harm."""
 from __future__ import annotations
 
 import sys
@@ -42,7 +42,7 @@ def test_wrappers_are_applied_in_order_in_every_process(workers):
         env.close()
 
 
-def test_lists_are_tuples_where_gymnasium_wants_them():
+def test_lists_become_tuples_where_gymnasium_needs_them():
     env = make_env(EnvConfig(id="CartPole-v1", count=1, wrappers=[{"ReshapeObservation": {"shape": [2, 2]}}]))
     assert env.observation_space.shape == (2, 2)
 

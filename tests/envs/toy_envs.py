@@ -1,4 +1,4 @@
-"""Small environments whose every number is known, and faulty ones. Importable by worker processes."""
+"""Small environments whose every number is known, and faulty ones. Worker processes import this module."""
 from __future__ import annotations
 
 import ctypes
@@ -45,7 +45,7 @@ class Counter(gymnasium.Env):
 
 
 class Succeeds(Counter):
-    """Success is an even start."""
+    """An episode is a success if its start is even."""
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
         obs, reward, terminated, truncated, _ = super().step(action)
@@ -66,7 +66,7 @@ class DictObs(Counter):
 
 
 class KeepsAction(Counter):
-    """Rewards the change of the action since the last step, from a reference that it kept."""
+    """The reward is the change of the action since the last step, which it kept by reference."""
 
     action_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
     kept: Any = None
@@ -79,7 +79,7 @@ class KeepsAction(Counter):
 
 
 class Acts(Counter):
-    """Any action space; the observation is the sum of the action."""
+    """It has any action space, and observes the sum of the action."""
 
     def __init__(self, action_space: spaces.Space) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class Acts(Counter):
 
 
 class Endless(Counter):
-    """Sums its actions into a random walk; never ends."""
+    """It sums its actions into a random walk and never ends."""
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
         self.steps += 1
@@ -112,7 +112,7 @@ WRONG_VALUES: dict[str, Callable[..., tuple]] = {
 
 
 class Fault(Counter):
-    """Goes wrong in the way that `kind` says at step `at` of each episode, `times` times in all processes together.
+    """It goes wrong as `kind` says at step `at` of each episode, `times` times in all processes together.
 
     Episodes have 8 steps. `folder` holds a file for each time that it happened.
     """
@@ -155,12 +155,13 @@ class Fault(Counter):
 
 
 def dies_in(start: float, steps: float, action: Any) -> bool:
-    """Whether `Dies` dies of this action, in a state that `Counter` shows."""
+    """Whether `Dies` dies of this action in a state that `Counter` observes."""
     return start % 10 == 7 and steps == 2 and action > 1
 
 
 class Dies(Counter):
-    """Ends or stops the process of its worker, in some `way`, in a state that follows from its seed and actions."""
+    """It ends or stops the process of its worker in the way that `way` says, in a state that follows from its seed and
+    actions."""
 
     def __init__(self, way: str) -> None:
         super().__init__()
@@ -181,7 +182,7 @@ class Dies(Counter):
 
 
 class Walks(Endless):
-    """Ends its process at step `at`; with a `file`, which notes that it happened, only once."""
+    """It ends its process at step `at`, but only once if there is a `file`, which notes that it happened."""
 
     def __init__(self, at: int, file: str | None = None) -> None:
         super().__init__()
@@ -204,7 +205,7 @@ class MissingKey(DictObs):
 
 
 class Teams:
-    """A HostEnv of two rows: the second seat is empty in every odd episode. Rewards differ by row."""
+    """A HostEnv of two rows, of which the second is empty in every odd episode. Rewards differ by row."""
 
     num_rows = 2
     observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
@@ -243,7 +244,7 @@ class TellsTorch(Counter):
 
 
 class Mortal(Counter):
-    """Takes its process with it after so many steps of all environments in it."""
+    """It ends its process after so many steps of all environments in it."""
 
     lived = 0
 

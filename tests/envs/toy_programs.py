@@ -1,4 +1,4 @@
-"""Programs of workers that compute next to nothing, for the tests of the supervisor. No torch: workers import this."""
+"""Programs of workers that compute almost nothing, for the tests of the supervisor. Workers import this, so it has no torch."""
 from __future__ import annotations
 
 import os
@@ -23,7 +23,7 @@ def signs_over(block: SharedBlock) -> SignsOfLife:
 
 @dataclass(frozen=True)
 class ToyJob:
-    """`birth`: what happens while it is made."""
+    """`birth` says what happens while the program is made."""
 
     block: SharedBlock
     birth: str = ""
@@ -37,7 +37,7 @@ class ToyJob:
 
 
 class Toy:
-    """Answers with its process and the command; some commands it does not survive."""
+    """It answers with its process id and the command; some commands end it."""
 
     def __init__(self, pulse: Pulse) -> None:
         self.pulse = pulse

@@ -1,4 +1,4 @@
-"""Recording what an environment does, to compare two of them."""
+"""Traces of environments, to compare two of them."""
 from __future__ import annotations
 
 import numpy as np

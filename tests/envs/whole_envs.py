@@ -1,4 +1,4 @@
-"""Whole VecEnvs and what makes them, and a kind of its own, for the tests of the registry."""
+"""Whole VecEnvs, factories of them, and a kind of environments, for the tests of the registry."""
 from __future__ import annotations
 
 import gymnasium
@@ -10,7 +10,8 @@ from wavedash.envs.vec_env import Step, VecEnv
 
 
 class Rows(VecEnv):
-    """Episodes of five steps; a row sees how many it has taken and is paid for action 1. `told`: what it was made with."""
+    """Episodes have five steps; a row observes how many it has taken, and action 1 is rewarded. `told` is what it was made
+    with."""
 
     observation_space = gymnasium.spaces.Box(0.0, 10.0, (1,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
@@ -53,7 +54,7 @@ def not_whole(count, device):
 
 
 def means_something_else(count, device):
-    """One environment, whose `count` and `device` are its own options."""
+    """One environment with options of its own that are called `count` and `device`."""
     assert (count, device) == (7, "screen")
     return gymnasium.make("CartPole-v1")
 
@@ -63,7 +64,7 @@ def fails(count, device):
 
 
 class RowsKind(Kind):
-    """Asked for by `env.rows`, the reward of an action."""
+    """Configurations choose it by `env.rows`, which is the reward of an action."""
 
     about = "a reward"
 

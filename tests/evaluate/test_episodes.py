@@ -1,4 +1,4 @@
-"""Evaluation: what is counted, and how sure the metrics are."""
+"""Evaluation: which episodes count, and how certain the metrics are."""
 from __future__ import annotations
 
 import math
@@ -17,8 +17,8 @@ from wavedash.evaluate.random_play import RandomPlayer
 from wavedash.evaluate.shares import Sample, Share
 
 
-class ToldEnv(TapeEnv):
-    """Tells the reward as a figure too, and success where an episode ends."""
+class ReportingEnv(TapeEnv):
+    """It reports the reward as a metric too, and success where an episode ends."""
 
     def step(self, action: torch.Tensor) -> Step:
         step = super().step(action)
@@ -30,9 +30,9 @@ def test_whole_episodes_are_counted_row_by_row():
     reward = torch.tensor([[1.0, 10.0], [2.0, 20.0], [4.0, 40.0]])
     terminated = torch.tensor([[True, False], [False, False], [False, True]])
     truncated = torch.tensor([[False, False], [False, False], [True, False]])
-    env = ToldEnv(torch.zeros(3, 2, 1), reward, terminated, truncated)
+    env = ReportingEnv(torch.zeros(3, 2, 1), reward, terminated, truncated)
     games = play(env, lambda obs: torch.zeros(2, dtype=torch.int64), episodes=2, rounds=1, seed=0)
-    assert games.returns == [1.0, 70.0], "of row 0 only the first: short episodes are not favoured"
+    assert games.returns == [1.0, 70.0], "only the first episode of row 0 counts, so that short ones are not favoured"
     assert games.lengths == [1.0, 3.0]
     assert games.success == [1.0, 1.0]
     assert games.metrics == {"twice": [2.0, pytest.approx(140 / 3)]}
@@ -49,16 +49,16 @@ def test_headlines_come_first_and_amounts_of_a_whole_with_their_share():
     assert [line.partition("; ")[2] for line in lines[4:]] == ["", "+75.0 % of all", "-25.0 % of all", ""]
 
 
-def test_rows_that_sit_out_do_not_count():
+def test_inactive_rows_do_not_count():
     reward = torch.full((2, 2), float("nan"))
     reward[:, 0] = 1.0
     active = torch.tensor([[True, False], [True, False]])
-    env = ToldEnv(torch.zeros(2, 2, 1), reward, torch.tensor([[False, False], [True, True]]), active=active)
+    env = ReportingEnv(torch.zeros(2, 2, 1), reward, torch.tensor([[False, False], [True, True]]), active=active)
     games = play(env, lambda obs: torch.zeros(2, dtype=torch.int64), episodes=2, rounds=1, seed=0)
     assert games.returns == [2.0] and games.lengths == [2.0] and games.metrics == {"twice": [2.0]}
 
 
-def test_an_interval_holds_the_mean_as_often_as_it_says():
+def test_a_95_percent_interval_contains_the_mean_in_95_percent_of_samples():
     torch.manual_seed(0)
     held = 0
     for _ in range(400):
@@ -67,7 +67,7 @@ def test_an_interval_holds_the_mean_as_often_as_it_says():
     assert 0.92 < held / 400 < 0.98
 
 
-def test_an_interval_of_a_ratio_holds_it_as_often_as_it_says():
+def test_a_95_percent_interval_of_a_ratio_contains_it_in_95_percent_of_samples():
     torch.manual_seed(0)
     held = 0
     for _ in range(400):
@@ -124,11 +124,11 @@ def test_the_interval_of_a_difference_of_shares_is_the_published_one(first, seco
     assert interval == pytest.approx([low, high], abs=5e-5)
 
 
-def test_a_share_of_nothing_can_be_anything():
+def test_without_cases_the_interval_of_a_share_is_0_to_1():
     assert math.isnan(Share(0, 0).value) and Share(0, 0).interval == (0.0, 1.0)
 
 
-def test_intervals_of_shares_hold_them_as_often_as_they_say():
+def test_95_percent_intervals_of_shares_contain_them_in_95_percent_of_samples():
     torch.manual_seed(0)
     held = held_difference = 0
     for _ in range(1_000):

@@ -1,4 +1,4 @@
-"""Matches between players: goals are counted for the right side, and who cannot play loses them."""
+"""Matches between players: goals are counted for the right side, and a player that does nothing useful loses."""
 from __future__ import annotations
 
 import re
@@ -26,13 +26,13 @@ def match(simulator: str, first: Player, second: Player, games: int, *overrides:
     return Match(config, first, second, games, own_starts)
 
 
-# Who wins
+# The better player wins
 
 
 @pytest.mark.parametrize("simulator", ["warp", "rocketsim"])
 @pytest.mark.parametrize("first", [Idle, Random])
-def test_a_chaser_beats_who_cannot_play(simulator, first):
-    """Random play is also what a policy that has learned nothing does: a measure that lets it win would be worth nothing."""
+def test_a_chaser_beats_idle_and_random_players(simulator, first):
+    """An untrained policy plays at random: a match that it could win would measure nothing."""
     duel = match(simulator, first(), Chaser(), 24)
     score = duel.play(seed=1)
     duel.close()
@@ -41,25 +41,25 @@ def test_a_chaser_beats_who_cannot_play(simulator, first):
     assert score.opponent_touches > 5.0 > 5.0 * score.touches
 
 
-def test_against_somebody_as_good_neither_side_wins():
-    """Random against random: no goals to speak of, and both touch the ball as rarely."""
+def test_between_equal_players_neither_side_wins():
+    """Random against random scores hardly any goals, and both touch the ball equally rarely."""
     score = match("warp", Random(seed=1), Random(seed=2), 16).play(seed=1)
     assert score.goalless >= 14
     assert score.touches < 1.0 and score.opponent_touches < 1.0
 
 
-def test_who_does_not_move_against_who_does_not_move_sees_no_goal():
+def test_two_idle_players_score_no_goal():
     score = match("warp", Idle(), Idle(), 4).play(seed=1)
     assert score == Score(games=4, scored=0, conceded=0, touches=0.0, opponent_touches=0.0, minutes=4 * SECONDS / 60)
     assert score.goalless == 4 and score.goal_share.interval == (0.0, 1.0)
 
 
-# What is counted for whom
+# Which side a goal counts for
 
 
 class Shots(Start):
-    """The ball flies into a goal at once, over the cars, or lies still: `ends` has one letter for each arena in turn, the end
-    of the team that is scored against, or none."""
+    """The ball flies into a goal at once, over the cars, or lies still: `ends` has one word for each arena in turn, the team
+    that is scored against, or none."""
 
     def __init__(self, ends: str) -> None:
         self.speed = torch.tensor([{"blue": -4000.0, "orange": 4000.0, "none": 0.0}[end] for end in ends.split()])
@@ -75,7 +75,7 @@ class Shots(Start):
     ("orange none none none", 2, 0), ("none none none orange", 0, 2),
 ])
 def test_a_goal_is_counted_for_the_side_that_scored_it(ends, scored, conceded):
-    """And each arena plays one game, however fast: those with a goal would have had time for twenty."""
+    """Each arena plays one game, however short: those with a goal would have had time for twenty."""
     shots = f"env.rocket.starts={{'tests.evaluate.test_matches:Shots': {{ends: {ends}}}}}"
     score = match("warp", Idle(), Idle(), 8, shots, own_starts=True).play(seed=1)
     assert (score.games, score.scored, score.conceded) == (8, scored, conceded)
@@ -83,13 +83,13 @@ def test_a_goal_is_counted_for_the_side_that_scored_it(ends, scored, conceded):
 
 
 class Honks(ScriptedPlayer):
-    """Whatever it may be: its controls are seen."""
+    """It only honks, so that its controls can be recognised."""
 
     def controls(self, state: GameState) -> Tensor:
         return torch.full((state.arenas, state.seats, 8), 0.5)
 
 
-def test_each_drives_its_own_cars_alone():
+def test_each_player_drives_its_own_cars_alone():
     duel = match("rocketsim", Idle(), Honks(), 4, "env.rocket.blue=2", "env.rocket.orange=2",
                  "env.rocket.observation={advanced_obs_plus: {team_size: 2}}")
     duel.env.reset(0)
@@ -99,12 +99,12 @@ def test_each_drives_its_own_cars_alone():
         for seat in range(4):
             is_first = (seat >= 2) == (arena % 2 == 1)
             assert (controls[arena, seat] == (0.0 if is_first else 0.5)).all()
-            assert (duel.line_up.chosen[arena, seat] == (0.0 if is_first else 0.5)).all(), "what a car sees as its last action"
+            assert (duel.line_up.chosen[arena, seat] == (0.0 if is_first else 0.5)).all(), "the last action that a car observes"
     duel.close()
 
 
 class Forgetful(Idle):
-    """Notes where it was told to forget."""
+    """It notes in which arenas an episode began."""
 
     def bind(self, state: GameState) -> None:
         self.forgotten: list[Tensor] = []
@@ -113,7 +113,7 @@ class Forgetful(Idle):
         self.forgotten.append(mask.clone())
 
 
-def test_memory_is_lost_where_a_game_ends_and_nowhere_else():
+def test_memory_is_reset_where_a_game_ends_and_nowhere_else():
     shot = "env.rocket.starts={'tests.evaluate.test_matches:Shots': {ends: orange none none none}}"
     first, second = Forgetful(), Forgetful()
     match("warp", first, second, 4, shot, own_starts=True).play(1)
@@ -158,7 +158,7 @@ def run(tmp_path_factory) -> Path:
     return root
 
 
-def test_by_default_it_plays_where_it_was_trained_and_the_same_games_again(run):
+def test_by_default_a_policy_plays_in_the_simulator_of_its_training_and_the_same_games_again(run):
     first, again = (play_against(run, "chaser", games=2) for _ in range(2))
     assert list(first.scores) == ["warp"]
     assert first == again
@@ -189,7 +189,7 @@ def test_only_rocket_league_has_opponents(tmp_path, monkeypatch):
         play_against(tmp_path, "chaser")
 
 
-def test_a_policy_that_never_saw_an_opponent_is_refused_where_it_would_see_more(tmp_path, monkeypatch):
+def test_a_policy_that_never_observed_an_opponent_is_refused_in_a_duel(tmp_path, monkeypatch):
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
     assert train("rocket-touch", "total_steps=64", "env.count=4", "ppo.rollout_steps=16", "ppo.minibatch_size=64",
                  "env.rocket.observation={default_obs: {zero_padding: null}}", "env.rocket.simulator=rocketsim",
@@ -214,8 +214,8 @@ def test_the_verdict_follows_the_interval_of_the_difference(first, second, verdi
     assert str(result).splitlines()[-1] == verdict
 
 
-def test_the_page_about_it_can_be_followed(run, tmp_path, monkeypatch, capsys):
-    """Its own player plays, its commands are understood (with fewer games), and its table has the lines that are printed."""
+def test_docs_evaluate_can_be_followed(run, tmp_path, monkeypatch, capsys):
+    """The player of the page plays, its commands run (with fewer games), and its table has the lines that are printed."""
     page = (Path(__file__).parents[2] / "docs" / "evaluate.md").read_text(encoding="utf-8")
     own_player, own_code = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     (tmp_path / "my_players.py").write_text(own_player)

@@ -1,4 +1,4 @@
-"""Frozen policies as players: they play as in their own run, beside whom they may, and are refused where they cannot."""
+"""Frozen policies as players: they play as in their own run, against any other player, and are refused where they cannot."""
 from __future__ import annotations
 
 import shutil
@@ -30,7 +30,7 @@ QUICK = ("total_steps=64", "env.count=4", "ppo.rollout_steps=16", "ppo.minibatch
 GRU = ("policy.hidden=[8]", "policy.memory={kind: gru, size: 8}", "ppo.normalize_obs=true",
        "env.rocket.action={multi_discrete: {sticky: 1}}",
        "env.rocket.observation={advanced_obs_plus: {team_size: 1, frames: 2}}")
-"""A policy that remembers in three places: its memory, the frames it observes, the buttons that it holds."""
+"""A policy that remembers in three places: its memory, the frames it observes, and the buttons it holds."""
 KINDS = {
     "gru": GRU,
     "lstm": ("policy.hidden=[8]", "policy.memory={kind: lstm, size: 8}"),
@@ -53,7 +53,7 @@ def runs(tmp_path_factory) -> dict[str, Path]:
 
 @pytest.mark.parametrize("kind", ["gru", "lstm", "plain"])
 def test_a_player_plays_bit_for_bit_as_its_policy_does_in_its_own_environment(runs, kind):
-    """The reference: the environment of the run itself, all rows driven by the policy. Games end at different times."""
+    """The reference is the environment of the run itself, with all rows driven by the policy. Games end at different times."""
     run = load_run(runs[kind])
     ends = {"no_touch": {"seconds": 2}, "time_out": {"seconds": 3}}
     task = rocket_task(run.config.env, run.path).model_copy(update={"endings": ends, "starts": {"kickoff": 1.0, "random": 1.0}})
@@ -74,7 +74,7 @@ def test_a_player_plays_bit_for_bit_as_its_policy_does_in_its_own_environment(ru
 
 
 def duel_in(config: EnvConfig, run: LoadedRun) -> RocketEnv:
-    """The same task, in which two copies of the policy drive the cars."""
+    """The same task, with the cars driven by two copies of the policy."""
     def task() -> Task:
         made = Task.configured(config.rocket)
         made.action = Duel(FrozenPolicy(run), FrozenPolicy(run), made.action.ticks, made.action.delay)
@@ -84,7 +84,7 @@ def duel_in(config: EnvConfig, run: LoadedRun) -> RocketEnv:
 
 
 @pytest.mark.parametrize("kind", ["gru", "plain"])
-def test_from_the_other_end_of_the_field_it_does_the_same(runs, kind):
+def test_a_policy_plays_the_same_from_the_other_end_of_the_field(runs, kind):
     state = random_state(100, 1, 1, seed=3, empty=0.0)
     controls = []
     for seen in (state, state.mirrored()):
@@ -108,7 +108,7 @@ def test_policies_with_other_networks_observations_and_parsers_play_each_other(r
     ("late", "was trained with delay=2 of its action parser, the arenas have delay=1"),
     ("narrow", "cannot play Rocket League 1v1: a car observes"),
 ])
-def test_who_cannot_sit_in_these_arenas_is_refused(runs, kind, words):
+def test_a_policy_that_does_not_fit_the_arenas_is_refused(runs, kind, words):
     with pytest.raises(UserError, match=words):
         play_against(runs["lstm"], str(runs[kind]), games=2)
 
@@ -138,7 +138,7 @@ def test_a_player_is_found_by_name(runs, tmp_path, monkeypatch):
     assert isinstance(find_player("Chaser"), Chaser) and isinstance(find_player("wavedash.rocket.players:Idle"), Idle)
 
 
-def test_a_name_that_means_nothing_is_told_what_there_is(tmp_path):
+def test_an_unknown_name_is_answered_with_the_known_ones(tmp_path):
     with pytest.raises(UserError, match=r"no player 'chasr'; did you mean 'chaser'\? A player is one of chaser, defender"):
         find_player("chasr")
     with pytest.raises(UserError, match="no checkpoint found"):
@@ -149,7 +149,7 @@ def test_a_name_that_means_nothing_is_told_what_there_is(tmp_path):
 
 
 def opposed(runs: dict[str, Path], seed: int = 0) -> tuple[RocketEnv, Opponents]:
-    """The learner's task is another one than those of its two opponents, which sample. Episodes are short."""
+    """The learner's task differs from those of its two opponents, which sample their actions. Episodes are short."""
     config = load_config("rocket-1v1", ["env.count=6", "env.groups=1", "env.rocket.endings={time_out: {seconds: 1}}"]).env
     assert config.rocket is not None
     task = Task.configured(config.rocket)

@@ -9,7 +9,7 @@ from wavedash.envs.headline import Headline
 from wavedash.ppo.listener import IterationReport, Listener
 
 STEPS = 100
-"""Of each iteration."""
+"""Steps of each iteration."""
 
 
 def make_report(iteration: int, total_steps: int = 1_000, **metrics: float) -> IterationReport:
@@ -22,14 +22,14 @@ def make_report(iteration: int, total_steps: int = 1_000, **metrics: float) -> I
 
 
 def stand_in_learner(steps: int = 0, headlines: Sequence[Headline] = ()) -> Any:
-    """What reports read of a learner."""
+    """It has what reports read of a learner."""
     return SimpleNamespace(steps=steps, env=SimpleNamespace(headlines=headlines))
 
 
 def play(
     listener: Listener, iterations: range, stop: bool = True, headlines: Sequence[Headline] = (), **metrics: float
 ) -> None:
-    """A run from the listener's point of view; `stop=False` is one that was killed."""
+    """Tells the listener of a whole run; with `stop=False` the run was killed."""
     learner = stand_in_learner(STEPS * (iterations.start - 1), headlines)
     listener.on_start(learner)
     for iteration in iterations:

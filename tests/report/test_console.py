@@ -48,7 +48,7 @@ def test_without_a_terminal_there_are_plain_lines_and_the_last_one_is_the_end(tm
     assert lines[1].startswith("100/1,000 steps (10%)  100 steps/s  eta ")
     assert lines[1].endswith("return 32.25  length 31.5  success 0.75  kl 0.0078  in the game: games won 5.5")
     assert lines[-1].startswith("1,000/1,000 steps (100%)")
-    assert len(lines) == 3, "ten iterations within a moment are not worth ten lines"
+    assert len(lines) == 3, "ten iterations within a second do not print ten lines"
     assert "\x1b" not in "".join(lines)
 
 
@@ -97,6 +97,6 @@ def test_output_to_a_full_disk_does_not_end_the_training(tmp_path: Path) -> None
     assert (tmp_path / "reached the end").exists(), done.stderr
 
 
-def test_what_was_not_measured_is_not_shown() -> None:
+def test_metrics_that_were_not_measured_are_not_shown() -> None:
     line = plain_line(make_report(1), Progress(elapsed=1.0, remaining=None, checkpoint="none yet", skipped=0))
     assert line == "100/1,000 steps (10%)  100 steps/s  eta -"

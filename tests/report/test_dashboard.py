@@ -1,4 +1,4 @@
-"""The live view in terminals of every size: what the task is about is on the screen, whole lines only, never too high."""
+"""The live view fits terminals of every size: headlines stay on the screen, lines are whole, and there are never too many."""
 from __future__ import annotations
 
 import io
@@ -34,7 +34,7 @@ def screen(report: IterationReport, headlines: tuple[Headline, ...], width: int 
 
 
 def numbers(lines: list[str]) -> dict[str, str]:
-    """By label, from the rows of all tables."""
+    """The numbers of all tables by their label."""
     cells = [cell.strip() for line in lines for cell in line.split("│") if cell.strip()]
     return {label.strip(): value for label, _, value in (cell.rpartition(" ") for cell in cells)}
 
@@ -51,7 +51,7 @@ def test_the_environment_chooses_what_is_shown_and_what_it_is_called():
     assert "wins" not in plain and "KL" in plain
 
 
-def test_a_plain_line_has_the_same_in_short():
+def test_a_plain_line_has_the_headlines_in_short():
     line = plain_line(make_report(3, **METRICS), PROGRESS, (RATES, PAY))
     assert line.endswith("kl 0.0078  per minute: wins 1.5, falls 0.25  "
                          "share of each reward: forward +60%, energy -30%, my own +10%")
@@ -60,7 +60,7 @@ def test_a_plain_line_has_the_same_in_short():
     assert plain_line(make_report(3, **many), PROGRESS, (headline,)).endswith("pay: r19 +10%, r18 +9%, r17 +9%")
 
 
-def test_what_was_not_measured_takes_no_room():
+def test_metrics_that_were_not_measured_take_no_room():
     assert "per minute" not in "\n".join(screen(make_report(1), (RATES, PAY)))
     assert plain_line(make_report(1), PROGRESS, (RATES, PAY)).endswith("eta 1:00:00")
     nothing_paid = {name: 0.0 for name in METRICS if name.startswith("env__pay")}
@@ -69,7 +69,7 @@ def test_what_was_not_measured_takes_no_room():
 
 @pytest.mark.parametrize("rewards", [3, 20])
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 30), (200, 50), (60, 20), (40, 24), (80, 12), (300, 15)])
-def test_the_view_fits_every_terminal_and_keeps_what_matters(width, height, rewards):
+def test_the_view_fits_every_terminal_and_keeps_headlines(width, height, rewards):
     names = [f"a_reward_with_a_name_that_does_not_end_{n}" for n in range(rewards)]
     pay = Headline("share of each reward", {f"pay/{name}": name for name in names}, shares=True)
     paid = {f"env/pay/{name}": 0.01 if index else 5.0 for index, name in enumerate(reversed(names))}

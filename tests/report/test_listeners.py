@@ -1,4 +1,4 @@
-"""What a configuration asks for is what a run folder gets."""
+"""A run folder gets the files that its configuration asks for."""
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""log.txt holds what the package said and how the run broke."""
+"""log.txt holds what the package logged and the error that ended the run."""
 from __future__ import annotations
 
 import logging
@@ -12,7 +12,7 @@ from wavedash.report.log_file import LogFile
 log = logging.getLogger("wavedash.somewhere")
 
 
-def test_messages_from_the_making_of_the_listener_to_the_end_are_in_the_file(tmp_path: Path) -> None:
+def test_messages_since_the_listener_was_made_are_in_the_file(tmp_path: Path) -> None:
     listener = LogFile(tmp_path / "run" / "log.txt")
     log.info("making the environments")
     listener.on_start(stand_in_learner())

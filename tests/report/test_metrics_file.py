@@ -1,4 +1,4 @@
-"""metrics.jsonl: complete, valid, continuous across kills, and no danger to a run on a full disk."""
+"""metrics.jsonl is complete, valid and continuous across kills, and a full disk does not end the run."""
 from __future__ import annotations
 
 import json
@@ -94,7 +94,7 @@ print("dropped", file.dropped)
 
 
 def run_on_full_disk(module: str, listener: str, path: Path) -> list[str]:
-    """The operating system really refuses the bytes, as it does on a full disk: in part, then altogether."""
+    """The operating system really refuses the bytes, as on a full disk: first in part, then altogether."""
     pytest.importorskip("resource")
     script = FULL_DISK.format(module=module, listener=listener)
     done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=False,

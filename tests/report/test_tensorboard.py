@@ -1,4 +1,4 @@
-"""Event files, read back with TensorBoard's own reader."""
+"""Event files are read back with TensorBoard's own reader."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -17,7 +17,7 @@ def read(folder: Path, tag: str) -> list[tuple[int, float]]:
     return [(event.step, event.value) for event in events.Scalars(tag)]
 
 
-def test_tensorboard_shows_every_figure_at_its_step(tmp_path: Path) -> None:
+def test_tensorboard_shows_every_metric_at_its_step(tmp_path: Path) -> None:
     play(TensorBoard(tmp_path), range(1, 4), loss__value=0.25)
     assert read(tmp_path, "loss/value") == [(100, 0.25), (200, 0.25), (300, 0.25)]
     assert read(tmp_path, "time/env")[0] == pytest.approx((100, 0.2))

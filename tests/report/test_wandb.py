@@ -1,4 +1,4 @@
-"""Weights & Biases may be slow, down or gone: the trainer's side never waits and never breaks.
+"""Weights & Biases may be slow, down or gone: training never waits for it and never ends because of it.
 
 The client is replaced by a module that behaves as the real one does in each situation; process, pipe and queue are real.
 """
@@ -58,7 +58,7 @@ def init(**settings):
 
 @pytest.fixture
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Installs the stand-in client with a behaviour; returns a reader of what it was asked to do."""
+    """Installs the stand-in client with a behaviour, and returns a function that reads what it was asked to do."""
     def install(behaviour: str):
         folder, record = tmp_path / "packages", tmp_path / "record.jsonl"
         folder.mkdir()
@@ -134,7 +134,7 @@ def test_a_sender_that_hangs_at_the_end_is_left_behind(
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="stops a process the POSIX way")
-def test_a_sender_that_takes_nothing_costs_old_points_and_no_waiting(
+def test_a_sender_that_takes_nothing_loses_old_points_and_delays_nothing(
     tmp_path: Path, client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     client("works")
@@ -142,7 +142,7 @@ def test_a_sender_that_takes_nothing_costs_old_points_and_no_waiting(
     monkeypatch.setattr(our_wandb, "FINISH_SECONDS", 0.5)
     listener = start(tmp_path)
     listener._process.send_signal(signal.SIGSTOP)
-    feed(listener, 5_000)  # far more than a pipe holds: were one `put` to wait for the sender, this would never end
+    feed(listener, 5_000)  # far more than a pipe holds: if one `put` waited for the sender, this would never end
     assert listener.outbox.dropped > 1_000
     listener.on_stop(stand_in_learner(), None)
     assert f"{listener.outbox.dropped} points were dropped" in caplog.text
@@ -187,7 +187,7 @@ def test_a_missing_package_is_named_before_the_run_starts(
         Wandb(load_config("cartpole", ["report.wandb=true"]), tmp_path)
 
 
-def test_a_full_mailbox_keeps_the_newest() -> None:
+def test_a_full_outbox_keeps_the_newest_points() -> None:
     box = Mailbox(3)
     for message in "abcde":
         box.put(message)

@@ -1,4 +1,4 @@
-"""Parts: what lasts is declared, settings change only by name, and nothing here knows of Rocket League."""
+"""Parts: state that lasts is declared, settings change only by name, and nothing here depends on Rocket League."""
 from __future__ import annotations
 
 import subprocess
@@ -19,7 +19,7 @@ from wavedash.tasks.part import Part, Parts
 
 @dataclass
 class Walk:
-    """The state of some environment that is not Rocket League: E robots, one agent each, 50 ticks a second."""
+    """The state of an environment that is not Rocket League: E robots with one agent each, 50 ticks a second."""
 
     clock: Tensor = field(default_factory=lambda: torch.zeros(3, dtype=torch.int64))
     tick_rate: float = 50.0
@@ -41,9 +41,9 @@ class Table:
 
 
 class Keeper(Part):
-    """Holds a tensor in every way, and changes the one that it is told to."""
+    """It holds a tensor in every way, and changes the one that `changes` names."""
 
-    def __init__(self, changes: str) -> None:  # without super().__init__(), as users write it
+    def __init__(self, changes: str) -> None:  # users need not call super().__init__()
         self.changes = changes
 
     def bind(self, state: Any) -> None:
@@ -90,11 +90,11 @@ def test_a_buffer_must_be_changed_in_place() -> None:
 
 
 @pytest.mark.parametrize("changes", ["remembered", "work", "view", "of_state"])
-def test_what_is_declared_and_what_is_not_its_own_may_change(changes: str) -> None:
+def test_declared_state_and_tensors_of_others_may_change(changes: str) -> None:
     called(changes)
 
 
-def test_only_what_is_remembered_is_saved() -> None:
+def test_only_declared_state_is_saved() -> None:
     part = Keeper("plain")
     part.bind(Walk())
     assert list(part.state_dict()) == ["remembered"]
@@ -112,7 +112,7 @@ def test_a_setting_counts_from_the_next_step_on_and_is_not_saved() -> None:
 
 
 class Cautious(TimeOut):
-    """Refuses negative times."""
+    """It refuses negative times."""
 
     def write_settings(self) -> None:
         if self.seconds < 0:
@@ -139,7 +139,7 @@ def test_parts_are_saved_under_any_name_that_a_configuration_can_have() -> None:
     assert parts["my.module:Mine"] is endings["my.module:Mine"] and dict(parts.items()) == endings
 
 
-def test_tasks_do_not_know_rocket_league() -> None:
+def test_tasks_do_not_import_rocket_league() -> None:
     modules = ("declared", "endings", "lookup", "part", "rewards", "starts", "task")
     code = "import sys\n" + "".join(f"import wavedash.tasks.{name}\n" for name in modules)
     code += "print([name for name in sys.modules if name.startswith('wavedash.rocket')])"

@@ -48,14 +48,14 @@ class Points:
 
 
 class Forward(Reward):
-    """The way that was made in the step."""
+    """The reward is the distance moved in the step."""
 
     def __call__(self, state: Any, previous: Any, events: Any) -> Tensor:
         return state.place - previous.place
 
 
 class Farthest(Reward):
-    """1 where a point is farther than ever in this episode."""
+    """The reward is 1 where a point is farther than ever in this episode."""
 
     sparse = True
     most: Tensor
@@ -148,7 +148,7 @@ def test_a_terminal_ending_and_one_that_cuts_off_are_told_apart() -> None:
     assert terminated.tolist() == [False, True, False, False] and truncated.tolist() == [False, False, True, False]
 
 
-def test_a_task_goes_on_from_what_its_parts_remembered() -> None:
+def test_a_restored_task_goes_on_from_the_memory_of_its_parts() -> None:
     state = Points.at_zero()
     task = bound(toy_task(), state)
     step(task, state, 0.5)
