@@ -1,4 +1,4 @@
-"""Environments that misbehave in one way each, for tests of what a user then sees."""
+"""Environments that misbehave in one way each, for tests of the messages that a user then gets."""
 from __future__ import annotations
 
 import gymnasium

@@ -1,2 +1,2 @@
-"""A module that cannot be imported, for tests of what a user then sees."""
+"""A module that cannot be imported, for tests of the message that a user then gets."""
 raise ValueError("written by half")

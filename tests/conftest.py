@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Set-up of all tests."""
 from __future__ import annotations
 
 import os

@@ -1,8 +1,8 @@
-"""Compiles Warp's kernels for any CPU of the architecture instead of the one at hand: no FMA, no vectors beyond SSE2.
+"""Compiles Warp's kernels for any CPU of the architecture instead of this one: no FMA, no vectors beyond SSE2.
 
-A plugin for pytest, `-p tests.generic_kernels`, which tests/on_every_cpu.py loads. Warp's option for it is overruled by that of
-our own kernels, so the flags are changed where Warp puts them together. They are part of the key of its cache: the first run
-compiles everything, for some minutes, and later ones nothing.
+This is a plugin for pytest, `-p tests.generic_kernels`, which tests/on_every_cpu.py loads. The option of our kernels overrules
+Warp's option for it, so the flags are changed where Warp puts them together. They are part of the key of its cache: the first
+run compiles everything, for some minutes, and later ones nothing.
 """
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
     python -m tests.on_every_cpu                                  everything, one table
     python -m tests.on_every_cpu --only policy --isa avx2 --threads 1
 
-Sums are added in another order by wider vectors, by more threads and by other libraries; a tolerance that does not follow
-from the arithmetic (tests/roundings.py) shows here. Torch, MKL and oneDNN are all held to the instruction set. The kernels of
-our simulator are compiled for any CPU of the architecture with `default` (tests/generic_kernels.py), else for the one at hand.
+Wider vectors, more threads and other libraries add sums in another order; a tolerance that does not follow from the arithmetic
+(tests/roundings.py) shows here. Torch, MKL and oneDNN are all limited to the instruction set. With `default` the kernels of our
+simulator are compiled for any CPU of the architecture (tests/generic_kernels.py), else for this one.
 """
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PARTS: dict[str, list[str]] = {
                   "rocket/sim/mechanics/test_curves.py", "rocket/sim/collision/test_rays.py",
                   "rocket/sim/test_short_ticks.py", "bench/test_parity_rows.py"],
 }
-"""Files and folders of tests/ by name of the part, each of two minutes or so."""
+"""Files and folders of tests/ by the name of their part; each part takes about two minutes."""
 COMPILED = ("rocket", "simulator")
 """Parts that run kernels of the simulator."""
 _FEW = "plain numbers, clocks, shares and formats: a few operations in float64 each"
@@ -54,7 +54,7 @@ ELSEWHERE: dict[str, str] = {
     "ppo/test_cuda.py": _GPU, "rocket/sim/test_env_cuda.py": _GPU, "rocket/test_observations_cuda.py": _GPU,
     "ppo/test_learning.py": "whether a task is learned, which takes minutes; its bounds are far from what is reached",
 }
-"""Files that compare numbers and are in no part, with the reason."""
+"""Files that compare numbers but are in no part, with the reason."""
 TOLERANCE = re.compile(r"allclose|assert_close|approx\(|assert_rounded|assert_within|assert_same_in_float64|isclose")
 ISAS = {
     "default": {"ATEN_CPU_CAPABILITY": "default", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "ONEDNN_MAX_CPU_ISA": "SSE41"},
@@ -84,7 +84,7 @@ def main() -> int:
 
 
 def forgotten() -> list[str]:
-    """Files with tolerances that are in no part and have no reason not to be."""
+    """Files with tolerances that are neither in a part nor in ELSEWHERE."""
     tests = ROOT / "tests"
     named = [tests / name for names in PARTS.values() for name in names]
     inside = {file for path in named for file in ([path] if path.is_file() else path.rglob("test_*.py"))}
@@ -93,8 +93,8 @@ def forgotten() -> list[str]:
 
 
 def run(part: str, isa: str, threads: int) -> tuple[int, str, str]:
-    """Exit code, what came out in few words, and everything that pytest said."""
-    # What torch compiles is kept by its source alone: code for other instructions would be taken from a cache that all share.
+    """The exit code, the counts of pytest, and its whole output."""
+    # The key of torch's compile cache is the source alone: a shared cache would return code for other instructions.
     cache = Path(tempfile.gettempdir(), f"wavedash-compiled-{isa}-{threads}")
     environment = {**os.environ, **ISAS[isa], "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads),
                    "TORCHINDUCTOR_CACHE_DIR": str(cache)}
@@ -106,7 +106,7 @@ def run(part: str, isa: str, threads: int) -> tuple[int, str, str]:
 
 
 def available() -> list[str]:
-    """The instruction sets that torch can be held to on this CPU."""
+    """The instruction sets that torch can be limited to on this CPU."""
     import torch
 
     most = {"DEFAULT": 1, "AVX2": 2, "AVX512": 3}.get(torch.backends.cpu.get_cpu_capability(), 1)

@@ -1,4 +1,4 @@
-"""Slow, obvious references in float64: advantages episode by episode, PPO's loss sample by sample, AdamW by its formula.
+"""Slow and simple references in float64: advantages episode by episode, PPO's loss sample by sample, AdamW by its formula.
 
 Nothing here is shared with `wavedash.ppo` or `wavedash.policy`: networks are rebuilt from the names of their weights,
 distributions are torch's own, gradients are autograd's of the textbook formula.
@@ -22,7 +22,7 @@ ACTIVATIONS = {"tanh": nn.Tanh(), "relu": nn.ReLU(), "elu": nn.ELU(), "silu": nn
 
 
 class Piece(NamedTuple):
-    """Consecutive transitions of one row that belong together, and what its future is worth."""
+    """Consecutive transitions of one row in one episode, and the value to bootstrap from."""
 
     row: int
     times: list[int]
@@ -30,7 +30,7 @@ class Piece(NamedTuple):
 
 
 def cut_into_pieces(value, last_value, final_value, terminated, truncated, active) -> list[Piece]:
-    """Every stretch of transitions, cut where an episode ends, where a row sits out and where the rollout ends."""
+    """Every stretch of transitions, cut where an episode ends, where a row is inactive and where the rollout ends."""
     steps, rows = np.shape(value)
     pieces = []
     for n in range(rows):
@@ -67,7 +67,7 @@ def gae_by_episode(reward, value, last_value, final_value, terminated, truncated
 
 
 class Said(NamedTuple):
-    """What a policy says of stored steps, [B] each."""
+    """Log-probability, entropy and value of stored steps, [B] each."""
 
     log_prob: Tensor
     entropy: Tensor
@@ -78,7 +78,7 @@ class Textbook:
     """The networks of an `ActorCritic`, rebuilt in float64 from its weights."""
 
     def __init__(self, policy, sizes: list[int] | None):
-        """`sizes`: of the discrete choices; None for continuous actions."""
+        """`sizes` are those of the discrete choices, or None for continuous actions."""
         self.sizes, self.activation = sizes, ACTIVATIONS[policy.config.activation]
         self.distribution = policy.config.distribution
         self.weights = {name: p.detach().double().clone() for name, p in policy.named_parameters()}
@@ -124,7 +124,7 @@ class Textbook:
         """Log-density and entropy in units where the range of an action is [-1, 1], sums over dimensions."""
         if self.distribution == "beta":
             alpha, beta = (1 + nn.functional.softplus(self._layer("actor.head.shape", features))).chunk(2, -1)
-            unit = torch.distributions.Beta(alpha, beta)  # on (0, 1): half as wide, twice as dense
+            unit = torch.distributions.Beta(alpha, beta)  # it is on (0, 1), half as wide and twice as dense
             return (unit.log_prob(action) - math.log(2)).sum(-1), (unit.entropy() + math.log(2)).sum(-1)
         log_std = self.weights["actor.head.log_std"]
         if "actor.head.state_log_std.weight" in self.weights:
@@ -132,19 +132,19 @@ class Textbook:
         normal = torch.distributions.Normal(self._layer("actor.head.mean", features), log_std.clamp(-10, 2).exp())
         if self.distribution == "gaussian":
             return normal.log_prob(action).sum(-1), normal.entropy().sum(-1)
-        log_prob = normal.log_prob(action) - log_tanh_slope(action)
-        return log_prob.sum(-1), (normal.entropy() + expected_log_tanh_slope(normal.loc, normal.scale)).sum(-1)
+        log_prob = normal.log_prob(action) - log_tanh_derivative(action)
+        return log_prob.sum(-1), (normal.entropy() + expected_log_tanh_derivative(normal.loc, normal.scale)).sum(-1)
 
 
-def log_tanh_slope(x: Tensor) -> Tensor:
+def log_tanh_derivative(x: Tensor) -> Tensor:
     return torch.distributions.TanhTransform().log_abs_det_jacobian(x, x.tanh())
 
 
-def expected_log_tanh_slope(mean: Tensor, std: Tensor) -> Tensor:
+def expected_log_tanh_derivative(mean: Tensor, std: Tensor) -> Tensor:
     """E[log d tanh(x) / dx] of a normal x, by the trapezoid rule over ten deviations."""
     z = torch.linspace(-10, 10, 2001).double()
     density = torch.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
-    return torch.trapezoid(density * log_tanh_slope(mean.unsqueeze(-1) + std.unsqueeze(-1) * z), z)
+    return torch.trapezoid(density * log_tanh_derivative(mean.unsqueeze(-1) + std.unsqueeze(-1) * z), z)
 
 
 # --- the loss --------------------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def expected_log_tanh_slope(mean: Tensor, std: Tensor) -> Tensor:
 
 @dataclass
 class Samples:
-    """What the rollout stored, [B, ...] each."""
+    """The samples that the rollout stored, [B, ...] each."""
 
     obs: Tensor
     mask: Tensor | None
@@ -168,7 +168,7 @@ class Samples:
 
 
 class Terms(NamedTuple):
-    """Means over the valid samples."""
+    """Terms of the loss, as means over the valid samples."""
 
     policy: float
     value: float
@@ -203,8 +203,8 @@ def normalized_by_numpy(advantage: Tensor, active: Tensor) -> Tensor:
 
 
 def textbook_terms(said: Said, samples: Samples, advantage: Tensor, clip_range: float, value_clip: float | None) -> Tensor:
-    """The same for all samples at once, with gradients: the formula of Schulman et al. 2017 with the value clip of OpenAI's
-    baselines. [5] means over the valid samples."""
+    """The same terms for all samples at once, with gradients: the formula of Schulman et al. 2017 with the value clip of
+    OpenAI's baselines. It returns [5] means over the valid samples."""
     log_ratio = said.log_prob - samples.log_prob.double()
     ratio = log_ratio.exp()
     policy = -torch.min(ratio * advantage, ratio.clamp(1 - clip_range, 1 + clip_range) * advantage)
@@ -228,7 +228,7 @@ class AdamW:
         self.t, self.m, self.v = 0, 0.0, 0.0
 
     def set(self, t: int, m: np.ndarray, v: np.ndarray) -> AdamW:
-        """After `t` steps, which have left these moments."""
+        """Puts the optimiser after `t` steps, with these moments."""
         self.t, self.m, self.v = t, m, v
         return self
 
@@ -247,7 +247,7 @@ class GradientStep(NamedTuple):
 
 
 def normalized_minibatches(samples: Samples, config, order: Tensor) -> list[tuple[Samples, Tensor]]:
-    """The minibatches of an epoch that visits samples in this `order`, each with its advantages as they are learned from."""
+    """The minibatches of an epoch that visits samples in this `order`, each with its normalised advantages."""
     advantage = samples.advantage.double()
     if config.normalize_advantage == "batch":
         advantage = normalized_by_numpy(advantage, samples.active)
@@ -258,7 +258,7 @@ def normalized_minibatches(samples: Samples, config, order: Tensor) -> list[tupl
 
 
 def split_evenly(order: Tensor, size: int) -> list[Tensor]:
-    """As few parts as hold at most `size` each, the longer ones first."""
+    """The fewest parts of at most `size` each, the longer ones first."""
     parts = math.ceil(len(order) / size)
     bounds = [0]
     for k in range(parts):
@@ -267,7 +267,7 @@ def split_evenly(order: Tensor, size: int) -> list[Tensor]:
 
 
 def loss_and_gradient(textbook: Textbook, samples: Samples, advantage: Tensor, config) -> tuple[Tensor, dict[str, Tensor]]:
-    """The [5] terms of a minibatch, and the gradient of the loss that they make."""
+    """The [5] terms of a minibatch, and the gradient of the loss made of them."""
     terms = textbook_terms(textbook.say(samples.obs, samples.action, samples.mask), samples, advantage, config.clip_range,
                            config.value_clip)
     loss = terms[0] + config.value_coef * terms[1] - config.entropy_coef * terms[2]

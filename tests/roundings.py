@@ -1,16 +1,16 @@
 """How far a computation in floating point may be from the exact result: tolerances that follow from the arithmetic.
 
-An addition, a multiplication, a division, a square root are exact but for one rounding: a relative error of at most u, the
+An addition, a multiplication, a division or a square root is exact but for one rounding: a relative error of at most u, the
 unit roundoff, 2^-24 in float32. An elementary function (exp, tanh, log, sin) counts as four: vector libraries promise two
 units in the last place. After n roundings in a row the error is at most gamma(n) = n u / (1 - n u), relative to the sum of
-the sizes of all that was added up (Higham, Accuracy and Stability of Numerical Algorithms, lemma 3.1 and section 3.1). This
-holds in whatever order a machine adds, with vectors of any width, with and without fused multiply-add, on one thread or many.
-A tolerance that was measured on one machine holds on that machine.
+the sizes of all terms (Higham, Accuracy and Stability of Numerical Algorithms, lemma 3.1 and section 3.1). This holds in
+whatever order a machine adds, with vectors of any width, with and without fused multiply-add, on one thread or many. A
+tolerance that was measured on one machine holds on that machine only.
 
 `torch.testing.assert_close` without tolerances allows 168 roundings of numbers of the order of 1: enough for anything short.
 
-Where numbers pass through a whole network the sizes are tedious to write down. There `sway` measures how much the exact
-result, computed in float64, moves when all that goes in is moved by so many roundings.
+For numbers that pass through a whole network the sizes are tedious to write down. There `sway` measures how much the exact
+result, computed in float64, moves when all inputs are moved by so many roundings.
 """
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def gamma(roundings: float, dtype: torch.dtype = torch.float32) -> float:
 
 def assert_rounded(found: Any, exact: Any, roundings: float, size: Any = None, dtype: torch.dtype = torch.float32,
                    what: object = "") -> None:
-    """`found` is `exact` but for so many roundings of `dtype` of numbers as large as `size`: the sum of the sizes of what was
-    added up, by default that of `exact`."""
+    """`found` equals `exact` up to so many roundings of `dtype` of numbers as large as `size`, which is the sum of the sizes of
+    all terms, and by default that of `exact`."""
     exact = as_float64(exact)
     assert_within(found, exact, gamma(roundings, dtype) * np.abs(exact if size is None else as_float64(size)), what)
 
 
 def assert_within(found: Any, exact: Any, bound: Any, what: object = "") -> None:
-    """No number of `found` is further from that of `exact` than that of `bound`."""
+    """No number of `found` is further from that of `exact` than `bound` allows."""
     found, exact, bound = as_float64(found), as_float64(exact), as_float64(bound)
     assert found.shape == exact.shape, f"{what}: shape {found.shape}, not {exact.shape}"
     beyond = np.abs(found - exact) - bound
@@ -58,20 +58,20 @@ def assert_within(found: Any, exact: Any, bound: Any, what: object = "") -> None
 
 
 def assert_same_in_float64(found: Any, exact: Any, what: object = "") -> None:
-    """Two ways to the same numbers, both in float64: after a thousand operations, at a condition of a thousand, the largest of
-    them has ten right digits. A mistake leaves none."""
+    """Two computations in float64 agree: after a thousand operations, with a condition number of a thousand, the largest number
+    has ten right digits. A mistake leaves none."""
     size = np.abs(as_float64(exact)).max(initial=0.0)
     assert_within(found, exact, 1000 * gamma(1000, torch.float64) * size, what)
 
 
 def sway(compute: Callable[..., Any], inputs: Sequence[Any], roundings: float, draws: int = 4,
          dtype: torch.dtype = torch.float32) -> Any:
-    """How far the results of `compute(*inputs)` move when every number that goes in is moved by so many roundings, up or down
-    at random: the most of all draws and of all numbers of a tensor, twice; and so many roundings of the largest of them, which
-    is all that is left where it depends on nothing. Both are tensors, or dictionaries of tensors.
+    """How far the results of `compute(*inputs)` move when every input number is moved by so many roundings, up or down at
+    random: twice the largest move of all draws and all numbers of a tensor, plus so many roundings of its largest number, which
+    is all that remains where a result depends on no input. Inputs and results are tensors, or dictionaries of tensors.
 
-    `compute` works in float64. Rounding in the middle of a computation is no worse than as many roundings of what goes in: sums
-    of products are backward stable. Where a result jumps (a clip, a sign) within reach of the roundings, that shows too.
+    `compute` works in float64. Rounding in the middle of a computation is no worse than as many roundings of its inputs: sums
+    of products are backward stable. If a result jumps (a clip, a sign) within reach of the roundings, that shows too.
     """
     generator = torch.Generator().manual_seed(0)
 

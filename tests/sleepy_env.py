@@ -1,4 +1,4 @@
-"""An environment that is as slow as it is told to be."""
+"""An environment whose steps take a given time."""
 from __future__ import annotations
 
 import time
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Sleepy(gymnasium.Env):
-    """Sleeps in every step."""
+    """It sleeps in every step."""
 
     observation_space = gymnasium.spaces.Box(-1.0, 1.0, (3,))
     action_space = gymnasium.spaces.Discrete(2)

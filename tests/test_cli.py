@@ -1,4 +1,4 @@
-"""The command line as a user meets it: real processes, their output and their exit codes."""
+"""The command line as a user has it: real processes, their output and their exit codes."""
 from __future__ import annotations
 
 import subprocess
@@ -35,21 +35,21 @@ def test_help_lists_every_command() -> None:
     "--help", "train --help", "config show cartpole", "config check cartpole ppo.lr=3", "config check nope", "train nope",
     "diagnose enf",
 ])
-def test_commands_that_only_answer_do_not_load_torch(command: str) -> None:
+def test_commands_that_compute_nothing_do_not_load_torch(command: str) -> None:
     done = run(*command.split(), python=("-X", "importtime"))
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
     assert "wavedash.cli" in imported
     assert not imported & {"torch", "gymnasium", "numpy", "rich", "tensorboard"}
 
 
-def test_what_config_show_prints_is_a_file_with_the_same_meaning(tmp_path: Path) -> None:
+def test_the_output_of_config_show_is_a_file_with_the_same_meaning(tmp_path: Path) -> None:
     done = run("config", "show", "hopper", "ppo.learning_rate=1e-4")
     (tmp_path / "shown.yaml").write_text(done.stdout)
     assert load_config(str(tmp_path / "shown.yaml")) == load_config("hopper", ["ppo.learning_rate=1e-4"])
     assert "# Step size of AdamW." in done.stdout
 
 
-def test_config_check_says_that_all_is_well() -> None:
+def test_config_check_confirms_a_valid_configuration() -> None:
     done = run("config", "check", "cartpole", "total_steps=2e5")
     assert (done.returncode, done.stdout) == (0, "cartpole: valid; trains CartPole-v1 for 200,000 steps\n")
 
@@ -113,7 +113,7 @@ def test_importing_the_package_does_not_load_torch() -> None:
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
-def test_every_public_name_can_be_had() -> None:
+def test_every_public_name_can_be_imported() -> None:
     assert all(getattr(wavedash, name) is not None for name in wavedash.__all__)
     assert set(wavedash.__all__) <= set(dir(wavedash))
     with pytest.raises(AttributeError, match="nonsense"):
@@ -121,7 +121,7 @@ def test_every_public_name_can_be_had() -> None:
 
 
 def test_the_installed_command_finds_modules_where_it_is_started(tmp_path: Path) -> None:
-    """As `python -m wavedash` does: an environment or a reward of one's own lies in the folder where one works."""
+    """So does `python -m wavedash`: users keep their own environments and rewards in the folder where they work."""
     command = Path(sys.executable).with_name("wavedash")
     if not command.exists():
         pytest.skip("the package is not installed here")

@@ -1,4 +1,4 @@
-"""Reading configurations: presets, files, overrides; and what a user is told when something is wrong."""
+"""Reading configurations: presets, files and overrides, and the messages about what is wrong in them."""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def test_every_preset_is_valid(name: str) -> None:
     ("off", "off"), ("yes", "yes"), ("true", True), ("null", None), ("", None), ("1:30", "1:30"), ("2026-11-15", "2026-11-15"),
     ("[64, 64]", [64, 64]), ("{a: 1e3}", {"a": 1000.0}), ("'1e-4'", "1e-4"), ("cuda:1", "cuda:1"), ("1e", "1e"),
 ])
-def test_scalars_are_read_as_they_look(text: str, value: object) -> None:
+def test_scalars_have_the_type_that_their_text_suggests(text: str, value: object) -> None:
     read, _ = read_yaml(text)
     assert read == value and type(read) is type(value)
 
@@ -126,7 +126,7 @@ def test_smoke_makes_several_iterations_of_any_preset(name: str) -> None:
     assert smoke.name != preset.name, "a smoke test must not be taken for a run to resume"
 
 
-# --- complaints ------------------------------------------------------------------------------------------------------
+# --- errors ----------------------------------------------------------------------------------------------------------
 
 
 def test_all_problems_are_reported_together_with_their_lines(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_wrong_file_is_refused_with_the_line(tmp_path: Path, text: str, expect
 
 
 def nested_aliases(levels: int, width: int = 9, opening: str = "[", closing: str = "]") -> str:
-    """`levels` lines that stand for width**levels values."""
+    """A text of `levels` lines that expands to width**levels values."""
     item = "k{}: *a{}" if opening == "{" else "*a{1}"
     lines = [", ".join(item.format(k, n) for k in range(width)) for n in range(levels - 1)]
     return "".join(["a0: &a0 x\n", *(f"a{n}: &a{n} {opening}{line}{closing}\n" for n, line in enumerate(lines, 1))])
@@ -196,8 +196,8 @@ def nested_aliases(levels: int, width: int = 9, opening: str = "[", closing: str
     ("\n".join(" " * n + "a:" for n in range(500)), 33), ("x: [" + "1," * 100_000 + "]", 1), ("x: " + "9" * 10**7, 1),
     ("env: &a {id: CartPole-v1, kwargs: *a}\n", 1),
 ], ids=lambda value: None if isinstance(value, int) else value[:20])
-def test_a_file_that_would_unfold_without_end_is_refused_at_once(tmp_path: Path, text: str, line: int) -> None:
-    """By counting what it stands for: with the expansion itself, twelve levels would take a terabyte."""
+def test_a_file_that_would_expand_without_end_is_refused_at_once(tmp_path: Path, text: str, line: int) -> None:
+    """Its values are counted without expanding them: twelve levels would take a terabyte."""
     assert complaint(write(tmp_path, text)).startswith(f"{tmp_path}/my.yaml:{line}: ")
 
 
@@ -214,7 +214,7 @@ def test_a_source_that_does_not_exist_names_the_nearest_preset(tmp_path: Path) -
 
 
 def test_sections_are_merged_and_values_replaced(tmp_path: Path) -> None:
-    """Options that are mappings themselves (rewards, arguments of an environment) are values: set as a whole, or key by key."""
+    """Options that are mappings (rewards, arguments of an environment) are values: they are set as a whole, or key by key."""
     file = tmp_path / "own.yaml"
     file.write_text("base: rocket-1v1\nenv: {rocket: {rewards: {touch: 3.0}, zero_sum: true}}\n")
     config = load_config(str(file))

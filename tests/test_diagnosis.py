@@ -1,4 +1,4 @@
-"""`wavedash diagnose`: what is measured, what is advised, what is kept."""
+"""`wavedash diagnose`: what it measures, what it advises, and the baseline that it keeps."""
 from __future__ import annotations
 
 import json
@@ -36,7 +36,7 @@ PARTS = ["env", "inference", "gae", "update", "other"]
 
 @pytest.fixture(autouse=True)
 def short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rounds as short as they can be, in a folder of their own."""
+    """Rounds are as short as possible, and files go to a folder of the test."""
     monkeypatch.setattr(timing, "ROUND_SECONDS", 1e-3)
     monkeypatch.setattr(command, "BUSY_SECONDS", 0.05)
     monkeypatch.setattr(device, "PROBE_SECONDS", 1e-3)
@@ -47,7 +47,7 @@ def short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("changes", [[], ["env.workers=2"]], ids=["in the learner's process", "workers"])
-def test_every_stage_has_its_row_and_the_shares_make_a_whole(changes: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_stage_has_its_row_and_the_shares_add_up(changes: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     app(["diagnose", "all", "cartpole", *SMALL, *changes, "--rounds", "2"], standalone_mode=False)
     printed = capsys.readouterr().out
     shares = {}
@@ -62,7 +62,7 @@ def test_every_stage_has_its_row_and_the_shares_make_a_whole(changes: list[str],
 
 
 @pytest.mark.parametrize("stage", ["env", "inference", "update", "gpu"])
-def test_a_stage_alone_is_measured_alone(stage: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_named_stage_is_measured_alone(stage: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = command.diagnose(stage, "cartpole", SMALL, rounds=3)
     assert set(found.timing.seconds) == set(STAGES[stage]) and found.advice is None
     assert all(len(rounds) == 3 and min(rounds) > 0 for rounds in found.timing.seconds.values())
@@ -78,7 +78,7 @@ def test_a_stage_alone_is_measured_alone(stage: str, capsys: pytest.CaptureFixtu
     ("update hopper seed=3 ppo.epochs=2", ("update", "hopper", ["seed=3", "ppo.epochs=2"])),
     ("gpu env.count=2", ("gpu", "cartpole", ["env.count=2"])),
 ])
-def test_what_is_left_out_has_a_default(words: str, meaning: tuple[str, str, list[str]]) -> None:
+def test_omitted_arguments_have_defaults(words: str, meaning: tuple[str, str, list[str]]) -> None:
     assert _stage_and_source(words.split()) == meaning
 
 
@@ -100,7 +100,7 @@ def test_a_slow_environment_is_the_bottleneck(tmp_path: Path, monkeypatch: pytes
     found = command.diagnose("all", slow, rounds=2)
     assert found.advice is not None and found.advice.bottleneck == "env"
     assert [s.settings for s in found.advice.suggestions] == ["env.workers=4"]
-    # What it slept is in the environment's own row and in nobody else's.
+    # The time of its sleep is in the row of the environment and in no other.
     slept = 4 * 8 * 2e-3
     assert min(found.timing.seconds["env"]) >= slept > max(found.timing.seconds["inference"])
 
@@ -124,7 +124,7 @@ def _sleepy(folder: Path, delay: float) -> str:
 
 
 class StrictEnv(IdentityEnv):
-    """Refuses what is not allowed; counts its steps."""
+    """It refuses forbidden actions and counts its steps."""
 
     steps = 0
 
@@ -157,7 +157,7 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 class TwoTapes(TapeEnv):
-    """Two groups, each on its own way along the tape; the one that was sent last answers first."""
+    """It has two shards, each with its own place on the tape; the one that was sent last answers first."""
 
     groups = (slice(0, 2), slice(2, 5))
 
@@ -179,7 +179,7 @@ class TwoTapes(TapeEnv):
         return group, Step(obs, reward, terminated, truncated, -obs, active, {})
 
 
-def test_inference_alone_fills_a_rollout_with_what_was_seen_and_leaves_the_environment_alone() -> None:
+def test_inference_alone_fills_a_rollout_from_earlier_steps_without_stepping_the_environment() -> None:
     torch.manual_seed(0)
     T, N = 6, 5
     ends = torch.rand(2, T, N) < 0.2
@@ -191,12 +191,12 @@ def test_inference_alone_fills_a_rollout_with_what_was_seen_and_leaves_the_envir
         x.zero_()
     work = alone.inference(learner, alone.RandomPlay(learner), out)
     assert env.times == [2 * T, 2 * T]
-    for _ in range(2):  # the second time over the same steps again
+    for _ in range(2):  # the second time goes over the same steps again
         work()
     assert env.times == [2 * T, 2 * T]
     assert torch.equal(out.reward, env.reward * env.active)
     assert all(torch.equal(getattr(out, name), getattr(env, name)) for name in ("terminated", "truncated", "active"))
-    assert torch.equal(out.obs[env.active], env.obs[env.active]), "a step is acted on with what the one before brought"
+    assert torch.equal(out.obs[env.active], env.obs[env.active]), "a step acts on the observation of the step before"
     final = learner.policy.value(-env.obs.roll(-1, 0).flatten(0, 1), {}).view(T, N)
     torch.testing.assert_close(out.final_value, torch.where(env.truncated & env.active, final, 0.0))
 
@@ -211,7 +211,7 @@ def _snapshot(learner: Learner) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("policy", [{}, {"memory": {"kind": "gru", "size": 8, "sequence": 4}}], ids=["plain", "memory"])
-def test_measuring_leaves_the_learner_as_it_is(policy: dict[str, Any]) -> None:
+def test_measuring_does_not_change_the_learner(policy: dict[str, Any]) -> None:
     ppo = {"rollout_steps": 8, "minibatch_size": 16, "epochs": 2, "normalize_obs": True, "normalize_reward": True,
            "buffer_rollouts": 2}
     learner = identity_learner("multi-discrete", ppo, masked=True, policy=policy)
@@ -236,7 +236,7 @@ def test_measuring_leaves_the_learner_as_it_is(policy: dict[str, Any]) -> None:
     learner.iterate()
 
 
-def test_the_time_of_a_recording_is_divided_as_its_stages_take_it_alone() -> None:
+def test_the_time_of_a_captured_graph_is_divided_in_proportion_to_its_stages_alone() -> None:
     alone_seconds = {"env": [1.0, 9.0, 1.0], "inference": [3.0], "gae": [1.0], "update": [7.0], "iteration": [10.0]}
     found = Timing(100, alone_seconds, {"collect": 4.0, "update": 5.0, "other": 1.0})
     assert found.shares() == pytest.approx({"env": 0.08, "inference": 0.24, "gae": 0.08, "update": 0.5, "other": 0.1})
@@ -260,7 +260,7 @@ def test_an_environment_on_a_gpu_is_diagnosed(graphs: bool, capsys: pytest.Captu
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a stand-in for nvidia-smi is a shell script")
-def test_utilisation_comes_from_nvidia_smi_where_nvml_has_no_python_package(
+def test_utilisation_comes_from_nvidia_smi_if_nvml_has_no_python_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(uuid="1234"))
@@ -289,7 +289,7 @@ LOW = {"inference": 0.1, "update": 0.1}
 TINY = {"inference": 0.001, "update": 0.001}
 GPU = {"cuda": True}
 SHORT = 2e-4
-"""Seconds of a step that is over before a worker has answered."""
+"""Seconds of a step that takes less time than a worker needs to answer."""
 
 CASES = {
     "env: cores to spare": (facts("env"), ["env.workers=4"]),
@@ -308,7 +308,7 @@ CASES = {
                              share={"env": 0.5, "inference": 0.3, "gae": 0.0, "update": 0.2, "other": 0.0}), ["env.groups=2"]),
     "env: one group, little inference": (facts("env", "env.workers=4", "env.groups=1"), []),
     "env: on the GPU": (facts("env", capturable=True, **GPU), ["env.count=32"]),
-    "env: on the GPU, not recorded": (facts("env", "graphs=false", capturable=True, **GPU), ["graphs=true", "env.count=32"]),
+    "env: on the GPU, not captured": (facts("env", "graphs=false", capturable=True, **GPU), ["graphs=true", "env.count=32"]),
     "inference: small batches": (facts("inference", efficiency=LOW), ["env.count=64"]),
     "inference: small batches on a GPU": (facts("inference", efficiency=LOW, **GPU), ["env.count=64"]),
     "inference: tiny batches on a GPU": (facts("inference", efficiency=TINY, **GPU), ["env.count=64", "device=cpu"]),
@@ -316,11 +316,11 @@ CASES = {
     "inference: arithmetic": (facts("inference"), []),
     "inference: arithmetic on one thread": (facts("inference", threads=1), ["threads=4"]),
     "inference: arithmetic on a GPU": (facts("inference", threads=1, **GPU), ["precision=bf16"]),
-    "inference: not recorded": (facts("inference", "graphs=false", "precision=bf16", capturable=True, **GPU), ["graphs=true"]),
-    "inference: cannot be recorded": (facts("inference", "graphs=false", "precision=bf16", **GPU), []),
+    "inference: not captured": (facts("inference", "graphs=false", "precision=bf16", capturable=True, **GPU), ["graphs=true"]),
+    "inference: cannot be captured": (facts("inference", "graphs=false", "precision=bf16", **GPU), []),
     "gae": (facts("gae"), ["env.count=32 ppo.rollout_steps=16"]),
     "gae: whole sequences": (facts("gae", "policy.memory.kind=gru", "policy.memory.sequence=32"), []),
-    "gae: not recorded": (facts("gae", "graphs=false", capturable=True, **GPU),
+    "gae: not captured": (facts("gae", "graphs=false", capturable=True, **GPU),
                           ["graphs=true", "env.count=32 ppo.rollout_steps=16"]),
     "update: small minibatches": (facts("update", efficiency=LOW), ["ppo.minibatch_size=256"]),
     "update: no larger than what there is": (facts("update", efficiency=LOW, samples=100), ["ppo.minibatch_size=100"]),
@@ -331,7 +331,7 @@ CASES = {
     "update: arithmetic on a GPU": (facts("update", **GPU), ["precision=bf16", "compile=true"]),
     "update: everything is on": (facts("update", "precision=bf16", "compile=true", **GPU), []),
     "update: memory is not compiled": (facts("update", "precision=bf16", "policy.memory.kind=lstm", **GPU), []),
-    "update: not recorded": (facts("update", "graphs=false", "precision=bf16", "compile=true", **GPU), ["graphs=true"]),
+    "update: not captured": (facts("update", "graphs=false", "precision=bf16", "compile=true", **GPU), ["graphs=true"]),
     "update: too little for a GPU": (facts("update", "compile=true", efficiency=TINY, **GPU),
                                      ["ppo.minibatch_size=256", "device=cpu"]),
     "other": (facts("other"), ["ppo.rollout_steps=64"]),
@@ -345,7 +345,7 @@ def test_each_piece_of_advice_is_given_when_it_is_due_and_not_otherwise(case: st
     assert [suggestion.settings for suggestion in advice.suggestions] == expected
     assert advice.bottleneck == case.partition(":")[0]
     assert str(advice).startswith(f"bottleneck: {advice.bottleneck}, because it takes ")
-    for suggestion in advice.suggestions:  # can be typed as it is, and changes something
+    for suggestion in advice.suggestions:  # each can be typed as it is, and changes something
         assert load_config("cartpole", [*_as_overrides(given), *suggestion.settings.split()]) != given.config
 
 
@@ -354,7 +354,7 @@ def _as_overrides(given: Facts) -> list[str]:
     return [f"{key}={json.dumps(value)}" for key, value in plain.items()]
 
 
-def test_the_largest_share_is_the_bottleneck_and_an_idle_gpu_is_told() -> None:
+def test_the_largest_share_is_the_bottleneck_and_an_idle_gpu_is_reported() -> None:
     share = {"env": 0.3, "inference": 0.31, "gae": 0.05, "update": 0.29, "other": 0.05}
     advice = advise(facts("env", share=share, gpu_busy=0.234, cuda=True))
     assert advice.bottleneck == "inference" and "31%" in str(advice) and "the GPU computes 23% of the time" in str(advice)
@@ -367,11 +367,11 @@ def test_the_largest_share_is_the_bottleneck_and_an_idle_gpu_is_told() -> None:
     ("env", {"busy_cores": 0.4}, False),  # it may be the environment that waits
     ("update", {"busy_cores": 0.4, "cuda": True}, False),  # the host waits for the GPU
 ])
-def test_a_machine_that_is_busy_with_other_things_is_told(bottleneck: str, changes: dict[str, Any], told: bool) -> None:
+def test_a_machine_that_is_busy_with_other_programs_is_reported(bottleneck: str, changes: dict[str, Any], told: bool) -> None:
     assert ("other programs slow it down" in str(advise(facts(bottleneck, **changes)))) == told
 
 
-# --- what is kept ----------------------------------------------------------------------------------------------------
+# --- the baseline ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("then", "now", "told"), [
@@ -439,7 +439,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN)
-def test_a_broken_baseline_is_told_and_nothing_is_lost(
+def test_a_broken_baseline_is_reported_and_not_overwritten(
     content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "kept.json"
@@ -452,7 +452,7 @@ def test_a_broken_baseline_is_told_and_nothing_is_lost(
     assert Baseline.read(file) == found.measured and (tmp_path / "kept.json.broken").read_bytes() == content
 
 
-def test_a_baseline_that_cannot_be_written_is_told_after_the_metrics(
+def test_a_baseline_that_cannot_be_written_is_reported_after_the_metrics(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
@@ -464,7 +464,7 @@ def test_a_baseline_that_cannot_be_written_is_told_after_the_metrics(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
 
 
-def test_medians_are_what_the_table_shows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_shows_medians(capsys: pytest.CaptureFixture[str]) -> None:
     found = command.diagnose("env", "cartpole", SMALL, rounds=5)
     rates = found.timing.rates("env")
     assert f"{statistics.median(rates):,.0f} │ {min(rates):,.0f} - {max(rates):,.0f} │" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""What the pages in docs/ tell people to do works."""
+"""The instructions of the pages in docs/ work."""
 from __future__ import annotations
 
 import os
@@ -21,7 +21,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 @pytest.mark.parametrize(("page", "trainings"), [("own-environment", 3), ("export", 1), ("diagnose", 0), ("from-sb3", 1),
                                                  ("listeners", 0)])
 def test_a_page_can_be_followed(page: str, trainings: int, tmp_path: Path) -> None:
-    """Its files are written, its commands and its Python are run; only the training is cut short."""
+    """Its files are written, its commands and its Python are run; only the training is shortened."""
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"}
@@ -61,14 +61,14 @@ def test_links_lead_to_files_that_exist() -> None:
     assert followed > 50
 
 
-def test_the_page_about_the_simulator_names_all_its_files() -> None:
+def test_the_page_about_the_simulator_names_all_files_of_the_simulator() -> None:
     page = (DOCS / "simulator.md").read_text(encoding="utf-8")
     plumbing = {"__init__", "arena", "contacts", "package", "shapes", "simulator"}
     files = {file.stem for file in DOCS.parent.glob("wavedash/rocket/sim/**/*.py")} - plumbing
     assert files == {Path(name).stem for name in re.findall(r"`([\w/]+\.py)`", page)} - {"state", "test_parity_rows"}
 
 
-def test_the_simulators_page_prints_what_it_says(tmp_path: Path) -> None:
+def test_the_program_on_the_page_about_the_simulator_prints_what_the_page_says(tmp_path: Path) -> None:
     page = (DOCS / "simulator.md").read_text(encoding="utf-8")
     blocks = dict(re.findall(r"^```(\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
     environment = {**os.environ, "PYTHONPATH": str(DOCS.parent), "OMP_NUM_THREADS": "1"}
@@ -83,7 +83,7 @@ def test_the_simulators_page_prints_what_it_says(tmp_path: Path) -> None:
     ("first-reward", "my_rewards", "my-bot", "reward/fast_touch"), ("first-start", "my_starts", "my-starts", "rollout/reward"),
 ])
 def test_a_page_about_a_first_part_can_be_followed(page: str, module_name: str, name: str, logged: str, tmp_path: Path) -> None:
-    """Its file is written, its Python prints what it says, its YAML names what exists."""
+    """Its file is written, its Python prints what the page says, its YAML names parts that exist."""
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert [language for language, _ in blocks] == ["python", "python", "text", "yaml", "bash"]

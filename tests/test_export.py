@@ -1,4 +1,4 @@
-"""Exported policies: files, loaded from disk without Wavedash, that play step by step as the live policy does."""
+"""Exported policies, loaded from disk without Wavedash, act step by step as the live policy does."""
 from __future__ import annotations
 
 import json
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.load. is deprecated:D
 ROOT = Path(__file__).parents[1]
 STEPS = 40
 CLOSE = gamma(500)
-"""Two programs add up the inputs of the same layers, the largest of which has some hundred, each in its own order."""
+"""Two programs sum the inputs of the same layers, each in its own order; the largest layer has some hundred."""
 Arrays = dict[str, np.ndarray]
 
 SENSES = spaces.Dict({
@@ -68,12 +68,12 @@ CASES: dict[str, tuple[spaces.Space, spaces.Space, dict[str, Any], float | None]
 }
 
 NAMES = {"joint.angles": "joint_angles", "action": "action_"}
-"""Of inputs, where they are not those of the observation's keys."""
+"""Names of inputs that differ from the observation's keys."""
 
 
 @cache
 def some_policy(case: str) -> ActorCritic:
-    """With opinions: fresh weights would hardly tell one observation from another."""
+    """Its weights are large, since the actions of fresh weights hardly depend on the observation."""
     observed, acted, options, normalize = CASES[case]
     torch.manual_seed(0)
     policy = ActorCritic(observed, acted, PolicyConfig(hidden=[16], **options), normalize)
@@ -89,7 +89,7 @@ def some_policy(case: str) -> ActorCritic:
 
 
 def some_obs(case: str, rows: int) -> Arrays | np.ndarray:
-    """As an environment would give them: a batch of samples of the space."""
+    """A batch of samples of the space, as an environment would return them."""
     space = CASES[case][0]
     samples = [space.sample() for _ in range(rows)]
     return {key: np.stack([x[key] for x in samples]) for key in space} if isinstance(space, spaces.Dict) else np.stack(samples)
@@ -113,7 +113,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], P
 
 
 def load(file: Path) -> Callable[[Arrays], Arrays]:
-    """As a user would, with the runtime alone."""
+    """Loads the file as a user would, with the runtime alone."""
     if file.suffix == ".onnx":
         session = onnxruntime.InferenceSession(file)
         names = [x.name for x in session.get_outputs()]
@@ -123,7 +123,7 @@ def load(file: Path) -> Callable[[Arrays], Arrays]:
 
 
 def log_prob(given: Arrays, space: Any, tanh: bool) -> torch.Tensor:
-    """Of the action that was given, from the parameters that were given, by torch.distributions."""
+    """The log-probability of the exported action from the exported parameters, by torch.distributions."""
     tensors = {name: torch.from_numpy(x) for name, x in given.items()}
     rows = len(given["action"])
     if "log_probs" in given:
@@ -132,7 +132,7 @@ def log_prob(given: Arrays, space: Any, tanh: bool) -> torch.Tensor:
     if "alpha" in given:
         low, high = (torch.as_tensor(bound) for bound in (space.low, space.high))
         unit = ((tensors["action"] - low) / (high - low)).reshape(rows, -1)
-        # Per unit of the range [-1, 1], which is twice as wide as that of a Beta.
+        # The density is per unit of the range [-1, 1], which is twice as wide as that of a Beta.
         return (torch.distributions.Beta(tensors["alpha"], tensors["beta"]).log_prob(unit) - np.log(2.0)).sum(-1)
     normal = torch.distributions.Normal(tensors["mean"], tensors["std"])
     if not tanh:
@@ -173,7 +173,7 @@ def test_a_file_plays_as_the_live_policy_step_by_step(case: str, kind: str, rows
             assert_within(after, player.memory[name.replace("memory_", "actor.")], CLOSE)
             memory[name] = np.where(ended.reshape(-1, 1, 1), np.float32(0.0), after)
         player.reset(torch.from_numpy(ended))
-    assert len(np.unique(np.stack(actions), axis=0)) > 1  # it does not do the same whatever it sees
+    assert len(np.unique(np.stack(actions), axis=0)) > 1  # the actions depend on the observations
 
 
 def test_files_hold_the_actor_and_nothing_of_the_critic(exported) -> None:
@@ -187,7 +187,7 @@ def test_files_hold_the_actor_and_nothing_of_the_critic(exported) -> None:
 
 
 @pytest.mark.parametrize("case", ["masks", "senses"])
-def test_onnx_files_are_valid_by_the_letter_of_the_standard(case: str, exported) -> None:
+def test_onnx_files_pass_the_full_check_of_onnx(case: str, exported) -> None:
     model = onnx.load(exported(case, "onnx"))
     onnx.checker.check_model(model, full_check=True)
     assert [x.version for x in model.opset_import] == [18]
@@ -214,7 +214,7 @@ def test_a_torchscript_file_needs_no_wavedash(exported, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """CartPole without velocities, with memory and normalised observations, hardly trained."""
+    """A run in CartPole without velocities, with memory and normalised observations, hardly trained."""
     root = tmp_path_factory.mktemp("runs")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WAVEDASH_RUNS", str(root))
@@ -224,7 +224,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return config.parent
 
 
-def test_a_run_is_exported_into_its_folder_with_what_a_user_must_know(run: Path) -> None:
+def test_a_run_is_exported_into_its_folder_with_a_description_for_users(run: Path) -> None:
     done = export_policy(run)
     assert done.files == [run / "export" / "policy.onnx", run / "export" / "policy.pt"]
     for found in done.agreements:
@@ -246,7 +246,7 @@ def test_a_run_is_exported_into_its_folder_with_what_a_user_must_know(run: Path)
     assert (run.parents[1] / told["checkpoint"]).is_dir() and told["checkpoint"].endswith(f"step-{told['steps']:012d}")
     with zipfile.ZipFile(done.files[1]) as archive:
         contents = [done.files[0].read_bytes(), *map(archive.read, archive.namelist())]
-    for folder in (ROOT, run.parent, sys.prefix):  # nobody else's business
+    for folder in (ROOT, run.parent, sys.prefix):  # paths of this machine are private
         assert not any(str(folder).encode() in data for data in contents), f"{folder} is named in the file"
 
 
@@ -319,7 +319,7 @@ ENV = IdentityEnv(spaces.MultiDiscrete([2, 3]), rows=4, masked=True)
 
 
 def undecided_policy() -> ActorCritic:
-    """Memory, and at first no preference between any two actions."""
+    """It has memory, and at first no preference between any two actions."""
     torch.manual_seed(0)
     config = PolicyConfig(hidden=[8], memory={"kind": "lstm", "size": 8})
     policy = ActorCritic(ENV.observation_space, ENV.action_space, config)
@@ -328,7 +328,7 @@ def undecided_policy() -> ActorCritic:
 
 
 class Replica:
-    """The model that belongs to a policy; subclasses do something wrong."""
+    """The exported model of a policy; subclasses do something wrong."""
 
     def __init__(self, policy: ActorCritic):
         self.actor = Actor(policy)
@@ -339,7 +339,7 @@ class Replica:
 
 
 class NeverForgets(Replica):
-    """Goes on with its own memory, whatever it is told: as if nobody zeroed it when an episode ends."""
+    """It ignores the memory that it is given, so that its own is never reset when an episode ends."""
 
     def __call__(self, inputs: Arrays) -> Arrays:
         given = super().__call__({**inputs, **getattr(self, "carried", {})})
@@ -348,7 +348,7 @@ class NeverForgets(Replica):
 
 
 class OtherWayRound(Replica):
-    """Takes the other one of the two allowed actions of every choice."""
+    """It takes the other one of the two allowed actions of every choice."""
 
     def __call__(self, inputs: Arrays) -> Arrays:
         given = super().__call__(inputs)
@@ -389,6 +389,6 @@ def test_the_check_passes_what_is_equal_and_what_is_equally_good() -> None:
 
 
 @pytest.mark.parametrize("model", [NeverForgets, NotANumber, OneRow, WithoutMemory], ids=lambda model: model.__name__)
-def test_the_check_finds(model: type[Replica]) -> None:
+def test_the_check_refuses_a_model_that_acts_differently(model: type[Replica]) -> None:
     with pytest.raises(DisagreementError):
         play(model, undecided_policy())

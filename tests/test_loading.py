@@ -1,4 +1,4 @@
-"""A run in one call: what it has, where it is found, and what is refused."""
+"""`load_run`: what it returns, where it finds a run, and what it refuses."""
 from __future__ import annotations
 
 import json
@@ -31,7 +31,7 @@ def run(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def folder(run: Path, tmp_path: Path) -> Path:
-    """The policy alone, as it is passed around."""
+    """A folder with the policy alone, as people share it."""
     target, checkpoint = tmp_path / "rung", resolve_checkpoint(run).path
     target.mkdir()
     shutil.copy(run / "config.yaml", target)
@@ -85,7 +85,7 @@ def test_a_policy_that_observes_something_else_is_refused(run):
 
 
 def test_a_checkpoint_without_its_manifest_is_no_policy_folder(run, tmp_path):
-    """A save that was broken off looks like this: it is not taken for whole."""
+    """An interrupted save looks like this, and is not taken for a whole one."""
     broken = tmp_path / "step-1"
     shutil.copytree(resolve_checkpoint(run).path, broken)
     (broken / "manifest.json").unlink()
@@ -99,7 +99,7 @@ def test_only_rocket_league_has_a_rocket_task(run):
         rocket_task(loaded.config.env, loaded.path)
 
 
-def test_where_the_device_of_the_run_is_missing_it_plays_on_the_cpu(run, folder):
+def test_a_policy_plays_on_the_cpu_if_the_device_of_its_run_is_missing(run, folder):
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
     text = (folder / "config.yaml").read_text()

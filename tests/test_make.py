@@ -1,4 +1,4 @@
-"""`make train` at a real terminal: a Ctrl-C that saved the run is no error of make's, a failure is."""
+"""`make train` at a real terminal: a Ctrl-C that saved the run is no error for make, a failure is."""
 from __future__ import annotations
 
 import os

@@ -1,4 +1,4 @@
-"""The command that runs the numeric tests as other CPUs would: what it names is there, and what fails in it fails."""
+"""The command that runs the numeric tests as other CPUs would: its files exist, and it reports failures."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -13,13 +13,13 @@ def test_every_file_that_it_names_exists():
     assert all((TESTS / name).exists() for name in [*ELSEWHERE, *(name for names in PARTS.values() for name in names)])
 
 
-def test_a_file_with_tolerances_that_is_in_no_part_is_told(monkeypatch):
+def test_a_file_with_tolerances_that_is_in_no_part_is_reported(monkeypatch):
     assert "ppo/test_gae.py" not in forgotten()
     monkeypatch.setitem(PARTS, "ppo", [name for name in PARTS["ppo"] if name != "ppo/test_gae.py"])
     assert "ppo/test_gae.py" in forgotten()
 
 
-def test_torch_is_held_to_the_instruction_set_and_a_failure_is_told(monkeypatch, tmp_path):
+def test_torch_is_limited_to_the_instruction_set_and_a_failure_is_reported(monkeypatch, tmp_path):
     asked = tmp_path / "test_asked.py"
     asked.write_text("import os, torch\n"
                      "def test_right():\n    assert torch.backends.cpu.get_cpu_capability() == 'DEFAULT'\n"

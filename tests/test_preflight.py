@@ -1,4 +1,4 @@
-"""`wavedash config check` and `wavedash train` agree: what one calls valid, the other trains; what one refuses, both do."""
+"""`wavedash config check` and `wavedash train` agree on what is valid, and refuse the rest with the same message."""
 from __future__ import annotations
 
 import importlib.util
@@ -23,7 +23,7 @@ SHORT = ["total_steps=32", "ppo.rollout_steps=8", "ppo.epochs=1", "ppo.minibatch
 
 
 class AnySpaces(gymnasium.Env):
-    """Any spaces; what it shows and takes is drawn from them."""
+    """It has any spaces, and its observations are samples of them."""
 
     def __init__(self, observation: Any = None, action: Any = None, shows: Any = None) -> None:
         self.observation_space = observation or spaces.Box(-1, 1, (3,))
@@ -208,7 +208,7 @@ SOUND = {
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Verdicts of `check` and of `train`: the message, or None where it is accepted."""
+    """The messages of `check` and of `train`, or None from the one that accepts the configuration."""
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path / "runs"))
     own = tmp_path / "own.yaml"
     own.write_text("name: own\nenv: {factory: x}\n")
@@ -238,7 +238,7 @@ def test_what_train_refuses_check_refuses_in_the_same_words(case, run):
 
 
 def _without_seed(message: str) -> str:
-    """Episodes are seeded by the run."""
+    """The message without the seed of an episode, which differs between runs."""
     return re.sub(r"\(seed \d+\)", "", message)
 
 
@@ -247,7 +247,7 @@ def test_what_check_calls_valid_trains(case, run):
     assert run(*SOUND[case]) == [None, None]
 
 
-def test_wandb_that_is_not_installed(run, monkeypatch):
+def test_a_run_that_needs_wandb_is_refused_if_it_is_not_installed(run, monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "wandb" else find(name, *rest))
     checked, trained = run("cartpole", ["report.wandb=true"])

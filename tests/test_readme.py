@@ -1,4 +1,4 @@
-"""What the README tells people to type works."""
+"""The commands and examples of the README work."""
 from __future__ import annotations
 
 import os
@@ -64,7 +64,7 @@ def test_its_other_programs_come_with_the_package() -> None:
 
 
 def test_every_training_command_trains_and_can_be_evaluated_and_resumed(folder: Path) -> None:
-    # As written, but for the number of steps; and under the name that the later commands look for.
+    # They are run as written, except for the number of steps and the name, which the later commands expect.
     trainings = {tuple(word for word in words[1:] if not word.startswith(("total_steps=", "--smoke")))
                  for words in commands("wavedash") if words[1] == "train"}
     assert trainings >= {("train", "cartpole")}
@@ -84,7 +84,7 @@ def test_every_training_command_trains_and_can_be_evaluated_and_resumed(folder: 
     assert done.returncode == 0 and "resuming" in done.stdout, done.stderr
 
 
-def test_every_other_command_answers(folder: Path) -> None:
+def test_every_other_command_succeeds(folder: Path) -> None:
     others = [words[1:] for words in commands("wavedash") if words[1] not in ("train", "eval", "export", "resume")]
     assert {words[0] for words in others} == {"config", "doctor", "bench", "diagnose", "rocket"}
     for words in others:

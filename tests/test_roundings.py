@@ -1,4 +1,4 @@
-"""The tolerances of the other tests hold what roundings do, and nothing else."""
+"""The tolerances of the other tests allow what roundings do, and nothing more."""
 from __future__ import annotations
 
 import numpy as np
@@ -26,7 +26,7 @@ def test_sums_in_every_order_are_within_their_roundings_and_one_term_less_is_not
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, 1.0 + 1e-3])
-def test_what_is_too_far_is_named_with_its_place(wrong):
+def test_a_number_that_is_too_far_off_is_named_with_its_place(wrong):
     found = np.ones((2, 3))
     found[1, 2] = wrong
     with pytest.raises(AssertionError, match=r"weights\[1, 2\].*1 of 6 numbers"):
@@ -38,7 +38,7 @@ def test_shapes_must_agree():
         assert_within(np.ones(3), np.ones((3, 1)), 1.0)
 
 
-def test_sway_knows_what_is_badly_conditioned():
+def test_sway_is_large_for_badly_conditioned_results():
     """A difference of large numbers loses their digits; the same difference of small ones does not."""
     def difference(a, b):
         return {"difference": a - b}
@@ -48,7 +48,7 @@ def test_sway_knows_what_is_badly_conditioned():
     assert sway(difference, [small, small - 1], 1)["difference"] < 1e-6
 
 
-def test_sway_sees_a_jump_within_reach_and_none_that_is_not():
+def test_sway_includes_a_jump_within_reach_and_no_other():
     def above(x):
         return (x > 1.0).double()
 

@@ -1,4 +1,5 @@
-"""torchrun with two processes: one run folder; resumed by two it is the run that never stopped, resumed by one it goes on."""
+"""torchrun with two processes makes one run folder; resumed by two the run equals one that never stopped, resumed by one it
+goes on."""
 from __future__ import annotations
 
 import json
@@ -20,7 +21,7 @@ SMALL = ["total_steps=3000", "checkpoint.every=500", "checkpoint.keep=100", "rep
 
 
 def run(folder: Path, *words: str) -> str:
-    """What was printed."""
+    """Runs a command and returns its output."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     result = subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=200)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -42,7 +43,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def stopped_early(whole: Path, folder: Path) -> Path:
-    """As the run was when it had made half of its steps."""
+    """A copy of the run as it was after half of its steps."""
     copy = Path(shutil.copytree(whole, folder / "runs/cartpole" / whole.name))
     for store in ("final", "best"):
         shutil.rmtree(copy / store)
@@ -55,7 +56,7 @@ def stopped_early(whole: Path, folder: Path) -> Path:
 def test_a_run_by_two_processes_is_one_run(whole):
     lines = metrics(whole)
     assert [line["run/iteration"] for line in lines] == list(range(1, len(lines) + 1)), "each iteration is written once"
-    # An iteration is 8 environments x 32 steps of each rank; the first rollout only measured.
+    # An iteration is 8 environments x 32 steps of each rank; the first rollout only calibrates.
     assert [line["steps"] for line in lines] == [512 * (n + 1) for n in range(1, len(lines) + 1)]
     assert len((whole / "command.txt").read_text().splitlines()) == 1
     assert lines[-1]["recent/return"] > 20
@@ -68,7 +69,7 @@ def test_resumed_by_two_processes_it_is_the_run_that_never_stopped(whole, tmp_pa
     assert metrics(copy) == metrics(whole)
     (expected, _), (got, _) = (resolve_checkpoint(folder / "final").load() for folder in (whole, copy))
     assert expected.keys() == got.keys() >= {"rank1-env", "rank1-learner", "rank1-buffer"}
-    assert not torch.equal(expected["env"]["seed"], expected["rank1-env"]["seed"]), "no two play the same episodes"
+    assert not torch.equal(expected["env"]["seed"], expected["rank1-env"]["seed"]), "no two ranks play the same episodes"
     for group, tensors in expected.items():
         for name, x in tensors.items():
             assert torch.equal(x, got[group][name]), (group, name)
@@ -84,4 +85,4 @@ def test_resumed_by_one_process_it_goes_on_from_what_was_learned(whole, tmp_path
     assert after["optimizer"]["step.policy"] > before["optimizer"]["step.policy"] > 0
     count = "normalizer.parts.obs.count"
     assert after["policy"][count] == before["policy"][count] + state["steps"] - 1536
-    assert metrics(copy)[:2] == metrics(whole)[:2], "the metrics of both before it was stopped"
+    assert metrics(copy)[:2] == metrics(whole)[:2], "the metrics before the stop are kept"

@@ -1,4 +1,4 @@
-"""One place decides threads: what it goes by, and that everything that computes goes by it."""
+"""One module decides how many threads compute: what it depends on, and that everything that computes obeys it."""
 from __future__ import annotations
 
 import os
@@ -19,7 +19,7 @@ from wavedash.training import assembled, train
 ROOT = Path(__file__).parents[1]
 LARGE = ["policy.hidden=[512,512]", "ppo.minibatch_size=512", "ppo.rollout_steps=64", "ppo.epochs=1",
          "report.tensorboard=false"]
-"""Minibatches of it keep several threads busy; what 8 environments show to the policy at once does not"""
+"""Its minibatches keep several threads busy; the observations of 8 environments do not."""
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def as_it_was(monkeypatch):
 
 
 def told_by_a_process(code: str, **environ: str) -> list[int]:
-    """The numbers that a fresh interpreter prints, whose torch has been told nothing yet."""
+    """The numbers that a fresh interpreter prints, in which no number of threads was set yet."""
     env = {name: value for name, value in os.environ.items() if name not in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     done = subprocess.run([sys.executable, "-c", f"from wavedash.threads import *\n{code}"], text=True, capture_output=True,
                           env={**env, "PYTHONPATH": str(ROOT), **environ}, check=True)
@@ -43,7 +43,7 @@ def told_by_a_process(code: str, **environ: str) -> list[int]:
 BOTH = "print(cores(), compute_threads())"
 
 
-def test_the_variable_counts_where_the_option_is_not_set():
+def test_omp_num_threads_counts_if_the_option_is_not_set():
     allowed = threads.allowed_cores()
     assert told_by_a_process("print(cores())", OMP_NUM_THREADS="1") == [1]
     assert told_by_a_process("print(cores())", OMP_NUM_THREADS="2,1") == [min(2, allowed)]
@@ -64,7 +64,7 @@ def test_processes_of_a_run_share_the_cores():
         assert threads.cores() == share
 
 
-def test_what_a_program_told_torch_is_a_limit():
+def test_a_number_of_threads_that_a_program_set_in_torch_is_a_limit():
     cores = threads.allowed_cores()
     told = "import torch; torch.set_num_threads(1); print(compute_threads()); give_torch(1); print(compute_threads())"
     assert told_by_a_process(told) == [1, 1]
@@ -84,12 +84,12 @@ def test_the_limit_of_a_container_is_read(tmp_path, files, cores):
     assert threads._container_cores(tmp_path) == cores
 
 
-# --- everything goes by it -------------------------------------------------------------------------------------------
+# --- everything obeys it ---------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def seen(monkeypatch):
-    """Torch's threads whenever a policy acts, and the threads in which one learns."""
+    """The number of torch's threads whenever a policy acts, and the threads that an update runs in."""
     acting, learning = [], []
     act, evaluate = ActorCritic.act, ActorCritic.evaluate
 
@@ -107,7 +107,7 @@ def seen(monkeypatch):
 
 
 @pytest.mark.parametrize("option", ["threads=2", "threads=0"])
-def test_calibration_and_collection_go_by_the_rows_and_the_update_by_the_minibatch(seen, option, monkeypatch):
+def test_threads_of_collection_depend_on_the_rows_and_those_of_the_update_on_the_minibatch(seen, option, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     torch.set_num_threads(2)
     acting, learning = seen
@@ -130,8 +130,8 @@ def test_many_rows_at_once_have_all_threads(seen):
     assert acting == [2, 2]
 
 
-def test_one_thread_is_one_thread(seen):
-    """Negative control: without helpers all pieces are the caller's."""
+def test_with_one_thread_everything_runs_in_the_callers(seen):
+    """This is the control of the tests above: without helpers the caller learns all pieces."""
     _, learning = seen
     with assembled(load_config("cartpole", [*LARGE, "threads=1", "device=cpu"])) as learner:
         learner.start()
@@ -139,7 +139,7 @@ def test_one_thread_is_one_thread(seen):
     assert {thread for thread, _ in learning} == {threading.main_thread()} and len(learning) > 1
 
 
-def test_evaluation_goes_by_the_same_place(seen, tmp_path, monkeypatch):
+def test_evaluation_obeys_the_same_limit(seen, tmp_path, monkeypatch):
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
     train("cartpole", *LARGE, "total_steps=512", "threads=2", "report.console=off", "device=cpu")
     acting, _ = seen

@@ -1,4 +1,4 @@
-"""Whole runs in real processes: stopped, killed, resumed, and given broken environments."""
+"""Whole runs in real processes: they are stopped, killed, resumed, and given broken environments."""
 from __future__ import annotations
 
 import json
@@ -32,7 +32,7 @@ def final_tensors(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def metrics(folder: Path) -> list[dict[str, float]]:
-    """Everything that was reported but the clock's readings."""
+    """Everything that was reported except times."""
     (path,) = folder.glob("runs/*/*/metrics.jsonl")
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     return [{k: v for k, v in line.items() if "second" not in k and "time" not in k} for line in lines]
@@ -47,10 +47,10 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_run_that_is_killed_again_and_again_ends_as_if_it_had_never_been(
+def test_a_run_that_is_killed_three_times_ends_as_one_that_never_was(
     tmp_path: Path, undisturbed: Path, workers: int
 ) -> None:
-    """SIGKILL, three times; also with the environments in worker processes, which change nothing about the numbers."""
+    """It is killed by SIGKILL, with and without worker processes, which do not change the numbers."""
     groups = [f"env.workers={workers}", "env.groups=1"] if workers else []
     command = ["train", "cartpole", *SMALL, *groups]
     seen = 0
@@ -71,7 +71,7 @@ def test_a_run_that_is_killed_again_and_again_ends_as_if_it_had_never_been(
 
 
 def _wait_for_more(folder: Path, seen: int, process: subprocess.Popen[bytes]) -> int:
-    """Until there is a checkpoint beyond step `seen`."""
+    """Waits for a checkpoint beyond step `seen`."""
     deadline = time.monotonic() + 100
     while time.monotonic() < deadline:
         newest = max((int(p.name[5:17]) for p in folder.glob("runs/*/*/checkpoints/step-*")), default=0)
@@ -82,8 +82,8 @@ def _wait_for_more(folder: Path, seen: int, process: subprocess.Popen[bytes]) ->
     raise AssertionError("no checkpoint appeared")
 
 
-def test_another_seed_ends_elsewhere(tmp_path: Path, undisturbed: Path) -> None:
-    """The control for the equality above: it can fail."""
+def test_another_seed_leads_to_other_weights(tmp_path: Path, undisturbed: Path) -> None:
+    """This is the control of the test above: its comparison can fail."""
     wavedash(tmp_path, "train", "cartpole", *SMALL, "seed=1")
     expected, got = final_tensors(undisturbed), final_tensors(tmp_path)
     assert not torch.equal(expected["policy.actor.head.logits.weight"], got["policy.actor.head.logits.weight"])

@@ -11,7 +11,7 @@ from wavedash.envs.vec_env import Obs, Step, VecEnv
 
 
 class TapeEnv(VecEnv):
-    """Plays back what was recorded, [T, N, ...], whatever the actions; starts over at its end. Never waits for a device."""
+    """It returns given data [T, N, ...] whatever the actions, starts over at its end, and never syncs with a device."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class TapeEnv(VecEnv):
 
 
 class IdentityEnv(VecEnv):
-    """Do what the observation says: reward 1 for the right action, less the further off. Episodes end at random.
+    """The reward is 1 for the action that the observation says, and less the further off. Episodes end at random.
 
-    Any action space; `masked` forbids every wrong discrete choice but one; `inactive`: the share of rows that sit out a step.
+    It has any action space; `masked` forbids every wrong discrete choice but one; `inactive` is the share of inactive rows.
     """
 
     def __init__(self, action_space: gymnasium.Space, rows: int = 16, episode: int = 8, masked: bool = False, inactive=0.0):
@@ -127,11 +127,11 @@ class IdentityEnv(VecEnv):
 
 
 class ScrambledEnv(VecEnv):
-    """Everything follows from one whole number per row, scrambled by whole-number arithmetic: no random generator, so it is the
-    same on every device, can be recorded in a CUDA graph, and goes on exactly from its saved state. The action decides the
-    reward and what comes next. Episodes end at random, rows sit out now and then.
+    """Everything follows from one integer per row, scrambled by integer arithmetic: without a random generator it is the same
+    on every device, can be captured in a CUDA graph, and goes on exactly from its saved state. The action decides the reward
+    and what comes next. Episodes end at random, and rows are inactive at times.
 
-    `senses`: a dictionary with a picture and a vector for everyone and a key `truth` that is meant for the critic.
+    With `senses` an observation is a dictionary with a picture and a vector for both networks and a key `truth` for the critic.
     """
 
     capturable = True

@@ -163,7 +163,7 @@ def test_a_state_that_is_nan_counts_as_an_infinite_error(rocketsim):
     assert row.misses == ["ball velocity"]
 
 
-def test_median_and_99th_percentile_are_those_of_the_errors():
+def test_median_and_99th_percentile_of_known_errors():
     errors = torch.arange(1001.0)[torch.randperm(1001)]
     assert Figure.of(errors) == (500.0, 990.0)
     assert all(isnan(x) for x in Figure.of(torch.empty(0)))
@@ -172,7 +172,7 @@ def test_median_and_99th_percentile_are_those_of_the_errors():
 # Distributions
 
 
-def test_the_distance_of_distributions_is_the_largest_gap_of_their_shares():
+def test_the_kolmogorov_smirnov_distance_is_that_worked_out_by_hand():
     generator = torch.Generator().manual_seed(0)
     a, b = torch.rand(200, generator=generator), torch.rand(300, generator=generator)
     by_hand = max(abs(float((a <= x).float().mean() - (b <= x).float().mean())) for x in torch.cat([a, b]))

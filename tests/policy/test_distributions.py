@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.oracle import expected_log_tanh_slope, log_tanh_slope
+from tests.oracle import expected_log_tanh_derivative, log_tanh_derivative
 from tests.roundings import FUNCTION, assert_rounded, assert_within, gamma, sway
 from wavedash.policy.distributions import Beta, Categorical, Gaussian, MultiCategorical, TanhGaussian
 
@@ -172,12 +172,13 @@ def test_a_squashed_normal_has_the_density_and_entropy_of_what_comes_out_of_tanh
     log_prob = theirs.log_prob(action.double().tanh()).sum(-1)
 
     def exact(mean: Tensor, std: Tensor, action: Tensor) -> dict[str, Tensor]:
-        return {"log_prob": (torch.distributions.Normal(mean, std.exp()).log_prob(action) - log_tanh_slope(action)).sum(-1)}
+        before_tanh = torch.distributions.Normal(mean, std.exp()).log_prob(action)
+        return {"log_prob": (before_tanh - log_tanh_derivative(action)).sum(-1)}
 
     # Two ways to the density in float64: torch's goes back through tanh, which loses digits where it is flat.
     assert_within(exact(mean.double(), std.double(), action.double())["log_prob"], log_prob, 1e-6)
     assert_densities_agree(ours, action, exact, [mean, std, action], 3 * 4 + 3 * FUNCTION)
-    entropy = (normal.entropy() + expected_log_tanh_slope(normal.loc, normal.scale)).sum(-1)
+    entropy = (normal.entropy() + expected_log_tanh_derivative(normal.loc, normal.scale)).sum(-1)
     # This is the error of the quadrature, the same on every machine; roundings are a hundredth of it.
     torch.testing.assert_close(ours.entropy().double(), entropy, rtol=1e-4, atol=1e-4)
     assert not torch.allclose(ours.entropy().double(), normal.entropy().sum(-1), atol=0.01)

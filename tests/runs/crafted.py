@@ -1,4 +1,5 @@
-"""Checkpoints with right checksums and wrong content: one thing of a good one is changed, and all is signed again.
+"""Checkpoints with right checksums and wrong content: one thing in a good checkpoint is changed, and everything is signed
+again.
 
     python -m tests.runs.crafted
 
@@ -49,12 +50,12 @@ COMMANDS: dict[str, Callable[[Path], Any]] = {
 }
 SEES = {"resume": {"policy", "optimizer", "learner", "env", "buffer", "state", "fingerprint", "manifest"}}
 POLICY = {"policy", "fingerprint", "manifest"}
-"""What the other commands read"""
+"""Parts of a checkpoint that the other commands read."""
 
 
 @dataclass
 class Content:
-    """All of a checkpoint, to be changed."""
+    """The whole content of a checkpoint, which a change edits."""
 
     tensors: Tensors
     state: Any
@@ -66,14 +67,15 @@ Change = Callable[[Content], Any]
 
 @dataclass(frozen=True)
 class Kind:
-    """One way to be wrong. `part`: what it is in; commands that do not read that are not concerned."""
+    """One way to be wrong. `part` is the part of the checkpoint that is wrong; commands that do not read it are not
+    concerned."""
 
     run: str
     part: str
     name: str
     change: Change
     says: str
-    """What the message must name"""
+    """The message must name this."""
 
     def concerns(self, command: str) -> bool:
         return self.part in SEES.get(command, POLICY)
@@ -86,7 +88,7 @@ def put(group: str, name: str, make: Callable[[torch.Tensor], torch.Tensor]) -> 
 
 
 def first(value: float) -> Callable[[torch.Tensor], torch.Tensor]:
-    """With this value as its first number."""
+    """The tensor gets this value as its first number."""
     def make(x: torch.Tensor) -> torch.Tensor:
         x.reshape(-1)[0] = value
         return x
@@ -110,7 +112,7 @@ def add(group: str) -> Change:
 
 
 def state(key: str, value: Any) -> Change:
-    """A plain value, by its dotted key; ... removes it."""
+    """Sets a plain value by its dotted key; the value `...` removes it."""
     def change(content: Content) -> None:
         *path, last = key.split(".")
         target = content.state
@@ -320,7 +322,7 @@ KINDS = [
 
 
 def train_all(root: Path) -> dict[str, Path]:
-    """A small run of each kind; its newest checkpoint is the only one."""
+    """Trains a small run of each kind with a single checkpoint."""
     before = os.environ.get("WAVEDASH_RUNS")
     os.environ["WAVEDASH_RUNS"] = str(root)
     try:

@@ -1,4 +1,4 @@
-"""The other files that may come from somebody else: configurations, links in a run folder, baked arenas. For `crafted.py`."""
+"""Other files that may come from somebody else, for `crafted.py`: configurations, links in a run folder, baked arenas."""
 from __future__ import annotations
 
 from collections.abc import Callable

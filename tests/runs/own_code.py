@@ -1,4 +1,4 @@
-"""Code as a run folder may name it; calling it leaves a mark, which is how tests see that it ran."""
+"""Code that a run folder may name; calling it touches a file, by which tests see that it ran."""
 from __future__ import annotations
 
 import os

@@ -1,17 +1,17 @@
-"""A campaign of signals: real runs are told to stop at random instants, and each must end well and resume exactly.
+"""A campaign of signals: real runs are stopped at random instants, and each must end well and resume exactly.
 
     python -m tests.runs.signals --count 200              # prints a table; exit code 1 if any case failed
-    python -m tests.runs.signals --count 200 --folder F   # called again, it goes on with the cases that F does not have yet
+    python -m tests.runs.signals --count 200 --folder F   # called again, it runs the cases that F does not have yet
     python -m tests.runs.signals --folder F --seconds 200 # begins no case after that time
 
 Each case starts `wavedash train` in a session of its own and sends one of: two Ctrl-C 20 ms apart, one to three SIGTERM within
 150 ms, one or two SIGHUP, all to the whole process group; or Ctrl-C typed into a terminal, or a terminal that is closed. Then:
 
 - the process ended by itself, with the exit code of the signal, without a traceback, and nothing of its session is left;
-- a run folder that was begun has a checkpoint, which lacks no iteration that was reported before the signal (but for the last,
-  if its report was still being written);
-- `wavedash resume`, which may be stopped in the same way once more, ends with the very weights (SHA-256 of policy.safetensors)
-  and the very metrics of a run of the same seed that nobody disturbed.
+- a run folder that was begun has a checkpoint with every iteration that was reported before the signal (except the last, if its
+  report was still being written);
+- `wavedash resume`, which may be stopped in the same way once more, ends with exactly the weights (SHA-256 of
+  policy.safetensors) and the metrics of a run of the same seed that was never stopped.
 """
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ KINDS = {
 WAYS = ("two Ctrl-C", "SIGTERM", "SIGHUP", "Ctrl-C in a terminal", "closed terminal")
 CODES = {"two Ctrl-C": (130, -2), "Ctrl-C in a terminal": (130, -2), "SIGTERM": (143, -15), "SIGHUP": (129, -1),
          "closed terminal": (129, -1)}
-"""Of a run that was saved, and of one that had not begun."""
+"""Exit codes of a run that was saved, and of one that had not begun."""
 END_SECONDS = 120.0
 PYTHON_ITSELF = "Fatal Python error: init_import_site"
 RUDE = ("Traceback", "Exception ignored", "could not save", "error:", "Fatal")
@@ -56,21 +56,21 @@ RUDE = ("Traceback", "Exception ignored", "could not save", "error:", "Fatal")
 
 @dataclass
 class Outcome:
-    """Of one case."""
+    """The result of one case."""
 
     number: int
     kind: str
     way: str
     when: str
     state: str = ""
-    """`saved`, `not begun` or `finished before`"""
+    """`saved`, `not begun` or `finished before`."""
     saved_step: int = -1
     code: int | None = None
     problems: list[str] = field(default_factory=list)
 
 
 class Run:
-    """A `wavedash` process in a session of its own, at a terminal or not."""
+    """A `wavedash` process in a session of its own, with or without a terminal."""
 
     def __init__(self, folder: Path, words: Sequence[str], terminal: bool) -> None:
         environment = {**os.environ, "WAVEDASH_RUNS": str(folder / "runs"), "PYTHONPATH": str(ROOT), "TERM": "xterm"}
@@ -115,7 +115,7 @@ class Run:
                     time.sleep(rng.uniform(0, 0.05))
 
     def end(self) -> int | None:
-        """The exit code; None if it had to be killed."""
+        """The exit code, or None if the process had to be killed."""
         try:
             code: int | None = self.process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
@@ -134,7 +134,7 @@ class Run:
         return code
 
     def left_over(self) -> list[psutil.Process]:
-        """Living processes of the session, but for its leader."""
+        """Living processes of the session, except its leader."""
         leader_lives = self.process.returncode is None
         own = [pid for pid in psutil.pids() if _session(pid) == self.process.pid and (pid != self.process.pid or leader_lives)]
         living = []
@@ -160,7 +160,7 @@ def _take_terminal() -> None:
 
 
 def _hang_up(run: Run) -> None:
-    """As a terminal window that is closed: nobody is at the other end, and the system sends SIGHUP."""
+    """Does what closing a terminal window does: the other end is gone, and the system sends SIGHUP."""
     master, run.master = run.master, -1  # closed once: another case may soon have a terminal of the same number
     os.close(master)
 
@@ -173,7 +173,7 @@ def _session(pid: int) -> int:
 
 
 def the_run(folder: Path) -> Path | None:
-    """The run folder, once it was begun."""
+    """The run folder, once it exists."""
     return next((config.parent for config in folder.glob("runs/*/*/config.yaml")), None)
 
 
@@ -185,7 +185,7 @@ def lines_of(folder: Path) -> int:
 
 
 def steps_before_the_last(folder: Path) -> int:
-    """Of the last but one iteration that was reported; -1 if there are not so many."""
+    """The steps of the last but one reported iteration, or -1 if there are not so many."""
     run = the_run(folder)
     with suppress(OSError):
         lines = (run / "metrics.jsonl").read_bytes().splitlines(keepends=True) if run else []
@@ -195,7 +195,7 @@ def steps_before_the_last(folder: Path) -> int:
 
 
 def ending(folder: Path) -> tuple[str, list[dict[str, float]]] | None:
-    """What a finished run comes to: the SHA-256 of its weights, and its metrics without the clock's."""
+    """The SHA-256 of the weights of a finished run, and its metrics without those of time."""
     finals = list(folder.glob("runs/*/*/final/step-*/policy.safetensors"))
     if not finals:
         return None
@@ -208,7 +208,7 @@ def ending(folder: Path) -> tuple[str, list[dict[str, float]]] | None:
 
 @dataclass
 class Undisturbed:
-    """How a run of this kind goes when nobody disturbs it."""
+    """The result of a run of this kind that is never stopped."""
 
     weights: str
     metrics: list[dict[str, float]]
@@ -233,7 +233,7 @@ def undisturbed(kind: str, folder: Path) -> Undisturbed:
 
 
 def case(number: int, kind: str, way: str, folder: Path, expected: Undisturbed) -> Outcome:
-    """One run: told to stop at an instant that the number of the case decides, then resumed to its end."""
+    """A run is stopped at an instant that the number of the case decides, then resumed to its end."""
     rng = random.Random(number)
     folder.mkdir(parents=True)
     run = Run(folder, ["train", *KINDS[kind], *COMMON], terminal="terminal" in way)
@@ -309,7 +309,7 @@ def _compare(outcome: Outcome, folder: Path, expected: Undisturbed) -> None:
 
 def campaign(count: int, folder: Path, jobs: int, kinds: Sequence[str], seconds: float,
              tell: Callable[[str], None]) -> list[Outcome]:
-    """The cases that `folder` has no outcome of yet, as far as the time goes; returns all that it then has."""
+    """Runs the cases that `folder` has no outcome of yet, as far as time allows, and returns all outcomes that it then has."""
     deadline = time.monotonic() + seconds
     folder.mkdir(parents=True, exist_ok=True)
     record, code = folder / "outcomes.jsonl", folder / "code.txt"
@@ -346,7 +346,7 @@ def campaign(count: int, folder: Path, jobs: int, kinds: Sequence[str], seconds:
 
 
 def code_in_use() -> str:
-    """A SHA-256 of the package: another version may come to other weights."""
+    """A SHA-256 of the package: another version may train other weights."""
     sha = hashlib.sha256()
     for file in sorted((ROOT / "wavedash").rglob("*.py")):
         sha.update(file.read_bytes())

@@ -1,4 +1,4 @@
-"""What the tests of runs share: a small real learner behind the learner's interface, and processes that can be killed."""
+"""Shared by the tests of runs: a small real learner with the learner's interface, and processes that can be killed."""
 from __future__ import annotations
 
 import copy
@@ -17,7 +17,8 @@ from wavedash.runs.folder import RunFolder
 
 
 class StandInLearner:
-    """Fits a line with AdamW on random batches: weights, moments and a random stream, so that an inexact resume shows."""
+    """It fits a line with AdamW on random batches: it has weights, moments and a random stream, so that an inexact resume
+    shows."""
 
     def __init__(self, listeners: list[Listener], total_steps: int = 100, steps_per_iteration: int = 10):
         torch.manual_seed(0)
@@ -72,7 +73,7 @@ class StandInLearner:
         self.stop_reason = reason
 
     def state(self):
-        """Of now, or of the beginning of the iteration that was broken off, as the learner does it."""
+        """The current state, or that at the beginning of an interrupted iteration, as the learner has it."""
         if self.broken_off:
             return self.beginning
         moments = self.optimizer.state_dict()["state"]
@@ -106,7 +107,7 @@ def make_run(root: Path, name: str = "toy", total_steps: int = 100, **checkpoint
 
 
 class Child:
-    """A forked process. `lines` reads what it told so far (all of it once it is dead), a line at a time."""
+    """A forked process, whose messages are read line by line."""
 
     def __init__(self, pid: int, pipe: int):
         self.pid = pid
@@ -116,20 +117,20 @@ class Child:
         return self._pipe.readline().strip()
 
     def rest(self) -> list[str]:
-        """Complete lines only: a process may be killed in the middle of telling."""
+        """The complete lines: a process may be killed in the middle of one."""
         return [line.strip() for line in self._pipe.read().splitlines(keepends=True) if line.endswith("\n")]
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         os.kill(self.pid, number)
 
     def wait(self) -> int:
-        """The exit code; minus the signal for a killed process."""
+        """The exit code, or minus the signal for a killed process."""
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 @contextmanager
 def forked(body: Callable[[Callable[[object], None]], int | None]) -> Iterator[Child]:
-    """Runs `body(tell)` in a process of its own that already has torch loaded: thirty of them take a second, not a minute."""
+    """Runs `body(tell)` in a process of its own that has torch loaded already: thirty of them take a second, not a minute."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:

@@ -1,4 +1,4 @@
-"""Right checksums, wrong content: every kind of it ends in an error that names the file and what is wrong in it."""
+"""Every kind of wrong content with right checksums ends in an error that names the file and what is wrong in it."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from tests.runs.crafted import COMMANDS, KINDS, RUNS, Kind, craft, run_command, train_all
 
 DATA_ONLY = ("load_policy",)
-"""Beside `resume`, what is tried with every kind; the other commands read a policy the same way and are tried with some"""
+"""These commands and `resume` are tried with every kind; the others read a policy the same way and are tried with some."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_wrong_content_is_refused_with_its_place_and_the_next_step(runs, kind: K
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_the_same_signed_again_without_a_change_works(runs, run: str, tmp_path) -> None:
+def test_a_checkpoint_that_is_signed_again_without_a_change_works(runs, run: str, tmp_path) -> None:
     again = craft(runs[run], tmp_path / "run", lambda content: None)
     for command in COMMANDS:
         assert run_command(command, again) == (0, "works")

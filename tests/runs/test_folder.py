@@ -1,4 +1,4 @@
-"""Run folders: what is written down, who may train, and how a run or a checkpoint is found again."""
+"""Run folders: what a start records, which process may train, and how a run or a checkpoint is found again."""
 from __future__ import annotations
 
 import json
@@ -34,7 +34,7 @@ def _root(tmp_path, monkeypatch):
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
 
 
-def test_a_start_is_written_down(tmp_path, monkeypatch):
+def test_a_start_is_recorded(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["wavedash", "train", "toy", "name=my run"])
     run, config = make_run(tmp_path)
     run.record_start(config)
@@ -47,7 +47,7 @@ def test_a_start_is_written_down(tmp_path, monkeypatch):
     assert starts[0]["cpus"] == os.cpu_count()
 
 
-def test_the_state_of_the_code_is_kept(tmp_path, monkeypatch):
+def test_the_commit_and_the_uncommitted_changes_are_kept(tmp_path, monkeypatch):
     code = tmp_path / "code"
     code.mkdir()
     monkeypatch.chdir(code)
@@ -86,7 +86,7 @@ def test_a_second_trainer_is_refused_until_the_first_is_gone(tmp_path):
         assert child.line() == "locked"
         with pytest.raises(RunError, match=f"is being trained by process {child.pid} on .*; stop it first"), run.locked():
             pass
-        child.kill()  # kill -9: nobody tidies up
+        child.kill()  # by SIGKILL, so that it cannot clean up
         child.wait()
         with run.locked(), pytest.raises(RunError, match=f"process {os.getpid()}"), run.locked():
             pass
@@ -94,7 +94,7 @@ def test_a_second_trainer_is_refused_until_the_first_is_gone(tmp_path):
         pass
 
 
-def test_nothing_given_means_the_run_that_saved_last_and_is_not_finished(tmp_path):
+def test_without_a_name_the_unfinished_run_that_saved_last_is_resumed(tmp_path):
     first, config = make_run(tmp_path, "first")
     second, _ = make_run(tmp_path, "second")
     done, _ = make_run(tmp_path, "done")
@@ -108,7 +108,7 @@ def test_nothing_given_means_the_run_that_saved_last_and_is_not_finished(tmp_pat
     assert (found.run.path, found.checkpoint.step) == (first.path, 60)
 
 
-def test_nothing_to_resume_says_what_was_looked_at(tmp_path):
+def test_with_nothing_to_resume_the_error_lists_what_was_found(tmp_path):
     with pytest.raises(RunError, match=r"nothing to resume under .*: no runs there\nStart one with `wavedash train`"):
         find_run()
     done, config = make_run(tmp_path, "done")
@@ -185,7 +185,7 @@ def test_a_copied_run_is_resumed_from_the_copy(tmp_path):
             assert str(tmp_path) not in file.read_text()
 
 
-def test_with_every_regular_checkpoint_lost_another_one_serves(tmp_path):
+def test_with_every_regular_checkpoint_lost_a_spaced_one_is_used(tmp_path):
     run, config = make_run(tmp_path, spaced_every=50)
     train(run, config, steps=80)
     for path in (run.path / "checkpoints").iterdir():
@@ -206,13 +206,13 @@ def test_an_incompatible_checkpoint_is_refused_key_by_key():
     ]
 
 
-def test_looking_for_runs_needs_no_torch():
+def test_finding_runs_needs_no_torch():
     code = "import sys, wavedash.runs.find; sys.exit('torch' in sys.modules)"
     here = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run([sys.executable, "-c", code], env=here).returncode == 0
 
 
-def test_a_checkpoint_from_before_an_option_existed_has_its_default():
+def test_a_checkpoint_older_than_an_option_has_its_default():
     now = {"policy": PolicyConfig(hidden=[8]).model_dump(mode="json")}
     old = {"policy": {name: x for name, x in now["policy"].items() if name not in ("orthogonal", "gsde")}}
     check_compatible(old, now)

@@ -1,4 +1,4 @@
-"""A run folder that is deleted while its run goes on."""
+"""A run folder is deleted while its run goes on."""
 from __future__ import annotations
 
 import os
@@ -34,7 +34,7 @@ def test_a_folder_that_was_deleted_during_the_run_is_made_anew_and_can_be_resume
     assert run.finished() and load_config(str(run.config)) == config
 
 
-def test_a_folder_that_was_deleted_after_the_last_save_is_no_end_with_nothing_there(tmp_path):
+def test_a_folder_that_was_deleted_after_the_last_save_is_saved_again_at_the_end(tmp_path):
     run, config = make_run(tmp_path, every=10)
     learner = StandInLearner([Saver(run, config.checkpoint)], total_steps=100)
     learner.during = lambda learner: learner.stop("test") if learner.steps == 50 else None

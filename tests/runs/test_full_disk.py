@@ -1,4 +1,4 @@
-"""A full disk, and files in the way: the run says what is wrong and what to do, or goes on where only reports suffer."""
+"""With a full disk, or files in the way, a run says what is wrong and what to do, or goes on if only reports are affected."""
 from __future__ import annotations
 
 import shutil
@@ -14,7 +14,7 @@ SMALL = ["total_steps=600", "ppo.rollout_steps=16", "ppo.epochs=1"]
 
 
 def wavedash(folder: Path, *words: str, room: int | None = None) -> subprocess.CompletedProcess[str]:
-    """`room`: bytes that a file may have, as on a disk with no more left. It holds for every user, unlike a small mount."""
+    """`room` limits the bytes of a file, as on a full disk. Unlike a small mount it needs no privilege."""
     limit = None if room is None else lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
     return subprocess.run([sys.executable, "-m", "wavedash", *words], cwd=folder, text=True, capture_output=True, timeout=200,
                           preexec_fn=limit)
@@ -28,7 +28,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_full_disk_at_the_start_is_said_before_anything_is_trained(tmp_path):
+def test_a_full_disk_at_the_start_is_reported_before_anything_is_trained(tmp_path):
     done = wavedash(tmp_path, "train", "cartpole", *SMALL, room=200)
     assert done.returncode == 2
     assert "cannot write into the run folder" in done.stderr and "make room on that disk" in done.stderr
@@ -53,7 +53,7 @@ def test_a_disk_that_is_full_at_the_end_fails_the_run(tmp_path):
     assert "Traceback" not in done.stderr + done.stdout
 
 
-def test_reports_that_cannot_be_written_cost_no_training(tmp_path, finished):
+def test_training_goes_on_without_reports_that_cannot_be_written(tmp_path, finished):
     shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
     (run,) = tmp_path.glob("runs/*/*")
     shutil.rmtree(run / "tb")

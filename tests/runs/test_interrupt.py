@@ -14,7 +14,7 @@ from wavedash.runs.saver import Saver
 
 
 def trainer(run, config, iteration_seconds: float, fsync_seconds: float = 0.0):
-    """A training process that tells when an iteration begins and when a save does, and leaves as the command line does."""
+    """A training process that tells when an iteration begins and when a save begins, and exits as the command line does."""
 
     def body(tell):
         learner = StandInLearner([Saver(run, config.checkpoint)], total_steps=10**9)
@@ -61,7 +61,7 @@ def test_one_signal_finishes_the_iteration_and_saves(tmp_path, capfd, number, co
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_the_same_again_changes_nothing(tmp_path, capfd, number, code):
+def test_a_repeated_signal_changes_nothing(tmp_path, capfd, number, code):
     run, config = make_run(tmp_path)
     with forked(trainer(run, config, iteration_seconds=0.2)) as child:
         wait_for(child, "iterating")
@@ -73,7 +73,7 @@ def test_the_same_again_changes_nothing(tmp_path, capfd, number, code):
     assert capfd.readouterr().err.count("Stopping") == 1
 
 
-def test_under_nohup_a_closed_terminal_is_no_reason_to_stop(tmp_path):
+def test_under_nohup_a_run_does_not_stop_when_its_terminal_is_closed(tmp_path):
     run, config = make_run(tmp_path)
 
     def body(tell):
@@ -103,7 +103,7 @@ def test_two_signals_save_in_the_middle_of_a_long_iteration(tmp_path, capfd):
     assert "Ctrl-C again leaves at once" in capfd.readouterr().err
 
 
-def test_the_second_signal_does_not_break_off_a_save(tmp_path, capfd):
+def test_the_second_signal_does_not_interrupt_a_save(tmp_path, capfd):
     run, config = make_run(tmp_path, every=10)
     with forked(trainer(run, config, iteration_seconds=0, fsync_seconds=0.1)) as child:
         wait_for(child, "saving")
@@ -130,7 +130,7 @@ def test_three_signals_leave_at_once_even_from_a_save_that_hangs(tmp_path):
     assert list((run.path / "checkpoints").iterdir()) == []
 
 
-def test_old_handlers_come_back_and_other_errors_pass():
+def test_old_handlers_are_restored_and_other_errors_pass_through():
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
 
     def body():

@@ -1,4 +1,4 @@
-"""The saver, driven by a small real learner: what is saved when, what survives a failure, and that a resume is exact."""
+"""The saver with a small real learner: what is saved and when, what survives a failure, and that a resume is exact."""
 from __future__ import annotations
 
 import logging
@@ -26,7 +26,7 @@ def learner_for(run, config, **kwargs) -> StandInLearner:
     return StandInLearner([Saver(run, config.checkpoint)], total_steps=config.total_steps, **kwargs)
 
 
-def test_a_whole_run_leaves_the_newest_the_spaced_and_the_final_ones(tmp_path):
+def test_a_whole_run_leaves_the_newest_the_spaced_and_the_final_checkpoints(tmp_path):
     run, config = make_run(tmp_path, every=20, keep=2, spaced_every=50)
     learner = learner_for(run, config, steps_per_iteration=15)
     learner.learn()
@@ -72,7 +72,7 @@ def _policy(seed: int, shared: bool, memory: str) -> ActorCritic:
 
 @torch.no_grad()
 def _outputs(policy: ActorCritic, obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Log-probabilities of actions that one seed draws, and values."""
+    """Log-probabilities of actions drawn with one seed, and values."""
     decision = policy.act(policy.normalize(obs), policy.initial_memory(len(obs)), torch.Generator().manual_seed(0))
     return decision.log_prob, decision.value
 
@@ -98,7 +98,7 @@ def test_a_run_that_was_stopped_and_resumed_equals_one_that_was_not(tmp_path):
 
 
 @pytest.mark.parametrize("error", [ValueError("bad env"), SaveNow()])
-def test_a_run_that_an_error_broke_off_goes_on_from_the_beginning_of_that_iteration(tmp_path, error):
+def test_a_run_that_an_error_ended_goes_on_from_the_beginning_of_that_iteration(tmp_path, error):
     run, config = make_run(tmp_path)
     whole = learner_for(run, config)
     whole.learn()
@@ -138,7 +138,7 @@ def test_a_run_that_could_not_begin_has_no_checkpoint(tmp_path):
     assert steps_in(run, "checkpoints") == []
 
 
-def test_what_was_told_to_be_saved_and_could_not_be_is_a_failure(tmp_path):
+def test_a_failed_save_that_was_asked_for_is_a_failure_of_the_run(tmp_path):
     run, config = make_run(tmp_path, every=1000)
     (run.path / "checkpoints").rmdir()
     (run.path / "checkpoints").write_text("in the way")
@@ -155,7 +155,7 @@ def test_what_was_told_to_be_saved_and_could_not_be_is_a_failure(tmp_path):
     assert isinstance(saver, Saver) and "step 40 was not saved" in str(saver.failure)
 
 
-def test_best_is_the_best_of_all_iterations_though_it_is_seldom_written(tmp_path):
+def test_the_best_checkpoint_is_that_of_all_iterations_although_it_is_seldom_written(tmp_path):
     run, config = make_run(tmp_path, every=400, total_steps=200)  # best is written every 40 steps at most
     saver, written, weights = Saver(run, config.checkpoint), [], {}
     save = saver._best.store.save
@@ -166,7 +166,7 @@ def test_best_is_the_best_of_all_iterations_though_it_is_seldom_written(tmp_path
 
     def spied_save(step, tensors, *rest):
         written.append((learner.steps, step))
-        assert torch.equal(tensors["policy"]["actor.weight"].flatten(), weights[step][:32])  # not those of now
+        assert torch.equal(tensors["policy"]["actor.weight"].flatten(), weights[step][:32])  # not the current ones
         return save(step, tensors, *rest)
 
     saver._best.store.save = spied_save
@@ -180,7 +180,7 @@ def test_best_is_the_best_of_all_iterations_though_it_is_seldom_written(tmp_path
     assert steps_in(run, "best") == [100]
 
 
-def test_a_waiting_best_is_written_when_the_run_ends_even_by_an_error(tmp_path):
+def test_a_best_checkpoint_that_waits_is_written_when_the_run_ends_even_by_an_error(tmp_path):
     run, config = make_run(tmp_path, every=1000)
     learner = learner_for(run, config)
     learner.returns = {1: (1.0, 100.0), 2: (2.0, 100.0)}
@@ -199,7 +199,7 @@ def test_the_best_of_an_earlier_process_must_be_beaten(tmp_path):
         assert run.store("best").newest().metadata["metrics"]["recent/return"] == best
 
 
-def test_few_lucky_episodes_do_not_hold_best_for_ever(tmp_path):
+def test_a_few_lucky_episodes_do_not_stay_the_best_for_ever(tmp_path):
     run, config = make_run(tmp_path, every=10, best_window=50)
     learner = learner_for(run, config)
     learner.returns = {1: (99.0, 9.0), 2: (30.0, 10.0), 3: (20.0, 49.0), 4: (10.0, 50.0), 5: (11.0, 50.0), 6: (50.0, 20.0)}
@@ -236,7 +236,7 @@ def test_a_last_state_that_cannot_be_saved_fails_a_good_run_but_hides_no_error(t
 
     def during(learner):
         if learner.steps == 30:
-            learner.state = lambda: [][0]  # as after an error of the device
+            learner.state = lambda: [][0]  # it raises, as after an error of the device
             raise ZeroDivisionError
 
     learner.during = during
@@ -260,7 +260,7 @@ def test_weights_that_are_not_finite_never_replace_good_ones(tmp_path, caplog):
     assert "resume with a lower ppo.learning_rate" in caplog.text
 
 
-def test_leftovers_of_a_killed_process_are_swept_at_the_start(tmp_path):
+def test_leftovers_of_a_killed_process_are_removed_at_the_start(tmp_path):
     run, config = make_run(tmp_path)
     for store in ("checkpoints", "best", "final"):
         (run.path / store / ".tmp-step-000000000010").mkdir(parents=True)

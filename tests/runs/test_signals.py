@@ -1,4 +1,4 @@
-"""Some cases of the campaign in signals.py: real runs that are told to stop, in the middle of their work."""
+"""Some cases of the campaign in signals.py: real runs are stopped in the middle of an iteration."""
 from __future__ import annotations
 
 import random
@@ -30,7 +30,7 @@ def expected(tmp_path_factory):
     ("cartpole, 2 workers", "SIGTERM", 143),
     ("cartpole, 2 workers", "closed terminal", 129),
 ])
-def test_it_is_saved_leaves_no_process_and_resumes_exactly(tmp_path, expected, kind, way, code):
+def test_a_run_that_is_stopped_is_saved_leaves_no_process_and_resumes_exactly(tmp_path, expected, kind, way, code):
     whole = expected(kind)
     run = Run(tmp_path, ["train", *KINDS[kind], *COMMON], terminal="terminal" in way)
     while lines_of(tmp_path) < 3 and run.process.poll() is None:

@@ -35,7 +35,7 @@ def test_what_is_saved_is_what_is_loaded(tmp_path):
         assert loaded["all"][name].reshape(-1).view(torch.uint8).tolist() == tensor.reshape(-1).view(torch.uint8).tolist()
 
 
-def test_views_and_tied_tensors_are_saved_as_what_they_show(tmp_path):
+def test_views_and_tied_tensors_are_saved_with_their_values(tmp_path):
     buffer = torch.arange(12.0).view(3, 4)
     views = {"turned": buffer.t(), "row": buffer[1], "same": buffer, "again": buffer}
     loaded, _ = Checkpoint.open(CheckpointStore(tmp_path).save(1, {"views": views}, {}, {})).load()
@@ -70,15 +70,15 @@ def test_a_step_can_be_saved_again(tmp_path):
         assert Checkpoint.open(path).load()[0]["policy"]["weight"][0, 0] == value
 
 
-def test_after_going_back_the_new_line_counts_and_is_not_pruned(tmp_path):
+def test_after_going_back_to_an_earlier_step_the_new_checkpoints_count_and_are_not_pruned(tmp_path):
     store = CheckpointStore(tmp_path, keep=2)
-    for step in (100, 200, 300, 50):  # resumed from a copy of step 0 by hand, say
+    for step in (100, 200, 300, 50):  # the last one was resumed by hand from a copy of step 0
         store.save(step, tensors(), {}, {})
     assert store.newest().step == 50
     assert names(store) == ["step-000000000050", "step-000000000300"]
 
 
-def test_order_survives_a_clock_that_goes_back(tmp_path, monkeypatch):
+def test_a_clock_that_goes_back_does_not_change_the_order(tmp_path, monkeypatch):
     store = CheckpointStore(tmp_path)
     store.save(1, tensors(), {}, {})
     monkeypatch.setattr("time.time_ns", lambda: 10**15)
@@ -86,7 +86,7 @@ def test_order_survives_a_clock_that_goes_back(tmp_path, monkeypatch):
     assert store.newest().step == 2
 
 
-def test_strangers_in_the_folder_are_left_alone(tmp_path):
+def test_other_files_in_the_folder_are_left_alone(tmp_path):
     store = CheckpointStore(tmp_path, keep=1)
     for name in ("step-", "step-abc", "step-000000000009", "notes"):
         (tmp_path / name).mkdir()

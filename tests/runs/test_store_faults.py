@@ -1,4 +1,4 @@
-"""Kills, full disks and rot: what was acknowledged stays, and what is damaged is never loaded."""
+"""Kills, full disks and flipped bits: a save that was acknowledged stays, and a damaged checkpoint is never loaded."""
 from __future__ import annotations
 
 import builtins
@@ -28,7 +28,7 @@ def tensors(value: float, size: int = 8):
 
 
 def assert_sound(folder: Path, acknowledged: list[int]) -> None:
-    """What a start after the kill must find."""
+    """After the kill every checkpoint is whole, and none of the newest acknowledged ones is lost."""
     store = CheckpointStore(folder, KEEP)
     store.sweep()
     assert [path.name for path in folder.iterdir() if not path.name.startswith("step-")] == []
@@ -69,12 +69,12 @@ def test_30_kills_at_random_instants_lose_nothing(tmp_path):
             acknowledged += map(int, child.rest())
         stray += len(list(tmp_path.glob(f"{HIDDEN}*")))
         assert_sound(tmp_path, acknowledged[1:])
-    assert stray >= 5  # or the kills did not hit what they were meant to hit
+    assert stray >= 5  # some kills must have hit a save
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_dying_at_any_system_call_of_a_save_loses_nothing(tmp_path, when):
-    """Dies at the first, the second, ... call that changes the disk, until the whole script of saves gets through."""
+    """The process dies at the first, the second, ... call that changes the disk, until the whole script of saves succeeds."""
 
     def script(folder: Path, fatal: int, tell) -> None:
         calls = itertools.count(1)
@@ -172,7 +172,7 @@ def test_what_was_skipped_is_logged_with_the_reason(two, caplog):
 
 @pytest.fixture(params=["tmpfs", "largest file"])
 def small_disk(request, tmp_path) -> Iterator[Path]:
-    """A real disk of 1 MiB where the tests may mount one, and a limit on the size of files, which needs no rights."""
+    """A real disk of 1 MiB where the tests may mount one, or a limit on the size of files, which needs no privilege."""
     if request.param == "largest file":
         old = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, old[1]))
@@ -187,7 +187,7 @@ def small_disk(request, tmp_path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("size", [250_000, 261_000, 400_000])
 def test_a_full_disk_leaves_the_old_checkpoints_and_says_so(small_disk, size, monkeypatch):
-    # As when another program fills the disk between the look at the free space and the writing.
+    # Another program may fill the disk between the check of the free space and the writing.
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(2**40, 0, 2**40))
     store = CheckpointStore(small_disk / "store", KEEP)
     store.save(1, tensors(1), {"step": 1}, {})
@@ -198,7 +198,7 @@ def test_a_full_disk_leaves_the_old_checkpoints_and_says_so(small_disk, size, mo
     assert_sound(store.folder, [1, 3])
 
 
-def test_too_little_space_is_seen_before_anything_is_written(tmp_path, monkeypatch):
+def test_too_little_space_is_noticed_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(2**30, 2**30 - 2**20, 2**20))
     with pytest.raises(CheckpointError, match=r"\(2\.0 MiB needed, 1\.0 MiB free\).*untouched. Make room"):
         CheckpointStore(tmp_path).save(1, {"policy": {"weight": torch.zeros(2**18)}}, {}, {})

@@ -1,4 +1,4 @@
-"""Code that a run folder names runs only if this user started the run, or says so."""
+"""Code that a run folder names runs only if this user started the run, or trusts it."""
 from __future__ import annotations
 
 import os
@@ -33,7 +33,7 @@ SMALL = ("total_steps=32", "env.count=2", "ppo.rollout_steps=8", "ppo.epochs=1",
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory) -> Path:
-    """A run with code of the user's own."""
+    """A run that names code of this user."""
     root = tmp_path_factory.mktemp("runs")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WAVEDASH_RUNS", str(root))
@@ -43,7 +43,7 @@ def started(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def run(started, tmp_path, monkeypatch) -> Path:
-    """A copy of it; `MARK` names a file that is there once its code has run."""
+    """A copy of the run; `MARK` names a file that exists once its code has run."""
     shutil.copytree(started, tmp_path / "run")
     monkeypatch.setenv(MARK, str(tmp_path / "mark"))
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path / "runs"))
@@ -59,7 +59,7 @@ def ran(tmp_path: Path) -> bool:
     return (tmp_path / "mark").exists()
 
 
-def test_a_run_of_this_user_needs_nothing(run, tmp_path):
+def test_a_run_of_this_user_needs_no_trust(run, tmp_path):
     assert evaluate(run, episodes=1).returns
     assert ran(tmp_path)
     assert OWN in export_policy(run, "torchscript", episodes=1).world
@@ -76,7 +76,7 @@ PATHS = {
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_what_somebody_else_named_is_listed_and_not_run(run, tmp_path, somebody_else, path):
+def test_code_that_somebody_else_named_is_listed_and_not_run(run, tmp_path, somebody_else, path):
     with pytest.raises(UntrustedError) as refused:
         PATHS[path](run, False)
     assert f"env.factory: '{OWN}'" in str(refused.value)
@@ -99,7 +99,7 @@ def test_a_run_that_was_resumed_with_trust_is_this_users(run, somebody_else):
 
 
 def edited(run: Path, **env: object) -> Path:
-    """Changed by somebody after this user started it."""
+    """The run after somebody has changed it."""
     config = load_config(str(run / "config.yaml"))
     (run / "config.yaml").write_text(dump_config(config.model_copy(update={"env": config.env.model_copy(update=env)})))
     return run
@@ -129,7 +129,7 @@ def test_what_was_typed_needs_no_trust(run, somebody_else):
     {"rocket": {"action": {"evil:Parser": {"bins": 3}}}}, {"rocket": {"starts": {"kickoff": 1.0, "evil:Start": {"weight": 2}}}},
     {"rocket": {"endings": {"evil:Ending": {}}}}, {"rocket": {"rewards": {"goal": {"weight": 1, "inner": ["evil:Part"]}}}},
 ])
-def test_every_place_that_can_name_code_is_looked_at(env, tmp_path):
+def test_code_is_found_in_every_place_that_can_name_it(env, tmp_path):
     config = RunConfig(env=EnvConfig.model_validate(env))
     assert any("evil:" in text for _, text in code_of(config))
     (tmp_path / "config.yaml").write_text(dump_config(config))
@@ -140,7 +140,7 @@ def test_every_place_that_can_name_code_is_looked_at(env, tmp_path):
 
 
 @pytest.mark.parametrize("preset", preset_names())
-def test_what_ships_names_no_code(preset, tmp_path):
+def test_shipped_presets_name_no_code(preset, tmp_path):
     (tmp_path / "config.yaml").write_text(dump_config(load_config(preset)))
     assert run_config(tmp_path / "config.yaml") == load_config(preset)
     sign(tmp_path, load_config(preset))
@@ -148,7 +148,7 @@ def test_what_ships_names_no_code(preset, tmp_path):
 
 
 @pytest.mark.parametrize("command", [lambda run: play_against(run, "idle", games=1), show_run])
-def test_rocket_commands_ask_too(run, somebody_else, command):
+def test_commands_of_rocket_league_ask_for_trust_too(run, somebody_else, command):
     config = load_config("rocket-touch", ["env.rocket.rewards={'evil:Reward': 1.0}"])
     (run / "config.yaml").write_text(dump_config(config))
     with pytest.raises(UntrustedError, match=r"env\.rocket\.rewards\.evil:Reward"):
@@ -157,7 +157,7 @@ def test_rocket_commands_ask_too(run, somebody_else, command):
 
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"env": 3}', b'{"env": "00"}', b"\xff", b"[" * 4000,
                                      b'{"env": "' + b"0" * 64 + b'"}'])
-def test_a_forged_signature_is_none(run, content, tmp_path):
+def test_a_forged_signature_does_not_count(run, content, tmp_path):
     (run / "signature.json").write_bytes(content)
     with pytest.raises(UntrustedError):
         evaluate(run, episodes=1)
@@ -192,7 +192,7 @@ def test_a_damaged_secret_is_named(tmp_path, monkeypatch):
         user_key()
 
 
-# Where one stands ---------------------------------------------------------------------------------------------------------
+# The current folder -------------------------------------------------------------------------------------------------------
 
 EVIL = "import os, pathlib\npathlib.Path(os.environ['WAVEDASH_TEST_MARK']).touch()\n"
 
@@ -203,7 +203,7 @@ def wavedash(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_nothing_that_lies_in_a_run_folder_is_imported(run, tmp_path):
-    """Neither what would take the place of an installed module, here or in a worker, nor what an optional part looks for."""
+    """A file there may have the name of an installed module, imported here or in a worker, or of an optional package."""
     edited(run, factory=None, id="CartPole-v1", workers=2, count=2)
     for name in ("typer", "gymnasium", "multiprocessing", "pickle", "signal", "torch", "wandb", "warp", "onnx"):
         (run / f"{name}.py").write_text(EVIL)
@@ -212,7 +212,7 @@ def test_nothing_that_lies_in_a_run_folder_is_imported(run, tmp_path):
     assert not ran(tmp_path)
 
 
-def test_a_module_in_a_run_folder_is_not_found_even_where_it_is_named(run, tmp_path):
+def test_a_module_in_a_run_folder_is_not_found_even_if_it_is_named(run, tmp_path):
     edited(run, factory="evil:make")
     (run / "evil.py").write_text(EVIL)
     shutil.copy(run / "evil.py", run / "checkpoints")
@@ -221,7 +221,7 @@ def test_a_module_in_a_run_folder_is_not_found_even_where_it_is_named(run, tmp_p
     assert not ran(tmp_path)
 
 
-def test_where_one_works_modules_are_found_after_what_is_installed(tmp_path, monkeypatch):
+def test_modules_of_the_current_folder_are_found_after_installed_ones(tmp_path, monkeypatch):
     monkeypatch.setenv(MARK, str(tmp_path / "mark"))
     (tmp_path / "gymnasium.py").write_text(EVIL)
     (tmp_path / "mine.py").write_text("import gymnasium\ndef make():\n    return gymnasium.make('CartPole-v1')\n")

@@ -1,4 +1,4 @@
-"""Checkpoints come from strangers: whatever is in them, reading one runs no code, stays in its folder and fails clearly."""
+"""Checkpoints may come from strangers: whatever is in one, reading it runs no code, stays in its folder and fails clearly."""
 from __future__ import annotations
 
 import hashlib
@@ -21,7 +21,7 @@ from wavedash.runs.checkpoint import Checkpoint, CheckpointError, FileRecord, Ma
 
 
 def forge(folder: Path, files: dict[str, bytes]) -> Path:
-    """A checkpoint of any content whose sizes and checksums are all right, as an attacker would make it."""
+    """A checkpoint of any content with right sizes and checksums, as an attacker would make it."""
     folder.mkdir(exist_ok=True)
     records = {}
     for name, data in files.items():
@@ -135,7 +135,7 @@ def test_manifests_of_the_wrong_shape_are_refused(tmp_path, change):
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tensors=st.binary(max_size=200), state=st.binary(max_size=50), cut=st.integers(0, 100))
-def test_random_content_is_loaded_or_refused_but_never_worse(tmp_path, tensors, state, cut):
+def test_random_content_is_loaded_or_refused_and_nothing_else(tmp_path, tensors, state, cut):
     prefix = header({"x": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, b"1234")[:cut]
     path = forge(tmp_path / "c", {"policy.safetensors": prefix + tensors, "state.json": state})
     with suppress(CheckpointError):
@@ -143,8 +143,8 @@ def test_random_content_is_loaded_or_refused_but_never_worse(tmp_path, tensors, 
 
 
 def test_nothing_in_the_package_loads_what_can_run_code():
-    """rlgym-ppo's files are read by torch's reader of plain tensors. What is unpickled comes through the pipe between a pool
-    and a worker that it started itself."""
+    """Files of rlgym-ppo are read by torch's reader of plain tensors. Only messages through the pipe between a pool and a
+    worker that it started are unpickled."""
     forbidden = re.compile(r"pickle\.loads?\b|\btorch\.load\(|(?<![\w.])(eval|exec)\(|yaml\.(unsafe_|full_)?load\(|marshal\.")
     found = [f"{path.name}:{number}: {line.strip()}"
              for path in Path(wavedash.__file__).parent.rglob("*.py")
