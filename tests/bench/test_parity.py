@@ -39,7 +39,7 @@ def rocketsim():
 
 
 @pytest.fixture(scope="module")
-def films(rocketsim):
+def played(rocketsim):
     """The states of a scene on RocketSim, played when they are first asked for, up to the tick that its check needs."""
     played = {}
 
@@ -184,14 +184,14 @@ def test_the_kolmogorov_smirnov_distance_is_that_worked_out_by_hand():
     assert kolmogorov_smirnov(a, torch.full((50,), float("nan"))) == 1.0
 
 
-def test_chaos_is_not_taken_for_a_fault_but_another_distribution_is(rocketsim, films):
+def test_chaos_is_not_taken_for_a_fault_but_another_distribution_is(rocketsim, played):
     scene = SCENES["tumble"]
-    falls = films("tumble")
+    falls = played("tumble")
     other = film(rocketsim, nudged(script(scene, rocketsim, seed=1)))
     apart = (falls[-1].cars.position - other[-1].cars.position)[:, 0].norm(dim=-1)
     assert float(apart.max()) > 0.5, "a nudge of 0.01 uu has grown fifty times"
     assert compare_spread(scene, falls, other, other).misses == []
-    lively = compare_spread(scene, falls, films("dodge front") + films("dodge front")[1:], other)
+    lively = compare_spread(scene, falls, played("dodge front") + played("dodge front")[1:], other)
     assert {"energy after 1 s", "energy after 2 s", "time to settle"} <= set(lively.misses)
 
 
@@ -338,199 +338,199 @@ def pitching(states, tick=24):
     return (car(states, tick, "angular_velocity") * car(states, tick, "right")).sum(-1).abs().mean()
 
 
-def is_drive(states, films):
+def is_drive(states, played):
     way = (car(states, 120, "position") - car(states, 0, "position")).norm(dim=-1)
     return drives_on(states) and share(way > 50) > 0.5 and share(car(states, 8, "velocity").norm(dim=-1) > 100) > 0.5
 
 
-def is_turn(states, films):
+def is_turn(states, played):
     turned = (car(states, 0, "forward") * car(states, 60, "forward")).sum(-1)
     return drives_on(states) and share(turned < 0.99) > 0.6
 
 
-def is_powerslide(states, films):
+def is_powerslide(states, played):
     sideways = (car(states, 24, "velocity") * car(states, 24, "right")).sum(-1).abs()
     begins = share(car(states, 0, "handbrake") == 0) == 1 and share(car(states, JUDGED, "handbrake") > 0.15) == 1
     return begins and drives_on(states) and share(sideways > 100) > 0.5
 
 
-def is_boost(states, films):
+def is_boost(states, played):
     had, left = car(states, 0, "boost"), car(states, 120, "boost")
     faster = car(states, 8, "velocity").norm(dim=-1) - car(states, 0, "velocity").norm(dim=-1)
     return share(had > car(states, 1, "boost")) > 0.7 and share((had > 1) & (left == 0)) > 0.05 and share(faster > 20) > 0.4
 
 
-def is_landing(states, films):
+def is_landing(states, played):
     return share(wheels(states, 0) == 0) == 1 and share(wheels(states, JUDGED) >= 3) > 0.75
 
 
-def is_jump(states, films):
+def is_jump(states, played):
     return share(car(states, 0, "on_ground") & ~car(states, JUDGED, "on_ground") & car(states, JUDGED, "has_jumped")) > 0.9
 
 
-def is_wall_drive(states, films):
+def is_wall_drive(states, played):
     return drives_on(states) and share(car(states, JUDGED, "up")[:, 0].abs() > 0.99) > 0.9
 
 
-def is_ramp_drive(states, films):
+def is_ramp_drive(states, played):
     return drives_on(states) and share(car(states, 0, "position")[:, 0].abs() > 3700) == 1 and share(
         car(states, 0, "up")[:, 0].abs().sub(0.5).abs() < 0.4) > 0.5
 
 
-def is_corner_drive(states, films):
+def is_corner_drive(states, played):
     place = car(states, 0, "position").abs()
     both_ways = car(states, 0, "up")[:, :2].abs().amin(-1) > 0.1
     return drives_on(states) and share(place[:, 0] + place[:, 1] > 7400) > 0.9 and share(both_ways) > 0.5
 
 
-def is_ceiling(states, films):
+def is_ceiling(states, played):
     return share((wheels(states, 2) >= 3) & (car(states, 2, "position")[:, 2] > 2000)) > 0.8
 
 
-def is_double_jump(states, films):
+def is_double_jump(states, played):
     jumped = car(states, JUDGED, "has_double_jumped") & ~car(states, JUDGED, "has_flipped")
     climb = car(states, JUDGED, "velocity")[:, 2] - car(states, 0, "velocity")[:, 2]
     return 0.7 < share(jumped) < 1 and share(jumped & (climb > 100)) > 0.6  # for some it is too late
 
 
-def is_dodge_diagonal(states, films):
+def is_dodge_diagonal(states, played):
     return share(car(states, JUDGED, "is_flipping") & (gained(states, "forward").abs() > 50) & (
         gained(states, "right").abs() > 50)) > 0.5
 
 
-def is_flip_cancel(states, films):
-    return share(car(states, JUDGED, "is_flipping")) > 0.8 and pitching(states) < 0.8 * pitching(films("dodge front"))
+def is_flip_cancel(states, played):
+    return share(car(states, JUDGED, "is_flipping")) > 0.8 and pitching(states) < 0.8 * pitching(played("dodge front"))
 
 
-def is_stall(states, films):
+def is_stall(states, played):
     flips = car(states, JUDGED, "is_flipping") & (car(states, JUDGED, "flip_torque").norm(dim=-1) == 0)
     return share(flips & (gained(states, "forward").abs() < 50)) > 0.7
 
 
-def is_air_control(states, films):
+def is_air_control(states, played):
     spin = (car(states, JUDGED, "angular_velocity") - car(states, 0, "angular_velocity")).norm(dim=-1)
     boosts = car(states, JUDGED, "boost_time") > 0
     return share(wheels(states, 120) == 0) > 0.9 and share(spin > 0.1) > 0.8 and share(boosts) > 0.1
 
 
-def is_wavedash(states, films):
+def is_wavedash(states, played):
     return share(car(states, JUDGED, "has_flipped") & (gained(states, "forward", 40) > 200)) > 0.6 and share(
         wheels(states, 40) >= 3) > 0.4
 
 
-def is_roof(states, films):
+def is_roof(states, played):
     upside_down = car(states, 60, "up")[:, 2] < -0.9
     return share(upside_down & ever(states, lambda state: state.cars.has_contact[:, 0], 60)) > 0.9
 
 
-def is_tumble(states, films):
+def is_tumble(states, played):
     hits = ever(states, lambda state: state.cars.has_contact[:, 0], 240)
     return share(hits) > 0.9 and len((10 * car(states, 60, "up")[:, 2]).round().unique()) > 6
 
 
-def is_auto_flip(states, films):
+def is_auto_flip(states, played):
     turns = car(states, 0, "up")[:, 2] < -0.9
     return share(turns & car(states, JUDGED, "is_auto_flipping")) > 0.8 and share(car(states, 120, "up")[:, 2] > 0.5) > 0.5
 
 
-def is_ball_in_air(states, films):
+def is_ball_in_air(states, played):
     return share(kick(states).norm(dim=-1) < 0.003 * 6000) == 1
 
 
-def is_ball_rolling(states, films):
+def is_ball_rolling(states, played):
     return all(share(state.ball.position[:, 2] < 94.5) == 1 for state in states) and share(
         (states[120].ball.position - states[0].ball.position).norm(dim=-1) > 20) > 0.9
 
 
-def is_ball_floor(states, films):
+def is_ball_floor(states, played):
     return share(kick(states)[:, 2] > 60) > 0.9
 
 
-def is_ball_side_wall(states, films):
+def is_ball_side_wall(states, played):
     return share((kick(states) * outward(states))[:, 0] < -60) > 0.9
 
 
-def is_ball_back_wall(states, films):
+def is_ball_back_wall(states, played):
     return share((kick(states) * outward(states))[:, 1] < -60) > 0.9
 
 
-def is_ball_ceiling(states, films):
+def is_ball_ceiling(states, played):
     return share(kick(states)[:, 2] < -60) > 0.9
 
 
-def is_ball_ramp(states, films):
+def is_ball_ramp(states, played):
     back = kick(states) * outward(states)
     return share((back[:, 0] < -30) & (kick(states)[:, 2] > 30)) > 0.8
 
 
-def is_ball_corner(states, films):
+def is_ball_corner(states, played):
     back = kick(states) * outward(states)
     return share((back[:, 0] < -20) & (back[:, 1] < -20)) > 0.8
 
 
-def is_ball_post(states, films):
+def is_ball_post(states, played):
     struck = (kick(states).norm(dim=-1) > 60) & (passes(states, GOAL_HALF_WIDTH, BACK_WALL_Y, None) < 160)
     return share(struck) > 0.8 and share(struck & (kick(states)[:, 0].abs() > 60)) > 0.5
 
 
-def is_ball_crossbar(states, films):
+def is_ball_crossbar(states, played):
     struck = (kick(states).norm(dim=-1) > 60) & (passes(states, None, BACK_WALL_Y, GOAL_HEIGHT) < 160)
     return share(struck) > 0.8 and share(struck & (kick(states)[:, 2].abs() > 60)) > 0.5
 
 
-def is_goal(states, films):
+def is_goal(states, played):
     scored = ever(states, lambda state: state.game.goal >= 0, 120)
     credited = ever(states, lambda state: state.events.goal.any(-1), 120)
     return share(scored) > 0.75 and 0.2 < share(credited) < 0.8  # the others are own goals
 
 
-def is_dribble(states, films):
+def is_dribble(states, played):
     near = (states[30].ball.position - car(states, 30, "position")).norm(dim=-1) < 200
     return share(touched(states) & near) > 0.7
 
 
-def is_shot(states, films):
+def is_shot(states, played):
     return share(touched(states) & (kick(states).norm(dim=-1) > 300)) > 0.75
 
 
-def is_aerial_hit(states, films):
+def is_aerial_hit(states, played):
     return share(touched(states) & (states[JUDGED].ball.position[:, 2] > 500)) > 0.7
 
 
-def is_flip_reset(states, films):
+def is_flip_reset(states, played):
     landed = ever(states, lambda state: state.cars.wheel_contact[:, 0].sum(-1) >= 3)
     return share(landed & car(states, 0, "has_double_jumped") & ~car(states, JUDGED, "has_double_jumped")) > 0.7
 
 
-def is_fifty_fifty(states, films):
+def is_fifty_fifty(states, played):
     return share(touched(states, 0) & touched(states, 1)) > 0.7
 
 
-def is_pinch(states, films):
+def is_pinch(states, played):
     by_wall = states[0].ball.position[:, 0].abs() > 3900
     return share(touched(states)) > 0.75 and 0.2 < share(by_wall) < 0.8 and share(kick(states).norm(dim=-1) > 240) > 0.7
 
 
-def is_bump(states, films):
+def is_bump(states, played):
     return share(ever(states, lambda state: state.events.bumped[:, 0] == 1)) > 0.85 and share(
         ever(states, lambda state: state.events.demolished[:, 0] >= 0)) == 0
 
 
-def is_demo(states, films):
+def is_demo(states, played):
     return share(ever(states, lambda state: state.events.demolished[:, 0] == 1) & car(states, JUDGED, "is_demoed", 1)) > 0.85
 
 
-def is_respawn(states, films):
+def is_respawn(states, played):
     return 0.5 < share(car(states, 0, "is_demoed")) < 1 and share(car(states, JUDGED, "is_demoed")) == 0
 
 
-def is_pads(states, films):
+def is_pads(states, played):
     small, big = (share(ever(states, lambda state, name=name: getattr(state.events, name)[:, 0] > 0, 120))
                   for name in ("small_pads", "big_pads"))
     return small > 0.2 and big > 0.05 and share(touched(states, last=120)) == 0
 
 
-def is_kick_off(states, films):
+def is_kick_off(states, played):
     return all(share(car(states, 120, "velocity", seat).norm(dim=-1) > 1000) == 1 for seat in (0, 1)) and share(
         states[120].ball.velocity.norm(dim=-1) == 0) == 1
 
@@ -539,10 +539,10 @@ WHAT_THEY_ARE = {
     "drive": is_drive, "turn": is_turn, "powerslide": is_powerslide, "boost": is_boost, "landing": is_landing, "jump": is_jump,
     "wall drive": is_wall_drive, "ramp drive": is_ramp_drive, "corner drive": is_corner_drive, "ceiling": is_ceiling,
     "double jump": is_double_jump,
-    "dodge front": lambda states, films: dodges(states, "forward", 1),
-    "dodge back": lambda states, films: dodges(states, "forward", -1),
-    "dodge left": lambda states, films: dodges(states, "right", -1),
-    "dodge right": lambda states, films: dodges(states, "right", 1),
+    "dodge front": lambda states, played: dodges(states, "forward", 1),
+    "dodge back": lambda states, played: dodges(states, "forward", -1),
+    "dodge left": lambda states, played: dodges(states, "right", -1),
+    "dodge right": lambda states, played: dodges(states, "right", 1),
     "dodge diagonal": is_dodge_diagonal, "flip cancel": is_flip_cancel, "stall": is_stall, "air control": is_air_control,
     "wavedash": is_wavedash, "roof": is_roof, "tumble": is_tumble, "auto-flip": is_auto_flip, "ball in air": is_ball_in_air,
     "ball rolling": is_ball_rolling, "ball, floor": is_ball_floor, "ball, side wall": is_ball_side_wall,
@@ -562,5 +562,5 @@ LOOKED_AT = {
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_a_scene_shows_what_its_name_says(films, name):
-    assert WHAT_THEY_ARE[name](films(name), films)
+def test_a_scene_shows_what_its_name_says(played, name):
+    assert WHAT_THEY_ARE[name](played(name), played)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.rocket.blind import Blind
+from tests.rocket.no_host_sync import NoHostSync
 from tests.rocket.random_states import random_state
 from wavedash.config import EnvConfig
 from wavedash.config_file import load_config
@@ -182,7 +182,7 @@ def test_nothing_of_a_line_up_reads_a_tensor_from_python(runs):
     env, line_up = opposed(runs)
     env.reset(5)
     state = env._shards[0].state
-    with Blind():
+    with NoHostSync():
         line_up.begin(state, torch.arange(6) % 2 == 0)
         assert len(env.generators) == 2
         for _ in range(2):

@@ -115,18 +115,18 @@ def test_with_state_dependent_exploration_too():
 
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_last_observations_have_the_same_values_with_and_without_host_syncs(memory):
-    seeing, blind = (learner_of(Combination(memory, "multi-discrete", True, True, "fp32")) for _ in range(2))
-    as_on_a_gpu(blind)
+    syncing, free = (learner_of(Combination(memory, "multi-discrete", True, True, "fp32")) for _ in range(2))
+    as_on_a_gpu(free)
     for _ in range(2):
-        for run in (seeing, blind):
+        for run in (syncing, free):
             run.collector.collect(run.rollout)
-        cut = seeing.rollout.truncated & seeing.rollout.active
+        cut = syncing.rollout.truncated & syncing.rollout.active
         assert cut.any(), "an episode was cut"
-        assert torch.equal(cut, blind.rollout.truncated & blind.rollout.active)
+        assert torch.equal(cut, free.rollout.truncated & free.rollout.active)
         # Few rows or all are evaluated: the sums over the inputs of layers, of at most 100 numbers below 10, have another
         # order.
-        assert_within(seeing.rollout.final_value[cut], blind.rollout.final_value[cut], gamma(100) * 10.0)
-        assert (seeing.rollout.final_value[cut] != 0).all()
+        assert_within(syncing.rollout.final_value[cut], free.rollout.final_value[cut], gamma(100) * 10.0)
+        assert (syncing.rollout.final_value[cut] != 0).all()
 
 
 class NosyEnv(TapeEnv):

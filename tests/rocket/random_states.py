@@ -1,4 +1,4 @@
-"""Random but plausible games: cars that drive, fly, ride walls, lie on their roofs, flip, are demolished, or are not there."""
+"""Random but plausible states: cars drive, fly, ride walls, lie on their roofs, flip, are demolished, or are absent."""
 from __future__ import annotations
 
 import math
@@ -14,7 +14,7 @@ from wavedash.rocket.state import GameState
 def random_state(
     arenas: int, blue: int, orange: int, seed: int, device: torch.device | str = "cpu", empty: float = 0.15,
 ) -> GameState:
-    """The same seed gives the same games. A share `empty` of the seats is empty, but never the first of a team."""
+    """The same seed gives the same states. A share `empty` of the seats is empty, but never the first of a team."""
     dice = Dice(arenas, blue + orange, seed)
     state = GameState.empty(arenas, blue + orange)
     state.clear_events()
@@ -97,7 +97,7 @@ def _place_cars(state: GameState, dice: Dice, blue: int, empty: float) -> None:
 
 
 def _drive(state: GameState, dice: Dice) -> None:
-    """Boost, buttons, jumps, flips, demolitions; each consistent with where the car is."""
+    """Writes boost, buttons, jumps, flips and demolitions, each consistent with the place of the car."""
     cars = state.cars
     nothing = torch.zeros(())
     cars.boost.copy_(torch.where(dice.chance(0.2), nothing, dice.uniform(0, 100)))

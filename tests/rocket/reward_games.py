@@ -1,4 +1,4 @@
-"""Games for the tests of rewards: one in which nothing moves, and random ones."""
+"""States for the tests of rewards: one in which nothing moves, and random ones."""
 from __future__ import annotations
 
 from dataclasses import fields
@@ -10,7 +10,7 @@ from wavedash.rocket.state import GameState
 
 
 def game(blue: int = 1, orange: int = 1, arenas: int = 1) -> GameState:
-    """Cars on their wheels in the middle of the field, nose to +X; nothing moves, nothing happened."""
+    """Cars stand on their wheels in the middle of the field, nose to +X; nothing moves, and there are no events."""
     state = GameState.empty(arenas, blue + orange)
     state.clear_events()
     state.cars.present.fill_(True)
@@ -21,7 +21,7 @@ def game(blue: int = 1, orange: int = 1, arenas: int = 1) -> GameState:
 
 
 def scene(arenas: int, blue: int, orange: int, seed: int, like: GameState | None = None) -> GameState:
-    """A random game in which balls often lie where rewards look for them, and empty seats hold rubbish."""
+    """A random state in which the ball is often where rewards depend on it, and empty seats hold NaN."""
     state = random_state(arenas, blue, orange, seed)
     dice = torch.Generator().manual_seed(seed)
     under = torch.rand(arenas, generator=dice) < 0.7

@@ -1,4 +1,4 @@
-"""Every reward once more: for one car at a time, in plain Python numbers, written from what its documentation promises."""
+"""A second implementation of every reward: for one car at a time, in plain Python numbers, written from its documentation."""
 from __future__ import annotations
 
 import math
@@ -19,7 +19,7 @@ NET_Y, NET_Z = 6000.0, 642.775 / 2
 
 
 def arenas_of(state: GameState) -> list[SimpleNamespace]:
-    """Arena by arena: `ball`, `game` and a list of `cars`, whose `did` is what they did."""
+    """For each arena: `ball`, `game` and a list of `cars`, whose `did` are their events."""
     part = {name: {f.name: getattr(getattr(state, name), f.name).tolist() for f in fields(getattr(state, name))}
             for name in ("ball", "game", "cars", "events")}
 
@@ -39,7 +39,7 @@ def arenas_of(state: GameState) -> list[SimpleNamespace]:
 
 
 class Reference:
-    """All rewards of one arena. `begin` and `step` as the game goes on."""
+    """All rewards of one arena: `begin` starts an episode, `step` follows every step."""
 
     def begin(self, now: SimpleNamespace) -> None:
         self.memory: dict[int, dict[str, Any]] = defaultdict(dict)
@@ -47,7 +47,7 @@ class Reference:
             self.memory[car.seat] = {"turtled": lies_on_roof(car), "velocity": car.velocity, "carry": None}
 
     def step(self, now: SimpleNamespace, before: SimpleNamespace) -> list[dict[str, float]]:
-        """By car, by name."""
+        """For each car the rewards by name."""
         paid = []
         for car, old in zip(now.cars, before.cars, strict=True):
             values = {name: float(reward(now, before, car, old)) for name, reward in REWARDS.items()}
@@ -81,7 +81,7 @@ def axis(car: SimpleNamespace, column: int) -> list[float]:
 
 
 def net(car: SimpleNamespace, own: bool = False) -> list[float]:
-    """Of the goal that the car attacks, or its own."""
+    """The middle of the goal that the car attacks, or of its own."""
     toward_plus_y = (car.team == 0) != own
     return [0.0, NET_Y if toward_plus_y else -NET_Y, NET_Z]
 
@@ -223,7 +223,7 @@ def wavedash(now, before, car, old, memory):
 
 
 def aerial_distance(now, before, car, old, memory):
-    """`memory["carry"]`: None, or how far the ball has flown since this car's last touch in this flight."""
+    """`memory["carry"]` is None, or how far the ball has flown since this car's last touch in this flight."""
     flies = not car.on_ground and car.position[2] > 256
     mine = car.did.touches > 0 and car.present
     theirs = any(other.did.touches > 0 and other.present for other in now.cars)

@@ -1,4 +1,4 @@
-"""The same games in RLGym's form and in ours."""
+"""Conversion of states between RLGym's form and ours."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ BODY_FIELDS = {"position": "position", "linear_velocity": "velocity", "angular_v
 
 
 def to_rlgym(state: GameState, arena: int) -> RLGymState:
-    """One arena; its present cars are named by their seats."""
+    """The state of one arena; its present cars are named by their seats."""
     game = RLGymState()
     game.tick_count, game.goal_scored, game.config = int(state.game.tick[arena]), False, GameConfig()
     game.ball = _body(state.ball, arena)

@@ -1,4 +1,4 @@
-"""Action parsers: RLGym's table, masks proved on RocketSim, sticky buttons, and the coverage check."""
+"""Action parsers: RLGym's table, masks that hold on RocketSim, sticky buttons, and the coverage check."""
 from __future__ import annotations
 
 import subprocess
@@ -13,7 +13,7 @@ import torch
 from rlgym.rocket_league.action_parsers import LookupTableAction
 from torch import Tensor
 
-from tests.rocket.blind import Blind
+from tests.rocket.no_host_sync import NoHostSync
 from tests.rocket.random_states import random_state
 from wavedash.errors import UserError
 from wavedash.policy.distributions import MultiCategorical
@@ -25,7 +25,7 @@ from wavedash.rocket.state import CONTROLS, GameState
 
 PARSERS = [LookupTable, MultiDiscrete, Continuous]
 NOT_COMPARED = ("controls", "handbrake")
-"""Of the state after a step: what was pressed, and the handbrake, which in the air only waits for the wheels to touch"""
+"""Fields of the state after a step that may differ: the controls, and the handbrake, which has no effect in the air."""
 
 
 def bound(parser: Parser, state: GameState) -> Any:
@@ -58,7 +58,7 @@ def test_the_table_is_looked_up():
     ({"shared_yaw": False}, [2, 0, 1, 2, 0, 0, 1, 0], [1, -1, 0, 1, -1, 0, 1, 0]),
     ({"bins": 5}, [1, 3, 2, 4, 1, 1, 1], [-0.5, 0.5, 0, 0.5, 1, 1, 1, 1]),
 ])
-def test_multi_discrete_controls(options, action, controls):
+def test_the_choices_of_multi_discrete_are_controls(options, action, controls):
     state = random_state(1, 1, 0, seed=0)
     parser = bound(MultiDiscrete(**options), state)
     assert len(parser.space.nvec) == len(action)
@@ -71,7 +71,7 @@ def test_continuous_controls_are_clipped_and_buttons_pressed_above_zero():
     before = action.clone()
     controls = bound(Continuous(), state).parse(action, state)
     assert controls.flatten().tolist() == [0.25, -1.0, 1.0, -1.0, 0.0, 1.0, 0.0, 0.0]
-    assert torch.equal(action, before), "what the policy chose is learned from, and stays as it is"
+    assert torch.equal(action, before), "the policy's action is learned from, and must not change"
 
 
 @pytest.mark.parametrize("kind", PARSERS)
@@ -118,12 +118,12 @@ def test_impossible_options_are_refused(kind, options):
 
 
 @pytest.mark.parametrize("kind", [*PARSERS, lambda: LookupTable(sticky=1)])
-def test_nothing_is_read_from_the_device(kind):
+def test_a_parser_has_no_host_sync(kind):
     state = random_state(4, 2, 2, seed=0)
     parser = kind()
     actions = some_actions(parser, state)
     parser.bind(state)
-    with Blind():
+    with NoHostSync():
         parser.begin(state, state.cars.present[:, 0])
         parser.mask(state)
         parser.parse(actions, state)
@@ -133,7 +133,7 @@ def test_nothing_is_read_from_the_device(kind):
 
 
 @pytest.mark.parametrize("kind", [LookupTable, MultiDiscrete])
-def test_doing_nothing_is_always_offered(kind):
+def test_doing_nothing_is_never_masked(kind):
     state = random_state(300, 3, 3, seed=2, empty=0.3)
     parser = bound(kind(), state)
     mask = parser.mask(state)
@@ -158,7 +158,7 @@ def test_masks_can_be_switched_off(kind):
     assert bound(kind(masked=False), state).mask(state) is None
 
 
-def test_multi_discrete_masks_lie_as_the_policy_expects():
+def test_masks_of_multi_discrete_have_the_layout_of_the_policy():
     state = random_state(60, 1, 1, seed=4, empty=0)
     parser = bound(MultiDiscrete(), state)
     mask = parser.mask(state)
@@ -171,7 +171,7 @@ def test_multi_discrete_masks_lie_as_the_policy_expects():
 
 
 def played_states(steps: int, seed: int) -> GameState:
-    """From games of RocketSim in which random actions are held for a while: driving, jumping, flipping, falling."""
+    """States of RocketSim games in which random actions are held for a while: cars drive, jump, flip and fall."""
     generator = torch.Generator().manual_seed(seed)
     simulator = RocketSimSimulator(6, 1, 1)
     simulator.state.cars.boost[:2] = 0
@@ -188,13 +188,13 @@ def played_states(steps: int, seed: int) -> GameState:
 
 
 class Laboratory:
-    """Plays the same moment in many ways."""
+    """Plays one step from the same state with many different controls."""
 
     def __init__(self, games: GameState):
         self.games, self.simulator = games, RocketSimSimulator(30, 1, 1)
 
     def outcomes(self, moment: int, controls: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What becomes of the first car [n, numbers] under controls [n, 8], its handbrake, whether wheels touch as before."""
+        """The first car [n, numbers] after controls [n, 8], its handbrake, and whether the same wheels touch as before."""
         parts = [self._outcomes(self.games.memory[moment], some) for some in controls.split(30)]
         after, handbrake, touches = (torch.cat(part) for part in zip(*parts, strict=True))
         return after, handbrake, touches == self.games.cars.wheel_contact[moment, 0].any()
@@ -216,7 +216,7 @@ def laboratory() -> Iterator[Laboratory]:
     laboratory.simulator.close()
 
 
-def test_a_masked_row_does_what_an_offered_one_does_and_offered_ones_differ(laboratory):
+def test_a_masked_row_does_what_an_allowed_one_does_and_allowed_ones_differ(laboratory):
     games = laboratory.games
     parser = bound(LookupTable(), games)
     rows, mask = torch.tensor(parser.rows()), parser.mask(games)[:, 0]
@@ -234,7 +234,7 @@ def test_a_masked_row_does_what_an_offered_one_does_and_offered_ones_differ(labo
             different += len(torch.cat([after, handbrake], 1)[mask[moment]].unique(dim=0))
     with_twin = rows[:, [2, 4, 5]].any(1) | ((rows[:, 6] == 1) & (rows[:, 0] == 1))
     assert torch.equal(compared > 0, with_twin), "all rows with pitch, roll, jump or boost were masked at some moment"
-    assert different > 0.97 * offered > 1000, "the masks find nearly all that is the same"
+    assert different > 0.97 * offered > 1000, "the masks find nearly all duplicates"
 
 
 def test_masked_choices_of_multi_discrete_do_nothing(laboratory):
@@ -255,7 +255,7 @@ def test_masked_choices_of_multi_discrete_do_nothing(laboratory):
 
 
 def one_car(**fields: float | list[float]) -> GameState:
-    """In the air, with boost and a flip, no button pressed; and as `fields` say."""
+    """A car in the air with boost and a flip, and no button pressed, except as `fields` say."""
     state = GameState.empty(1, 1)
     for name, value in {"present": True, "boost": 50, **fields}.items():
         getattr(state.cars, name)[0, 0] = torch.tensor(value)
@@ -294,20 +294,20 @@ GROUND = lambda c: not (c["pitch"] or c["roll"] or c["jump"])  # noqa: E731
     pytest.param({"is_demoed": True, "demo_timer": 0.05}, lambda c: True, id="back before the action ends"),
     pytest.param({"present": False}, lambda c: not any(c.values()), id="an empty seat"),
 ])
-def test_rows_that_are_offered(situation, offered):
+def test_the_rows_that_a_situation_allows(situation, offered):
     state = one_car(**situation)
     parser = bound(LookupTable(), state)
     expected = [bool(offered(dict(zip(CONTROLS, row, strict=True)))) for row in parser.rows()]
     assert parser.mask(state).flatten().tolist() == expected
 
 
-def test_a_button_that_may_have_been_let_go_since_is_no_reason_to_mask():
+def test_a_button_that_may_have_been_released_since_masks_nothing():
     state = one_car(**HELD)
     assert bound(LookupTable(ticks=1, delay=1), state).mask(state).all(), "the last choice is not in force yet"
 
 
 class FewRows(LookupTable):
-    """A table of one's own: nothing, throttle, boost, throttle and pitch, roll, jump and handbrake."""
+    """A user's own table: nothing, throttle, boost, throttle and pitch, roll, jump and handbrake."""
 
     def rows(self):
         return [[0.0] * 8, [1.0, 0, 0, 0, 0, 0, 0, 0], [1.0, 0, 0, 0, 0, 0, 1.0, 0], [1.0, 0, 1.0, 0, 0, 0, 0, 0],
@@ -319,7 +319,7 @@ class FewRows(LookupTable):
     ({"boost": 0, "has_double_jumped": True}, [True, True, False, True, True, False]),
     ({**WHEELS, **HELD}, [True, True, True, False, False, True]),  # as there is no other row with the handbrake
 ])
-def test_masks_of_ones_own_table_follow_from_its_rows(situation, offered):
+def test_masks_of_a_users_own_table_follow_from_its_rows(situation, offered):
     state = one_car(**situation)
     assert bound(FewRows(), state).mask(state).flatten().tolist() == offered
 
@@ -341,7 +341,7 @@ class OnlyLeft(Parser):
 
 
 class Flat(Parser):
-    """Forgets that there are eight controls."""
+    """It returns another number of controls than eight."""
 
     space = gymnasium.spaces.Discrete(3)
 
@@ -395,13 +395,13 @@ def test_what_cannot_be_shown_is_refused_with_the_reason(parser, options, messag
     (FewRows(), 6, ["throttle never goes back", "steer is never used", "pitch never goes down", "yaw is never used",
                     "roll never goes right"]),
 ])
-def test_coverage(parser, combinations, warnings):
+def test_coverage_counts_combinations_and_warns_of_missing_controls(parser, combinations, warnings):
     coverage = Coverage.of(parser)
     assert len(coverage.controls) == combinations
     assert coverage.warnings() == warnings
 
 
-def test_coverage_of_unbalanced_sides():
+def test_coverage_warns_of_unbalanced_sides():
     class Leaning(FewRows):
         def rows(self):
             return [[0.0] * 8, *([0.0, side] + [0.0] * 6 for side in (-1, -0.5, 1))]

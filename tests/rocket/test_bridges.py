@@ -1,4 +1,4 @@
-"""Viewers: what a real receiver gets over UDP is the state that was shown; and a game does not care whether anybody looks."""
+"""Viewers: a real receiver gets over UDP the state that was shown, and a game goes on with and without one."""
 from __future__ import annotations
 
 import json
@@ -43,7 +43,7 @@ RLVISER_PORT = 45243
 
 
 class Receiver:
-    """Listens on a port of this machine as a viewer does; reads on a thread, so that nothing gets lost."""
+    """It listens on a port of this machine as a viewer does, and reads in a thread, so that nothing gets lost."""
 
     def __init__(self, port: int = 0):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -65,7 +65,7 @@ class Receiver:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """After this `packets` is complete: the empty packet comes last."""
+        """Completes `packets`: the empty packet comes last."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
             end.sendto(b"", ("127.0.0.1", self.port))
         self._thread.join(20)
@@ -77,7 +77,7 @@ class Receiver:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
-    """A tiny policy of 1v1, trained for real; its episodes take one second and start with a moving ball."""
+    """A tiny 1v1 policy from a real run; its episodes take one second and start with a moving ball."""
     root = tmp_path_factory.mktemp("runs")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WAVEDASH_RUNS", str(root))
@@ -95,8 +95,8 @@ def one_second_task() -> Task:
 # RocketSimVis
 
 
-def test_rocketsimvis_receives_what_the_game_is():
-    """Every field, against RLGym's own reading of the same games."""
+def test_rocketsimvis_receives_every_field_of_the_state():
+    """The fields are compared with RLGym's form of the same states."""
     state = random_state(24, 3, 3, seed=5)
     with Receiver() as receiver:
         viewer = RocketSimVis(receiver.port)
@@ -133,7 +133,7 @@ def motion(body) -> dict[str, list[float]]:
 
 
 def test_pads_are_where_rocketsimvis_draws_them():
-    """It tells big ones by a height of 73. (One small pad is 2 uu off in RLGym's table.)"""
+    """It recognises big ones by a height of 73. (One small pad is 2 uu off in RLGym's table.)"""
     locations = np.array(packet(random_state(1, 1, 1, seed=0), 0)["boost_pad_locations"])
     np.testing.assert_allclose(locations, BOOST_LOCATIONS, atol=2)
     assert (locations[:, 2] == np.array(BOOST_LOCATIONS)[:, 2]).all()
@@ -145,7 +145,7 @@ def test_a_packet_of_the_largest_game_fits_everywhere():
     assert max(len(json.dumps(packet(state, arena))) for arena in range(16)) < 9216
 
 
-def test_a_game_goes_on_when_nobody_listens_and_says_so_once(caplog):
+def test_a_game_goes_on_without_a_viewer_and_logs_it_once(caplog):
     state = random_state(1, 2, 2, seed=2)
     with Receiver() as receiver:
         port = receiver.port
@@ -156,7 +156,7 @@ def test_a_game_goes_on_when_nobody_listens_and_says_so_once(caplog):
     (record,) = caplog.records
     assert f"port {port}" in record.message and "is it started?" in record.message
     with Receiver(port) as late:
-        for _ in range(3):  # the first may be lost to the news that nobody listened before
+        for _ in range(3):  # the first may only report that no viewer listened before
             viewer.show(state)
     assert late.games()[-1]["ball_phys"]["pos"] == state.ball.position[0].tolist()
     viewer.close()
@@ -165,7 +165,7 @@ def test_a_game_goes_on_when_nobody_listens_and_says_so_once(caplog):
 
 @pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="needs a local socket that can be full")
 def test_a_full_buffer_is_not_waited_for(caplog):
-    """UDP on one machine is never full, so another kind of socket takes its place, which nobody reads from."""
+    """UDP on one machine is never full, so another kind of socket takes its place, which is never read."""
     state, viewer = random_state(1, 3, 3, seed=3), RocketSimVis()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     ours.setblocking(viewer._socket.getblocking())
@@ -196,7 +196,7 @@ def test_an_arena_that_does_not_exist_is_refused():
 # The environment
 
 
-def test_any_arena_of_any_group_can_be_shown():
+def test_any_arena_of_any_shard_can_be_shown():
     groups = [RocketSimSimulator(count, 1, 1) for count in (2, 3)]
     env = RocketEnv(groups, one_second_task)
     env.reset(seed=0)
@@ -217,7 +217,7 @@ def test_any_arena_of_any_group_can_be_shown():
 
 
 class Clock:
-    """Time that only passes when somebody sleeps or works."""
+    """Its time passes only in `sleep` and by simulated work."""
 
     def __init__(self) -> None:
         self.now, self.slept = 100.0, []
@@ -231,10 +231,10 @@ class Clock:
         self.now += seconds
 
 
-def test_a_game_is_held_back_to_the_speed_of_the_game():
+def test_steps_are_slowed_down_to_real_time():
     clock = Clock()
     pace = Pace(2.0, clock, clock.sleep)
-    for work in (0.0, 0.03, 0.2, 0.0):  # the third takes longer than a step may, which is not made up for
+    for work in (0.0, 0.03, 0.2, 0.0):  # the third takes longer than a step, and later ones do not catch up
         clock.now += work
         pace.wait(0.1)
     assert clock.slept == pytest.approx([0.05, 0.02, 0.0, 0.05])
@@ -293,7 +293,7 @@ def test_the_python_on_the_page_about_watching_shows_a_game():
     assert [[car["team_num"] for car in game["cars"]] for game in receiver.games()] == [[0, 0, 1, 1]] * 3
 
 
-def test_what_is_no_rocket_league_is_refused(tmp_path, monkeypatch):
+def test_a_run_that_is_not_rocket_league_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
     assert train("cartpole", "total_steps=256", "policy.hidden=[8]") == 0
     with pytest.raises(UserError, match=r"trained in CartPole-v1; only runs of a Rocket League task"):
@@ -349,15 +349,15 @@ def test_without_its_package_rlviser_says_what_to_install(monkeypatch):
 
 
 def in_a_process(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
-    """The package keeps its port for as long as the process lives, and aborts the process where it cannot have it."""
+    """The package keeps its port as long as the process lives, and aborts the process if the port is taken."""
     pytest.importorskip("rlviser_py")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     return subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=folder, env=environment, capture_output=True,
                           text=True, check=False)
 
 
-def test_rlviser_receives_what_the_game_is(tmp_path):
-    """The packets of rlviser-py, taken apart by the published schema of RLViser 0.9."""
+def test_rlviser_receives_every_field_of_the_state(tmp_path):
+    """The packets of rlviser-py are decoded by the published schema of RLViser 0.9."""
     with Receiver(RLVISER_PORT) as receiver:
         done = in_a_process(tmp_path, """
             from tests.rocket.random_states import random_state
@@ -400,13 +400,13 @@ def test_rlviser_receives_what_the_game_is(tmp_path):
 
 
 def body(physics) -> list[float]:
-    """Position, forward, right, up, velocity, spin."""
+    """Position, forward, right, up, velocity and spin of a body."""
     return np.concatenate([physics.position, physics.forward, physics.right, physics.up, physics.linear_velocity,
                            physics.angular_velocity]).tolist()
 
 
 def test_rlviser_needs_its_port_but_no_window(tmp_path):
-    """The package itself would abort the process where another has the port."""
+    """The package itself would abort the process if another one has the port."""
     with Receiver(RLVISER_PORT):
         pass  # skips where RLViser runs
     done = in_a_process(tmp_path, """
@@ -444,7 +444,7 @@ class Message:
 
 
 class Table:
-    """A table of a flatbuffer. Its fields go by number; one that is left out is zero."""
+    """A table of a flatbuffer. Its fields have numbers; one that is left out is zero."""
 
     def __init__(self, data: bytes, at: int):
         self.data, self.at = data, at
@@ -460,7 +460,7 @@ class Table:
         return struct.unpack_from("<" + code, self.data, place)[0] if place else 0
 
     def floats(self, field: int, count: int, code: str = "f", skip: int = 0) -> list[float]:
-        """Of a struct, which lies in the table itself."""
+        """The numbers of a struct, which lies in the table itself."""
         assert self.place(field)
         return list(struct.unpack_from(f"<{count}{code}", self.data, self.place(field) + skip))
 

@@ -1,12 +1,12 @@
-"""Endings over sequences of steps worked out by hand, with arenas that begin at different times."""
+"""Endings against sequences of steps worked out by hand, with arenas that begin at different times."""
 from __future__ import annotations
 
 import pytest
 import torch
 from torch import Tensor
 
-from tests.rocket.blind import Blind
-from tests.rocket.pitch import Pitch
+from tests.rocket.no_host_sync import NoHostSync
+from tests.rocket.rocketsim_arena import RocketSimArena
 from wavedash.rocket import names
 from wavedash.rocket.constants import BALL_RADIUS
 from wavedash.rocket.endings import BallOnGround, Goal, NoTouch, TimeOut
@@ -15,7 +15,7 @@ from wavedash.rocket.state import GameState
 
 
 class Game:
-    """Two arenas with two cars each, stepped by hand as an environment would: what ended begins again at once."""
+    """Two arenas with two cars each, stepped by hand as an environment would: an episode that ended begins again at once."""
 
     def __init__(self, ending: Ending) -> None:
         self.state = GameState.empty(2, 2)
@@ -27,7 +27,8 @@ class Game:
 
     def step(self, ticks: int = 8, touches: tuple[int, int] = (0, 0), goal: tuple[int, int] = (-1, -1),
              ball: tuple[float, float] | None = None, falling: tuple[float, float] = (0.0, 0.0)) -> list[bool]:
-        """What the ending says; `touches` by the second car, `ball` is its height and `falling` its speed then."""
+        """What the ending returns; `touches` are those of the second car, `ball` is the ball's height and `falling` its
+        speed."""
         previous = self.state.clone()
         self.state.clear_events()
         self.state.game.tick += ticks
@@ -36,7 +37,7 @@ class Game:
         if ball is not None:
             self.state.ball.position[:, 2] = torch.tensor(ball)
             self.state.ball.velocity[:, 2] = -torch.tensor(falling)
-        with Blind():
+        with NoHostSync():
             over: Tensor = self.ending(self.state, previous, self.state.events)
         assert over.shape == (2,) and over.dtype == torch.bool
         return over.tolist()
@@ -59,7 +60,7 @@ def test_a_goal_of_either_team_terminates():
 
 
 def test_a_time_out_counts_the_ticks_of_its_own_episode():
-    """24 ticks of 0.2 s: steps of different length, one arena begins anew in between."""
+    """0.2 s are 24 ticks: steps have different lengths, and one arena begins anew in between."""
     game = Game(TimeOut(seconds=0.2))
     assert game.step(8) == [False, False]
     assert game.step(15) == [False, False]  # 23
@@ -75,7 +76,7 @@ def test_a_time_out_counts_the_ticks_of_its_own_episode():
 
 
 def test_no_touch_counts_from_the_last_touch_or_the_beginning():
-    """60 ticks of half a second."""
+    """Half a second is 60 ticks."""
     game = Game(NoTouch(seconds=0.5))
     assert game.step(40) == [False, False]
     assert game.step(19, touches=(0, 2)) == [False, False]  # 59 and 0
@@ -89,7 +90,7 @@ def test_no_touch_counts_from_the_last_touch_or_the_beginning():
     assert NoTouch().truncates
 
 
-def test_a_touch_by_an_empty_seat_is_none():
+def test_a_touch_by_an_empty_seat_does_not_count():
     game = Game(NoTouch(seconds=0.5))
     game.state.cars.present[:, 1] = False
     assert game.step(60, touches=(1, 0)) == [True, True]
@@ -108,7 +109,7 @@ def test_the_ball_on_the_ground_ends_only_what_was_in_the_air():
 
 
 def test_a_bounce_between_two_steps_counts_unless_a_car_lifted_the_ball():
-    """From 150 at 1000 uu/s down: 67 uu of a step lead under the floor, and it is seen at 110 again."""
+    """From a height of 150 at 1000 uu/s down, a step of 67 uu ends below the floor; after the bounce the ball is at 110."""
     game = Game(BallOnGround(height=300))
     game.begin(True, True, ball=500)
     assert game.step(ball=(150, 180), falling=(1000, 1000)) == [False, False]
@@ -119,15 +120,15 @@ def test_a_bounce_between_two_steps_counts_unless_a_car_lifted_the_ball():
 
 
 @pytest.mark.parametrize("throw", [0.0, 300.0, -900.0, -1500.0, -2500.0])
-def test_the_first_bounce_in_rocketsim_is_seen_in_its_step(throw):
-    """Whatever the speed, though the ball is seen only every eighth tick."""
+def test_the_first_bounce_in_rocketsim_ends_the_episode_in_its_step(throw):
+    """It does at any speed, although the ball is observed only every eighth tick."""
     state = GameState.empty(1, 1)
     state.cars.present.fill_(True)
     state.cars.rotation.copy_(torch.eye(3))
     state.ball.rotation.copy_(torch.eye(3))
     state.cars.position[0, 0] = torch.tensor([2000.0, 0.0, 17.0])
     state.ball.position[0], state.ball.velocity[0] = torch.tensor([0.0, 0.0, 800.0]), torch.tensor([200.0, 0.0, throw])
-    pitch, ending, bounced = Pitch(state).set(state, 0), BallOnGround(), False
+    pitch, ending, bounced = RocketSimArena(state).set(state, 0), BallOnGround(), False
     ending.bind(state)
     ending.begin(state, torch.tensor([True]))
     while not bounced:
@@ -141,7 +142,7 @@ def test_the_first_bounce_in_rocketsim_is_seen_in_its_step(throw):
         assert ending(state, previous, state.events).tolist() == [bounced]
 
 
-def test_the_ball_on_the_ground_terminates_or_truncates_as_told():
+def test_the_ball_on_the_ground_terminates_or_truncates_as_configured():
     assert not BallOnGround().truncates
     assert BallOnGround(truncates=True).truncates
 

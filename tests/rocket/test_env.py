@@ -19,7 +19,7 @@ Make = Callable[..., RocketEnv]
 
 
 class AfterSteps(Ending):
-    """Ends an episode after `steps` + the number of the arena: arenas end at different times."""
+    """An episode ends after `steps` + the number of the arena, so that arenas end at different times."""
 
     def __init__(self, steps: int = 3, truncates: bool = True) -> None:
         self.steps, self.truncates = steps, truncates
@@ -37,7 +37,7 @@ class AfterSteps(Ending):
 
 
 class Height(Reward):
-    """Somebody's own: pays for being high up."""
+    """A user's own reward: the height of the car."""
 
     def __call__(self, state: Any, previous: Any, events: Any) -> torch.Tensor:
         return state.cars.position[..., 2] / 1000
@@ -53,7 +53,7 @@ def simulated(*overrides: str, simulator: str = "warp", preset: str = "rocket-1v
 
 @pytest.fixture(params=SIMULATORS)
 def env_of(request) -> Iterator[Make]:
-    """Makes environments on one of the simulators; closed at the end."""
+    """Makes environments on one of the simulators, and closes them at the end."""
     made: list[RocketEnv] = []
 
     def make(*overrides: str, **options: str) -> RocketEnv:
@@ -110,7 +110,7 @@ def test_an_episode_that_ends_keeps_its_last_observation_and_begins_anew_alone(t
     assert episodes == 2 * (4 + 3 + 2)
 
 
-def test_a_terminal_end_wins_over_a_cut(env_of):
+def test_a_terminal_ending_takes_precedence_over_a_truncation(env_of):
     both = ("env.rocket.endings={'tests.rocket.test_env:AfterSteps': {steps: 1, truncates: false}, time_out: {seconds: 0.05}}")
     env = env_of(both)
     env.reset(0)
@@ -136,7 +136,7 @@ def test_frames_of_other_arenas_stay_when_one_begins(env_of):
         last = now.clone()
 
 
-def test_a_part_of_ones_own_is_named_by_its_import_path(env_of):
+def test_a_users_own_part_is_named_by_its_import_path(env_of):
     env = env_of("env.rocket.rewards={'tests.rocket.test_env:Height': 2.0}")
     env.reset(0)
     step = env.step(torch.zeros(env.num_rows, dtype=torch.int64))
@@ -176,7 +176,7 @@ def test_the_same_seed_gives_the_same_games_in_this_process_and_in_workers():
 
 
 @pytest.mark.parametrize(("simulator", "workers"), [("rocketsim", 2), ("warp", 0)])
-def test_groups_are_stepped_one_by_one(simulator, workers):
+def test_shards_are_stepped_one_by_one(simulator, workers):
     env = simulated("env.count=4", "env.groups=2", f"env.workers={workers}", simulator=simulator)
     env.reset(0)
     assert env.groups == (slice(0, 4), slice(4, 8))

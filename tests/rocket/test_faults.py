@@ -1,4 +1,4 @@
-"""A reward that is not finite, a start that cannot be in the game: refused, with the part, the car, the arena and the step."""
+"""A reward that is not finite or a start that is impossible is refused with the part, the car, the arena and the step."""
 from __future__ import annotations
 
 import math
@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.rocket.blind import Blind
+from tests.rocket.no_host_sync import NoHostSync
 from tests.rocket.test_env import Height, env_of, random_actions, simulated  # noqa: F401 (env_of is a fixture)
 from tests.rocket.test_starts import SPEC, TEAMS, empty, written
 from wavedash.config_file import load_config
@@ -28,7 +28,7 @@ HERE = "tests.rocket.test_faults"
 
 
 class Broken(Reward):
-    """`value` for one car at one tick of its episode, else 0."""
+    """The reward is `value` for one car at one tick of its episode, else 0."""
 
     groups = 0
 
@@ -65,7 +65,7 @@ def test_a_reward_that_is_not_finite_is_named(env_of, preset, options, says):  #
     env.reset(0)
     for t, action in enumerate(random_actions(env, 12), start=1):
         step = env.step(action)
-        assert bool(env.fault) == (t >= int(says.partition("in step ")[2].split()[0])), "set when it happened, and it stays"
+        assert bool(env.fault) == (t >= int(says.partition("in step ")[2].split()[0])), "it is set when it happens, and stays"
     assert env.explain_fault() == says and bool(env.fault)
     assert step.reward.isfinite().all(), "the control: later steps are sound, and what was kept is the one that was not"
 
@@ -88,13 +88,13 @@ def test_huge_rewards_are_no_fault():
     assert env.explain_fault() is None and not bool(env.fault)
 
 
-def test_the_watch_looks_at_nothing():
-    """As on a GPU: what it does can be captured in a CUDA graph."""
+def test_the_check_for_faults_has_no_host_sync():
+    """It can be captured in a CUDA graph."""
     env = simulated(rewards())
     env.reset(0)
     env.step(random_actions(env, 1)[0])
     watch, reward = env._shards[0].watch, torch.zeros(env.num_rows)
-    with Blind():
+    with NoHostSync():
         watch.look(reward)
         watch.look(torch.full_like(reward, math.nan))
         wrong = impossible(env._shards[0].fresh)
@@ -107,7 +107,8 @@ def config(*overrides: str, groups: int = 2):
 
 
 def test_training_ends_with_the_name_and_keeps_the_weights():
-    """In the second group, whose arenas are numbered after those of the first. (A rehearsal is bound before both.)"""
+    """It happens in the second shard, whose arenas are numbered after those of the first. (A rehearsal is bound before
+    both.)"""
     Broken.groups = 0
     with assembled(config(rewards(", tick: 80, group: 3"), "ppo.normalize_obs=false", "ppo.normalize_reward=false")) as run:
         run.start()
@@ -126,7 +127,7 @@ def test_an_observation_of_a_task_that_is_not_finite_is_named():
 
 
 class BadColumn(names.find("observation", "default_obs")):  # type: ignore[misc]
-    """Somebody's own: divides by a number that is 0 after three steps."""
+    """A user's own observation, which divides by a number that is 0 after three steps."""
 
     def build(self, state: Any, controls: Any, stepped: bool = True) -> Tensor:
         seen = super().build(state, controls, stepped)
@@ -145,7 +146,7 @@ def test_an_evaluation_ends_with_the_name_too():
 
 
 class Misplaced(Start):
-    """Writes `value` into one field of one arena in three."""
+    """It writes `value` into one field of one arena in three."""
 
     def __init__(self, field: str, value: Any) -> None:
         self.field, self.value = field, value
@@ -195,7 +196,7 @@ def test_a_start_that_goes_wrong_later_is_refused_then():
     env.close()
 
 
-def test_on_a_gpu_it_is_noted_before_the_rollout_and_told_after_it():
+def test_on_a_gpu_a_bad_start_is_noted_before_the_rollout_and_reported_after_it():
     env = simulated()
     env.reset(0)
     arenas = env._shards[0]
@@ -210,13 +211,13 @@ def test_on_a_gpu_it_is_noted_before_the_rollout_and_told_after_it():
 
 @pytest.mark.parametrize("name", SPEC)
 @pytest.mark.parametrize(("blue", "orange"), TEAMS)
-def test_every_start_that_ships_keeps_the_rules(name, blue, orange):
+def test_every_shipped_start_obeys_the_rules(name, blue, orange):
     for rule in rules(written(name, empty(400, blue, orange))):
         assert not rule.broken.any(), rule.field
 
 
-def test_a_rule_holds_for_states_of_real_games():
-    """The control for its strictness: thousands of states that RocketSim and our simulator came to by themselves."""
+def test_the_rules_hold_for_states_of_real_games():
+    """The control that they are not too strict: thousands of states that RocketSim and our simulator have reached."""
     for simulator in ("warp", "rocketsim"):
         env = simulated("env.count=24", "env.rocket.starts={random: 1, shot: 1, wall: 1}", simulator=simulator)
         env.reset(1)

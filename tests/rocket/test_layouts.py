@@ -1,4 +1,4 @@
-"""Where the fields of a state lie in memory, and whole games of which each part of a tick is a launch, as on a GPU."""
+"""The memory layout of a state, and whole games in which each stage of a tick is a launch, as on a GPU."""
 from __future__ import annotations
 
 from itertools import product
@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.rocket.blind import Blind
+from tests.rocket.no_host_sync import NoHostSync
 from tests.rocket.random_states import random_state
 from tests.rocket.test_env import ends_after, random_actions
 from wavedash.config_file import load_config
@@ -26,7 +26,7 @@ SEATS = BLUE + ORANGE
 
 
 def same(one: Tensor, other: Tensor) -> bool:
-    """To the bit, NaN too."""
+    """Whether two tensors are equal bit for bit, NaN included."""
     if one.dtype == torch.float32:
         one, other = (x.contiguous().view(torch.int32) for x in (one, other))
     return torch.equal(one, other)
@@ -48,7 +48,7 @@ def test_a_field_lies_where_its_bytes_are():
 
 
 @pytest.mark.parametrize("seats", range(1, 9))
-def test_parts_begin_where_a_gpu_can_load_them_at_once(seats):
+def test_parts_are_aligned_for_loads_of_a_gpu(seats):
     first = {}
     for part, _, _, _, offset, stride in GameState.layout(seats):
         first.setdefault(part, (offset, stride))
@@ -69,7 +69,7 @@ def test_columns_are_the_fields():
 # --- whole games -----------------------------------------------------------------------------------------------------
 
 PAID = "env.rocket.rewards={goal: 10, touch: 1, touch_height: 1, in_air: 0.5, save_boost: 1, boost_pickup: 1, demo: 1}"
-"""Without lengths, as the starts are without angles: to the bit"""
+"""Rewards without square roots and starts without sines, so that both are equal to the bit."""
 STARTS = "env.rocket.starts={kickoff: 1, random: 2, turtle: 1, 'tests.rocket.test_layouts:OnTheRoof': 2}"
 TASKS = {
     "advanced_obs_plus": ("env.rocket.observation={advanced_obs_plus: {team_size: 1, frames: 2}}", PAID),
@@ -78,7 +78,7 @@ TASKS = {
 
 
 class OnTheRoof(Start):
-    """A kick-off, but the ball lies on the first car: something happens."""
+    """A kick-off, but with the ball on the first car, so that something happens."""
 
     def write(self, state: GameState, generator: torch.Generator) -> None:
         state.ball.position.copy_(state.cars.position[:, 0] + torch.tensor([0.0, 0.0, 140.0]))
@@ -90,7 +90,7 @@ def env_of(in_parts: bool, *overrides: str, arenas: int = 100) -> RocketEnv:
 
 
 def numbers_of(env: RocketEnv, step) -> dict[str, Tensor]:
-    """Everything that a step gives, and all states it leaves."""
+    """Everything that a step returns, and the states after it."""
     arenas = env._shards[0]
     seen = {name: getattr(step, name) for name in ("reward", "terminated", "truncated", "active")}
     seen |= {f"obs.{name}": x for name, x in step.obs.items()} | {f"last.{name}": x for name, x in step.final_obs.items()}
@@ -103,18 +103,18 @@ def unequal(one: dict[str, Tensor], other: dict[str, Tensor]) -> list[str]:
     return [name for name, x in one.items() if not same(x, other[name])]
 
 
-@pytest.mark.parametrize("blind", [False, True], ids=["seeing", "blind"])
+@pytest.mark.parametrize("synchronous", [True, False], ids=["with host syncs", "without"])
 @pytest.mark.parametrize("task", TASKS)
-def test_an_environment_in_parts_is_the_same_to_the_bit(task, blind):
-    """`blind`: as on a GPU, where there is no host sync."""
+def test_an_environment_that_launches_stage_by_stage_is_the_same_to_the_bit(task, synchronous):
+    """Without `synchronous`, arenas step without a host sync, as on a GPU."""
     env, parts = (env_of(in_parts, *TASKS[task]) for in_parts in (False, True))
-    parts._shards[0].on_host = not blind
+    parts._shards[0].on_host = synchronous
     assert all(torch.equal(x, y) for x, y in zip(env.reset(1).values(), parts.reset(1).values(), strict=True))
     ended, touched = 0, 0
     for t, action in enumerate(random_actions(env, 90)):
         expected = env.step(action)
-        if blind:
-            with Blind():
+        if not synchronous:
+            with NoHostSync():
                 step = parts.step(action)
         else:
             step = parts.step(action)
@@ -124,11 +124,11 @@ def test_an_environment_in_parts_is_the_same_to_the_bit(task, blind):
     assert ended > 100 and touched > 20
     before = parts._shards[0].fresh.memory.clone()
     parts.prepare()
-    assert torch.equal(parts._shards[0].fresh.memory, before) != blind
+    assert torch.equal(parts._shards[0].fresh.memory, before) == synchronous
 
 
 @pytest.mark.parametrize("saves_parts", [False, True])
-def test_an_environment_that_was_saved_goes_on_in_parts_or_whole(saves_parts):
+def test_a_saved_environment_goes_on_stage_by_stage_or_whole(saves_parts):
     task = TASKS["advanced_obs_plus"]
     env, other = env_of(saves_parts, *task), env_of(not saves_parts, *task)
     env.reset(2)

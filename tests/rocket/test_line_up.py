@@ -1,4 +1,4 @@
-"""Line-ups: who drives which car, drawn at episode ends, on both sides; and what is learned from."""
+"""Line-ups: which player drives which car, drawn at ends of episodes, on both sides; and which rows are learned from."""
 from __future__ import annotations
 
 import math
@@ -35,7 +35,7 @@ def opponents(state: GameState, players: int = 2, share: float = 0.5, seed: int 
     return made
 
 
-# Who sits where
+# The seats of players
 
 
 @pytest.mark.parametrize("seats", [2, 4, 6])
@@ -47,16 +47,16 @@ def test_a_player_has_a_whole_team_and_every_arena_both_sides_as_often(seats):
         line_up.begin(state, everywhere)
         taken.append(line_up.seats.clone())
     told = torch.stack(taken)  # [games, E, C]
-    assert (told[:, :5] == POLICY).all(), "the first half is the policy's own"
+    assert (told[:, :5] == POLICY).all(), "the first half of the arenas is the policy's own"
     blue, orange = told[:, 5:, : seats // 2], told[:, 5:, seats // 2 :]
     for team in (blue, orange):
         assert (team == team[..., :1]).all()
-    assert ((blue[..., 0] == POLICY) ^ (orange[..., 0] == POLICY)).all(), "one team is the policy's"
+    assert ((blue[..., 0] == POLICY) ^ (orange[..., 0] == POLICY)).all(), "one of the teams is the policy's"
     assert ((blue[..., 0] != POLICY).sum(0) == 20).all(), "as often blue as orange, in every arena"
     assert torch.equal(line_up.of_policy(), line_up.seats == 0)
 
 
-def test_seats_change_hands_only_where_an_episode_begins():
+def test_the_players_of_seats_change_only_where_an_episode_begins():
     state = arenas(6)
     line_up = opponents(state, share=1.0)
     line_up.begin(state, torch.ones(6, dtype=torch.bool))
@@ -66,7 +66,7 @@ def test_seats_change_hands_only_where_an_episode_begins():
     assert changed.tolist() == [True, False, False, True, False, False]
 
 
-def test_players_are_drawn_as_their_weights_say_also_when_these_change():
+def test_players_are_drawn_by_their_weights_also_after_these_change():
     state, everywhere = arenas(400), torch.ones(400, dtype=torch.bool)
     line_up = opponents(state, 3, 1.0, weights=[1.0, 0.0, 3.0])
 
@@ -82,7 +82,7 @@ def test_players_are_drawn_as_their_weights_say_also_when_these_change():
     assert shares() == pytest.approx([0.0, 0.5, 0.5], abs=0.02)
 
 
-def test_what_is_drawn_is_spread_evenly_and_independent_of_neighbours():
+def test_draws_are_uniform_and_independent_of_neighbouring_arenas():
     state, everywhere = arenas(200), torch.ones(200, dtype=torch.bool)
     line_up, drawn = opponents(state, share=1.0), []
     for _ in range(200):
@@ -104,7 +104,7 @@ def test_what_is_drawn_is_spread_evenly_and_independent_of_neighbours():
     ({"weights": [1.0]}, "each of 2 players"), ({"weights": [0.0, 0.0]}, "one above 0"),
     ({"weights": [-1.0, 2.0]}, "0 or more"),
 ])
-def test_a_line_up_that_cannot_be_is_refused(options, words):
+def test_an_impossible_line_up_is_refused(options, words):
     with pytest.raises(UserError, match=words):
         opponents(arenas(4), **options)
 
@@ -113,14 +113,14 @@ def test_a_line_up_that_cannot_be_is_refused(options, words):
 
 
 class Honks(ScriptedPlayer):
-    """Its controls are seen."""
+    """It only honks, so that its controls can be recognised."""
 
     def controls(self, state: GameState) -> Tensor:
         return torch.full((state.arenas, state.seats, 8), 0.5)
 
 
 class Asked(Player):
-    """Notes what it is shown as the last controls, and what it remembers: the steps since its episode began."""
+    """It notes the last controls that it is given, and its memory: the steps since its episode began."""
 
     steps: Tensor
 
@@ -167,7 +167,7 @@ def test_players_drive_their_cars_and_only_rows_of_the_policy_are_active(simulat
         seats = line_up.seats.clone()
         told = torch.where((seats > 0).unsqueeze(-1), 0.5, 0.0).expand(4, 2, 8)
         step = env.step(nothing)
-        assert torch.equal(step.active, (seats == POLICY).flatten()), "of the step that was made, not of the next"
+        assert torch.equal(step.active, (seats == POLICY).flatten()), "it belongs to the step that was made, not to the next"
         ended = (step.terminated | step.truncated).view(4, 2)[:, 0]
         pressed = torch.cat([env.state_of(arena).cars.controls for arena in range(4)])
         assert torch.equal(pressed[~ended], told[~ended])
@@ -181,7 +181,7 @@ def test_players_drive_their_cars_and_only_rows_of_the_policy_are_active(simulat
 
 
 class Filled(VecEnv):
-    """A Rocket League environment in which rows of players observe, are paid and tell `filling`."""
+    """A Rocket League environment in which observations, rewards and metrics of the rows of players are `filling`."""
 
     def __init__(self, env: RocketEnv, line_up: LineUp, filling: float | None) -> None:
         self.env, self.line_up, self.filling = env, line_up, filling
@@ -213,7 +213,7 @@ class Filled(VecEnv):
 
 
 class LearnedFrom(Opponents):
-    """The mistake: rows of players are learned from."""
+    """This is the mistake: rows of players are learned from."""
 
     def of_policy(self) -> Tensor:
         return torch.ones_like(self.seats, dtype=torch.bool)
@@ -237,11 +237,11 @@ def same(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:
 
 @pytest.mark.parametrize("simulator", ["warp", "rocketsim"])
 def test_nothing_is_learned_from_the_rows_of_players(simulator):
-    """Whatever they hold, the weights and moments are the same bit for bit."""
+    """Whatever these rows hold, the weights and moments are the same bit for bit."""
     clean = learned(simulator, Opponents, None)
     assert same(clean, learned(simulator, Opponents, math.nan))
-    assert not same(clean, learned(simulator, Opponents, None, Honks)), "who drives the other cars does matter"
+    assert not same(clean, learned(simulator, Opponents, None, Honks)), "the player of the other cars does matter"
 
 
-def test_the_control_learns_from_them():
+def test_learning_from_the_rows_of_players_would_be_seen():
     assert not same(learned("warp", LearnedFrom, None), learned("warp", LearnedFrom, 7.0))

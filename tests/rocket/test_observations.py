@@ -1,4 +1,4 @@
-"""Observations: RLGym's against RLGym itself, AdvancedObsPlus against a plain reference; mirrors, empty seats, frames."""
+"""Observations: RLGym's against RLGym itself, AdvancedObsPlus against a plain reference; mirrors, empty seats and frames."""
 from __future__ import annotations
 
 import numpy as np
@@ -11,7 +11,7 @@ from rlgym.rocket_league.state_mutators import FixedTeamSizeMutator, KickoffMuta
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tests.rocket.blind import Blind
+from tests.rocket.no_host_sync import NoHostSync
 from tests.rocket.random_states import random_state
 from tests.rocket.rlgym_games import from_rlgym, to_rlgym
 from wavedash.errors import UserError
@@ -88,14 +88,14 @@ def test_default_obs_is_rlgyms_in_games_of_rocketsim():
         for seat, agent in enumerate(game.cars):
             np.testing.assert_allclose(ours[arena, seat], expected[agent], rtol=1e-6, atol=1e-9)
     flying = [car for game in games for car in game.cars.values() if not car.on_ground]
-    assert any(car.can_flip for car in flying) and any(car.is_flipping for car in flying), "the games have shown flips"
+    assert any(car.can_flip for car in flying) and any(car.is_flipping for car in flying), "there were flips in the games"
 
 
 # AdvancedObsPlus, number by number
 
 
 def reference(state: GameState, arena: int, seat: int, controls: Tensor, near: NearPads) -> dict[str, float]:
-    """Every number by its name, for one car, written down as simply as possible."""
+    """Every number by its name, for one car, computed as simply as possible."""
     if state.cars.team[arena, seat] == 1:
         state = state.mirrored()
     cars = state.cars
@@ -180,19 +180,19 @@ def test_every_number_of_advanced_obs_is_what_its_name_says(teams, options):
 
 
 @pytest.mark.parametrize("options", [{}, {"frames": 3}, {"team_size": 1, "pads": 0, "timers": False}])
-def test_names_are_as_many_as_numbers_and_all_different(options):
+def test_every_number_has_a_name_of_its_own(options):
     observation = AdvancedObsPlus(**options)
     names = observation.names(2)
     assert len(names) == observation.size(2) == len(set(names)) == seen(observation, random_state(2, 1, 1, 0)).shape[-1]
 
 
-def test_numbers_are_about_one():
+def test_numbers_are_of_the_order_of_one():
     ours = seen(AdvancedObsPlus(frames=2), random_state(200, 3, 3, seed=6))
     assert ours.abs().max() < 3.5
     assert ours.std() < 1
 
 
-def test_the_nearest_pads_are_the_nearest():
+def test_the_listed_pads_are_the_nearest():
     places = (torch.rand(2, 500, generator=torch.Generator().manual_seed(0)) * 2 - 1) * torch.tensor([[4096.0], [5120.0]])
     pads = torch.tensor([pad[:2] for pad in PADS])
     listed = NearPads(4, 1.0, torch.device("cpu"))(places)
@@ -207,7 +207,7 @@ def test_the_nearest_pads_are_the_nearest():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_both_teams_see_the_same_game(kind):
+def test_both_teams_observe_the_same_game(kind):
     state = random_state(50, 3, 2, seed=7)
     there = state.cars.present
     assert torch.equal(seen(kind(), state)[there], seen(kind(), state.mirrored())[there])
@@ -234,7 +234,7 @@ def test_empty_seats_do_not_matter(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_duel_looks_the_same_among_empty_seats(kind):
+def test_a_duel_is_observed_alike_among_empty_seats(kind):
     duel = random_state(40, 1, 1, seed=9)
     wide = GameState.empty(40, 6)
     for part in ("ball", "pads", "game"):
@@ -275,11 +275,11 @@ def test_an_observation_is_kept_until_the_build_after_the_next():
 
 
 @pytest.mark.parametrize("kind", [DefaultObs, AdvancedObsPlus, lambda: AdvancedObsPlus(frames=2)])
-def test_nothing_is_read_from_the_device(kind):
+def test_an_observation_has_no_host_sync(kind):
     state, observation = random_state(4, 2, 2, seed=0), kind()
     controls = some_controls(state)
     observation.bind(state)
-    with Blind():
+    with NoHostSync():
         observation.begin(state, state.cars.present[:, 0])
         observation.build(state, controls)
 
@@ -295,13 +295,13 @@ class Calls(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("teams", [(1, 1), (3, 3)])
-def test_advanced_obs_is_few_calls_however_many_cars_there_are(teams):
+def test_advanced_obs_makes_few_calls_for_any_number_of_cars(teams):
     state, observation = random_state(4, teams[0], teams[1], seed=0), AdvancedObsPlus()
     controls = some_controls(state)
     observation.bind(state)
     with Calls() as calls:
         observation.build(state, controls)
-    assert calls.count < 80, "on a CPU with few arenas, calls are what a step costs"
+    assert calls.count < 80, "on a CPU with few arenas a step costs as much as its calls"
 
 
 @pytest.mark.parametrize(("observation", "message"), [

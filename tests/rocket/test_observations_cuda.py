@@ -1,4 +1,4 @@
-"""Observations and actions inside a CUDA graph: a replay sees the state as it is then, and as a CPU sees it."""
+"""Observations and actions inside a CUDA graph: replaying the graph reads the current state, and gives what a CPU gives."""
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,4 @@
-"""Scripted players: fair to both sides, to left and right, and each does what it says."""
+"""Scripted players treat both teams, left and right alike, and each does what it says."""
 from __future__ import annotations
 
 import math
@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from tests.rocket.blind import Blind
+from tests.rocket.no_host_sync import NoHostSync
 from tests.rocket.random_states import random_state
 from wavedash.rocket import names
 from wavedash.rocket.actions import LookupTable
@@ -25,19 +25,19 @@ SHIPPED = sorted(names.shipped("player"))
 def asked(player: ScriptedPlayer, state: GameState) -> torch.Tensor:
     player.bind(state)
     player.begin(state, torch.ones(state.arenas, dtype=torch.bool))
-    with Blind():
+    with NoHostSync():
         return player.controls(state)
 
 
 def close_games(seed: int) -> GameState:
-    """Random ones; in the first half of them the ball is just ahead of the first car."""
+    """Random states; in the first half of them the ball is just ahead of the first car."""
     state = random_state(400, 2, 2, seed)
     state.ball.position[:200] = state.cars.position[:200, 0] + 300 * state.cars.forward[:200, 0]
     return state
 
 
 def reflected(state: GameState) -> GameState:
-    """Left and right exchanged, in the plane between the two halves of the goals: what was to the right is to the left."""
+    """The state with left and right exchanged: it is mirrored in the plane through the middles of both goals."""
     other, flip = state.clone(), torch.tensor([-1.0, 1.0, 1.0])
     for body in (other.ball, other.cars):
         for name in ("position", "velocity"):
@@ -54,7 +54,7 @@ def test_these_players_ship():
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_controls_are_possible_and_the_same_from_the_other_end_of_the_field(name):
-    """The whole game turned by half a turn with the teams exchanged is the same game: the same keys are right."""
+    """The whole game turned by half a turn with the teams exchanged is the same game, so the same controls are right."""
     state = close_games(seed=3)
     controls = asked(names.make("player", name), state)
     assert controls.shape == (400, 4, 8) and controls.abs().max() <= 1.0
@@ -73,7 +73,7 @@ def test_left_and_right_are_alike(player):
     torch.testing.assert_close(asked(player, reflected(state)), expected)
 
 
-def test_random_draws_every_row_that_is_offered_and_no_other():
+def test_random_draws_every_row_that_is_allowed_and_no_other():
     state = random_state(4, 1, 1, seed=5, empty=0.0)
     player, table = Random(seed=1), LookupTable()
     for part in (player, table):
@@ -92,7 +92,7 @@ def test_random_draws_every_row_that_is_offered_and_no_other():
 
 @pytest.fixture(params=["warp", "rocketsim"], scope="module")
 def simulator(request):
-    """Five arenas 1v1."""
+    """Five arenas of 1v1."""
     if request.param == "rocketsim":
         from wavedash.rocket.rocketsim.simulator import RocketSimSimulator as Chosen
     else:
@@ -111,7 +111,7 @@ def begin(simulator: Simulator, *starts: Start) -> GameState:
     return simulator.state
 
 
-def test_a_chaser_finds_the_ball_from_every_spot_of_a_kickoff(simulator):
+def test_a_chaser_reaches_the_ball_from_every_spot_of_a_kickoff(simulator):
     state, touched = begin(simulator), torch.zeros(5, 2, dtype=torch.bool)
     spots = torch.tensor(KICKOFF_SPAWNS)
     state.cars.position[:, 0, :2] = spots[:, :2]
@@ -139,7 +139,7 @@ def test_a_chaser_dodges_into_a_ball_ahead(simulator):
 
 @pytest.mark.parametrize("player", [Chaser(), Idle()])
 def test_a_chaser_on_its_roof_gets_up_again(simulator, player):
-    """An idle one does not: the physics alone would not do it."""
+    """An idle player does not, so it is not the physics alone."""
     state = begin(simulator, Turtle())
     up = torch.zeros_like(state.cars.on_ground)
     for _ in range(60):
@@ -150,7 +150,8 @@ def test_a_chaser_on_its_roof_gets_up_again(simulator, player):
 
 @pytest.mark.parametrize(("player", "goes"), [(Chaser(), -1.0), (Defender(), 1.0)])
 def test_a_defender_gets_behind_the_ball_before_it_hits_it(simulator, player, goes):
-    """The ball lies between a car and its own goal: a chaser drives it home, a defender goes past it and hits it away."""
+    """The ball lies between a car and its own goal: a chaser drives it into that goal, a defender goes past it and hits it
+    away."""
     state = begin(simulator)
     state.ball.position.copy_(torch.tensor([0.0, -1500.0, 93.15]))
     state.cars.position[:, 0, :2] = torch.tensor([300.0, 1000.0])

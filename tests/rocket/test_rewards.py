@@ -1,4 +1,4 @@
-"""Rewards worked out by hand."""
+"""Rewards are compared with values worked out by hand."""
 from __future__ import annotations
 
 import pytest
@@ -15,7 +15,7 @@ NET_Z = 321.3875  # half of 642.775
 
 
 def pay(reward: Reward, now: GameState, before: GameState | None = None) -> list[float]:
-    """Of the cars of the first arena, for the step from `before` (default: the same state)."""
+    """The rewards of the cars of the first arena for the step from `before` (default: the same state)."""
     before = before or now
     one = Rewards([("it", reward, 1.0)])
     one.bind(now)
@@ -112,7 +112,8 @@ def test_strong_hit_is_the_change_of_the_balls_velocity() -> None:
 
 
 def shot(speed_before: float, speed: float) -> tuple[GameState, GameState]:
-    """Both cars touch a ball from which blue's way is (-3000, 4000, 0): four fifths of the speed along Y count."""
+    """Both cars touch a ball from which the way to blue's target is (-3000, 4000, 0): four fifths of the speed along Y
+    count."""
     before, now = game(), game()
     now.ball.position[0] = torch.tensor([3000.0, 2000.0, NET_Z])
     before.ball.velocity[0, 1], now.ball.velocity[0, 1] = speed_before, speed
@@ -182,7 +183,7 @@ def test_align_ball_goal() -> None:
     assert pay(rewards.AlignBallGoal(offense=1.0, defense=0.0), now) == [0.28, 0.47628]
 
 
-def test_closest_to_ball_of_those_who_play() -> None:
+def test_closest_to_ball_compares_cars_that_play() -> None:
     now = game(3, 1)
     now.cars.position[0, :, 0] = torch.tensor([500.0, -300.0, 100.0, 50.0])
     now.cars.is_demoed[0, 2] = True
@@ -222,8 +223,8 @@ def test_landing_pays_the_share_of_the_speed_that_is_kept() -> None:
     assert pay(rewards.Landing(), now, now) == [0, 0, 0, 0, 0, 0]
 
 
-class Film:
-    """A reward that sees one scene after the other, in two arenas; an episode begins with the first scene."""
+class Stepped:
+    """A reward that is given one state after the other, in two arenas; an episode begins with the first state."""
 
     def __init__(self, reward: Reward, first: GameState):
         self.reward, self.last = reward, first.clone()
@@ -233,8 +234,8 @@ class Film:
     def begin(self, arenas: list[bool]) -> None:
         self.reward.begin(self.last, torch.tensor(arenas))
 
-    def show(self, scene: GameState) -> list[float]:
-        """What the first car of each arena gets."""
+    def step(self, scene: GameState) -> list[float]:
+        """The reward of the first car of each arena."""
         paid = self.reward(scene, self.last, scene.events)
         self.last = scene.clone()
         return approx_list(paid[:, 0])
@@ -248,21 +249,21 @@ def test_recovery_pays_back_what_falling_on_the_roof_costs() -> None:
     roof.cars.has_contact.fill_(True)
     roof.cars.contact_normal[..., 2] = 1
     roof.cars.rotation.copy_(torch.diag(torch.tensor([1.0, -1.0, -1.0])))
-    film = Film(rewards.Recovery(), wheels)
-    assert film.show(air) == [0, 0]
-    assert film.show(roof) == [-1, -1]
-    assert film.show(roof) == [0, 0]  # still there
-    assert film.show(air) == [0, 0]  # jumps off its roof
-    film.begin([False, True])  # another episode, in the air
-    assert film.show(wheels) == [1, 0]
-    film.show(roof)
-    film.begin([False, True])  # on the roof from the beginning: nothing to pay back
-    assert film.show(wheels) == [1, 1]
+    stepped = Stepped(rewards.Recovery(), wheels)
+    assert stepped.step(air) == [0, 0]
+    assert stepped.step(roof) == [-1, -1]
+    assert stepped.step(roof) == [0, 0]  # still there
+    assert stepped.step(air) == [0, 0]  # jumps off its roof
+    stepped.begin([False, True])  # another episode, in the air
+    assert stepped.step(wheels) == [1, 0]
+    stepped.step(roof)
+    stepped.begin([False, True])  # on the roof from the beginning: nothing to pay back
+    assert stepped.step(wheels) == [1, 1]
     demolished = roof.clone()
     demolished.cars.is_demoed.fill_(True)
-    film.show(roof)
-    film.show(demolished)
-    assert film.show(wheels) == [0, 0]  # a respawn is no recovery
+    stepped.step(roof)
+    stepped.step(demolished)
+    assert stepped.step(wheels) == [0, 0]  # a respawn is no recovery
 
 
 def test_wavedash_pays_the_speed_that_a_flip_into_the_ground_adds() -> None:
@@ -276,17 +277,17 @@ def test_wavedash_pays_the_speed_that_a_flip_into_the_ground_adds() -> None:
     flip.cars.velocity.copy_(torch.tensor([1500.0, 0.0, -300.0]))
     ground.cars.velocity.copy_(torch.tensor([1400.0, 0.0, 0.0]))
 
-    film = Film(rewards.Wavedash(), air)
-    assert film.show(flip) == [0, 0]
-    film.begin([False, True])  # there, another episode begins in a flip at 1500 uu/s
-    assert film.show(ground) == [0.8, 0]  # 1400 - 1000 of 500
+    stepped = Stepped(rewards.Wavedash(), air)
+    assert stepped.step(flip) == [0, 0]
+    stepped.begin([False, True])  # there, another episode begins in a flip at 1500 uu/s
+    assert stepped.step(ground) == [0.8, 0]  # 1400 - 1000 of 500
 
-    film = Film(rewards.Wavedash(), air)
-    film.show(flip)
+    stepped = Stepped(rewards.Wavedash(), air)
+    stepped.step(flip)
     late = flip.clone()
     late.cars.flip_time.fill_(0.4)
-    film.show(late)
-    assert film.show(ground) == [0, 0]  # an ordinary flip, long ago
+    stepped.step(late)
+    assert stepped.step(ground) == [0, 0]  # an ordinary flip, long ago
 
 
 def test_wavedash_sees_a_flip_that_begins_and_lands_within_one_step() -> None:
@@ -297,9 +298,9 @@ def test_wavedash_sees_a_flip_that_begins_and_lands_within_one_step() -> None:
     ground.cars.velocity.copy_(torch.tensor([1250.0, 0.0, 0.0]))
     ground.cars.controls[0, :, CONTROLS.index("jump")] = 1
     ground.cars.controls[..., CONTROLS.index("pitch")] = -1
-    assert Film(rewards.Wavedash(), air).show(ground) == [0.5, 0]  # 250 of 500; the second did not press jump
+    assert Stepped(rewards.Wavedash(), air).step(ground) == [0.5, 0]  # 250 of 500; the second did not press jump
     ground.cars.controls[..., CONTROLS.index("pitch")] = 0
-    assert Film(rewards.Wavedash(), air).show(ground) == [0, 0]  # a double jump
+    assert Stepped(rewards.Wavedash(), air).step(ground) == [0, 0]  # a double jump
 
 
 def test_flip_reset_needs_a_used_flip_and_the_ball_at_the_wheels() -> None:
@@ -333,21 +334,21 @@ def test_aerial_distance_pays_height_first_and_then_how_far_the_ball_was_carried
     far_touch = touch.clone()
     far_touch.ball.position[:, 1] = 1536
 
-    film = Film(rewards.AerialDistance(), flight)
-    assert film.show(touch) == [0.2, 0.2]  # (1280 - 256) / 5120
-    assert film.show(farther) == [0, 0]
-    film.begin([False, True])
-    assert film.show(far_touch) == [0.3, 0.2]  # 1536 / 5120; there, the first touch of an episode
-    assert film.show(far_touch) == [0, 0]  # again, and the ball has not moved
+    stepped = Stepped(rewards.AerialDistance(), flight)
+    assert stepped.step(touch) == [0.2, 0.2]  # (1280 - 256) / 5120
+    assert stepped.step(farther) == [0, 0]
+    stepped.begin([False, True])
+    assert stepped.step(far_touch) == [0.3, 0.2]  # 1536 / 5120; there, the first touch of an episode
+    assert stepped.step(far_touch) == [0, 0]  # again, and the ball has not moved
     stolen = farther.clone()
     stolen.events.touches[:, 1] = 1
-    film.show(stolen)
-    assert film.show(far_touch) == [0.2, 0.2]  # from the beginning
+    stepped.step(stolen)
+    assert stepped.step(far_touch) == [0.2, 0.2]  # from the beginning
     landed = farther.clone()
     landed.cars.on_ground.fill_(True)
     landed.events.touches.fill_(1)
-    assert film.show(landed) == [0, 0]
-    assert film.show(far_touch) == [0.2, 0.2]
+    assert stepped.step(landed) == [0, 0]
+    assert stepped.step(far_touch) == [0.2, 0.2]
 
 
 def test_demolished_cars_get_events_only_and_empty_seats_nothing() -> None:

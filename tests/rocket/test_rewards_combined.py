@@ -1,4 +1,4 @@
-"""Rewards put together: weights, modes, team spirit, zero-sum, and the names that a file may give them."""
+"""Rewards combined: weights, modes, team spirit, zero-sum, and the names that a configuration may give them."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -84,7 +84,7 @@ def test_a_car_without_opponents_keeps_its_reward() -> None:
     assert combined(now, now, now.events).tolist() == [[1.0]]
 
 
-def test_modes() -> None:
+def test_a_mode_selects_dense_or_sparse_rewards() -> None:
     results = {}
     for mode, options in {"dense": {}, "sparse": {}, "hybrid": {"dense_scale": 0.2}}.items():
         combined, now, before = mix(mode=mode, **options)
@@ -97,7 +97,7 @@ def test_modes() -> None:
         assert results["hybrid"][name] == pytest.approx(0.2 * results["dense"][name])
 
 
-def test_weights_change_while_it_runs() -> None:
+def test_weights_may_change_during_a_run() -> None:
     combined, now, before = mix(mode="hybrid", dense_scale=0.5)
     combined(now, before, now.events)
     old = {name: share.clone() for name, share in combined.shares().items()}
@@ -121,7 +121,7 @@ def test_every_reward_of_the_specification_can_be_named() -> None:
         assert found.__doc__ and "weight" in found.__doc__, f"{name} must say what it pays and a typical weight"
 
 
-def test_a_reward_of_ones_own_by_import_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_users_own_reward_is_named_by_its_import_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own_rewards_of_a_test.py").write_text(
         "from wavedash.rocket.parts import Reward\n"
         "class Supersonic(Reward):\n"
@@ -151,7 +151,7 @@ def test_a_reward_of_ones_own_by_import_path(tmp_path: Path, monkeypatch: pytest
         wrong(now, now, now.events)
 
 
-def test_one_reward_twice_under_two_names() -> None:
+def test_one_reward_may_be_used_twice_under_two_names() -> None:
     combined = Rewards.named({"touch": 1, "early_touch": {"reward": "touch", "weight": 2}})
     now = game()
     combined.bind(now)

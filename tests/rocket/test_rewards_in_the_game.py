@@ -1,4 +1,4 @@
-"""The rewards for mechanics see in steps of 8 ticks what really happens in RocketSim, tick by tick."""
+"""The rewards for mechanics notice in steps of 8 ticks what happens in RocketSim tick by tick."""
 from __future__ import annotations
 
 import math
@@ -23,7 +23,8 @@ def watch(
     sim: RocketSimSimulator, reward: Reward, drive: Callable[[float, GameState, Tensor], None], steps: int,
     happens: Callable[[GameState, GameState], Tensor],
 ) -> tuple[Tensor, Tensor]:
-    """Plays from the state that was written. [E]: what the reward paid in all, and how often it happened, tick by tick."""
+    """Plays from the state that was written. Returns [E] the sum of the reward and how often it happened, counted every
+    tick."""
     state = sim.state
     everywhere = torch.ones(state.arenas, dtype=torch.bool)
     sim.place(everywhere)
@@ -45,7 +46,7 @@ def watch(
 
 @pytest.fixture(scope="module")
 def played() -> Iterator[tuple[RocketSimSimulator, GameState]]:
-    """Building arenas takes longer than all that is played in them, so they are built once."""
+    """Building arenas takes longer than playing in them, so they are built once."""
     sim = RocketSimSimulator(16, 1, 0)
     yield sim, sim.state.clone()
     sim.close()
@@ -53,7 +54,7 @@ def played() -> Iterator[tuple[RocketSimSimulator, GameState]]:
 
 @pytest.fixture
 def sim(played: tuple[RocketSimSimulator, GameState]) -> RocketSimSimulator:
-    """16 arenas, one car each, ball far away."""
+    """16 arenas with one car each and the ball far away."""
     sim, kickoff = played
     sim.state.copy_(kickoff)
     sim.state.ball.position.copy_(torch.tensor([3000.0, 4000.0, 93.15]))
@@ -61,7 +62,7 @@ def sim(played: tuple[RocketSimSimulator, GameState]) -> RocketSimSimulator:
 
 
 def test_wavedashes_are_paid_and_other_landings_are_not(sim: RocketSimSimulator) -> None:
-    """A jump, the nose lifted for a while, a flip forward at some height on the way down."""
+    """The car jumps, lifts its nose for a while, and flips forward at some height on the way down."""
     heights, lifts = torch.tensor([30.0, 50.0, 70.0, 110.0]), torch.tensor([0.05, 0.15, 0.2, 0.3])
     height, lift = torch.cartesian_prod(heights, lifts).unbind(-1)
     cars = sim.state.cars

@@ -1,4 +1,4 @@
-"""Every reward against a plain reference car by car, in the mirrored game, and fit for a device."""
+"""Every reward against a plain reference car by car, in the mirrored game, and without host syncs."""
 from __future__ import annotations
 
 from typing import Any
@@ -22,7 +22,7 @@ def everything() -> Rewards:
 
 @pytest.mark.parametrize(("blue", "orange"), [(1, 1), (2, 1), (3, 3), (1, 0)])
 def test_every_reward_agrees_with_a_plain_reference_car_by_car(blue: int, orange: int) -> None:
-    """Over several steps, with episodes that begin at different times."""
+    """They are compared over several steps, with episodes that begin at different times."""
     assert set(REWARDS) | set(STATEFUL) == set(ALL)
     arenas = 150 if orange == 3 else 100
     now = scene(arenas, blue, orange, seed=0)
@@ -45,7 +45,7 @@ def test_every_reward_agrees_with_a_plain_reference_car_by_car(blue: int, orange
             paid[name] += int(reference_values.count_nonzero())
         begins = torch.rand(arenas, generator=torch.Generator().manual_seed(step)) < 0.3
     if orange == 3:
-        assert min(paid.values()) >= 10, f"hardly ever paid, so hardly tested: {paid}"
+        assert min(paid.values()) >= 10, f"a reward that is hardly ever paid is hardly tested: {paid}"
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -65,13 +65,13 @@ def test_a_car_gets_the_same_in_the_mirrored_game(name: str) -> None:
 
 
 def memory_of(combined: Rewards) -> dict[tuple[str, str], int]:
-    """Where every tensor of every reward lies: tables, and what is remembered."""
+    """The address of every tensor of every reward."""
     return {(type(reward).__name__, key): value.data_ptr() for reward in combined.rewards
             for key, value in (*vars(reward).items(), *reward.named_buffers()) if isinstance(value, Tensor)}
 
 
-def test_no_reward_waits_for_the_device_or_moves_its_memory() -> None:
-    """As CUDA graphs need it: nothing is read back, shapes do not depend on data, what is remembered stays where it is."""
+def test_no_reward_has_a_host_sync_or_moves_its_memory() -> None:
+    """CUDA graphs need this: nothing is read back, shapes do not depend on data, and tensors keep their addresses."""
     seen: set[str] = set()
 
     class Watch(TorchDispatchMode):

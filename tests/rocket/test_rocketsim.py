@@ -42,7 +42,7 @@ def make(request):
 
 @pytest.fixture(scope="module")
 def duel():
-    """One arena, two against one, used by one test after the other."""
+    """One arena of two against one, which several tests use one after the other."""
     sim = RocketSimSimulator(1, 2, 1)
     yield sim
     sim.close()
@@ -57,7 +57,7 @@ def random_controls(sim, seed):
 
 
 def chase(sim, seed):
-    """Random, but on the ground toward the ball."""
+    """Random controls, but cars on the ground drive toward the ball."""
     controls, cars = random_controls(sim, seed), sim.state.cars
     way = sim.state.ball.position[:, None] - cars.position
     ahead, aside = (way * cars.forward).sum(-1), (way * cars.right).sum(-1)
@@ -76,7 +76,7 @@ def everywhere(sim):
 
 
 def scene(sim, ball, cars, tick=0):
-    """Ball and cars (by seat) as said in all arenas, other cars far away in the corners; nothing has happened yet."""
+    """Places ball and cars (by seat) in all arenas, the other cars far away in the corners; there are no events yet."""
     state = sim.state
     for part in ("ball", "cars", "pads"):
         for field in fields(getattr(state, part)):
@@ -103,7 +103,7 @@ def scene(sim, ball, cars, tick=0):
 
 
 def same(a, b, parts=PARTS):
-    """Names of fields that are not bit for bit the same."""
+    """Names of the fields that differ by any bit."""
     return [f"{part}.{field.name}" for part in parts for field in fields(getattr(a, part))
             if not torch.equal(getattr(getattr(a, part), field.name), getattr(getattr(b, part), field.name))]
 
@@ -116,7 +116,7 @@ def assert_same(a, b, parts=PARTS):
 
 
 def fill_at_random(state, seed):
-    """Any values, plausible or not; only what belongs together fits together."""
+    """Fills the state with any values, plausible or not, that are consistent with each other."""
     generator = torch.Generator().manual_seed(seed)
     seats = state.seats
 
@@ -184,7 +184,7 @@ OUR_OWN = {"team", "hitbox", "present", "contact_car", "ball_hit_tick", "ball_hi
 
 
 def test_every_field_that_is_placed_is_set_in_rocketsim_and_comes_back(make):
-    """The list above is written out, so that a field of the state that nobody carries over is noticed."""
+    """The list above is written out, so that a field of the state that is not copied is noticed."""
     sim = make(6, 3, 3, hitboxes=[hitbox.name for hitbox in HITBOXES])
     state = sim.state
     assert {field.name for field in fields(state.cars)} == {*THEIRS, *OUR_OWN}
@@ -219,13 +219,13 @@ def test_every_field_that_is_placed_is_set_in_rocketsim_and_comes_back(make):
                 assert (pad.get_state().cooldown, pad.get_state().is_active) == (timer, timer == 0)
 
 
-def test_copies_of_objects_hold_what_their_attributes_say(make):
-    """Where RocketSim's values lie in its objects was found by looking; its attributes are what is documented."""
+def test_copies_of_objects_hold_the_values_of_their_attributes(make):
+    """The places of RocketSim's values in its objects were found by search; its attributes are what is documented."""
     sim = make(4, 2, 2, sizes=[(2, 2), (2, 2), (1, 0), (0, 1)])
     for seed in range(30):
         sim.step(random_controls(sim, seed), ticks=8)
     batch = sim._batch
-    assert (batch._reader._ball, batch._reader._car) == state_bytes.from_memory(), "the way under test is in use"
+    assert (batch._reader._ball, batch._reader._car) == state_bytes.from_memory(), "the reader under test is in use"
     records = sim.state.memory.clone().view(torch.uint8).numpy()
     records[:] = 255
     by_attributes = StateReader(record_layout(4), records, by_attributes=True)
@@ -236,12 +236,12 @@ def test_copies_of_objects_hold_what_their_attributes_say(make):
     by_attributes.write(read)
     read = GameState.over(torch.from_numpy(records).view(torch.int32), 4)
     different = set(same(read, sim.state, ("ball", "cars")))
-    assert different == {"cars.controls", "cars.team", "cars.hitbox", "cars.present"}, "those are not RocketSim's to say"
+    assert different == {"cars.controls", "cars.team", "cars.hitbox", "cars.present"}, "RocketSim does not have these"
 
 
 def test_no_byte_beyond_an_object_is_read():
-    """A copy is exactly the memory that the allocator gave the object, every number lies wholly within it, and of objects of
-    any other type (smaller ones among them) nothing is read."""
+    """A copy is exactly the memory that the allocator gave the object, every number lies wholly within it, and objects of any
+    other type (smaller ones among them) are not read."""
     rs = package.rocketsim()
     ball, car = state_bytes.from_memory()
     for state, kind, columns in ((ball, rs.BallState, BALL_COLUMNS), (car, rs.CarState, CAR_COLUMNS)):
@@ -255,8 +255,8 @@ def test_no_byte_beyond_an_object_is_read():
                 state.read(other)
 
 
-def test_attributes_are_read_where_the_memory_does_not_hold_them(make, monkeypatch):
-    """As with another compiler or interpreter: values that are not found in an object's memory."""
+def test_attributes_are_read_if_their_values_are_not_found_in_memory(make, monkeypatch):
+    """Another compiler or interpreter may lay objects out differently."""
     monkeypatch.setattr(state_bytes, "car_values", lambda state: [*car_values(state)[:-1], not state.ball_hit_info.is_valid])
     assert state_bytes.from_memory.__wrapped__() is None
     monkeypatch.undo()
@@ -276,8 +276,8 @@ def test_attributes_are_read_where_the_memory_does_not_hold_them(make, monkeypat
 
 @pytest.mark.parametrize("delay", [0, 1])
 def test_a_game_is_the_same_as_in_rlgyms_engine(make, delay):
-    """On every field that RLGym has, bit for bit, over 200 steps in which two cars chase the ball. (With more, RLGym's own
-    games differ from run to run where one drives over another.)"""
+    """Every field that RLGym has is equal bit for bit over 200 steps in which two cars chase the ball. (With more cars RLGym's
+    own games differ from run to run when one drives over another.)"""
     sim = make(1, 1, 1, hitboxes=["dominus", "merc"])
     engine = RocketSimEngine(rlbot_delay=bool(delay))
     engine._arena.step(1)  # the first tick of an arena's life is a special one, and ours has had it without cars
@@ -312,10 +312,10 @@ def test_a_game_is_the_same_as_in_rlgyms_engine(make, delay):
     assert touched > 5
 
 
-# What happens, to whom
+# Events and the cars they belong to
 
 
-def test_a_touch(duel):
+def test_a_touch_is_counted_for_its_car(duel):
     scene(duel, {"position": (0.0, 0.0, BALL_REST_Z)},
           {1: {"position": (0.0, -400.0, CAR_REST_Z), "velocity": (0.0, 1400.0, 0.0), "yaw": pi / 2}}, tick=100)
     controls = idle(duel)
@@ -357,7 +357,7 @@ def test_a_goal_stops_its_arena_at_that_moment(make, team):
     assert distance * side == pytest.approx(3000 * ticks / 120, rel=0.01)
     assert GOAL_Y < after.ball.position[0, 1] * side < GOAL_Y + 25
     assert not after.events.goal.any(), "nobody touched it"
-    # Nobody resets it: it goes on, and the ball that lies in the goal does not score again.
+    # Without a reset the game goes on, and the ball that lies in the goal does not score again.
     for _ in range(3):
         sim.step(idle(sim), ticks=8)
         assert sim.state.game.goal.tolist() == [-1, -1]
@@ -365,7 +365,7 @@ def test_a_goal_stops_its_arena_at_that_moment(make, team):
     assert sim.state.game.score.tolist() == [[1 - team, team], [0, 0]]
 
 
-def test_controls_that_a_goal_forestalled_were_not_in_force(make):
+def test_controls_that_were_due_after_a_goal_were_not_in_force(make):
     sim = make(1, 1, 0)
     scene(sim, {"position": (0.0, GOAL_Y - 1.0, 300.0), "velocity": (0.0, 3000.0, 0.0)},
           {0: {"controls": torch.full((8,), 0.25)}})
@@ -381,7 +381,7 @@ def test_controls_that_a_goal_forestalled_were_not_in_force(make):
     ({1: 600}, 1, None),  # over four seconds: too long for RocketSim, not for us
     ({2: 5}, None, None),
 ])
-def test_who_scored_and_who_passed(duel, ages, scorer, helper):
+def test_scorer_and_passer_follow_from_the_last_touches(duel, ages, scorer, helper):
     cars = {seat: {"ball_hit_tick": 1000 - age, "ball_hit_impulse_tick": 1000 - age} for seat, age in ages.items()}
     scene(duel, {"position": (0.0, GOAL_Y - 60.0, 300.0), "velocity": (0.0, 3000.0, 0.0)}, cars, tick=1000)
     duel.step(idle(duel), ticks=8)
@@ -396,8 +396,8 @@ def test_who_scored_and_who_passed(duel, ages, scorer, helper):
 
 @pytest.mark.parametrize(("bumper", "victim", "speed", "demolished"), [(0, 2, 2250.0, True), (2, 1, 2250.0, True),
                                                                        (0, 2, 1000.0, False), (0, 1, 2250.0, False)])
-def test_bumps_and_demolitions(duel, bumper, victim, speed, demolished):
-    """Supersonic cars demolish opponents; team mates are bumped."""
+def test_supersonic_cars_demolish_opponents_and_bump_team_mates(duel, bumper, victim, speed, demolished):
+    """Slower cars bump opponents too."""
     scene(duel, {"position": (0.0, 2000.0, BALL_REST_Z)}, {
         bumper: {"position": (0.0, -150.0, CAR_REST_Z), "velocity": (0.0, speed, 0.0), "yaw": pi / 2,
                  "is_supersonic": speed > 2200},
@@ -418,7 +418,7 @@ def test_bumps_and_demolitions(duel, bumper, victim, speed, demolished):
 
 
 @pytest.mark.parametrize("big", [False, True])
-def test_pads(duel, big):
+def test_a_pad_gives_boost_and_comes_back(duel, big):
     index = next(i for i, pad in enumerate(PADS) if pad.big == big)
     pad = PADS[index]
     scene(duel, {"position": (0.0, 2000.0, BALL_REST_Z)}, {1: {"position": (pad.x, pad.y, CAR_REST_Z), "boost": 20.0}})
@@ -439,7 +439,7 @@ def test_pads(duel, big):
         assert not duel.state.events.small_pads.any() and not duel.state.events.big_pads.any()
 
 
-def test_a_shot_and_its_save(duel):
+def test_a_shot_and_its_save_are_counted(duel):
     """RocketSim calls it a shot 0.3 s after the touch, while the ball is on course; a touch that stops it is a save."""
     hit = {"ball_hit_tick": 970, "ball_hit_impulse_tick": 970}
     shots, saves = [], []
@@ -452,7 +452,7 @@ def test_a_shot_and_its_save(duel):
             state.cars.position[0, 2] = state.ball.position[0] + torch.tensor([0.0, 250.0, 0.0])
             state.cars.velocity[0, 2] = torch.tensor([0.0, -1500.0, 0.0])
             arena = duel._batch._arenas[0]
-            body = arena._cars[2].get_state()  # not by place(), after which RocketSim would not remember the shot
+            body = arena._cars[2].get_state()  # after place() RocketSim would not remember the shot
             body.pos, body.vel = (arena._rs.Vec(*getattr(state.cars, name)[0, 2].tolist()) for name in ("position", "velocity"))
             arena._cars[2].set_state(body)
         duel.step(idle(duel), ticks=8)
@@ -465,12 +465,12 @@ def test_a_shot_and_its_save(duel):
 
 
 def test_placing_forgets_a_shot(duel):
-    """Else the shot of one episode would be saved in the next."""
+    """Otherwise the shot of one episode could be saved in the next."""
     on_course = {"position": (0.0, 2000.0, 300.0), "velocity": (0.0, 2500.0, 300.0)}
     scene(duel, on_course, {1: {"ball_hit_tick": 965, "ball_hit_impulse_tick": 965}}, tick=1000)
     duel.step(idle(duel), ticks=8)
     assert duel.state.events.shot.any()
-    # A step of 16 ticks, so that RocketSim's own count of ticks since the ball was set does not give it away.
+    # A step of 16 ticks, so that the test does not depend on RocketSim's own count of ticks since the ball was set.
     scene(duel, {"position": (0.0, 2000.0, 300.0), "velocity": (0.0, -100.0, 0.0)},
           {2: {"ball_hit_tick": 999, "ball_hit_impulse_tick": 999}}, tick=1000)
     duel.step(idle(duel), ticks=16)
@@ -493,7 +493,7 @@ def test_a_demolished_car_comes_back_on_a_spot_that_the_clock_chooses(make):
 # Seats
 
 
-def test_it_begins_with_a_kick_off_in_the_order_of_seats(make):
+def test_a_simulator_begins_with_a_kick_off_in_the_order_of_seats(make):
     state = make(2, 2, 1).state
     spots = torch.tensor([(spot.x, spot.y, CAR_REST_Z) for spot in KICKOFF_SPAWNS[:2]])
     expected = torch.cat([spots, spots[:1] * torch.tensor([-1.0, -1.0, 1.0])])
@@ -509,7 +509,7 @@ def test_it_begins_with_a_kick_off_in_the_order_of_seats(make):
 
 
 def test_uneven_teams_and_empty_seats(make):
-    """Cars are where they are said to be; a seat that is empty is not touched, bumped or counted."""
+    """Cars are where they were placed; an empty seat is not touched, bumped or counted."""
     sizes = [(3, 2), (1, 0), (0, 2), (0, 0), (2, 1)]
     sim = make(5, 3, 2, hitboxes=["octane", "merc", "plank", "dominus", "breakout"], sizes=sizes)
     cars = sim.state.cars
@@ -556,8 +556,8 @@ def test_only_marked_arenas_are_placed(make):
     assert (sim.state.ball.position[marked, 0] - 1000).abs().max() < 1
 
 
-def test_what_was_before_does_not_matter(make):
-    """A state placed in an arena with a past goes on as in a new one, bit for bit, also up the walls of the corners."""
+def test_a_placed_state_does_not_depend_on_what_was_before(make):
+    """In a used arena it goes on as in a new one, bit for bit, also up the walls of the corners."""
     sizes = [(2, 2), (2, 1), (1, 1)] * 4
     old, new = make(12, 2, 2, sizes=sizes), make(12, 2, 2, sizes=sizes)
     for seed in range(40):
@@ -570,8 +570,8 @@ def test_what_was_before_does_not_matter(make):
         assert_same(old.state, new.state)
 
 
-def test_the_order_of_cars_is_not_left_to_their_addresses(make):
-    """Six cars that fall on top of each other. RocketSim by itself has many outcomes; an exception in a hundred remains."""
+def test_the_order_of_cars_does_not_depend_on_their_addresses(make):
+    """Six cars fall on top of each other. RocketSim by itself has many outcomes; an exception in a hundred remains."""
     sim, outcomes = make(24, 3, 3), Counter()
     scene(sim, {"position": (0.0, 2000.0, 300.0)}, {
         seat: {"position": (40.0 * seat, 0.0, 20.0 + 45.0 * seat), "velocity": (500.0, 100.0 * seat, 0.0)}
@@ -583,7 +583,7 @@ def test_the_order_of_cars_is_not_left_to_their_addresses(make):
 
 
 def test_a_saved_state_goes_on_nearly_as_the_game_it_was_taken_from(make):
-    """In the air exactly, but for the last bits. On the wheels their forces of the last tick are missing."""
+    """In the air it is exact up to the last bits. On the wheels the forces of the last tick are missing."""
     sim, other = make(6, 2, 2), make(6, 2, 2)
     for seed in range(40):
         sim.step(chase(sim, seed), ticks=8)
@@ -614,7 +614,7 @@ def test_a_place_that_is_no_number_is_refused(make, workers):
         sim.step(idle(sim), ticks=8)
 
 
-# Asking too much
+# Wrong use
 
 
 def test_wrong_use_is_refused_with_the_reason(make):
@@ -656,13 +656,13 @@ def test_a_missing_package_is_named(monkeypatch, missing, match):
 
 
 def test_arenas_are_freed_with_their_simulator():
-    """RocketSim's objects cannot be collected once they refer to each other."""
+    """RocketSim's objects cannot be garbage-collected once they refer to each other."""
     def resident():
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
     if not os.path.exists("/proc/self/statm"):
-        pytest.skip("looks into /proc")
+        pytest.skip("reads /proc")
     before = []
     for _ in range(6):
         sim = RocketSimSimulator(4, 1, 1)

@@ -29,7 +29,7 @@ def shared_memory():
 
 
 def test_a_game_does_not_depend_on_the_number_of_workers(make):  # noqa: F811
-    """Bit for bit, with cars that meet, are demolished and come back, pads, and arenas that are placed on the way."""
+    """Games are equal bit for bit, with cars that collide, are demolished and respawn, pads, and arenas placed in between."""
     sizes = [(1, 1), (1, 1), (1, 0), (0, 1), (1, 1)]
     alone, together = make(5, 1, 1, sizes=sizes), make(5, 1, 1, sizes=sizes, workers=2)
     assert_same(alone.state, together.state)
@@ -54,7 +54,7 @@ def test_a_game_does_not_depend_on_the_number_of_workers(make):  # noqa: F811
     assert demolished and came_back and touches and pads
 
 
-def test_send_does_not_wait(make):  # noqa: F811
+def test_send_returns_before_the_step_is_done(make):  # noqa: F811
     sim = make(2, 1, 1, workers=1)
     sim.send(idle(sim), ticks=20_000)
     assert not sim.ready
@@ -67,7 +67,7 @@ def test_send_does_not_wait(make):  # noqa: F811
 @posix
 @pytest.mark.parametrize("moment", ["idle", "stepping"])
 def test_the_arenas_of_a_killed_worker_go_on(make, moment, caplog):  # noqa: F811
-    """No step is lost or done twice, and what was placed stays placed. Cars in the air: nothing is lost of these."""
+    """No step is lost or done twice, and what was placed stays placed. Cars are in the air, where their state is complete."""
     sim, healthy = make(4, 1, 1, workers=2), make(4, 1, 1)
     flying = {seat: {"position": (1000.0 * seat, 0.0, 1500.0), "velocity": (0.0, 100.0, 800.0), "on_ground": False,
                      "wheel_contact": False, "boost": 100.0} for seat in range(2)}
@@ -101,14 +101,14 @@ def test_the_arenas_of_a_killed_worker_go_on(make, moment, caplog):  # noqa: F81
 
 @posix
 def test_a_worker_that_dies_after_its_step_does_not_do_it_again(make):  # noqa: F811
-    """The step is in memory when the answer is not: what a new worker finds is complete."""
+    """The step is already in memory when the worker dies before its answer is read."""
     sim, healthy = make(2, 1, 1, workers=1), make(2, 1, 1)
     on_a_pad = {"position": (PADS[0].x, PADS[0].y, CAR_REST_Z), "boost": 0.0, "ball_hit_tick": 3, "ball_hit_impulse_tick": 3}
     for each in (sim, healthy):
         scene(each, {"position": (0.0, 5150.0, 300.0), "velocity": (0.0, 3000.0, 0.0)}, {0: on_a_pad}, tick=100)
     worker = sim._supervisor.workers[0]
     sim.send(idle(sim), ticks=8)
-    while not worker.pipe.poll(0):  # it has answered, but was not heard
+    while not worker.pipe.poll(0):  # wait until it has answered
         time.sleep(0.01)
     sim._arrays.records[:] = 77  # as if it had died while it copied them
     worker.hear = lambda: hear_of_its_death(worker)
@@ -138,7 +138,7 @@ def hear_of_its_death(worker):
 @posix
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSEGV, signal.SIGSTOP])
 def test_a_worker_that_is_lost_in_an_arena_names_it_and_keeps_its_game(make, sign, caplog, tmp_path, monkeypatch):  # noqa: F811
-    """Placed twice, so that the episode is shorter than the run; what is kept leads to the same bits."""
+    """Arenas are placed twice, so that the episode is shorter than the run; the kept game leads to the same bits."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     sim, healthy = make(4, 1, 1, workers=2, timeout=3.0, first=10), make(4, 1, 1)
     for step in range(4):

@@ -1,4 +1,4 @@
-"""Starts: possible in the game, fair to both teams, and what their names say, as RocketSim itself plays them on."""
+"""Starts are possible in the game, fair to both teams, and what their names say, as RocketSim plays on from them."""
 from __future__ import annotations
 
 import math
@@ -9,9 +9,9 @@ import RocketSim
 import torch
 from torch import Tensor
 
-from tests.rocket.blind import Blind
-from tests.rocket.pitch import Pitch
+from tests.rocket.no_host_sync import NoHostSync
 from tests.rocket.random_states import random_state
+from tests.rocket.rocketsim_arena import RocketSimArena
 from wavedash.errors import UserError
 from wavedash.rocket import names
 from wavedash.rocket.constants import BALL_RADIUS, CAR_REST_Z, HITBOXES
@@ -26,7 +26,7 @@ TEAMS = [(1, 0), (1, 1), (2, 1), (3, 3)]
 
 
 def empty(arenas: int, blue: int, orange: int, seed: int = 0) -> GameState:
-    """Cars of all hitboxes, and nothing else."""
+    """A state with cars of all hitboxes and nothing else."""
     state = GameState.empty(arenas, blue + orange)
     state.cars.team.copy_(torch.arange(blue + orange) >= blue)
     state.cars.present.fill_(True)
@@ -35,7 +35,7 @@ def empty(arenas: int, blue: int, orange: int, seed: int = 0) -> GameState:
 
 
 def written(start: Start | str, state: GameState, seed: int = 0) -> GameState:
-    """As an environment does it: a kick-off, then the start."""
+    """Writes a kick-off, then the start, as an environment does."""
     generator = torch.Generator().manual_seed(seed)
     for part in (Kickoff(), names.make("start", start) if isinstance(start, str) else start):
         part.bind(state)
@@ -43,11 +43,11 @@ def written(start: Start | str, state: GameState, seed: int = 0) -> GameState:
     return state
 
 
-def octanes(start: Start | str, arenas: int, blue: int = 1, orange: int = 1, seed: int = 0) -> tuple[GameState, Pitch]:
+def octanes(start: Start | str, arenas: int, blue: int = 1, orange: int = 1, seed: int = 0) -> tuple[GameState, RocketSimArena]:
     state = empty(arenas, blue, orange)
     state.cars.hitbox.zero_()
     written(start, state, seed)
-    return state, Pitch(state)
+    return state, RocketSimArena(state)
 
 
 # --- geometry --------------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ def test_rotations_are_those_of_rocketsim():
     assert np.allclose(ours, np.array(theirs), atol=1e-5)
 
 
-def test_look_keeps_the_nose_and_the_hand():
+def test_look_gives_right_handed_rotations_with_the_given_forward_axis():
     forward, up = torch.randn(2, 500, 3, generator=torch.Generator().manual_seed(0)).unbind(0)
     turned = look(forward, up)
     assert torch.allclose(turned[..., 0], torch.nn.functional.normalize(forward, dim=-1), atol=1e-5)
@@ -74,7 +74,7 @@ def test_look_keeps_the_nose_and_the_hand():
 
 @pytest.mark.parametrize(("blue", "orange", "line_ups"), [(1, 0, 5), (1, 1, 5), (2, 1, 20), (3, 3, 10)])
 def test_kickoffs_are_those_of_rocketsim(blue, orange, line_ups):
-    """The same set of line-ups. Teammates are taken as exchangeable: RocketSim's order of cars is that of their addresses."""
+    """The set of line-ups is the same. Teammates are exchangeable, since RocketSim orders cars by their addresses."""
 
     def line_up(cars: Tensor) -> tuple:
         """Position and axes [C, 9] of the cars of an arena, sorted in each team."""
@@ -82,18 +82,18 @@ def test_kickoffs_are_those_of_rocketsim(blue, orange, line_ups):
         return tuple(sorted(rows[:blue]) + sorted(rows[blue:]))
 
     def theirs(seed: int) -> tuple:
-        pitch.arena.reset_kickoff(seed)
-        cars = [pitch.car(i) for i in range(blue + orange)]
+        arena.arena.reset_kickoff(seed)
+        cars = [arena.car(i) for i in range(blue + orange)]
         vectors = [[v.as_tuple() for v in (car.pos, car.rot_mat.forward, car.rot_mat.up)] for car in cars]
         return line_up(torch.tensor(vectors).flatten(1))
 
-    state, pitch = octanes("kickoff", 2000, blue, orange)
+    state, arena = octanes("kickoff", 2000, blue, orange)
     ours = {line_up(cars) for cars in torch.cat([state.cars.position, state.cars.forward, state.cars.up], -1)}
-    seeds = np.random.default_rng(0).integers(2**31, size=400).tolist()  # small seeds give it but a few of the line-ups
+    seeds = np.random.default_rng(0).integers(2**31, size=400).tolist()  # with small seeds it has only a few of the line-ups
     assert ours == {theirs(seed) for seed in seeds}
     assert len(ours) == line_ups
-    assert pitch.car(0).boost == pytest.approx(float(state.cars.boost[0, 0]), abs=1e-4)
-    assert pitch.ball.pos.as_tuple() == pytest.approx(state.ball.position[0].tolist())
+    assert arena.car(0).boost == pytest.approx(float(state.cars.boost[0, 0]), abs=1e-4)
+    assert arena.ball.pos.as_tuple() == pytest.approx(state.ball.position[0].tolist())
 
 
 def test_kickoff_leaves_nothing_of_the_game_before():
@@ -119,14 +119,15 @@ def test_teammates_never_share_a_spot_beside_empty_seats():
 
 
 def car_boxes(state: GameState) -> tuple[Tensor, Tensor]:
-    """Middle and half size [E, C, 3] of the bodies, as the hitboxes say."""
+    """Middle and half size [E, C, 3] of the hitboxes."""
     offset = torch.tensor([box.offset for box in HITBOXES])[state.cars.hitbox]
     size = torch.tensor([box.size for box in HITBOXES])[state.cars.hitbox]
     return state.cars.position + (state.cars.rotation @ offset.unsqueeze(-1)).squeeze(-1), size / 2
 
 
 def inside(points: Tensor, margin: float = 0.0) -> Tensor:
-    """Between floor, ceiling, walls, slanted corners; in the goals too. The bends at the edges are for RocketSim to judge."""
+    """Whether points are between floor, ceiling, walls and slanted corners, or in a goal. Curved edges are left to
+    RocketSim."""
     x, y, z = points.abs().unbind(-1)
     field = (x <= 4096 - margin) & (y <= 5120 - margin) & (x + y <= 8064 - margin * math.sqrt(2))
     goal = (x <= 893 - margin) & (y <= 5880 - margin) & (z <= 642 - margin)
@@ -134,7 +135,7 @@ def inside(points: Tensor, margin: float = 0.0) -> Tensor:
 
 
 def assert_possible(state: GameState) -> None:
-    """Everything inside the arena, nothing in anything else, no faster than the game allows, flags that fit together."""
+    """Bodies are inside the arena, do not overlap, are no faster than the game allows, and flags are consistent."""
     ball, cars, here = state.ball, state.cars, state.cars.present
     for body in (ball, cars):  # empty seats too: their numbers may be anything but not NaN
         for value in vars(body).values():
@@ -177,38 +178,38 @@ def test_every_start_is_possible(name, blue, orange):
 
 @pytest.mark.parametrize("name", SPEC)
 def test_nothing_explodes_in_rocketsim(name):
-    """The first tick moves nothing but by its velocity, which only gravity and tyres change; wheels touch where they should."""
-    state, pitch = octanes(name, 100, 2, 2)
+    """In the first tick bodies move by their velocity, which only gravity and tyres change; wheels touch where they should."""
+    state, arena = octanes(name, 100, 2, 2)
     for e in range(100):
-        position, velocity = pitch.set(state, e).bodies()
-        after, velocity_after = pitch.step().bodies()
+        position, velocity = arena.set(state, e).bodies()
+        after, velocity_after = arena.step().bodies()
         assert np.abs(after - position - velocity_after / 120).max() < 0.1
         change = np.linalg.norm(velocity_after - velocity, axis=-1)
         assert change[0] < 10 and change[1:].max() < 45
         for i in range(4):
-            wheels = sum(pitch.car(i).wheels_with_contact)
+            wheels = sum(arena.car(i).wheels_with_contact)
             assert wheels == 4 if state.cars.on_ground[e, i] else wheels == 0
-        after, velocity_after = pitch.step(59).bodies()
+        after, velocity_after = arena.step(59).bodies()
         assert inside(torch.from_numpy(after)).all() and np.linalg.norm(velocity_after, axis=-1).max() < 6000
 
 
 def test_cars_rest_on_their_wheels_at_the_height_they_are_put():
-    """Of every hitbox: none is pushed out of the floor, and all wheels touch."""
+    """For every hitbox, the car is not pushed out of the floor, and all wheels touch."""
     for hitbox in range(len(HITBOXES)):
         state = empty(1, 1, 1)
         state.cars.hitbox.fill_(hitbox)
-        pitch = Pitch(written("dribble", state)).set(state, 0).step()
-        assert sum(pitch.car(0).wheels_with_contact) == 4 and abs(pitch.car(0).pos.z - CAR_REST_Z) < 1
+        arena = RocketSimArena(written("dribble", state)).set(state, 0).step()
+        assert sum(arena.car(0).wheels_with_contact) == 4 and abs(arena.car(0).pos.z - CAR_REST_Z) < 1
 
 
 @pytest.mark.parametrize("name", SPEC)
-def test_a_start_never_looks_at_a_tensor(name):
+def test_a_start_has_no_host_sync(name):
     state, generator = empty(8, 2, 1), torch.Generator().manual_seed(0)
     start = names.make("start", name)
     parts = [Kickoff(), Mixture([(start, 1.0), (Kickoff(), 1.0)])]
     for part in parts:
         part.bind(state)
-    with Blind():
+    with NoHostSync():
         for part in parts:
             part.write(state, generator)
 
@@ -222,7 +223,7 @@ def test_the_same_seed_gives_the_same_starts(name):
 
 @pytest.mark.parametrize("name", SPEC)
 def test_both_teams_are_treated_alike(name):
-    """What orange finds, turned by half a turn, is distributed as what blue finds (Kolmogorov-Smirnov)."""
+    """The starts of orange, turned by half a turn, are distributed as those of blue (Kolmogorov-Smirnov)."""
     n = 4000
     straight = written(name, empty(n, 1, 1), seed=1)
     turned = written(name, empty(n, 1, 1), seed=2).mirrored()
@@ -243,7 +244,7 @@ def _same_distribution(a: Tensor, b: Tensor) -> None:
 
 
 class Led(Scene):
-    """Shows who leads: its car is at a height of 1000."""
+    """The leading car is at a height of 1000."""
 
     def stage(self, stage):
         stage.put(stage.lead, position=torch.tensor([0.0, -1000.0, 1000.0]).expand(stage.arenas, 3))
@@ -264,15 +265,15 @@ def test_every_car_leads_equally_often(blue, orange):
     assert (own_half > 0).all(), "the others are at home"
 
 
-# --- what the names promise ------------------------------------------------------------------------------------------
+# --- each start is what its name says --------------------------------------------------------------------------------
 
 
 def test_turtled_cars_lie_on_their_roofs():
-    state, pitch = octanes("turtle", 60, 1, 1)
+    state, arena = octanes("turtle", 60, 1, 1)
     for e in range(60):
-        pitch.set(state, e).step(60)
+        arena.set(state, e).step(60)
         for i in range(2):
-            car = pitch.car(i)
+            car = arena.car(i)
             assert car.rot_mat.up.z < -0.95 and not any(car.wheels_with_contact) and car.has_world_contact
     roofs = [box.offset[2] + box.size[2] / 2 for box in HITBOXES]
     all_boxes = written("turtle", empty(500, 1, 1))
@@ -284,90 +285,90 @@ def test_turtled_cars_lie_on_their_roofs():
 
 @pytest.mark.parametrize("name", ["save", "goalie"])
 def test_the_ball_goes_in_unless_somebody_saves_it(name):
-    state, pitch = octanes(name, 60)
-    pitch.without_cars()
+    state, arena = octanes(name, 60)
+    arena.without_cars()
     leads = torch.where(state.ball.velocity[:, 1] < 0, 0, 1)
     for e in range(60):
-        pitch.set(state, e)
+        arena.set(state, e)
         seconds = 0.0
-        while abs(pitch.ball.pos.y) < 5215.5:
-            assert pitch.step().ball.pos.z > BALL_RADIUS, "it flies all the way"
+        while abs(arena.ball.pos.y) < 5215.5:
+            assert arena.step().ball.pos.z > BALL_RADIUS, "it flies all the way"
             seconds += 1 / 120
             assert seconds < 3.5
-        assert pitch.ball.pos.y * float(state.ball.velocity[e, 1]) > 0 and seconds > 0.6
+        assert arena.ball.pos.y * float(state.ball.velocity[e, 1]) > 0 and seconds > 0.6
     defender = state.cars.position[torch.arange(60), leads]
     own_goal = torch.stack([torch.zeros(60), torch.where(leads == 0, -5120.0, 5120.0)], -1)
     assert ((defender[:, :2] - own_goal).norm(dim=-1) < (700 if name == "goalie" else 2300)).all()
 
 
 def test_an_attacker_that_keeps_its_pace_meets_the_ball_before_the_goal():
-    state, pitch = octanes("shot", 60, 1, 0)
-    pitch.without_cars()
+    state, arena = octanes("shot", 60, 1, 0)
+    arena.without_cars()
     near = []
     for e in range(60):
-        pitch.set(state, e).control(throttle=0.02)
+        arena.set(state, e).control(throttle=0.02)
         distances = []
         for _ in range(250):
-            (ball, car), _ = pitch.step().bodies()
+            (ball, car), _ = arena.step().bodies()
             distances.append((np.linalg.norm((ball - car)[:2]), ball[1]))
         near.append(min(distances))
     assert np.mean([distance < 150 for distance, _ in near]) > 0.9
     assert all(2500 < y < 4500 for _, y in near)
 
 
-def test_both_reach_a_challenge_while_the_ball_is_at_jump_height():
-    state, pitch = octanes("jump_challenge", 60)
-    pitch.without_cars()
+def test_both_cars_reach_a_challenge_while_the_ball_is_at_jump_height():
+    state, arena = octanes("jump_challenge", 60)
+    arena.without_cars()
     for e in range(60):
-        pitch.set(state, e).control(throttle=0.02)
+        arena.set(state, e).control(throttle=0.02)
         meetings = []
         for _ in range(180):
-            (ball, *cars), _ = pitch.step().bodies()
+            (ball, *cars), _ = arena.step().bodies()
             meetings.append((max(np.linalg.norm((car - ball)[:2]) for car in cars), ball[2]))
         distance, height = min(meetings)
         assert distance < 30 and 230 < height < 420
 
 
 def test_a_dribbled_ball_stays_on_the_roof_for_a_moment():
-    state, pitch = octanes("dribble", 60)
+    state, arena = octanes("dribble", 60)
     for e in range(60):
-        (ball, *cars), _ = pitch.set(state, e).step(30).bodies()
+        (ball, *cars), _ = arena.set(state, e).step(30).bodies()
         car = min(cars, key=lambda c: np.linalg.norm(c - ball))
         assert ball[2] - car[2] > 120 and np.linalg.norm((ball - car)[:2]) < 60
 
 
 def test_a_car_on_the_wall_drives_on_it_with_the_ball_ahead():
-    state, pitch = octanes("wall", 60)
+    state, arena = octanes("wall", 60)
     leads = (state.cars.position[..., 0].abs() > 4000).int().argmax(-1)
     for e, lead in enumerate(leads.tolist()):
-        pitch.set(state, e).control(throttle=1.0).step(40)
-        assert sum(pitch.car(lead).wheels_with_contact) == 4 and pitch.car(lead).pos.z > 300
+        arena.set(state, e).control(throttle=1.0).step(40)
+        assert sum(arena.car(lead).wheels_with_contact) == 4 and arena.car(lead).pos.z > 300
         to_ball = state.ball.position[e] - state.cars.position[e, lead]
         assert 250 < to_ball @ state.cars.forward[e, lead] < 750
         assert abs(float(state.ball.position[e, 0])) > 3800
 
 
 def test_a_car_in_an_air_dribble_carries_the_ball():
-    """Below and behind it, and boosting it is on the ball within a third of a second."""
-    state, pitch = octanes("air_dribble", 60)
+    """The car is below and behind the ball, and with boost it touches it within a third of a second."""
+    state, arena = octanes("air_dribble", 60)
     leads = (~state.cars.on_ground).int().argmax(-1)
     for e, lead in enumerate(leads.tolist()):
         assert state.ball.position[e, 2] > state.cars.position[e, lead, 2] + 50 and state.cars.boost[e, lead] >= 50
-        pitch.set(state, e).control(throttle=1.0, boost=True).step(40)
-        assert pitch.car(lead).ball_hit_info.is_valid
-        assert pitch.ball.pos.z > 400
+        arena.set(state, e).control(throttle=1.0, boost=True).step(40)
+        assert arena.car(lead).ball_hit_info.is_valid
+        assert arena.ball.pos.z > 400
 
 
 def test_the_wheels_on_the_ball_reset_the_flip():
-    """Most cars get there without doing anything."""
-    state, pitch = octanes("flip_reset", 100)
+    """Most cars reach the ball without any controls."""
+    state, arena = octanes("flip_reset", 100)
     leads = (~state.cars.on_ground).int().argmax(-1)
     resets = 0
     for e, lead in enumerate(leads.tolist()):
         assert not state.cars.has_flip[e, lead]
-        pitch.set(state, e)
+        arena.set(state, e)
         for _ in range(100):
-            car = pitch.step().car(lead)
+            car = arena.step().car(lead)
             if car.is_on_ground:
                 break
         resets += car.pos.z > 400 and not car.has_double_jumped
@@ -378,7 +379,7 @@ def test_the_wheels_on_the_ball_reset_the_flip():
 
 
 def test_a_mixture_follows_its_weights_and_their_changes():
-    """The starts tell themselves apart: on the spots, on the roof, on a wall."""
+    """The starts can be told apart: cars are on the kick-off spots, on the roof, or on a wall."""
     state, generator = empty(4000, 1, 1), torch.Generator().manual_seed(0)
     parts = [(names.make("start", name), weight) for name, weight in
              [("kickoff", 1.0), ("turtle", 2.0), ("random", 0.0), ("wall", 5.0)]]
@@ -395,7 +396,7 @@ def test_a_mixture_follows_its_weights_and_their_changes():
         for i, kind in enumerate([spots, turtle, ~(spots | turtle | wall), wall]):
             assert torch.equal(kind, mixture.drawn == i)
         assert_possible(state)
-        assert state.cars.on_ground[wall].all(), "nothing is left of the turtles"
+        assert state.cars.on_ground[wall].all(), "no turtles are left"
         return torch.bincount(mixture.drawn, minlength=4).tolist()
 
     for weights in ([1.0, 2.0, 0.0, 5.0], [0.0, 1.0, 0.0, 1.0], [0.0, 0.0, 0.0, 3.0]):
@@ -441,7 +442,7 @@ def test_frames_come_back_as_they_were_saved(tmp_path, suffix):
 
 @pytest.mark.parametrize(("blue", "orange"), [(2, 2), (1, 2), (1, 0)])
 def test_episodes_begin_in_the_frames_half_of_them_turned(tmp_path, blue, orange):
-    """Of 2v2 games, played with fewer: each team's first cars. Frames are told by the ball's height."""
+    """Frames of 2v2 are played with fewer cars: the first of each team. They are recognised by the ball's height."""
     stored = written(Random(ball_in_air=1.0), empty(30, 2, 2))
     save_frames(tmp_path / "frames.npz", stored)
     before = empty(3000, blue, orange)
@@ -531,6 +532,6 @@ def test_frames_with_too_few_cars_are_refused(tmp_path):
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
-def test_every_start_of_the_specification_has_its_name():
+def test_every_shipped_start_has_its_name():
     assert set(names.shipped("start")) == {*SPEC, "replay_frames", "mixture"}
     assert isinstance(names.make("start", "random", {"cars_in_air": 0.0}), Start)

@@ -1,4 +1,4 @@
-"""Starts and endings inside a CUDA graph: what a replay writes is a new start each time, and as good as one written outside."""
+"""Starts and endings inside a CUDA graph: each replay of the graph writes a new start, as good as one written outside."""
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,4 @@
-"""What a task goes on with: memory comes from the checkpoint, by the names of parts; settings from the configuration."""
+"""A resumed task has its memory from the checkpoint, by the names of parts, and its settings from the configuration."""
 from __future__ import annotations
 
 import logging
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.rocket.blind import Blind
+from tests.rocket.no_host_sync import NoHostSync
 from tests.rocket.test_env import random_actions, simulated, trajectory
 from wavedash.envs.errors import EnvError
 from wavedash.errors import UserError
@@ -22,7 +22,7 @@ ENDINGS = "env.rocket.endings={no_touch: {seconds: 20}, time_out: {seconds: 90}}
 
 
 class Forgetful(Reward):
-    """Counts the steps of an episode, in a tensor that is no buffer."""
+    """It counts the steps of an episode in a tensor that is not a buffer."""
 
     def bind(self, state: GameState) -> None:
         self.steps = torch.zeros_like(state.cars.boost)
@@ -34,7 +34,7 @@ class Forgetful(Reward):
 
 @pytest.fixture(scope="module")
 def saved() -> Iterator[tuple[RocketEnv, dict[str, torch.Tensor]]]:
-    """After ten steps, in the middle of all episodes."""
+    """An environment after ten steps, in the middle of all episodes, and its state."""
     env = simulated(REWARDS, ENDINGS)
     env.reset(0)
     trajectory(env, random_actions(env, 10))
@@ -109,14 +109,14 @@ def test_parts_come_and_go_and_those_that_stay_remember(saved, caplog):
         assert torch.equal(now[f"0.task.{name}"], state[f"0.task.{name}"]), "at another place, with another weight"
     assert "0.task.endings.no_touch.since" not in now
     velocity = env._shards[0].state.cars.velocity
-    assert torch.equal(now["0.task.rewards.parts.wavedash.velocity"], velocity), "begins with the state of now"
+    assert torch.equal(now["0.task.rewards.parts.wavedash.velocity"], velocity), "its memory begins with the current state"
     assert "new, with a memory that begins now: rewards.wavedash, endings.ball_on_ground" in caplog.text
     assert "gone, with what was remembered: endings.no_touch" in caplog.text
     trajectory(other, random_actions(other, 3))
     other.close()
 
 
-def test_the_log_is_silent_where_the_parts_are_the_same(saved, caplog):
+def test_nothing_is_logged_if_the_parts_are_the_same(saved, caplog):
     _, state = saved
     caplog.set_level(logging.INFO)
     resumed(state, "env.rocket.rewards.goal=20").close()
@@ -139,7 +139,7 @@ def test_arenas_of_an_earlier_version_are_told_apart(saved):
     env.close()
 
 
-def test_a_part_that_would_forget_is_refused_before_anything_is_started():
+def test_a_part_with_undeclared_state_is_refused_before_anything_is_started():
     with pytest.raises(EnvError, match=r"reward 'mine' changes its tensor 'steps', .*Forgetful.*register_buffer\('steps'"):
         simulated(f"env.rocket.rewards={{mine: {{reward: '{HERE}:Forgetful', weight: 1}}}}")
 
@@ -149,7 +149,7 @@ def test_settings_change_without_a_host_sync_and_as_if_they_had_been_configured(
                 "env.rocket.rewards.velocity_ball_to_goal=2.5", "env.rocket.reward_mode=hybrid", "env.rocket.dense_scale=0.3")
     made, changed = simulated(*settings, preset="rocket-2v2"), simulated(preset="rocket-2v2")
     task = changed.tasks[0]
-    with Blind():
+    with NoHostSync():
         task.rewards.set(team_spirit=0.3, zero_sum=0.6, mode="hybrid", dense_scale=0.3)
         task.rewards.set_weights({"velocity_ball_to_goal": 2.5})
         task.endings["no_touch"].set(seconds=0.5)

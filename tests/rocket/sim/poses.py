@@ -1,4 +1,4 @@
-"""Random bodies for the tests of contacts, as numpy arrays that lie like Warp's structs."""
+"""Random bodies for the tests of contacts, as numpy arrays with the layout of Warp's structs."""
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ def structs(kind: Any, *shape: int) -> np.ndarray:
 
 
 def rotations(n: int, dice: np.random.Generator) -> np.ndarray:
-    """[n, 3, 3], uniform over all rotations."""
+    """Rotations [n, 3, 3] that are uniform over all rotations."""
     w, x, y, z = np.moveaxis(unit_vectors((n, 4), dice), 1, 0)
     return np.stack([
         1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y),
@@ -31,14 +31,14 @@ def unit_vectors(shape: tuple[int, ...], dice: np.random.Generator) -> np.ndarra
 
 
 def bodies(position: np.ndarray, rotation: np.ndarray, velocity: np.ndarray | float = 0.0) -> np.ndarray:
-    """Structs `Body` of the shape of the positions without their last axis."""
+    """Structs `Body`, of the shape of the positions without their last axis."""
     result = structs(Body, *position.shape[:-1])
     result["position"], result["rotation"], result["velocity"] = position, rotation, velocity
     return result
 
 
 def turned(rotation: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """Vectors [..., 3] by rotations [..., 3, 3]."""
+    """Vectors [..., 3] turned by rotations [..., 3, 3]."""
     return np.einsum("...ij,...j->...i", rotation, vector)
 
 

@@ -1,4 +1,4 @@
-"""WarpSimulator as a simulator of RocketEnv: exact to save, the same on any number of threads, blind, quiet."""
+"""WarpSimulator in RocketEnv: its state is saved exactly, threads change nothing, there is no host sync, and no noise."""
 from __future__ import annotations
 
 import builtins
@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tests.ppo.test_host_reads import as_on_a_gpu, watched_reads
-from tests.rocket.blind import Blind
+from tests.rocket.no_host_sync import NoHostSync
 from tests.rocket.test_env import ends_after, random_actions, simulated, trajectory
 from wavedash.config_file import ConfigError, load_config
 from wavedash.envs.errors import EnvError
@@ -29,7 +29,7 @@ from wavedash.training import make_policy, resume, train
 
 
 def played(arenas: int = 24, **options) -> WarpSimulator:
-    """From random starts, some steps on: cars on wheels, on walls and in the air, wheels that press, shots under way."""
+    """A simulator some steps after random starts: cars are on wheels, on walls and in the air, and shots are under way."""
     sim = WarpSimulator(arenas, 1, 1, **options)
     start = Random()
     start.bind(sim.state)
@@ -45,7 +45,7 @@ def random_controls(sim: WarpSimulator, steps: int, seed: int) -> torch.Tensor:
 
 
 def records(sim: WarpSimulator, steps: int = 40) -> torch.Tensor:
-    """[steps, E, R] from here on."""
+    """The records of the next steps, [steps, E, R]."""
     seen = []
     for controls in random_controls(sim, steps, seed=2):
         sim.step(controls, ticks=8, delay=1)
@@ -64,8 +64,8 @@ def test_a_saved_simulator_goes_on_to_the_bit():
     assert torch.equal(records(other), expected), "in another simulator too"
 
 
-def test_without_what_the_record_does_not_hold_it_would_not():
-    """The control: the wheels remember how they pressed."""
+def test_the_records_alone_would_not_go_on_exactly():
+    """The control: wheels keep their suspension state, which the records do not hold."""
     sim = played()
     saved = sim.save()
     expected = records(sim)
@@ -80,8 +80,8 @@ def test_the_number_of_threads_changes_nothing():
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_who_sends_goes_on_while_arenas_step(threads):
-    """With one thread as well: of two cores a run leaves one to the policy."""
+def test_send_returns_while_arenas_step(threads):
+    """It does with one thread as well: of two cores a run leaves one to the policy."""
     sim, go_on, began = WarpSimulator(4, 1, 1, threads=threads), Event(), Event()
     for shard in sim._shards:
         shard.step = partial(step_when_told, began, go_on, shard.step)
@@ -94,11 +94,11 @@ def test_who_sends_goes_on_while_arenas_step(threads):
 
 def step_when_told(began: Event, go_on: Event, step: Callable[..., None], *how: int) -> None:
     began.set()
-    assert go_on.wait(10), "who sent it waits for it"
+    assert go_on.wait(10), "send waited for the step"
     step(*how)
 
 
-def test_simulators_that_step_at_the_same_time_do_not_see_each_other():
+def test_simulators_that_step_at_the_same_time_do_not_affect_each_other():
     alone = [played(threads=1), played(threads=2)]
     expected = [records(sim) for sim in alone]
     sims = played(threads=1), played(threads=2)
@@ -113,7 +113,7 @@ def test_simulators_that_step_at_the_same_time_do_not_see_each_other():
         assert torch.equal(torch.stack(kept), memory)
 
 
-def test_what_does_not_fit_is_refused():
+def test_states_and_options_that_do_not_fit_are_refused():
     sim = WarpSimulator(2, 1, 1)
     saved = sim.save()
     for wrong in ({"records": saved["records"]}, WarpSimulator(3, 1, 1).save()):
@@ -145,11 +145,11 @@ def test_seats_stay_empty(simulator):
     env.close()
 
 
-# --- without looking -------------------------------------------------------------------------------------------------
+# --- host syncs ------------------------------------------------------------------------------------------------------
 
 
-def blind_env(*overrides: str, **options: str) -> RocketEnv:
-    """On the CPU, but as on a GPU, where nobody may look at the data."""
+def env_without_syncs(*overrides: str, **options: str) -> RocketEnv:
+    """An environment on the CPU that avoids host syncs, as on a GPU."""
     env = simulated(*overrides, **options)
     for arenas in env._shards:
         arenas.on_host = False
@@ -161,17 +161,17 @@ DEFAULT = ("env.rocket.observation=default_obs", "env.rocket.action={multi_discr
 
 
 @pytest.mark.parametrize("task", [(), (FRAMES,), DEFAULT], ids=["preset", "frames", "default_obs"])
-def test_a_step_looks_at_nothing_and_is_what_it_is_with_looking(task):
-    blind, seeing = blind_env(ends_after(4), *task), simulated(ends_after(4), *task)
-    for env in (blind, seeing):
+def test_a_step_without_host_syncs_equals_one_with_them(task):
+    free, syncing = env_without_syncs(ends_after(4), *task), simulated(ends_after(4), *task)
+    for env in (free, syncing):
         env.reset(5)
-    shape = (60, blind.num_rows, *blind.action_space.shape)
-    actions = torch.randint(0, 90 if not blind.action_space.shape else 2, shape, generator=torch.Generator().manual_seed(0))
+    shape = (60, free.num_rows, *free.action_space.shape)
+    actions = torch.randint(0, 90 if not free.action_space.shape else 2, shape, generator=torch.Generator().manual_seed(0))
     ended = 0
     for action in actions:
-        with Blind():
-            ours = blind.step(action)
-        theirs = seeing.step(action)
+        with NoHostSync():
+            ours = free.step(action)
+        theirs = syncing.step(action)
         ended += int(theirs.truncated.sum())
         for name in ("reward", "terminated", "truncated", "active"):
             assert torch.equal(getattr(ours, name), getattr(theirs, name)), name
@@ -179,19 +179,19 @@ def test_a_step_looks_at_nothing_and_is_what_it_is_with_looking(task):
             assert torch.equal(ours.obs[name], x) and torch.equal(ours.final_obs[name], theirs.final_obs[name])
         assert all(torch.equal(ours.metrics[name], x) for name, x in theirs.metrics.items())
     assert ended > 60, "episodes ended and began"
-    with Blind():
-        blind.prepare()
+    with NoHostSync():
+        free.prepare()
 
 
-def test_a_look_would_be_seen():
+def test_a_host_sync_would_be_seen():
     env = simulated(ends_after(4))
     env.reset(0)
-    with Blind(), pytest.raises(AssertionError, match="looks at a tensor"):
+    with NoHostSync(), pytest.raises(AssertionError, match="reads a tensor on the host"):
         env.step(random_actions(env, 1)[0])
 
 
 def test_an_iteration_in_these_arenas_reads_the_device_once():
-    env = blind_env(ends_after(4))
+    env = env_without_syncs(ends_after(4))
     config = load_config("rocket-1v1", ["env.count=3", "ppo.rollout_steps=8", "ppo.minibatch_size=16", "policy.hidden=[8]"])
     learner = as_on_a_gpu(Learner(env, make_policy(env, config), config))
     learner.start()
@@ -220,9 +220,9 @@ def test_no_episode_begins_like_another_however_many_there_are(monkeypatch):
     assert len(seen.unique(dim=0)) == len(seen) == 90
 
 
-def test_where_nobody_looks_every_rollout_has_new_beginnings(monkeypatch):
+def test_without_host_syncs_every_rollout_has_new_beginnings(monkeypatch):
     monkeypatch.setattr("wavedash.rocket.shard.BEGINNINGS", 12)
-    env = blind_env(EVERY_STEP, "env.rocket.starts={random: 1}")
+    env = env_without_syncs(EVERY_STEP, "env.rocket.starts={random: 1}")
     env.reset(0)
     env.prepare()
     first = beginnings(env, 6)
@@ -233,8 +233,8 @@ def test_where_nobody_looks_every_rollout_has_new_beginnings(monkeypatch):
 
 
 @pytest.mark.parametrize("prepared", [False, True])
-def test_beginnings_are_part_of_what_is_saved(prepared):
-    env, other = (blind_env(EVERY_STEP, "env.rocket.starts={kickoff: 1, random: 1}") for _ in range(2))
+def test_beginnings_are_part_of_the_saved_state(prepared):
+    env, other = (env_without_syncs(EVERY_STEP, "env.rocket.starts={kickoff: 1, random: 1}") for _ in range(2))
     env.reset(3)
     actions = random_actions(env, 12)
     trajectory(env, actions[:5])
@@ -250,7 +250,7 @@ def test_beginnings_are_part_of_what_is_saved(prepared):
 # --- the package -----------------------------------------------------------------------------------------------------
 
 
-def test_without_warp_the_way_to_it_is_named(monkeypatch):
+def test_without_warp_the_error_says_how_to_install_it(monkeypatch):
     real = builtins.__import__
 
     def without_warp(name, *args, **kwargs):
@@ -275,7 +275,7 @@ def test_only_a_compilation_is_announced(monkeypatch, caplog):
     assert "compiling the simulator for two cars" in line and "once on this machine" in line and "warp" in line
 
 
-def test_warp_starts_without_a_word():
+def test_importing_the_simulator_prints_nothing():
     done = subprocess.run([sys.executable, "-c", "import wavedash.rocket.sim.simulator"], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -301,7 +301,7 @@ def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("simulators", [("rocketsim", "warp"), ("warp", "rocketsim")], ids=" to ".join)
-def test_the_arenas_of_another_simulator_are_left_behind(tmp_path, monkeypatch, caplog, simulators):
+def test_a_run_that_changes_its_simulator_goes_on_with_fresh_arenas(tmp_path, monkeypatch, caplog, simulators):
     pytest.importorskip("RocketSim")
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
     first, second = (f"env.rocket.simulator={simulator}" for simulator in simulators)

@@ -1,4 +1,4 @@
-"""RocketEnv on a GPU: a step never waits, and a recording of it does what it does."""
+"""RocketEnv on a GPU: a step has no host sync, and its CUDA graph does what the step does."""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 
 ARENAS = 256
 SHORT = "env.rocket.endings={goal: {}, time_out: {seconds: 1.3}}"
-"""Episodes of 20 steps, so that many begin"""
+"""Episodes have 20 steps, so that many begin."""
 
 
 def env_of(*overrides: str) -> RocketEnv:
@@ -32,19 +32,19 @@ def actions_of(env: RocketEnv, steps: int) -> torch.Tensor:
 
 
 @pytest.fixture
-def waiting_forbidden() -> Iterator[None]:
+def syncs_forbidden() -> Iterator[None]:
     torch.cuda.set_sync_debug_mode("error")
     yield
     torch.cuda.set_sync_debug_mode("default")
 
 
-def test_fifty_steps_with_resets_never_wait(request):
+def test_fifty_steps_with_resets_have_no_host_sync(request):
     env = env_of()
     env.reset(0)
     actions = actions_of(env, 50)
     ended = torch.zeros((), device="cuda")
     env.step(actions[0])
-    request.getfixturevalue("waiting_forbidden")
+    request.getfixturevalue("syncs_forbidden")
     env.prepare()
     for action in actions:
         step = env.step(action)
@@ -59,7 +59,7 @@ def outcome(env: RocketEnv, step) -> list[torch.Tensor]:
 
 
 def captured_step(env: RocketEnv, actions: torch.Tensor) -> tuple[torch.cuda.CUDAGraph, torch.Tensor, Step]:
-    """After the first two actions: the graph, where it reads its action, and what it writes."""
+    """The graph after the first two actions, the tensor it reads its action from, and the step that it writes."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     action = actions[0].clone()
@@ -83,7 +83,7 @@ def test_a_captured_step_is_the_step():
         plain.step(actions[t])
     ended = 0
     for t in range(2, 60):
-        if t % 20 == 0:  # beginnings are written outside of the recording, which goes on with the new ones
+        if t % 20 == 0:  # beginnings are written outside of the graph, which goes on with the new ones
             plain.prepare()
             recorded.prepare()
         expected = outcome(plain, plain.step(actions[t]))
@@ -96,7 +96,7 @@ def test_a_captured_step_is_the_step():
 
 
 def test_settings_that_change_count_in_a_captured_step(request):
-    """As in steps that are not captured. They are changed without a host sync."""
+    """They count as in steps that are not captured, and are changed without a host sync."""
     plain, captured, unchanged = env_of(), env_of(), env_of()
     actions = actions_of(plain, 40)
     for env in (plain, captured, unchanged):
@@ -105,7 +105,7 @@ def test_settings_that_change_count_in_a_captured_step(request):
     for t in range(2):
         plain.step(actions[t])
         unchanged.step(actions[t])
-    request.getfixturevalue("waiting_forbidden")
+    request.getfixturevalue("syncs_forbidden")
     for env in (plain, captured):
         (task,) = env.tasks
         task.rewards.set(team_spirit=0.5, zero_sum=0.75, mode="hybrid", dense_scale=0.5)
@@ -140,7 +140,7 @@ def test_a_simulator_steps_the_same_on_any_stream():
     assert torch.equal(first.state.memory, second.state.memory)
 
 
-def test_training_with_recordings_is_training_without():
+def test_training_with_cuda_graphs_equals_training_without():
     metrics, ends = [], []
     for graphs in (False, True):
         changes = [f"env.count={ARENAS}", SHORT, "ppo.rollout_steps=16", "ppo.minibatch_size=1024", "policy.hidden=[64, 64]",

@@ -1,7 +1,7 @@
-"""No state, however wild, and no command takes the simulator out of the game; no arena changes another.
+"""No state, however wild, and no controls make the simulator leave the rules of the game; no arena changes another.
 
-A million steps of one tick from random states: bodies in each other, in walls and outside, at any speed, with any flags and
-timers, and in a third of the arenas numbers that cannot be. After every one of them each arena is one of the game.
+A million steps of one tick start from random states: bodies overlap, are in walls and outside, at any speed, with any flags and
+timers, and a third of the arenas have impossible numbers. After every step each arena is possible in the game.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CPU, IN_PARTS, GPU = {"threads": 1}, {"by_stage": True}, {"device": "cuda"}
 BOXES = [box.name for box in HITBOXES]
 NONSENSE = torch.tensor([torch.nan, torch.inf, -torch.inf, 1e9, -1e9, 3e38])
 SEATED = ("team", "hitbox", "present")
-"""Of a car: cannot be changed"""
+"""Fields of a car that cannot change."""
 
 
 class Dice:
@@ -53,7 +53,7 @@ class Dice:
 
 
 def scatter(state: GameState, dice: Dice) -> None:
-    """Everything random, and possible in the game or nearly so. It is the same for the same dice."""
+    """Everything is random, and possible in the game or nearly so. It is the same for the same dice."""
     ball, cars, pads, each = state.ball, state.cars, state.pads, state.cars.team.shape
     for part in (ball, cars, pads):
         for field in fields(part):
@@ -79,12 +79,12 @@ def scatter(state: GameState, dice: Dice) -> None:
 
 
 def anywhere(dice: Dice, *shape: int) -> Tensor:
-    """Within the walls, but for corners."""
+    """Places within the walls, which may be in the cut-off corners."""
     return dice.uniform(-1, 1, *shape, 3) * torch.tensor([4050.0, 5070.0, 990.0]) + torch.tensor([0.0, 0.0, 1000.0])
 
 
 def rotations(q: Tensor) -> Tensor:
-    """Of quaternions of any length."""
+    """Rotations of quaternions of any length."""
     w, x, y, z = torch.nn.functional.normalize(q, dim=-1).unbind(-1)
     rows = (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y),
             2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
@@ -93,7 +93,7 @@ def rotations(q: Tensor) -> Tensor:
 
 
 def float_words(state: GameState) -> tuple[Tensor, Tensor]:
-    """Where in a record the numbers [W] lie that are not whole, in words, and the seats of their cars, -1: of none."""
+    """Offsets [W] in words of the floats of a record, and the seats of their cars (-1: no car)."""
     places = [(offset // 4 + seat * stride // 4 + i, seat if stride else -1)
               for part, _, dtype, shape, offset, stride in GameState.layout(state.seats) if dtype == torch.float32
               for seat in range(state.seats if stride else 1) for i in range(prod(shape))]
@@ -102,14 +102,14 @@ def float_words(state: GameState) -> tuple[Tensor, Tensor]:
 
 
 def numbers_of(state: GameState) -> tuple[Tensor, Tensor]:
-    """[E, W], and which of them mean something: not those of empty seats."""
+    """The numbers [E, W], and which of them count: not those of empty seats."""
     words, seat = float_words(state)
     present = torch.nn.functional.pad(state.cars.present, (0, 1), value=True)
     return state.memory.view(torch.float32).index_select(1, words), present.index_select(1, seat % (state.seats + 1))
 
 
 def spoil(state: GameState, dice: Dice) -> Tensor:
-    """In a third of the arenas one number or more that cannot be: which arenas [E]."""
+    """Writes impossible numbers into a third of the arenas, and returns which arenas [E]."""
     words, _ = float_words(state)
     numbers, real = numbers_of(state)
     one = torch.arange(len(words)) == dice.number(0, len(words) - 1, state.arenas, 1)
@@ -126,11 +126,11 @@ def wild_controls(dice: Dice, *shape: int) -> Tensor:
     return torch.where(dice.chance(0.02, *shape, 8), wild, controls)
 
 
-# --- what the game allows --------------------------------------------------------------------------------------------
+# --- the rules of the game -------------------------------------------------------------------------------------------
 
 
 def inside(position: Tensor, beyond: float) -> Tensor:
-    """Whether places are in the field or a goal, or not farther `beyond`."""
+    """Whether places are in the field or a goal, or at most `beyond` outside."""
     x, y, z = position[..., 0].abs(), position[..., 1].abs(), position[..., 2]
     above = z > -beyond
     field = (x < 4096 + beyond) & (y < 5120 + beyond) & (x + y < 8064 + beyond * 1.4143) & (z < 2044 + beyond)
@@ -139,7 +139,7 @@ def inside(position: Tensor, beyond: float) -> Tensor:
 
 
 def of_the_game(state: GameState, beyond: float = 50.0) -> Tensor:
-    """Which arenas [E] can be of the game. Demolished cars move no more, so their speed may be that of before the caps."""
+    """Which arenas [E] are possible in the game. Demolished cars do not move, so their speed may be that before the caps."""
     ball, cars = state.ball, state.cars
     numbers, real = numbers_of(state)
     fine = (numbers.isfinite() | ~real).all(-1)
@@ -165,7 +165,7 @@ def placed(sim: WarpSimulator) -> WarpSimulator:
 
 
 def random_play(arenas: int, blue: int, orange: int, seed: int = 0, **options) -> WarpSimulator:
-    """In the air and on the floor, as an episode may begin."""
+    """Cars are in the air and on the floor, as an episode may begin."""
     sim = WarpSimulator(arenas, blue, orange, **{"threads": 1, **options})
     start, state = Random(), sim.state.to("cpu")
     start.bind(state)
@@ -174,14 +174,14 @@ def random_play(arenas: int, blue: int, orange: int, seed: int = 0, **options) -
     return placed(sim)
 
 
-# --- nonsense --------------------------------------------------------------------------------------------------------
+# --- impossible states -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("boxes", "where"), [
     (BOXES[:2], CPU), (BOXES[2:4], CPU), (BOXES[4:], CPU), (BOXES, CPU), (BOXES[:2], IN_PARTS),
     pytest.param(BOXES[:2], GPU, marks=NO_GPU), pytest.param(BOXES, GPU, marks=NO_GPU),
 ], ids="-".join)
-def test_a_million_steps_of_nonsense(boxes, where, caplog):
+def test_after_any_of_a_million_wild_steps_arenas_are_possible_in_the_game(boxes, where, caplog):
     caplog.set_level(logging.ERROR)
     seats = len(boxes) // 2
     arenas, states, ticks = (5000, 3, 20) if seats == 1 else (2001, 3, 17)
@@ -204,15 +204,15 @@ def test_a_million_steps_of_nonsense(boxes, where, caplog):
 
 
 def count_of(sim: WarpSimulator) -> int:
-    """Now, also where nothing waits for a GPU."""
-    sim.health  # noqa: B018 (asks)
+    """The current count, also on a GPU, where reading it syncs."""
+    sim.health  # noqa: B018 (reading it updates the count)
     if sim.device.type == "cuda":
         torch.cuda.synchronize()
     return sim.health["bad_arenas"]
 
 
 def live_on(sim: WarpSimulator) -> None:
-    """Every car drives, jumps or flies on, or comes nearer to its return."""
+    """Every car drives, jumps or flies on, or comes nearer to its respawn."""
     cars = sim.state.cars
     before, waits, moved = cars.position.clone(), cars.demo_timer.clone(), torch.zeros_like(cars.boost)
     controls = torch.zeros(*moved.shape, 8, device=sim.device)
@@ -224,14 +224,14 @@ def live_on(sim: WarpSimulator) -> None:
 
 
 def kicked_off(arenas: int, **options) -> WarpSimulator:
-    """All arenas like the one of a simulator with one."""
+    """All arenas are like the one of a simulator with a single arena."""
     sim = WarpSimulator(arenas, 1, 1, **options)
     sim.state.memory.copy_(WarpSimulator(1, 1, 1, **options).state.memory)
     return placed(sim)
 
 
 @pytest.mark.parametrize("where", [CPU, IN_PARTS, pytest.param(GPU, marks=NO_GPU)], ids="-".join)
-def test_every_number_that_cannot_be_is_noticed_and_the_arena_begins_again(where, caplog):
+def test_every_impossible_number_is_noticed_and_the_arena_begins_again(where, caplog):
     caplog.set_level(logging.ERROR)
     words, _ = float_words(GameState.empty(1, 2))
     arenas = len(words) * len(NONSENSE)
@@ -249,10 +249,10 @@ def test_every_number_that_cannot_be_is_noticed_and_the_arena_begins_again(where
     new.state.game.tick.fill_(508)
     new.state.game.score.fill_(2)
     new.step(controls, ticks=8)
-    assert torch.equal(sim.state.memory, new.state.memory), "as a new one, but for clock and score"
+    assert torch.equal(sim.state.memory, new.state.memory), "the arena is as a new one, except for clock and score"
 
 
-def test_nothing_is_remembered_of_what_was_before():
+def test_an_arena_that_begins_again_remembers_nothing():
     sim = random_play(20, 1, 1)
     for controls in Dice(2).uniform(-1, 1, 10, 20, 2, 8):
         sim.step(controls, ticks=8)
@@ -269,7 +269,7 @@ def test_nothing_is_remembered_of_what_was_before():
 @pytest.mark.parametrize(("name", "value"), [
     ("ball.last_touch", 2), ("cars.contact_car", -7), ("pads.locked_car", 2**31 - 1), ("cars.hitbox", 77), ("cars.team", -1),
 ])
-def test_so_is_every_whole_number_that_finds_a_place_in_memory(name, value):
+def test_every_integer_that_is_an_index_is_checked(name, value):
     sim = random_play(50, 1, 1)
     part, field = name.split(".")
     getattr(getattr(sim.state, part), field)[7] = value
@@ -284,11 +284,11 @@ PLACES = [
     ((2000, -5100, 900), (2000, -5180, 900)), ((0, 5950, 100), (0, 6100, 100)), ((850, 5900, 600), (1000, 5900, 100)),
     ((0, -5900, 600), (0, -5900, 800)), ((-3600, 4400, 900), (-3800, 4400, 900)), ((3500, -4500, 20), (3800, -4900, 20)),
 ]
-"""In the field or a goal, and outside"""
+"""Places in the field or a goal, and places outside."""
 
 
 @pytest.mark.parametrize("body", ["ball", "cars"])
-def test_what_is_outside_of_the_field_comes_back(body):
+def test_bodies_outside_of_the_field_come_back(body):
     sim = kicked_off(2 * len(PLACES))
     place = getattr(sim.state, body).position.view(2 * len(PLACES), -1, 3)
     place[:, 0] = torch.tensor(PLACES, dtype=torch.float32).flatten(0, 1)
@@ -307,7 +307,7 @@ TURNED = {
 
 
 @pytest.mark.parametrize("turned", TURNED.values(), ids=TURNED)
-def test_only_rotations_turn(turned):
+def test_a_matrix_that_is_no_rotation_is_noticed(turned):
     sim = random_play(2, 1, 1)
     sim.state.cars.rotation[0, 1] = turned
     sim.state.ball.rotation[1] = turned
@@ -327,8 +327,8 @@ def test_a_ball_that_went_through_a_wall_is_no_goal():
     assert sim.state.events.goal.tolist() == [[False, False], [True, False]] and sim.health == {"bad_arenas": 1}
 
 
-def test_what_is_just_allowed_is_left_alone():
-    """Limits themselves, a negative zero, and speeds that the next tick caps."""
+def test_states_at_the_limits_are_left_alone():
+    """These are the limits themselves, a negative zero, and speeds that the next tick caps."""
     sim = kicked_off(8)
     cars = sim.state.cars
     cars.boost[0, 0], cars.boost[1, 0], cars.boost[2, 0], cars.handbrake[3, 0] = 0.0, -0.0, 100.0, 1.0
@@ -344,7 +344,7 @@ def test_an_empty_seat_may_hold_anything_and_stays_empty():
         x = getattr(sim.state.cars, field.name)
         if field.name not in SEATED:
             x[0, 1] = {torch.float32: torch.nan, torch.int32: 99, torch.bool: True}[x.dtype]
-    sim.state.cars.demo_timer[0, 1] = 0.01  # as if about to come back
+    sim.state.cars.demo_timer[0, 1] = 0.01  # a car would respawn now
     sim.step(torch.full((2, 4, 8), 0.5), ticks=8)
     assert sim.health == {"bad_arenas": 0}
     sim.state.ball.position[0] = torch.nan
@@ -352,7 +352,7 @@ def test_an_empty_seat_may_hold_anything_and_stays_empty():
     assert sim.health == {"bad_arenas": 1} and sim.state.cars.present.tolist() == [[True, False, True, True], [True] * 4]
 
 
-def test_commands_that_are_no_numbers_are_none():
+def test_controls_that_are_not_finite_count_as_zero():
     wild, tame = random_play(500, 1, 1), random_play(500, 1, 1)
     dice = Dice(3)
     for _ in range(30):
@@ -366,7 +366,7 @@ def test_commands_that_are_no_numbers_are_none():
 
 
 def spoil_the_next_step(simulator: WarpSimulator, arenas: int) -> None:
-    """As a fault of the simulation itself would: the state that a step begins with was still good."""
+    """Imitates a fault of the simulation itself: the state at the beginning of the step was still good."""
     send = simulator.send
 
     def spoilt(*arguments) -> None:
@@ -377,7 +377,7 @@ def spoil_the_next_step(simulator: WarpSimulator, arenas: int) -> None:
     simulator.send = spoilt
 
 
-def test_an_iteration_with_bad_arenas_says_so_once(caplog):
+def test_an_iteration_with_bad_arenas_logs_them_once(caplog):
     env = simulated(ends_after(4))
     config = load_config("rocket-1v1", ["env.count=3", "ppo.rollout_steps=8", "ppo.minibatch_size=16", "policy.hidden=[8]"])
     learner = Learner(env, make_policy(env, config), config)
@@ -397,7 +397,7 @@ def test_an_iteration_with_bad_arenas_says_so_once(caplog):
 
 
 def chase(sim: WarpSimulator, dice: Dice) -> Tensor:
-    """At the ball with full boost, now and then with a jump: hits, walls, demolitions, pinches."""
+    """Cars drive at the ball with full boost and sometimes jump: there are hits, walls, demolitions and pinches."""
     state = sim.state
     away = state.ball.position.unsqueeze(1) - state.cars.position
     ahead, right, up = (state.cars.rotation.mT @ away.unsqueeze(-1)).squeeze(-1).unbind(-1)
@@ -432,7 +432,7 @@ def test_in_a_minute_of_play_nothing_leaves_the_field(arenas, seats, how):
 
 
 def test_a_ball_by_itself_gains_no_energy():
-    """But for being pushed out of an overlap: less than a third of a uu higher."""
+    """Only being pushed out of an overlap may lift it, by less than a third of a uu."""
     sim, dice = WarpSimulator(1000, 1, 1, threads=1), Dice(7)
     ball = sim.state.ball
     sim.state.cars.is_demoed.fill_(True)
@@ -451,14 +451,15 @@ def test_a_ball_by_itself_gains_no_energy():
         now = energy()
         assert (now - before).max() < 650 / 3
         before = now
-    assert (before < first * 0.5).float().mean() > 0.9, "bounces and drag take it"
+    assert (before < first * 0.5).float().mean() > 0.9, "bounces and drag take energy"
 
 
-# --- the same again --------------------------------------------------------------------------------------------------
+# --- determinism -----------------------------------------------------------------------------------------------------
 
 
 def crowded(arenas: int, seats: int, **options) -> WarpSimulator:
-    """Wild states, and heaps of cars on the floor, turned alike, with the ball in them: as many contacts as there can be."""
+    """Wild states, and heaps of cars on the floor, turned alike, with the ball in them: they have the most possible
+    contacts."""
     sim, dice = WarpSimulator(arenas, seats, seats, **options), Dice(8)
     state = sim.state.to("cpu").clone()
     scatter(state, dice)
@@ -474,7 +475,7 @@ def crowded(arenas: int, seats: int, **options) -> WarpSimulator:
 
 
 def games(sim: WarpSimulator, controls: Tensor) -> Tensor:
-    """[steps, E, R]"""
+    """The records after every step, [steps, E, R]."""
     seen = []
     for x in controls:
         sim.step(x, ticks=4, delay=1)
@@ -483,7 +484,7 @@ def games(sim: WarpSimulator, controls: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("seats", [1, 3])
-def test_the_same_states_and_commands_give_the_same_games(seats):
+def test_the_same_states_and_controls_give_the_same_games(seats):
     controls = Dice(10).uniform(-1, 1, 25, 120, 2 * seats, 8)
     first = games(crowded(120, seats, threads=1), controls)
     for options in (CPU, {"threads": 2}, IN_PARTS):
@@ -492,7 +493,7 @@ def test_the_same_states_and_commands_give_the_same_games(seats):
 
 @pytest.mark.parametrize("where", [CPU, IN_PARTS, pytest.param(GPU, marks=NO_GPU)], ids="-".join)
 @pytest.mark.parametrize("seats", [1, 3])
-def test_an_arena_does_not_know_where_it_is_nor_who_its_neighbours_are(seats, where):
+def test_an_arena_depends_neither_on_its_index_nor_on_its_neighbours(seats, where):
     sim = crowded(120, seats, **where)
     saved, controls = sim.save(), Dice(10).uniform(-1, 1, 25, 120, 2 * seats, 8).to(sim.device)
     expected = games(sim, controls)
@@ -508,8 +509,9 @@ def test_an_arena_does_not_know_where_it_is_nor_who_its_neighbours_are(seats, wh
     assert torch.equal(games(sim, controls)[:, ~others], expected[:, ~others])
 
 
-def test_a_car_that_comes_back_is_seen_by_all_from_the_next_tick_on():
-    """Otherwise it would depend on who is computed first, which no one knows on a GPU. The other car hovers over its place."""
+def test_a_respawned_car_collides_from_the_next_tick_on():
+    """Otherwise the order in which cars are computed would matter, which varies on a GPU. The other car hovers over its
+    place."""
     sim = kicked_off(2)
     cars, game = sim.state.cars, sim.state.game
     for arena, (back, waits) in enumerate([(0, 1), (1, 0)]):

@@ -1,4 +1,4 @@
-"""A car by itself, in the air or on the floor: its shorter tick is the tick of everyone else, and turning is exact."""
+"""The shorter tick of a car that flies or drives alone equals the tick of a car in contact, and rotation is exact."""
 from __future__ import annotations
 
 import numpy as np
@@ -41,7 +41,7 @@ def turn(rotation: wp.array(dtype=wp.mat33), spin: wp.array(dtype=wp.vec3), tick
 
 @wp.kernel(enable_backward=False, module="unique")
 def tick_of_the_cars(model: Model, arenas: Arenas, short_tick: bool, classes: wp.array2d(dtype=wp.int32)):
-    """What all cars do in a tick, each as its class does, or all as cars in contact."""
+    """One tick of all cars, each by its class, or all as cars in contact."""
     e = wp.tid()
     lanes = one_lane(e)
     find_close_bodies(model, arenas, e, lanes)
@@ -63,7 +63,7 @@ def tick_of_the_cars(model: Model, arenas: Arenas, short_tick: bool, classes: wp
 
 
 def located(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Their cells, and whether they are in the middle."""
+    """The cells of points, and whether they are in the middle of the arena."""
     outputs = [wp.zeros(len(points), dtype=wp.int32, device="cpu"), wp.zeros(len(points), dtype=wp.bool, device="cpu")]
     wp.launch(locate, len(points), inputs=[wp.array(points.astype(np.float32), dtype=wp.vec3, device="cpu")], outputs=outputs,
               device="cpu")
@@ -71,7 +71,7 @@ def located(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_in_the_middle_there_is_nothing_but_the_floor():
-    """Of every cell, the point that is deepest in the middle: if that is outside, all of the cell is."""
+    """For every cell the point deepest in the middle is tried: if it is outside, all of the cell is."""
     low = np.stack(np.meshgrid(*(np.arange(cells) for cells in GRID_SHAPE), indexing="ij"), -1).reshape(-1, 3) * CELL
     low = low + np.array([LOW_X, LOW_Y, LOW_Z])
     deepest = np.clip(0.0, low + 0.01, low + CELL - 0.01)
@@ -83,7 +83,7 @@ def test_in_the_middle_there_is_nothing_but_the_floor():
     assert (ARENA_CEILING_Z - points[:, 2] - CELL > REACH).all() and (ARENA_WALL_X - np.abs(points[:, 0]) - CELL > REACH).all()
 
 
-def test_no_part_of_a_car_is_farther_than_is_looked_for():
+def test_no_part_of_a_car_is_farther_than_the_search_radius():
     for shape in SHAPES:
         corner = np.linalg.norm(np.abs(shape["middle"]) + shape["half"])
         assert corner + 0.02 * (np.linalg.norm(shape["half"]) + np.linalg.norm(shape["middle"])) < min(REACH, CAR_REACH)
@@ -94,7 +94,7 @@ def test_no_part_of_a_car_is_farther_than_is_looked_for():
 
 
 def scattered(seed: int) -> WarpSimulator:
-    """Cars over the floor in any pose and motion, the ball far away; the other car sometimes near a wall."""
+    """Cars are over the floor in any pose and motion, the ball is far away, and the other car is sometimes near a wall."""
     sim, generator = WarpSimulator(ARENAS, 1, 1, threads=1), torch.Generator().manual_seed(seed)
     state = sim.state
     state.ball.position[:] = torch.tensor([0.0, 0.0, 1500.0])
@@ -114,7 +114,7 @@ def scattered(seed: int) -> WarpSimulator:
     return sim
 
 
-def test_the_short_tick_of_a_car_by_itself_is_the_tick_of_everyone():
+def test_the_short_tick_of_a_car_alone_is_the_tick_of_a_car_in_contact():
     sims = [scattered(3), scattered(3)]
     generator = torch.Generator().manual_seed(1)
     classes, seen = wp.zeros((ARENAS, 2), dtype=wp.int32, device="cpu"), torch.zeros(3, dtype=torch.int64)
@@ -128,23 +128,23 @@ def test_the_short_tick_of_a_car_by_itself_is_the_tick_of_everyone():
             seen += torch.bincount(wp.to_torch(classes).flatten(), minlength=3) if short else 0
         ours, theirs = (sim.state for sim in sims)
         for name in ("position", "rotation", "velocity", "angular_velocity", "boost", "contact_normal"):
-            # One tick of some hundred operations, compiled twice: 168 roundings of what comes out, and two units in the last
+            # One tick of some hundred operations is compiled twice: 168 roundings of the result, and two units in the last
             # place of a position at 4,096 uu, from which suspension and contacts follow.
             bound = gamma(168) * getattr(theirs.cars, name).abs() + 4 * 4096 * unit()
             assert_within(getattr(ours.cars, name), getattr(theirs.cars, name), bound, name)
         for name in ("on_ground", "has_contact", "has_jumped", "wheel_contact", "is_flipping"):
             unlike = getattr(ours.cars, name) != getattr(theirs.cars, name)
-            assert unlike.float().mean() < 1e-3, f"{name}: more than where rounding decides"
+            assert unlike.float().mean() < 1e-3, f"{name}: rounding explains fewer differences"
         grounded += int(ours.cars.on_ground.sum())
         lying += int(ours.cars.has_contact.sum())
         sims[0].load(sims[1].save())
     assert (seen > 1_000).all() and grounded > 3_000 and lying > 1_000, "they fly, drive, are in contact, and lie on the floor"
 
 
-def test_turning_is_exact_and_stays_a_rotation():
+def test_rotating_is_exact_and_stays_a_rotation():
     rng = np.random.default_rng(0)
     start, spin = rotations(500, rng), rng.normal(size=(500, 3)) * np.geomspace(1e-4, 60.0, 500)[:, None]
-    # In one tick: the start is rounded, sine and cosine are, then sums of three products. In a thousand, the angle adds up.
+    # One tick rounds the start, sine and cosine, then sums of three products. Over a thousand ticks the angle adds up.
     for ticks, error in ((1, gamma(4 + 2 * FUNCTION)), (1000, gamma(336))):
         matrices = wp.array(start.astype(np.float32), dtype=wp.mat33, device="cpu")
         wp.launch(turn, 500, inputs=[matrices, wp.array(spin.astype(np.float32), dtype=wp.vec3, device="cpu"), ticks],

@@ -1,4 +1,4 @@
-"""The list of the stages of a tick: it hangs together, and launches follow it."""
+"""The list of the stages of a tick is consistent, and launches follow it."""
 from __future__ import annotations
 
 import ast
@@ -19,11 +19,11 @@ from wavedash.rocket.state import CONTROLS
 
 MECHANICS = sorted((Path(tick.__file__).parent / "mechanics").glob("*.py"))
 PLAIN = {0.0, 0.5, 1.0, 1e-7}
-"""Numbers that are not of the game: none, half, all, and what counts as none"""
+"""Numbers that are no constants of the game: zero, half, one, and the limit below which a number counts as zero."""
 
 
 def lost(order: Sequence[Stage]) -> set[int]:
-    """Classes that cars or arenas are sorted into after the last stage that runs over them, or that nobody is sorted into."""
+    """Classes that cars or arenas are sorted into only after the last stage that runs over them, or never."""
     wrong = set()
     for number in range(CLASS_COUNT):
         sorting = [i for i, stage in enumerate(order) if number in stage.sorts_into]
@@ -36,7 +36,7 @@ def lost(order: Sequence[Stage]) -> set[int]:
 def test_every_class_is_sorted_into_before_its_stages_run():
     order = stages(2)
     assert lost(order) == set()
-    assert order[-1].over.number is None, "the last stage says whether an arena goes on"
+    assert order[-1].over.number is None, "the last stage runs over all arenas"
 
 
 def test_a_stage_in_a_wrong_place_would_be_noticed():
@@ -89,7 +89,8 @@ def test_controls_have_the_names_and_the_order_of_the_tensor():
 
 
 def test_each_control_does_what_its_name_says():
-    """One arena for each: blue's car has that control alone, on the ground with some speed; the stick in the air."""
+    """Each control has an arena in which blue's car has that control alone, on the ground with some speed, or in the air for
+    pitch, yaw and roll."""
     sim = WarpSimulator(len(CONTROLS) + 1, 1, 1)
     arena = {name: e for e, name in enumerate(CONTROLS)} | {"none": len(CONTROLS)}
     in_air = torch.tensor([arena[name] for name in ("pitch", "yaw", "roll")])

@@ -1,4 +1,4 @@
-"""The field against brute force over all of its triangles, and the ball's bounces against RocketSim."""
+"""The geometry of the arena against brute force over all of its triangles, and the ball's bounces against RocketSim."""
 from __future__ import annotations
 
 import numpy as np
@@ -33,10 +33,10 @@ from wavedash.rocket.sim.kernels.struct_io import room_of
 
 PLANES = [((0, 0, 1), 0.0), ((0, 0, -1), -2048.0), ((1, 0, 0), -4096.0), ((-1, 0, 0), -4096.0)]
 PIECES = {880: "corner", 983: "end", 126: "side ramp", 16: "ceiling curve"}
-"""The field's four kinds of mesh, by their number of triangles"""
+"""The four kinds of mesh of the arena by their number of triangles."""
 DT = 1.0 / 120.0
 TOUCH = 0.02 * (BALL_RADIUS + 4.0)
-"""uu: Bullet's contact distance of 2 % of a ball that RocketSim takes for 4 uu larger than it is"""
+"""Bullet's contact distance in uu: 2 % of the radius of a ball that RocketSim makes 4 uu larger than it is."""
 
 
 @wp.kernel(enable_backward=False)
@@ -116,7 +116,7 @@ def rng() -> np.random.Generator:
 
 
 def near_surface(baked: Baked, rng: np.random.Generator, count: int, low: float, high: float, which=slice(None)) -> np.ndarray:
-    """Points that are `low` to `high` uu off random places of some triangles, to the side of the middle of the field."""
+    """Points that are `low` to `high` uu away from random places of some triangles, toward the inside of the arena."""
     corners, normals = baked.corners[which].astype(np.float64), baked.normals[which].astype(np.float64)
     t = rng.integers(len(corners), size=count)
     on = (corners[t] * rng.dirichlet([1, 1, 1], count)[..., None]).sum(axis=1)
@@ -125,12 +125,13 @@ def near_surface(baked: Baked, rng: np.random.Generator, count: int, low: float,
 
 
 def in_box(baked: Baked, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Numbers of the triangles whose own boxes meet a box."""
+    """Indices of the triangles whose own boxes overlap a box."""
     return np.flatnonzero(((baked.corners.min(axis=1) < high) & (baked.corners.max(axis=1) > low)).all(axis=1))
 
 
 def nearest(corners: np.ndarray, point: np.ndarray) -> np.ndarray:
-    """The point of each triangle nearest to one point: the foot on its plane if inside, else the nearest on its sides."""
+    """The point of each triangle nearest to one point: the projection onto its plane if inside, else the nearest on its
+    sides."""
     a, b, c = corners.swapaxes(0, 1)
     normal = np.cross(b - a, c - a)
     normal /= np.linalg.norm(normal, axis=1, keepdims=True)
@@ -146,7 +147,7 @@ def nearest(corners: np.ndarray, point: np.ndarray) -> np.ndarray:
     return np.where(inside[:, None], foot, sides[best, np.arange(len(a))])
 
 
-def test_all_triangles_of_the_files_are_there(baked: Baked) -> None:
+def test_the_baked_arena_has_all_triangles_of_the_files(baked: Baked) -> None:
     files = sorted((collision_meshes() / "soccar").glob("*.cmf"))
     read = []
     for number, file in enumerate(files):
@@ -181,7 +182,7 @@ def test_edge_angles_are_the_angles_between_neighbours(baked: Baked) -> None:
         axis /= np.linalg.norm(axis)
         turned = normals[s] * np.cos(angle) + np.cross(axis, normals[s]) * np.sin(angle)
         worst = max(worst, np.linalg.norm(turned - normals[t]))
-    assert worst < 0.011  # what counts as flat is 0.01 rad
+    assert worst < 0.011  # angles up to 0.01 rad count as flat
 
 
 def test_a_cell_lists_every_triangle_in_reach_of_a_point_in_it(baked: Baked, rng: np.random.Generator) -> None:
@@ -223,7 +224,8 @@ def test_no_triangle_that_a_box_overlaps_is_ruled_out_and_few_others_are_not(bak
 
 
 def brute_force_ray(baked: Baked, source: np.ndarray, target: np.ndarray) -> tuple[float, np.ndarray, float]:
-    """Share of the way to the first wall (1: none), its normal, and how far from all triangles' sides the ray passes."""
+    """The fraction of the ray at the first wall (1: none), its normal, and the distance of the ray from all sides of
+    triangles."""
     close = in_box(baked, np.minimum(source, target), np.maximum(source, target))
     a, b, c = baked.corners[close].astype(np.float64).swapaxes(0, 1)
     normals, way = baked.normals[close].astype(np.float64), target - source
@@ -245,7 +247,7 @@ def brute_force_ray(baked: Baked, source: np.ndarray, target: np.ndarray) -> tup
 
 
 def wheel_rays(hitbox: np.ndarray, position: np.ndarray, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where the rays of cars' wheels begin and end, [cars, 4, 3]: down from the front right, front left and back mounts."""
+    """Begin and end of the rays of cars' wheels, [cars, 4, 3]: down from the front right, front left and back mounts."""
     shape = SHAPES[hitbox]
     mounts = np.stack([shape["front_wheel"], shape["front_wheel"], shape["back_wheel"], shape["back_wheel"]], 1).astype(float)
     mounts[:, 1::2, 1] *= -1
@@ -256,7 +258,7 @@ def wheel_rays(hitbox: np.ndarray, position: np.ndarray, rotation: np.ndarray) -
 
 
 def nobody_else() -> OtherBodies:
-    """No car, and the ball far away."""
+    """There is no other car, and the ball is far away."""
     others, far = OtherBodies(), np.full((1, room_of(BallRecord)), 1e6, np.float32)
     others.words = to_warp(far.view(np.int32), wp.int32)
     return others
@@ -277,7 +279,7 @@ def test_wheels_stand_on_what_brute_force_hits(baked: Baked, rng: np.random.Gene
     for i in np.ndindex(cars, 4):
         expected, expected_normal, clear = brute_force_ray(baked, source[i], target[i])
         if clear < 0.05:
-            continue  # it passes a side so closely that rounding decides
+            continue  # the ray passes a side so closely that rounding decides
         compared += 1
         assert ground[i] == (expected < 1.0)
         depth = abs((target[i] - source[i]) @ expected_normal)
@@ -298,7 +300,7 @@ def test_a_ray_that_stays_behind_a_plane_does_not_hit_it() -> None:
 
 
 def brute_force_touches(baked: Baked, position: np.ndarray) -> list[tuple[int, np.ndarray, float]]:
-    """(mesh or -1 for a plane, from the ball's middle to its surface, distance) of all that the ball touches."""
+    """(mesh or -1 for a plane, vector from the ball's centre to its surface, distance) of everything that the ball touches."""
     found = [(-1, -BALL_RADIUS * np.array(normal, float), np.dot(normal, position) - offset - BALL_RADIUS)
              for normal, offset in PLANES]
     close = in_box(baked, position - BALL_RADIUS - 5.0, position + BALL_RADIUS + 5.0)
@@ -309,7 +311,7 @@ def brute_force_touches(baked: Baked, position: np.ndarray) -> list[tuple[int, n
     return [contact for contact in found if contact[2] < TOUCH + 2e-3]
 
 
-def test_the_ball_touches_what_brute_force_says_but_four_points_of_a_mesh(baked: Baked, rng: np.random.Generator) -> None:
+def test_the_ball_touches_what_brute_force_finds_but_four_points_of_a_mesh(baked: Baked, rng: np.random.Generator) -> None:
     position = near_surface(baked, rng, 600, BALL_RADIUS - 8.0, BALL_RADIUS + 2.5)
     contacts, count, normals = touches(position)
     crowded, meshes, deepest_kept = 0, 0, 0
@@ -330,11 +332,11 @@ def test_the_ball_touches_what_brute_force_says_but_four_points_of_a_mesh(baked:
             deepest_kept += np.abs(mine["distance"] - min(d for *_, d in points)).min() < 5e-3
         crowded += max(most.values(), default=0) < max(map(len, per_mesh.values()), default=0)
     assert crowded > 100
-    assert deepest_kept / meshes > 0.98  # it is given up only where four others lie in one place
+    assert deepest_kept / meshes > 0.98  # it is dropped only if four others lie in one place
 
 
 def test_mirrored_balls_touch_mirrored_walls(baked: Baked, rng: np.random.Generator) -> None:
-    """Where no mesh has more points than it may keep; which it keeps depends on the order of its triangles."""
+    """This holds if no mesh has more points than it may keep; which ones it keeps depends on the order of its triangles."""
     position = near_surface(baked, rng, 300, BALL_RADIUS - 5.0, BALL_RADIUS + 1.0)
     touched = [[mesh for mesh, *_ in brute_force_touches(baked, p) if mesh >= 0] for p in position]
     position = position[[len(meshes) == 0 or np.bincount(meshes).max() <= 4 for meshes in touched]]
@@ -348,7 +350,8 @@ def test_mirrored_balls_touch_mirrored_walls(baked: Baked, rng: np.random.Genera
 
 
 def after_bounce(velocity: np.ndarray, spin: np.ndarray, mean_normal: np.ndarray) -> np.ndarray:
-    """Velocity of a ball one tick later: ten rounds of normal and friction at one contact with this normal (shorter than 1)."""
+    """Velocity of a ball one tick later: ten iterations of normal and friction impulses at one contact with this normal
+    (shorter than 1)."""
     mass, inertia, arm = 30.0, 0.4 * 30.0 * BALL_RADIUS**2, -mean_normal * BALL_RADIUS
     velocity = velocity * 0.97**DT
     fallen = velocity - np.array([0.0, 0.0, GRAVITY * DT])
@@ -371,7 +374,7 @@ def after_bounce(velocity: np.ndarray, spin: np.ndarray, mean_normal: np.ndarray
 
 
 def regions(baked: Baked) -> dict[str, np.ndarray]:
-    """Which triangles make up the parts of the field."""
+    """The triangles that belong to each part of the arena."""
     piece = np.array([PIECES[(baked.mesh == mesh).sum()] for mesh in baked.mesh])
     y = np.abs(baked.normals[:, 1])
     in_goal = np.abs(baked.corners[:, :, 1]).mean(axis=1) > 5130
@@ -393,7 +396,7 @@ def regions(baked: Baked) -> dict[str, np.ndarray]:
     ("goal frame", 0.12),
 ])
 def test_the_ball_bounces_as_in_rocketsim(region: str, rounding: float, baked: Baked, rng: np.random.Generator) -> None:
-    """The change of velocity in one tick. Where many triangles meet, rounding decides which four points of a mesh count:
+    """The change of velocity in one tick agrees. Where many triangles meet, rounding decides which four points of a mesh count:
     `rounding` is the share of bounces in which that may change the result."""
     position = near_surface(baked, rng, 1000, BALL_RADIUS - 8.0, BALL_RADIUS + 3.0, regions(baked)[region])
     x, y = np.abs(position[:, 0]), np.abs(position[:, 1])

@@ -1,4 +1,4 @@
-"""A file that WAVEDASH_ARENA names may come from anybody: whatever is in it, no kernel reads outside of it, none gets NaN."""
+"""A file that WAVEDASH_ARENA names may come from anybody: whatever is in it, no kernel reads out of bounds or gets NaN."""
 from __future__ import annotations
 
 import io
@@ -20,7 +20,7 @@ def baked() -> Baked:
 
 
 def put(value):
-    """At a random place."""
+    """Writes the value at a random place."""
     def change(array, rng):
         array.reshape(-1)[rng.integers(array.size)] = value
         return array
@@ -70,7 +70,7 @@ def test_a_changed_field_is_refused_by_name(baked: Baked, name: str, change) -> 
 
 
 def test_random_words_are_refused_or_harmless(baked: Baked) -> None:
-    """What passes has every index in range and every number finite: that is all that kernels rely on."""
+    """A file that passes has every index in range and every number finite, which is all that kernels rely on."""
     rng = np.random.default_rng(1)
     for _ in range(60):
         name = rng.choice(Baked._fields)
@@ -91,7 +91,7 @@ def test_an_angle_at_a_border_is_right(baked: Baked) -> None:
 
 
 def bomb(file: Path) -> None:
-    """A few KiB that unpack to 65 MiB."""
+    """Writes a file of a few KiB that unpacks to 65 MiB."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("corners.npy", bytes(65 * 2**20))
 

@@ -74,12 +74,12 @@ def find(
 
 
 def room(cars: int) -> list[Any]:
-    """For the work of so many threads."""
+    """Buffers for so many threads."""
     return [wp.zeros((cars, CANDIDATES), dtype=int, device="cpu"), wp.zeros(cars, dtype=TriangleTouch, device="cpu")]
 
 
 def touch_arena(position: Array, rotation: Array, hitbox: Any = 0) -> tuple[Any, Any, Any]:
-    """Contacts, their numbers and what the cars know of them."""
+    """The contacts, how many there are, and the contact state of the cars."""
     cars = len(position)
     contacts = wp.zeros((cars, MAX_CAR_CONTACTS), dtype=Contact, device="cpu")
     counts, touches = wp.zeros(cars, dtype=int, device="cpu"), wp.zeros(cars, dtype=ArenaTouch, device="cpu")
@@ -94,7 +94,7 @@ def touch_arena(position: Array, rotation: Array, hitbox: Any = 0) -> tuple[Any,
 
 
 def meetings_of(triangles: Array, most: float = FAR) -> Any:
-    """Of the box HALF with triangles [n, 3, 3]."""
+    """The closest points of the box HALF and triangles [n, 3, 3]."""
     rows = structs(Triangle, len(triangles))
     rows["a"], rows["b"], rows["c"] = triangles.swapaxes(0, 1)
     normal = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
@@ -141,13 +141,14 @@ def least_point(points: Array) -> Array:
 
 
 def differences(triangle: Array) -> Array:
-    """All corners of the box less all of a triangle: their hull holds the origin if and only if the two overlap. [24, 3]"""
+    """All corners of the box minus all of a triangle, [24, 3]: their hull contains the origin if and only if the two
+    overlap."""
     return ((CORNERS * HALF)[:, None] - triangle[None]).reshape(-1, 3)
 
 
 @pytest.mark.parametrize(("size", "away"), [(50.0, 70.0), (50.0, 110.0), (1000.0, 500.0)])
-def test_apart_a_box_and_a_triangle_are_as_far_as_their_hulls(size: float, away: float) -> None:
-    """Against the point of least norm of the hull of all differences, in float64."""
+def test_the_distance_of_a_box_and_a_triangle_is_that_of_their_hulls(size: float, away: float) -> None:
+    """The reference is the point of least norm in the hull of all differences, in float64."""
     triangles = random_triangles(np.random.default_rng(0), 400, size, away)
     least = np.array([least_point(differences(triangle)) for triangle in triangles])
     distance = np.linalg.norm(least, axis=1)
@@ -163,7 +164,7 @@ def test_apart_a_box_and_a_triangle_are_as_far_as_their_hulls(size: float, away:
 
 @pytest.mark.parametrize("size", [50.0, 1000.0])
 def test_an_overlap_is_the_shortest_way_out(size: float) -> None:
-    """The box moved by the depth along the normal is clear; no other direction is shorter."""
+    """After moving the box by the depth along the normal the two are apart; no other direction is shorter."""
     rng = np.random.default_rng(1)
     triangles = random_triangles(rng, 150, size, 30.0)
     inside = rng.uniform(-HALF, HALF, (150, 3)) - np.einsum("nk,nkd->nd", rng.dirichlet(np.ones(3), 150), triangles)
@@ -185,7 +186,7 @@ def test_an_overlap_is_the_shortest_way_out(size: float) -> None:
 
 
 def kept_points(points: list[tuple[float, Array]]) -> list[int]:
-    """Bullet's rule in plain Python: the numbers of the points (distance, place) that are kept of a list."""
+    """Bullet's rule in plain Python: the indices of the points (distance, place) of a list that are kept."""
     kept: list[int] = []
     for number, (distance, place) in enumerate(points):
         if len(kept) < 4:
@@ -205,7 +206,7 @@ def test_the_fifth_point_replaces_the_one_that_adds_least_area() -> None:
     rng = np.random.default_rng(2)
     offered = structs(Contact, 200, 9)
     offered["arm_a"], offered["distance"] = rng.normal(size=(200, 9, 3)) * 50, rng.normal(size=(200, 9))
-    offered["a"] = np.arange(9)  # tells which it is
+    offered["a"] = np.arange(9)  # the index of each contact
     contacts, counts = wp.zeros((200, 8), dtype=Contact, device="cpu"), wp.zeros(200, dtype=int, device="cpu")
     wp.launch(gather, 200, [wp.array(offered, dtype=Contact, device="cpu"), 8, contacts, counts], device="cpu")
     assert (counts.numpy() == 4).all()
@@ -221,7 +222,8 @@ PLANES = [((0.0, 0.0, 1.0), 0.0), ((0.0, 0.0, -1.0), -2048.0), ((1.0, 0.0, 0.0),
 @pytest.mark.parametrize("hitbox", range(len(HITBOXES)))
 @pytest.mark.parametrize(("normal", "offset"), PLANES)
 def test_a_plane_is_touched_at_the_lowest_corner(normal: tuple[float, float, float], offset: float, hitbox: int) -> None:
-    """Bullet takes 2 uu off a half size and puts a tenth of the smallest on, 2 uu at most. 2 % of the radius count as touch."""
+    """Bullet subtracts 2 uu from a half size and adds a tenth of the smallest, 2 uu at most. 2 % of the radius count as
+    touch."""
     rng = np.random.default_rng(3)
     cars, n = 300, np.array(normal)
     rotation = rotations(rng, cars)
@@ -272,8 +274,8 @@ def test_a_mirrored_car_touches_the_mirrored_field_alike() -> None:
         assert np.quantile(np.abs(one["normal"] * mirror - other["normal"]), 0.98) < 1e-2
 
 
-class Real:
-    """A car alone in RocketSim."""
+class RocketSimCar:
+    """A single car in an arena of RocketSim."""
 
     def __init__(self) -> None:
         self.rs = rocketsim()
@@ -282,7 +284,7 @@ class Real:
         self.arena.step(2)  # its first tick takes twice as long
 
     def step(self, place: Array, rotation: Array, velocity: Array, spin: Array) -> Any:
-        """State after one tick."""
+        """The state after one tick."""
         ball, state, vec = self.arena.ball.get_state(), self.rs.CarState(), lambda v: self.rs.Vec(*map(float, v))
         ball.pos = vec((0, -4000, 1000))
         self.arena.ball.set_state(ball)
@@ -326,13 +328,13 @@ def collide(
 
 
 def test_walls_throw_a_car_back_as_in_rocketsim() -> None:
-    """One tick from the same state: whether walls are touched, the last one's normal, and the new velocity and spin. The same
-    car high in the air shows what else acts on it."""
+    """After one tick from the same state these agree: whether walls are touched, the normal of the last one, and the new
+    velocity and spin. The same car high in the air shows what else acts on it."""
     rng = np.random.default_rng(5)
     place, rotation = near_walls(rng, 8000)
     velocity, spin = rng.normal(size=place.shape) * 150, rng.normal(size=place.shape)
     touches = touch_arena(place, rotation)[2]
-    real, free = Real(), Real()
+    real, free = RocketSimCar(), RocketSimCar()
     after = [real.step(*state) for state in zip(place, rotation, velocity, spin, strict=True)]
     middle = np.array([0.0, 0.0, 1000.0])
     above = [free.step(middle, *state) for state in zip(rotation, velocity, spin, strict=True)]
@@ -369,9 +371,9 @@ def test_walls_throw_a_car_back_as_in_rocketsim() -> None:
 
 
 def test_rocketsim_remembers_no_contacts() -> None:
-    """A car that tumbles over the floor, and one put in its place that has touched nothing, do the same in the next tick."""
+    """A car that tumbles over the floor, and one placed there that has touched nothing, move alike in the next tick."""
     rng = np.random.default_rng(6)
-    real, other, touching = Real(), Real(), 0
+    real, other, touching = RocketSimCar(), RocketSimCar(), 0
     for rotation in rotations(rng, 10):
         real.step(np.array([0.0, 0.0, 110.0]), rotation, np.append(rng.normal(size=2) * 300, -500.0), rng.normal(size=3))
         for _ in range(100):

@@ -1,4 +1,4 @@
-"""A car against the ball: contacts against a cloud of points, the extra hit against plain Python and against RocketSim."""
+"""Contacts of a car and the ball against a cloud of points, and the extra hit against plain Python and RocketSim."""
 import numpy as np
 import pytest
 import warp as wp
@@ -15,7 +15,7 @@ from wavedash.rocket.sim.mechanics.ball_hits import hit_ball
 RADIUS, TOUCHING = 91.25, 1.905
 TICK = 50
 GRID = 3.0
-"""uu between the points of a cloud"""
+"""Distance in uu between the points of a cloud."""
 
 
 @wp.kernel(enable_backward=False)
@@ -34,7 +34,7 @@ def touch(
 
 
 def run(cars: np.ndarray, car_bodies: np.ndarray, balls: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Whether each car touches its ball, where, the car after it, and the velocity that the ball gets."""
+    """Whether each car touches its ball, where, the car afterwards, and the velocity that the ball gets."""
     n = len(cars)
     found, contacts = wp.zeros(n, dtype=wp.int32, device="cpu"), wp.zeros(n, dtype=Contact, device="cpu")
     after, added = to_warp(cars, Car), wp.zeros(n, dtype=wp.vec3, device="cpu")
@@ -44,7 +44,7 @@ def run(cars: np.ndarray, car_bodies: np.ndarray, balls: np.ndarray) -> tuple[np
 
 
 def scene(n: int, gap: tuple[float, float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cars with a ball next to a random point of their surface; `gap` between them, without regard to round edges."""
+    """Cars with a ball next to a random point of their surface, `gap` apart, not counting round edges."""
     dice = np.random.default_rng(0)
     cars = np.zeros(n, Car.numpy_dtype())
     cars["hitbox"], cars["ball_hit_tick"], cars["ball_hit_impulse_tick"] = dice.integers(0, 6, n), -1, -1
@@ -70,12 +70,12 @@ CLOUDS = [cloud(shape["half"] - shape["edge"]) for shape in SHAPES]
 
 
 def ball_in_box(cars: np.ndarray, car_bodies: np.ndarray, balls: np.ndarray) -> np.ndarray:
-    """Middles of balls as seen from the middles of the cars' boxes."""
+    """Centres of balls relative to the centres of the cars' boxes."""
     seen = turned(np.swapaxes(car_bodies["rotation"], 1, 2).astype(np.float64), balls["position"] - car_bodies["position"])
     return seen - SHAPES["middle"][cars["hitbox"]]
 
 
-def test_contact_is_where_a_cloud_of_points_says() -> None:
+def test_a_contact_is_where_a_cloud_of_points_has_it() -> None:
     cars, car_bodies, balls = scene(1500, (-60.0, 30.0))
     found, contacts, _, _ = run(cars, car_bodies, balls)
     for i, center in enumerate(ball_in_box(cars, car_bodies, balls)):
@@ -93,7 +93,7 @@ def test_contact_is_where_a_cloud_of_points_says() -> None:
     assert 300 < found.sum() < 1400  # both outcomes are there
 
 
-def test_contact_lies_on_both_surfaces() -> None:
+def test_a_contact_lies_on_both_surfaces() -> None:
     cars, car_bodies, balls = scene(1500, (-60.0, 1.0))
     found, contacts, _, _ = run(cars, car_bodies, balls)
     contacts, cars, car_bodies, balls = contacts[found], cars[found], car_bodies[found], balls[found]
@@ -127,7 +127,7 @@ def test_a_ball_inside_a_car_is_pushed_out_of_the_nearest_face() -> None:
 
 
 def extra_hit_in_python(car: np.ndarray, ball: np.ndarray) -> np.ndarray:
-    """As RocketSim's Arena::_BtCallback_OnCarBallCollision puts it."""
+    """The formula of RocketSim's Arena::_BtCallback_OnCarBallCollision."""
     car_at, ball_at = car["position"].astype(float), ball["position"].astype(float)
     forward = car["rotation"][:, 0].astype(float)
     speed = min(np.linalg.norm(ball["velocity"].astype(float) - car["velocity"]), 4600.0)
@@ -138,7 +138,7 @@ def extra_hit_in_python(car: np.ndarray, ball: np.ndarray) -> np.ndarray:
     return direction * speed * np.interp(speed, [0, 500, 2300, 4600], [0.65, 0.65, 0.55, 0.30])
 
 
-def test_extra_hit() -> None:
+def test_the_extra_hit_is_that_of_the_formula() -> None:
     cars, car_bodies, balls = scene(600, (-20.0, 1.0))
     balls["velocity"][0] = car_bodies["velocity"][0]  # no speed, no hit
     balls["velocity"][1:20] *= 5  # faster than the curve goes

@@ -1,4 +1,4 @@
-"""Two cars: their contacts against plain geometry, bumps and demolitions against plain Python and against RocketSim."""
+"""Contacts of two cars against plain geometry, and bumps and demolitions against plain Python and RocketSim."""
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from wavedash.rocket.sim.kernels.records import Car, EventRecord
 
 MIRROR = np.diag([-1.0, 1.0, 1.0])
 LEFT_RIGHT = np.diag([1.0, -1.0, 1.0])
-"""Under which a car's box is the same"""
+"""Mirrors that leave a car's box unchanged."""
 
 
 @wp.kernel(enable_backward=False)
@@ -40,7 +40,7 @@ def touch(
 
 @dataclass
 class Touch:
-    """What comes of n pairs of cars: [n, 2] structs, contacts [n][up to 4]."""
+    """The result for n pairs of cars: [n, 2] structs and contacts [n][up to 4]."""
 
     contacts: list[np.ndarray]
     cars: np.ndarray
@@ -64,7 +64,7 @@ def box_middles(cars: np.ndarray, pair: np.ndarray) -> np.ndarray:
 
 
 def overlaps(cars: np.ndarray, pair: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    """Of the two boxes of each pair along its directions [n, k, 3]: [n, k]. Negative: apart."""
+    """The overlap [n, k] of the two boxes of each pair along directions [n, k, 3]; negative if they are apart."""
     half, rotation = SHAPES["half"][cars["hitbox"]], pair["rotation"].astype(float)
     middle = box_middles(cars, pair)
     width = np.einsum("nkx,nbxy->nkby", directions, rotation)
@@ -82,7 +82,7 @@ def axes(pair: np.ndarray) -> np.ndarray:
 
 
 def scene(n: int, overlap: tuple[float, float], seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of cars that overlap by so much, in the air; a third of them upright."""
+    """Pairs of cars in the air that overlap by so much; a third of them are upright."""
     dice = np.random.default_rng(seed)
     cars = np.zeros((n, 2), Car.numpy_dtype())
     cars["hitbox"], cars["contact_car"] = dice.integers(0, 6, (n, 2)), -1
@@ -129,7 +129,7 @@ def test_cars_touch_if_no_axis_separates_them_along_the_one_on_which_they_overla
 
 
 def outside(car: np.ndarray, body: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """How far points [k, 3] are outside of a car's box; negative: inside."""
+    """How far points [k, 3] are outside of a car's box; negative if inside."""
     shape = SHAPES[car["hitbox"]]
     local = (points - body["position"]) @ body["rotation"] - shape["middle"]
     return (np.abs(local) - shape["half"]).max(1)
@@ -190,7 +190,7 @@ def test_a_full_list_gets_no_more_contacts() -> None:
 
 
 def bump_scene(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs in all situations that matter for bumps."""
+    """Pairs of cars in all situations that matter for bumps."""
     cars, pair = scene(n, (-1.0, 12.0), seed=2)
     dice = np.random.default_rng(3)
     cars["team"] = dice.integers(0, 2, (n, 2))
@@ -240,7 +240,7 @@ def bump_in_python(cars: np.ndarray, pair: np.ndarray, contacts: np.ndarray) -> 
     return result
 
 
-def test_bumps_and_demolitions() -> None:
+def test_bumps_and_demolitions_are_those_of_the_formula() -> None:
     cars, pair = bump_scene(2000)
     touched = run(cars, pair)
     seen = {"bumped": 0, "demolished": 0}

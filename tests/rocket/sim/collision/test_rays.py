@@ -1,4 +1,4 @@
-"""Rays against the ball and a car, against points walked along them."""
+"""Rays that hit the ball and a car, against many points along each ray."""
 import numpy as np
 import warp as wp
 
@@ -26,7 +26,7 @@ def cast(
     normals[1, i] = normal
 
 
-def test_a_ray_ends_where_a_walk_along_it_first_gets_inside() -> None:
+def test_a_ray_ends_at_its_first_point_inside_a_body() -> None:
     n, dice = 800, np.random.default_rng(0)
     hitbox, position, turn = dice.integers(0, 6, n), dice.uniform(-500, 500, (n, 3)), rotations(n, dice)
     start = unit_vectors((n, 3), dice)

@@ -1,4 +1,4 @@
-"""A tick stage by stage, as a GPU runs it: launch by launch, over lists. It is the same tick."""
+"""A tick that is launched stage by stage over lists, as on a GPU, gives the same games as the loop of a CPU."""
 from __future__ import annotations
 
 import torch
@@ -12,8 +12,8 @@ ARENAS, STEPS = 256, 12
 
 
 def crowded(state: GameState, generator: torch.Generator) -> None:
-    """Random play in which much happens: half of the arenas have both cars and the ball within a few lengths, some
-    of them near walls and posts."""
+    """Random states in which much happens: in half of the arenas both cars and the ball are within a few car lengths, some of
+    them near walls and posts."""
     for start in (Kickoff(), Random()):
         start.bind(state)
         start.write(state, generator)
@@ -29,7 +29,7 @@ def crowded(state: GameState, generator: torch.Generator) -> None:
 
 
 def played(simulator: WarpSimulator) -> list[Tensor]:
-    """Records after every step."""
+    """The records after every step."""
     generator = torch.Generator().manual_seed(7)
     crowded(simulator.state, generator)
     simulator.place(torch.ones(ARENAS, dtype=torch.bool))
@@ -46,12 +46,12 @@ def test_stages_launched_one_by_one_make_the_same_games_to_the_bit():
     whole, staged = WarpSimulator(ARENAS, 1, 1), WarpSimulator(ARENAS, 1, 1, by_stage=True)
     for step, (one, other) in enumerate(zip(played(whole), played(staged), strict=True)):
         assert torch.equal(one, other), f"step {step}: {int((one != other).any(1).sum())} arenas differ"
-    assert int((whole.state.cars.ball_hit_tick >= 0).sum()) > 20, "hardly anyone met the ball: this proves little"
+    assert int((whole.state.cars.ball_hit_tick >= 0).sum()) > 20, "too few cars hit the ball for a proof"
     assert int(whole.state.cars.has_contact.sum()) > 5
 
 
 def test_controls_that_come_with_the_whole_delay_are_in_force_in_the_next_step():
-    """As in RocketSim: a delay of all ticks of a step moves everything by a step, and stops nothing."""
+    """As in RocketSim, a delay by all ticks of a step moves controls by one step and drops none."""
     simulator = WarpSimulator(1, 1, 1)
     throttle = torch.zeros(1, 2, 8)
     throttle[..., CONTROLS.index("throttle")] = 1.0

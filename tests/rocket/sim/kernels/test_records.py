@@ -33,7 +33,7 @@ ARENAS, SEATS = 5, 3
 
 
 def place_in_words(seats: int) -> dict[tuple[str, str], tuple[float, float]]:
-    """Of the state's fields: where they begin in a record, and how far it is to the next car."""
+    """For each field of the state, its offset in a record and the stride to the next car, in words."""
     return {(part, name): (offset / 4, stride / 4) for part, name, _, _, offset, stride in GameState.layout(seats)}
 
 
@@ -76,7 +76,7 @@ def look(words: wp.array2d(dtype=wp.int32), there: wp.array2d(dtype=wp.bool), po
     motion[e, seat] = load_motion(words, e, car_at(seat) + MOTION_WORD)
 
 
-def test_presence_place_and_motion_are_seen_without_loading_a_car() -> None:
+def test_presence_pose_and_motion_are_read_without_loading_a_car() -> None:
     state = random_state(2)
     words = state.memory.clone()
     there = wp.zeros((ARENAS, SEATS), dtype=wp.bool, device="cpu")
@@ -108,7 +108,7 @@ def kernels(part: str) -> tuple[Any, Any]:
 
 
 def random_state(seed: int) -> GameState:
-    """Fields with values that no other field has."""
+    """A state in which every field has values of its own."""
     generator = torch.Generator().manual_seed(seed)
     state = GameState.empty(ARENAS, SEATS)
     for part, name, dtype, *_ in GameState.layout(SEATS):
@@ -124,7 +124,7 @@ def of_seat(state: GameState, part: str, name: str, seat: int) -> np.ndarray:
 
 
 def same(record: np.ndarray, state: GameState, part: str, seat: int) -> dict[str, bool]:
-    """By field: whether the records of a seat hold what the state does."""
+    """For each field, whether the records of a seat hold what the state does."""
     return {name: np.array_equal(unnamed(record[name]), of_seat(state, part, name, seat)) for name in record.dtype.names}
 
 
@@ -150,7 +150,7 @@ def test_every_field_is_loaded_and_stored(part: str) -> None:
 
         words = other.memory.clone()
         wp.launch(store_all, ARENAS, [wp.from_torch(words), first_word(part, seat), found], device="cpu")
-        expected = other.clone()  # in which nothing else has changed
+        expected = other.clone()  # nothing else may change
         for name in fields:
             values = getattr(getattr(expected, part), name)
             (values[:, seat] if part in GameState.PER_CAR else values).copy_(torch.from_numpy(of_seat(state, part, name, seat)))

@@ -29,7 +29,7 @@ def evaluate(inputs: wp.array2d(dtype=wp.float32), outputs: wp.array2d(dtype=wp.
 
 @pytest.fixture(scope="module")
 def values() -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Inputs from below the first to above the last point of each curve, and what it gives there."""
+    """Inputs from below the first to above the last point of each curve, and its values there."""
     inputs = np.stack([np.linspace(-0.1, 1.2, 2000) * max(points) for points in POINTS.values()]).astype(np.float32)
     for row, points in zip(inputs, POINTS.values(), strict=True):
         row[: len(points)] = list(points)

@@ -1,4 +1,4 @@
-"""One arena of RocketSim itself, to see what becomes of a state that our code wrote."""
+"""One arena of RocketSim itself, which plays on from a state that our code wrote."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -15,15 +15,15 @@ CAR_FLAGS = ("has_jumped", "has_double_jumped", "has_flipped", "is_jumping", "is
 CAR_TIMES = ("boost", "air_time", "air_time_since_jump", "jump_time", "flip_time")
 
 
-class Pitch:
-    """An arena with the cars of one of ours; only the fields that starts write are carried over."""
+class RocketSimArena:
+    """An arena with the same cars as one of ours; only the fields that starts write are copied into it."""
 
     def __init__(self, state: GameState) -> None:
         self.arena = RocketSim.Arena(RocketSim.GameMode.SOCCAR)
         self.cars = [self.arena.add_car(int(team), RocketSim.CarConfig(int(hitbox)))
                      for team, hitbox in zip(state.cars.team[0], state.cars.hitbox[0], strict=True)]
 
-    def set(self, state: GameState, e: int) -> Pitch:
+    def set(self, state: GameState, e: int) -> RocketSimArena:
         ball = RocketSim.BallState()
         _set_body(ball, state.ball.position[e], state.ball.rotation[e], state.ball.velocity[e], state.ball.angular_velocity[e])
         self.arena.ball.set_state(ball)
@@ -39,19 +39,19 @@ class Pitch:
             car.set_controls(RocketSim.CarControls())
         return self
 
-    def control(self, **controls: float) -> Pitch:
-        """The same for all cars."""
+    def control(self, **controls: float) -> RocketSimArena:
+        """Sets the same controls for all cars."""
         for car in self.cars:
             car.set_controls(RocketSim.CarControls(**controls))
         return self
 
-    def without_cars(self) -> Pitch:
-        """Nobody touches the ball."""
+    def without_cars(self) -> RocketSimArena:
+        """Moves the cars away, so that none touches the ball."""
         self.arena.set_car_ball_collision(False)
         self.arena.set_car_car_collision(False)
         return self
 
-    def step(self, ticks: int = 1) -> Pitch:
+    def step(self, ticks: int = 1) -> RocketSimArena:
         self.arena.step(ticks)
         return self
 
