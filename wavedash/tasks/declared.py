@@ -24,8 +24,9 @@ def refuse_undeclared(part: Part, named: str, foreign: Collection[Tensor] = ()) 
     before = {path: (x, x._version) for path, x in _plain(part)}
     buffers = dict(part.named_buffers())
     yield
+    now = dict(part.named_buffers())
     for path, x in buffers.items():
-        if part.get_buffer(path) is not x:
+        if now[path] is not x:
             raise EnvError(f"{named} puts another tensor in the place of its buffer {path!r}, which a CUDA graph does not see. "
                            f"Change it in place: self.{path}.copy_(...)")
     declared = {_home(x) for x in (*part.buffers(), *part.parameters(), *foreign)}

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from wavedash.errors import UserError
+from wavedash.tasks.direct import DirectModule
 
 
 class State(Protocol):
@@ -44,7 +45,7 @@ class State(Protocol):
         """Ticks per second."""
 
 
-class Part(nn.Module, ABC):
+class Part(DirectModule, ABC):
     """Common to all parts."""
 
     settings: tuple[str, ...] = ()

@@ -5,16 +5,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from wavedash.saved import Saved
+from wavedash.tasks.direct import DirectModule
 from wavedash.tasks.endings import Ending
 from wavedash.tasks.part import Part, Parts
 from wavedash.tasks.rewards import Rewards
 from wavedash.tasks.starts import Start
 
 
-class Task(nn.Module):
+class Task(DirectModule):
     """What agents see, do and are paid for, how episodes begin and end. Every shard of environments has its own: parts
     remember. Its `state_dict` is what they remember, under the names of the configuration."""
 
