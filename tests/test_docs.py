@@ -81,6 +81,7 @@ def test_the_program_on_the_page_about_the_simulator_prints_what_the_page_says(t
 
 @pytest.mark.parametrize(("page", "module_name", "name", "logged"), [
     ("first-reward", "my_rewards", "my-bot", "reward/fast_touch"), ("first-start", "my_starts", "my-starts", "rollout/reward"),
+    ("first-observation", "my_observation", "my-duel", "rollout/reward"),
 ])
 def test_a_page_about_a_first_part_can_be_followed(page: str, module_name: str, name: str, logged: str, tmp_path: Path) -> None:
     """Its file is written, its Python prints what the page says, its YAML names parts that exist."""

@@ -16,7 +16,8 @@ from tests.rocket.random_states import random_state
 from tests.rocket.rlgym_games import from_rlgym, to_rlgym
 from wavedash.errors import UserError
 from wavedash.rocket.constants import PADS
-from wavedash.rocket.observations import AdvancedObsPlus, DefaultObs
+from wavedash.rocket.observations import AdvancedObsPlus, DefaultObs, ObservationByName
+from wavedash.rocket.observations.names import Names
 from wavedash.rocket.observations.near_pads import SQUARE, NearPads
 from wavedash.rocket.parts import Observation
 from wavedash.rocket.state import CONTROLS, GameState
@@ -169,7 +170,7 @@ def test_every_number_of_advanced_obs_is_what_its_name_says(teams, options):
     state = random_state(12, teams[0], teams[1], seed=5)
     controls, observation = some_controls(state), AdvancedObsPlus(**options)
     ours, names = seen(observation, state, controls), observation.names(state.seats)
-    near = NearPads(observation.pads, 5120, torch.device("cpu"))
+    near = NearPads(observation.known.pads, 5120, torch.device("cpu"))
     for arena in range(state.arenas):
         for seat in range(state.seats):
             if state.cars.present[arena, seat]:
@@ -190,6 +191,62 @@ def test_numbers_are_of_the_order_of_one():
     ours = seen(AdvancedObsPlus(frames=2), random_state(200, 3, 3, seed=6))
     assert ours.abs().max() < 3.5
     assert ours.std() < 1
+
+
+class AnyNumbers(ObservationByName):
+    """Sees what it is told, and two numbers of its own."""
+
+    more = ("own.half_boost", "seat")
+
+    def __init__(self, sees: list[str], **options: int):
+        super().__init__(**options)
+        self.listed = sees
+
+    def sees(self) -> list[str]:
+        return self.listed
+
+    def more_numbers(self, state: GameState) -> Tensor:
+        seat = torch.arange(state.seats).expand(state.shape)
+        return torch.stack([state.cars.boost / 200, seat], -1)
+
+
+def test_any_selection_in_any_order_sees_the_same_numbers():
+    state = random_state(20, 2, 2, seed=11)
+    controls = some_controls(state)
+    everything = list(Names(team_size=2, pads=3))
+    order = torch.randperm(len(everything), generator=torch.Generator().manual_seed(1)).tolist()
+    whole = seen(AnyNumbers(everything, team_size=2, pads=3), state, controls)
+    mixed = seen(AnyNumbers([everything[i] for i in order], team_size=2, pads=3), state, controls)
+    assert torch.equal(mixed, whole[..., order])
+    few = ["ball.velocity.length", "opponent2.boost", "ball.velocity.length"]
+    selected = seen(AnyNumbers(few, team_size=2, pads=3), state, controls)
+    assert torch.equal(selected, whole[..., [everything.index(name) for name in few]])
+
+
+def test_numbers_of_ones_own_stand_where_they_are_listed_and_are_zero_in_empty_seats():
+    state = random_state(30, 3, 3, seed=12, empty=0.3)
+    ours = seen(AnyNumbers(["seat", "own.boost", "own.half_boost"], frames=2), state)
+    half, seat = state.cars.boost / 200, torch.arange(6).expand(30, 6)
+    wanted = torch.stack([seat, state.cars.boost / 100, half], -1) * state.cars.present.unsqueeze(-1)
+    torch.testing.assert_close(ours, torch.cat([wanted, wanted], -1))
+
+
+@pytest.mark.parametrize(("sees", "message"), [
+    (["ball.postion.x"], r"AnyNumbers sees 'ball.postion.x'.*did you mean ball.position.x"),
+    (["ally3.boost"], "AnyNumbers sees 'ally3.boost'"),  # a team of three has two allies
+])
+def test_a_name_that_does_not_exist_is_refused_with_the_nearest(sees, message):
+    with pytest.raises(UserError, match=message):
+        seen(AnyNumbers(sees), random_state(2, 3, 3, seed=0))
+
+
+def test_numbers_of_ones_own_of_a_wrong_shape_are_refused():
+    class Wrong(AnyNumbers):
+        def more_numbers(self, state: GameState) -> Tensor:
+            return super().more_numbers(state)[..., :1]
+
+    with pytest.raises(UserError, match=r"Wrong.more_numbers returned \[2, 2, 1\].*names 2 for every car.*\[2, 2, 2\]"):
+        seen(Wrong(["seat"]), random_state(2, 1, 1, seed=0))
 
 
 def test_the_listed_pads_are_the_nearest():
