@@ -83,7 +83,7 @@ def some_policy(case: str) -> ActorCritic:
     if policy.normalizer is not None:
         for _ in range(3):
             obs = map_obs(lambda x: 2.0 * x + 1.0 if x.is_floating_point() else x, as_tensors(some_obs(case, 50)))
-            policy.normalizer.gather(policy.normalizer.standardize(obs), torch.ones(50))
+            policy.normalizer.accumulate(policy.normalizer.standardize(obs), torch.ones(50))
             policy.normalizer.commit()
     return policy
 

@@ -22,8 +22,8 @@ from wavedash.errors import UserError
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import Listener
-from wavedash.ppo.rank_state import Groups, seen_by
-from wavedash.ppo.ranks import ALONE, Ranks, joined_ranks
+from wavedash.ppo.rank_state import StateTensors, state_of_rank
+from wavedash.ppo.ranks import ALONE, Ranks, init_ranks
 from wavedash.ppo.state_checks import check_counters
 from wavedash.preflight import check_surroundings, usable_device
 from wavedash.runs.checkpoint import Checkpoint
@@ -47,7 +47,7 @@ def train(source: str, *overrides: str, trust: bool = False, listeners: Sequence
     itself, and before them; their state is saved with every checkpoint."""
     config = read_config(source, overrides, trust)
     check_surroundings(config)
-    with Interrupts() as interrupts, joined_ranks() as ranks, assembled(config, ranks, listeners) as learner:
+    with Interrupts() as interrupts, init_ranks() as ranks, assembled(config, ranks, listeners) as learner:
         interrupts.watch(learner)  # before there is a run folder: whatever has one can be resumed
         if ranks.rank > 0:
             return _follow(learner, interrupts)
@@ -61,7 +61,7 @@ def resume(path: str | None = None, *overrides: str, trust: bool = False, listen
     """Go on with a run (the newest unfinished one if none is named) exactly where it stopped. `trust`: also where it names code
     and was started by somebody else; it is this user's run from then on. `listeners`: as in `train`. Each goes on from the
     state that was saved under its name; one that is new begins fresh."""
-    with Interrupts() as interrupts, joined_ranks() as ranks:
+    with Interrupts() as interrupts, init_ranks() as ranks:
         if ranks.rank > 0:
             return _go_on(ranks, None, None, interrupts, listeners)
         run, checkpoint = found = find_run(path)
@@ -72,7 +72,7 @@ def resume(path: str | None = None, *overrides: str, trust: bool = False, listen
     return interrupts.exit_code
 
 
-Part = tuple[RunConfig, Groups, dict[str, Any]]
+Part = tuple[RunConfig, StateTensors, dict[str, Any]]
 """What a rank goes on from: configuration, tensors, plain values"""
 
 
@@ -85,7 +85,7 @@ def _parts_of(run: RunFolder, checkpoint: Checkpoint, config: RunConfig, size: i
                         f"wavedash resume {run.path} total_steps={2 * config.total_steps}")
     if not checkpoint.metadata.get("exact", True):
         log.warning("%s was saved in the middle of an iteration: the run goes on, but not bit for bit", checkpoint.path)
-    return [(config, seen_by(rank, size, tensors, state.get("ranks", 1)), state) for rank in range(size)]
+    return [(config, state_of_rank(rank, size, tensors, state.get("ranks", 1)), state) for rank in range(size)]
 
 
 def _go_on(ranks: Ranks, parts: list[Part] | None, found: Found | None, interrupts: Interrupts,
@@ -113,7 +113,7 @@ def reassembled(part: Part, ranks: Ranks = ALONE, found: Found | None = None,
 def assembled(config: RunConfig, ranks: Ranks = ALONE, listeners: Sequence[Listener] = ()) -> Iterator[Learner]:
     """Environment, policy and learner as configured; the environment is closed at the end."""
     device = prepare_torch(config, ranks)
-    ranks.use(device)
+    ranks.set_device(device)
     env = make_env(config.env, device)
     try:
         yield Learner(env, make_policy(env, config), config, listeners, ranks)

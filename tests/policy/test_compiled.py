@@ -68,7 +68,8 @@ def run(case, tmp_path_factory):
 
 @needs_compiler
 def test_the_ratio_is_one_although_acting_is_not_compiled(run):
-    assert isinstance(run.learner.policy._judge, Compiled) and run.learner.policy._judge.compiled is not None
+    compiled = run.learner.policy._evaluate_outputs
+    assert isinstance(compiled, Compiled) and compiled.compiled is not None
     assert run.new_graphs == 1, "compiled once, in one piece"
     assert max(x.ratio for x in run.before) < CLOSE and max(x.value for x in run.before) < CLOSE
     assert min(x.ratio for x in run.after) > 100 * CLOSE
@@ -107,10 +108,10 @@ from tests.ppo.combinations import Combination, differences, learner_of
 logging.basicConfig(format="%(levelname)s %(message)s")
 case = Combination("none", "discrete", True, False, "bf16")
 learner, plain = (learner_of(case, compile=True) for _ in range(2))
-plain.policy._judge.compiled = None
+plain.policy._evaluate_outputs.compiled = None
 for _ in range(2):
     assert learner.iterate().metrics == plain.iterate().metrics
-assert learner.policy._judge.compiled is None and differences(learner, plain) == set()
+assert learner.policy._evaluate_outputs.compiled is None and differences(learner, plain) == set()
 """
 
 
@@ -121,4 +122,4 @@ def test_without_a_compiler_one_warning_and_the_same_run_as_it_is(tmp_path):
                           env={**hidden, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr
     warnings = [line for line in done.stderr.splitlines() if line.startswith("WARNING")]
-    assert len(warnings) == 1 and "the policy cannot be compiled and runs as it is: " in warnings[0]
+    assert len(warnings) == 1 and "the policy cannot be compiled and runs uncompiled: " in warnings[0]

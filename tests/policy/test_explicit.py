@@ -14,7 +14,7 @@ from tests.ppo.learners import FEATURES, random_mask, trained_policy
 from tests.roundings import FUNCTION, assert_within, sway
 from wavedash.policy import explicit
 from wavedash.policy.actor_critic import ActorCritic
-from wavedash.policy.evaluation import Evaluation, OutputGradients, by_autograd
+from wavedash.policy.evaluation import Evaluation, OutputGradients, autograd_evaluation
 from wavedash.policy.explicit import ExplicitPolicy
 
 BATCH = 32
@@ -33,7 +33,7 @@ def batch_for(policy: ActorCritic, kind: str, masked: bool):
 def autograd_says(policy: ActorCritic, obs, action: Tensor) -> Evaluation:
     with torch.enable_grad():
         distribution, value = policy(obs)
-        return by_autograd(distribution.log_prob(action), distribution.entropy(), value)
+        return autograd_evaluation(distribution.log_prob(action), distribution.entropy(), value)
 
 
 def gradients(policy: ActorCritic, evaluation: Evaluation, of_outputs: OutputGradients) -> dict[str, Tensor]:
@@ -109,7 +109,7 @@ def test_gradients_of_memory_by_hand_equal_autograds(memory, layers, shared, kin
 
     def judge(twin: ActorCritic, seen: Any) -> Evaluation:
         with torch.enable_grad():
-            return by_autograd(*twin.judge(seen, action, start, fresh))
+            return autograd_evaluation(*twin.evaluate_outputs(seen, action, start, fresh))
 
     assert_equal_but_for_roundings(policy, ours, of_outputs, obs, judge)
 

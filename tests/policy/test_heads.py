@@ -175,7 +175,7 @@ def test_only_floats_are_normalised():
     normalizer = ObsNormalizer(DICT, clip=10.0)
     assert set(normalizer.parts) == {"far", "clock"}
     obs = dict_obs(50)
-    normalizer.gather(normalizer.standardize(obs), torch.ones(50))
+    normalizer.accumulate(normalizer.standardize(obs), torch.ones(50))
     normalizer.commit()
     out = normalizer(obs)
     assert torch.equal(out["image"], obs["image"]) and torch.equal(out["action_mask"], obs["action_mask"])

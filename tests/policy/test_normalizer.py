@@ -14,7 +14,7 @@ from wavedash.policy.normalizer import RunningMoments
 def feed(moments: RunningMoments, batches: list[np.ndarray], weights: list[np.ndarray], per_commit: int) -> None:
     for k, (batch, weight) in enumerate(zip(batches, weights, strict=True), 1):
         x = torch.from_numpy(batch.astype(np.float32))
-        moments.gather(moments.standardize(x), torch.from_numpy(weight.astype(np.float32)))
+        moments.accumulate(moments.standardize(x), torch.from_numpy(weight.astype(np.float32)))
         if k % per_commit == 0:
             moments.commit()
     moments.commit()
@@ -75,7 +75,7 @@ def test_statistics_do_not_change_until_they_are_committed():
     moments = RunningMoments((2,))
     x = torch.randn(30, 2) * 5 + 3
     before = moments.standardize(x)
-    moments.gather(before, torch.ones(30))
+    moments.accumulate(before, torch.ones(30))
     assert torch.equal(moments.standardize(x), before)
     moments.commit()
     assert not torch.equal(moments.standardize(x), before)
@@ -85,7 +85,7 @@ def test_an_empty_batch_changes_nothing():
     moments = RunningMoments((2,))
     feed(moments, [np.random.default_rng(0).normal(size=(9, 2))], [np.ones(9)], 1)
     before = {name: x.clone() for name, x in moments.state_dict().items()}
-    moments.gather(torch.full((4, 2), 77.0), torch.zeros(4))
+    moments.accumulate(torch.full((4, 2), 77.0), torch.zeros(4))
     moments.commit()
     moments.commit()
     assert all(torch.equal(x, before[name]) for name, x in moments.state_dict().items())
@@ -100,7 +100,7 @@ def test_a_number_that_is_not_finite_is_left_out_of_the_statistics_once(bad):
     before = moments.mean[0].clone()
     x = torch.from_numpy(good[100:].astype(np.float32))
     x[5, 0] = bad
-    moments.gather(moments.standardize(x), torch.ones(100))
+    moments.accumulate(moments.standardize(x), torch.ones(100))
     moments.commit()
     assert moments.mean[0] == before and torch.isfinite(moments.scale).all()
     assert_rounded(moments.mean[1], good[:, 1].mean(), 100 + 8, np.abs(good[:, 1]).max() + 1.0)
@@ -114,7 +114,7 @@ def test_the_sums_of_two_processes_add_up_to_those_of_one():
     both, first, second = RunningMoments((2,)), RunningMoments((2,)), RunningMoments((2,))
     feed(both, [np.concatenate(halves)], [np.ones(100)], 1)
     for moments, half in ((first, halves[0]), (second, halves[1])):
-        moments.gather(moments.standardize(torch.from_numpy(half.astype(np.float32))), torch.ones(50))
+        moments.accumulate(moments.standardize(torch.from_numpy(half.astype(np.float32))), torch.ones(50))
     first.sums += second.sums
     first.commit()
     far = max(np.abs(half).max() for half in halves)

@@ -128,7 +128,7 @@ def test_what_is_saved_is_not_what_the_broken_iteration_made_of_it():
     lines = run_with(whole, None)
     run_with(first, lines // 2)
     second = fresh("gaussian, normalised, buffer, kl")
-    first.saved.broken_off = None
+    first.saved.interrupted = None
     second.load_state(*saved(first))
     second.learn()
     assert differences(whole, second) != set()

@@ -216,7 +216,8 @@ def test_a_compiled_policy_says_the_same_and_sees_new_weights(combo, tmp_path):
     learner = run.learner
     for _ in range(CAPTURED + 1):
         learner.iterate()
-    assert isinstance(learner.policy._judge, Compiled) and learner.policy._judge.compiled is not None
+    compiled = learner.policy._evaluate_outputs
+    assert isinstance(compiled, Compiled) and compiled.compiled is not None
     worst = max(x.ratio for x in run.before), max(x.value for x in run.before)
     print(f"{combo}: compiled, ratio {worst[0]:.2g}, value {worst[1]:.2g}")
     assert max(worst) < CLOSE[combo.precision]

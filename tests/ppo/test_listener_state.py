@@ -164,7 +164,7 @@ def test_two_listeners_of_one_name_are_refused_unless_one_is_saved_under_another
     other.saved_as = "second-ramp"
     learner = fresh(Ramp(), other, Quiet(), Quiet())  # those without state need no names
     learner.start()
-    learner.saved.keep()
+    learner.saved.take_snapshot()
     assert set(learner.state()[1]["listeners"]) == {"Ramp", "second-ramp"}
     other.saved_as = "a/b"
     with pytest.raises(ListenerError, match="saved_as='a/b' of Ramp is no name"):

@@ -13,7 +13,7 @@ from tests.roundings import FUNCTION, assert_rounded
 from wavedash.config_file import load_config
 from wavedash.policy.explicit import ExplicitPolicy
 from wavedash.ppo import pieces
-from wavedash.ppo.pieces import piece_bounds, side_by_side
+from wavedash.ppo.pieces import piece_bounds, run_in_threads
 from wavedash.ppo.update import Updater
 from wavedash.training import assembled
 
@@ -93,7 +93,7 @@ def test_each_number_is_taken_once_by_as_many_threads_as_asked():
                 taken.append(k)
                 who.add(threading.current_thread())
 
-            side_by_side(one, 40, pool, threads)
+            run_in_threads(one, 40, pool, threads)
             assert sorted(taken) == list(range(40)) and len(who) == threads
 
 
@@ -111,7 +111,7 @@ def test_after_an_error_no_thread_goes_on(in_helper):
 
     with ThreadPoolExecutor(2) as pool:
         with pytest.raises(RuntimeError if in_helper else KeyboardInterrupt):
-            side_by_side(lambda k: one(k) if k < 2 else finished.append(k), 2, pool, 2)
+            run_in_threads(lambda k: one(k) if k < 2 else finished.append(k), 2, pool, 2)
         assert len(finished) == 1, "the other piece was finished before the error came out"
         before = list(finished)
         time.sleep(0.3)

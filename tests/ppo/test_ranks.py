@@ -18,7 +18,7 @@ from tests.ppo.two_ranks import CASES, HALVES, MISTAKES, RANKS, RESUMED, ROWS, S
 from tests.roundings import FUNCTION, gamma
 from wavedash.ppo.episodes import Episode
 from wavedash.ppo.learner import Learner
-from wavedash.ppo.reading import Reading, joined
+from wavedash.ppo.readout import Readout, joined
 from wavedash.seeding import stream_seed
 
 ROOT = Path(__file__).parents[2]
@@ -168,6 +168,6 @@ def test_a_rank_that_fails_ends_all_and_the_first_keeps_its_work(ranks):
 def test_episodes_of_ranks_take_turns():
     """However many end on one rank: the window of recent episodes is of all."""
     many, few = [Episode(x, 1.0, 0.0) for x in range(5)], [Episode(10 + x, 1.0, 0.0) for x in range(2)]
-    both = joined([Reading({"steps": 3.0}, many, {"lost": 1}), Reading({"steps": 4.0, "env/speed": 2.0}, few, {})])
+    both = joined([Readout({"steps": 3.0}, many, {"lost": 1}), Readout({"steps": 4.0, "env/speed": 2.0}, few, {})])
     assert [episode.ret for episode in both.episodes] == [0, 1, 2, 10, 3, 11, 4]
     assert both.sums == {"steps": 7.0, "env/speed": 2.0} and both.health == {"lost": 1}

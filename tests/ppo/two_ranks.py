@@ -18,8 +18,8 @@ from wavedash.envs.vec_env import EnvError, Step, VecEnv
 from wavedash.errors import UserError
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import IterationReport, Listener
-from wavedash.ppo.rank_state import seen_by
-from wavedash.ppo.ranks import ALONE, Ranks, RanksError, SeveralRanks, joined_ranks
+from wavedash.ppo.rank_state import state_of_rank
+from wavedash.ppo.ranks import ALONE, Ranks, RanksError, SeveralRanks, init_ranks
 
 ROWS, RANKS = 8, 2
 HALVES = (slice(0, ROWS // RANKS), slice(ROWS // RANKS, ROWS))
@@ -267,7 +267,7 @@ def stop_and_resume(case: str, ranks: Ranks) -> dict[str, Any]:
     parts = None
     if first:
         tensors, plain = keeper.kept[0]
-        parts = [(seen_by(rank, ranks.size, tensors, plain["ranks"]), plain) for rank in range(ranks.size)]
+        parts = [(state_of_rank(rank, ranks.size, tensors, plain["ranks"]), plain) for rank in range(ranks.size)]
     again = Keeper()
     second = make_learner(case, ranks, started=False, listeners=[count_again, again if first else StopAt(6)])
     second.load_state(*ranks.scatter(parts))
@@ -298,7 +298,7 @@ def fail(ranks: Ranks) -> dict[str, Any]:
 def main(path: str) -> None:
     torch.set_num_threads(1)
     results: dict[str, Any] = {}
-    with joined_ranks() as ranks:
+    with init_ranks() as ranks:
         for case in CASES:
             results[case] = outcome(make_learner(case, ranks))
         for mistake, (case, method, wrong) in MISTAKES.items():

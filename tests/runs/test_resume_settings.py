@@ -129,7 +129,7 @@ KEYS: dict[str, Counts | Refused] = {
     "device": Refused("cuda:99"),  # a device that is there counts; tests on a GPU resume on another one
     "threads": Counts("3", lambda _: threads.cores(), 3),
     "precision": Counts("bf16", lambda learner: learner.policy.precision, torch.bfloat16),
-    "compile": Counts("true", lambda learner: type(learner.policy._judge).__name__, "Compiled"),
+    "compile": Counts("true", lambda learner: type(learner.policy._evaluate_outputs).__name__, "Compiled"),
     "graphs": Counts("false", lambda learner: learner.updater.graphs, False),
     "deterministic": Counts("true", lambda _: torch.are_deterministic_algorithms_enabled(), True),
     "env.id": Counts("CartPole-v0", longest_episode, 200),

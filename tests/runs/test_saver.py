@@ -65,7 +65,7 @@ def _policy(seed: int, shared: bool, memory: str) -> ActorCritic:
     config = PolicyConfig.model_validate({"hidden": [8], "shared": shared, "memory": {"kind": memory, "size": 4}})
     policy = ActorCritic(Box(-1, 1, (3,)), Discrete(5), config, normalize_obs=10.0)
     assert policy.normalizer is not None
-    policy.normalizer.gather(torch.randn(10, 3) * seed, torch.ones(10))
+    policy.normalizer.accumulate(torch.randn(10, 3) * seed, torch.ones(10))
     policy.normalizer.commit()
     return policy
 

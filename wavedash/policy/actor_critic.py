@@ -1,4 +1,4 @@
-"""The policy: normaliser, trunks (encoders, memory, hidden layers) and heads of an actor and a critic."""
+"""A policy is a normaliser, and trunks (encoders, memory, hidden layers) and heads of an actor and a critic."""
 from __future__ import annotations
 
 import logging
@@ -15,7 +15,7 @@ from wavedash.envs.obs import Obs, action_mask, sensed, sensed_spaces
 from wavedash.policy import trunk
 from wavedash.policy.compiled import Compiled
 from wavedash.policy.distributions import Distribution
-from wavedash.policy.evaluation import Evaluation, by_autograd
+from wavedash.policy.evaluation import Evaluation, autograd_evaluation
 from wavedash.policy.explicit import ExplicitPolicy
 from wavedash.policy.heads import GaussianHead, make_head
 from wavedash.policy.masks import check_mask_space
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class Decision(NamedTuple):
-    """What the policy did with one observation per row."""
+    """What the policy does in one step, for every row."""
 
     action: Tensor
     log_prob: Tensor
@@ -37,9 +37,10 @@ class Decision(NamedTuple):
 
 
 class ActorCritic(nn.Module):
-    """Observations here are normalised already (`normalize`): the rollout stores what the networks saw.
+    """The networks of actor and critic.
 
-    `memory` is the state that rows carry from step to step, `actor.h`, `critic.h`, ...; empty for a policy without memory.
+    Its methods take observations that were normalised before by `normalize`: the rollout stores what the networks saw. `memory`
+    is the state that rows carry from step to step, `actor.h`, `critic.h`, ...; it is empty for a policy without memory.
     """
 
     def __init__(
@@ -49,28 +50,28 @@ class ActorCritic(nn.Module):
         config: PolicyConfig,
         normalize_obs: float | None = None,
     ):
-        """`normalize_obs`: the clip range of running observation normalisation; None leaves observations as they are."""
+        """`normalize_obs` is the clip range of running observation normalisation; None leaves observations as they are."""
         super().__init__()
         check_mask_space(observation_space, action_space)
         self.observation_space, self.action_space, self.config = observation_space, action_space, config
         self.normalizer = ObsNormalizer(observation_space, normalize_obs) if normalize_obs is not None else None
         spaces = sensed_spaces(observation_space)
-        mine = Trunk(spaces, config.actor_keys, config.hidden, config)
-        self.trunks = {"actor": mine}
+        network = Trunk(spaces, config.actor_keys, config.hidden, config)
+        self.trunks = {"actor": network}
         """`actor`, and `critic` unless both share one"""
-        self.actor = nn.ModuleDict({"trunk": mine, "head": make_head(mine.outputs, action_space, config)})
+        self.actor = nn.ModuleDict({"trunk": network, "head": make_head(network.outputs, action_space, config)})
         self.critic = nn.ModuleDict()
         if not config.shared:
             hidden = config.hidden if config.critic_hidden is None else config.critic_hidden
-            mine = self.trunks["critic"] = Trunk(spaces, config.critic_keys, hidden, config)
-            self.critic["trunk"] = mine
-        self.critic["head"] = linear(mine.outputs, 1, gain=1.0)
+            network = self.trunks["critic"] = Trunk(spaces, config.critic_keys, hidden, config)
+            self.critic["trunk"] = network
+        self.critic["head"] = linear(network.outputs, 1, gain=1.0)
         if not config.orthogonal:
             initialize_as_torch_does(self)
         self.precision: torch.dtype | None = None
-        """The precision of the networks' arithmetic, when acting and when learning alike; None: that of the weights"""
-        self._judge: Callable[..., tuple[Tensor, Tensor, Tensor]] = self.judge
-        self._explicit: list[ExplicitPolicy] | None = None  # decided at the first evaluation, when the device is known
+        """The precision of the networks' arithmetic, both when acting and when learning; None is that of the weights"""
+        self._evaluate_outputs: Callable[..., tuple[Tensor, Tensor, Tensor]] = self.evaluate_outputs
+        self._explicit: list[ExplicitPolicy] | None = None  # set at the first evaluation, when the device is known
 
     @property
     def head(self) -> Any:
@@ -78,7 +79,7 @@ class ActorCritic(nn.Module):
 
     @property
     def explicit(self) -> ExplicitPolicy | None:
-        """The same networks with their gradients written out, where there are such."""
+        """The same networks with gradients that do not need autograd, where these are written out."""
         if self._explicit is None:
             self._explicit = [ExplicitPolicy(self)] if ExplicitPolicy.fits(self) else []
         return self._explicit[0] if self._explicit else None
@@ -86,11 +87,11 @@ class ActorCritic(nn.Module):
     @property
     def compiled(self) -> bool:
         """Whether it learns with compiled networks."""
-        return isinstance(self._judge, Compiled)
+        return isinstance(self._evaluate_outputs, Compiled)
 
     @property
     def sequence_length(self) -> int | None:
-        """Steps of the sequences that it learns from; None for a policy without memory, which learns from single steps."""
+        """The length of the sequences that it learns from; None for a policy without memory, which learns from single steps."""
         return None if self.config.memory.kind == "none" else self.config.memory.sequence
 
     def normalize(self, obs: Obs) -> Obs:
@@ -100,8 +101,8 @@ class ActorCritic(nn.Module):
         return {f"{name}.{part}": x for name, trunk in self.trunks.items() for part, x in trunk.initial_state(rows).items()}
 
     def draw_noise(self, step: int, rows: int, before: Tensor | None, generator: torch.Generator | None) -> Tensor | None:
-        """gSDE: the noise matrices [N, F, A] of a step of a rollout: new ones, or those of the step before. None for a policy
-        that has no such noise."""
+        """Returns the noise matrices [N, F, A] of gSDE for a step of a rollout: new ones, or those of the step before. It is
+        None for a policy without gSDE."""
         head = self.head
         if not isinstance(head, GaussianHead) or head.gsde is None:
             return None
@@ -113,8 +114,8 @@ class ActorCritic(nn.Module):
         self, obs: Obs, memory: State, generator: torch.Generator | None = None, deterministic: Tensor | bool = False,
         noise: Tensor | None = None,
     ) -> Decision:
-        """One step of every row. `deterministic`: for all rows, or per row [N]. `noise`: what `draw_noise` gave; without it a
-        policy with gSDE explores by noise that is as large but new at this step."""
+        """Takes one step of every row. `deterministic` is for all rows, or per row [N]. `noise` is what `draw_noise` returned;
+        without it a policy with gSDE draws noise of the same size anew in every step."""
         with self._autocast():
             features, after = trunk.step(self.trunks, sensed(obs), memory)
         distribution, value = self._heads(features, action_mask(obs))
@@ -131,37 +132,39 @@ class ActorCritic(nn.Module):
         return Decision(action, distribution.log_prob(action), value, after)
 
     def value(self, obs: Obs, memory: State) -> Tensor:
-        """V(obs) after `memory`, which stays as it is."""
+        """Returns V(obs), given `memory`, which is not changed."""
         name = next(reversed(self.trunks))
         with self._autocast():
             features, _ = trunk.step({name: self.trunks[name]}, sensed(obs), memory)
         return self._value(features)
 
     def forward(self, obs: Obs, memory: State | None = None, fresh: Tensor | None = None) -> tuple[Distribution, Tensor]:
-        """The action distribution and the value of stored steps [B, ...] or, with memory, of sequences [L, B, ...]."""
+        """Returns the action distribution and the value of stored steps [B, ...] or, with memory, of sequences [L, B, ...]."""
         with self._autocast():
             features = trunk.sequence(self.trunks, sensed(obs), memory or {}, fresh)
         return self._heads(features, action_mask(obs))
 
     def evaluate(self, obs: Obs, action: Tensor, memory: State | None = None, fresh: Tensor | None = None) -> Evaluation:
-        """Log-probability, entropy and value of stored steps [B, ...]; with memory of sequences [L, B, ...], from the `memory`
-        [B, ...] before their first step, zeroed where `fresh` [L, B]. The results are flat: [B] or [L * B]."""
+        """Returns log-probability, entropy and value of stored steps [B, ...]; with memory, of sequences [L, B, ...] that start
+        from `memory` [B, ...], which is zeroed where `fresh` [L, B]. The results are flat: [B] or [L * B]."""
         if self.explicit is not None:
             return self.explicit.evaluate(sensed(obs), action, action_mask(obs), memory, fresh)
         with torch.enable_grad():
-            return by_autograd(*self._judge(obs, action, memory, fresh))
+            return autograd_evaluation(*self._evaluate_outputs(obs, action, memory, fresh))
 
-    def judge(self, obs: Obs, action: Tensor, memory: State | None, fresh: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Log-probability, entropy and value, flat."""
+    def evaluate_outputs(
+        self, obs: Obs, action: Tensor, memory: State | None, fresh: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns log-probability, entropy and value, flat."""
         distribution, value = self(obs, memory, fresh)
         return distribution.log_prob(action).reshape(-1), distribution.entropy().reshape(-1), value.reshape(-1)
 
     def compile_networks(self) -> None:
-        """Learn with compiled networks from now on."""
+        """Learns with compiled networks from now on."""
         if self.sequence_length is not None:
-            log.warning("compile=true is left out: a policy with memory is faster without it")
+            log.warning("compile=true is ignored: a policy with memory is faster without it")
         else:
-            self._judge = Compiled(self.judge, "the policy")
+            self._evaluate_outputs = Compiled(self.evaluate_outputs, "the policy")
 
     def _autocast(self) -> AbstractContextManager[None]:
         if self.precision is None:
@@ -169,11 +172,11 @@ class ActorCritic(nn.Module):
         return torch.autocast(next(self.parameters()).device.type, self.precision)
 
     def _heads(self, features: dict[str, Tensor], mask: Tensor | None) -> tuple[Distribution, Tensor]:
-        """Heads are read in full precision: the ratio of two probabilities has no digits to spare."""
+        """Computes the heads in full precision: the ratio of two probabilities needs every digit."""
         return self.head(self._full(features["actor"]), mask), self._value(features)
 
     def _value(self, features: dict[str, Tensor]) -> Tensor:
-        """The value, from the critic's features. They are the last ones: the actor's where the trunk is shared."""
+        """Computes the value from the last features: the critic's, or the actor's where the trunk is shared."""
         return self.critic["head"](self._full(features[next(reversed(features))])).squeeze(-1)
 
     def _full(self, features: Tensor) -> Tensor:

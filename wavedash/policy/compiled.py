@@ -1,4 +1,4 @@
-"""torch.compile with a clean way out: where it fails, one warning, and the same function as it is."""
+"""torch.compile with a fallback: where it fails, a warning is logged once and the function runs uncompiled."""
 from __future__ import annotations
 
 import logging
@@ -14,12 +14,12 @@ R = TypeVar("R")
 
 
 class Compiled(Generic[P, R]):
-    """Calls `function` compiled. Weights are read at every call, so new ones are seen at once."""
+    """Calls `function` compiled. Weights are read at every call, so updates take effect at once."""
 
     def __init__(self, function: Callable[P, R], name: str):
         self.function, self.name = function, name
-        # In low precision, fused operations would skip the rounding in between: the ratio of what was collected without
-        # compilation to what is computed here would be off by 2 percent (bf16) instead of 1e-6.
+        # In low precision, fused operations would skip the rounding in between: the ratio of probabilities computed here to
+        # those of the uncompiled collection would be off by 2 percent (bf16) instead of 1e-6.
         rounded: dict[str, Any] = {"emulate_precision_casts": True}
         self.compiled: Callable[P, R] | None = torch.compile(function, dynamic=False, options=rounded)
 
@@ -27,8 +27,8 @@ class Compiled(Generic[P, R]):
         if self.compiled is not None:
             try:
                 return self.compiled(*args, **kwargs)
-            except Exception as error:  # no compiler, or something that it cannot do; a real fault shows again below
+            except Exception as error:  # no compiler, or code it cannot compile; a real error is raised again below
                 reason = " ".join(str(error).splitlines()[:2]) or repr(error)  # the first line only names the backend
-                log.warning("%s cannot be compiled and runs as it is: %s", self.name, reason)
+                log.warning("%s cannot be compiled and runs uncompiled: %s", self.name, reason)
                 self.compiled = None
         return self.function(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Action distributions over the last dimension(s) of a batch. Small on purpose: no validation, no lazy properties.
+"""Action distributions over the last dimension(s) of a batch. They are small on purpose: no validation, no lazy properties.
 
 Log-probabilities and entropies of several action dimensions are sums over the dimensions, in float32.
 """
@@ -13,7 +13,7 @@ from torch import Tensor
 
 LOG_2PI = math.log(2 * math.pi)
 FORBIDDEN = -1e9
-"""Logit of a masked action: its probability is exactly 0 in float32, and 0 * log 0 stays finite."""
+"""The logit of a masked action: its probability is exactly 0 in float32, and 0 * log 0 stays finite."""
 
 
 QUADRATURE_NODES = 16
@@ -21,7 +21,7 @@ BETA_EDGE = 1e-6
 
 
 class Categorical:
-    """One choice among n. Actions: int64 [...]; logits [..., n]."""
+    """One choice among n. Actions are int64 [...], logits [..., n]."""
 
     def __init__(self, logits: Tensor, mask: Tensor | None = None):
         logits = logits.float()
@@ -31,12 +31,12 @@ class Categorical:
 
     @property
     def probs(self) -> Tensor:
-        """exp(log_probs). On a CPU `exp` is seven times slower where numbers underflow, as for masked actions; the softmax of
-        log-probabilities is the same and is not."""
+        """exp(log_probs). On a CPU `exp` is seven times slower where numbers underflow, as for masked actions; softmax gives
+        the same and is not."""
         return self.log_probs.exp() if self.log_probs.is_cuda else self.log_probs.softmax(-1)
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
-        # The exponential race: argmin of e_i / p_i is distributed as p. Unlike torch.multinomial it never waits for the device.
+        # The exponential race: argmin of e_i / p_i is distributed as p. Unlike torch.multinomial it has no host sync.
         return (self.probs / _exponentials(self.log_probs, generator)).argmax(-1)
 
     def mode(self) -> Tensor:
@@ -50,7 +50,8 @@ class Categorical:
 
 
 class MultiCategorical:
-    """K independent choices of different sizes. Actions: int64 [..., K]; logits and mask are concatenated, [..., sum(sizes)].
+    """K independent choices of different sizes. Actions are int64 [..., K]; logits and mask are concatenated, [...,
+    sum(sizes)].
 
     The concatenated logits are laid out as [..., K, max(sizes)], short rows padded with forbidden actions, so that
     all choices are one batch.
@@ -65,7 +66,7 @@ class MultiCategorical:
 
     @staticmethod
     def layout(sizes: list[int]) -> Tensor:
-        """Index of every choice's logits, [K, max(sizes)]; padding points one past the end."""
+        """Returns the indices of the logits of every choice, [K, max(sizes)]; padding points one past the end."""
         layout = torch.full((len(sizes), max(sizes)), sum(sizes))
         for row, size in enumerate(sizes):
             layout[row, :size] = torch.arange(size) + sum(sizes[:row])
@@ -85,7 +86,8 @@ class MultiCategorical:
 
 
 class Gaussian:
-    """Independent normals. Actions: float32 [..., D], unclipped: the density is of what was sampled, not of what was done."""
+    """Independent normals. Actions are float32 [..., D], not clipped: the density is that of the sample, not of the action that
+    the environment was given."""
 
     def __init__(self, mean: Tensor, log_std: Tensor):
         self.mean = mean.float()
@@ -107,15 +109,15 @@ class Gaussian:
 
 
 class TanhGaussian:
-    """Normals squashed to (-1, 1) by tanh. Actions: float32 [..., D], stored before squashing, so that nothing is lost near the
-    bounds; densities are those of the squashed action."""
+    """Normals squashed to (-1, 1) by tanh. Actions are float32 [..., D], stored before squashing, so that no precision is lost
+    near the bounds; densities are those of the squashed action."""
 
     def __init__(self, mean: Tensor, log_std: Tensor, quadrature: Tensor):
         self.normal, self._quadrature = Gaussian(mean, log_std), quadrature
 
     @staticmethod
     def quadrature() -> Tensor:
-        """Nodes and weights of E[f(z)], z standard normal (Gauss-Hermite), [2, nodes]."""
+        """Returns nodes and weights of E[f(z)], z standard normal (Gauss-Hermite), [2, nodes]."""
         nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)  # type: ignore[no-untyped-call, unused-ignore]
         return torch.from_numpy(np.stack([nodes, weights / weights.sum()])).float()
 
@@ -123,27 +125,28 @@ class TanhGaussian:
         return self.normal.sample(generator)
 
     def mode(self) -> Tensor:
-        """The mode of the normal distribution: what the squashed density's mode becomes as the deviation shrinks."""
+        """Returns the mode of the normal distribution, which the mode of the squashed density tends to as the deviation
+        shrinks."""
         return self.normal.mode()
 
     def log_prob(self, action: Tensor) -> Tensor:
-        return self.normal.log_prob(action) - _log_tanh_slope(action).sum(-1)
+        return self.normal.log_prob(action) - _log_tanh_derivative(action).sum(-1)
 
     def entropy(self) -> Tensor:
-        """H(normal) + E[log slope of tanh], the expectation by quadrature: smooth, and the same every time."""
+        """Computes H(normal) + E[log tanh'(x)]. The expectation is by quadrature, so it is smooth and deterministic."""
         nodes, weights = self._quadrature.unbind(0)
         points = self.normal.mean.unsqueeze(-1) + self.normal.log_std.exp().unsqueeze(-1) * nodes
-        return self.normal.entropy() + (_log_tanh_slope(points) @ weights).sum(-1)
+        return self.normal.entropy() + (_log_tanh_derivative(points) @ weights).sum(-1)
 
 
-def _log_tanh_slope(x: Tensor) -> Tensor:
-    """log(1 - tanh(x)^2), without the cancellation at large |x|."""
+def _log_tanh_derivative(x: Tensor) -> Tensor:
+    """Computes log tanh'(x) = log(1 - tanh(x)^2), without cancellation at large |x|."""
     return 2.0 * (math.log(2.0) - x - F.softplus(-2.0 * x))
 
 
 class Beta:
-    """Independent Betas on bounded actions. Actions: float32 [..., D] in (0, 1); densities are in units where the range is
-    [-1, 1], so that entropies compare with those of the other continuous distributions."""
+    """Independent Betas on bounded actions. Actions are float32 [..., D] in (0, 1); densities are in units where the range is
+    [-1, 1], so that entropies can be compared with those of the other continuous distributions."""
 
     def __init__(self, alpha: Tensor, beta: Tensor):
         self.alpha, self.beta = alpha.float(), beta.float()
@@ -151,11 +154,11 @@ class Beta:
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         first = torch._standard_gamma(self.alpha, generator=generator)
         second = torch._standard_gamma(self.beta, generator=generator)
-        # Away from 0 and 1, where the density of what was stored would be infinite.
+        # Samples stay away from 0 and 1, where the log-density is infinite.
         return (first / (first + second)).clamp(BETA_EDGE, 1.0 - BETA_EDGE)
 
     def mode(self) -> Tensor:
-        """alpha, beta > 1, so there is one."""
+        """Returns the mode, which exists because alpha, beta > 1."""
         return (self.alpha - 1.0) / (self.alpha + self.beta - 2.0)
 
     def _log_normalizer(self) -> Tensor:
@@ -175,8 +178,8 @@ Distribution = Categorical | MultiCategorical | Gaussian | TanhGaussian | Beta
 
 
 def _exponentials(like: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Exponentially distributed numbers, never 0."""
+    """Draws exponentially distributed numbers, which are never 0."""
     if like.is_cuda:
         return torch.empty_like(like).exponential_(generator=generator)
-    # On a CPU torch's own take three times as long. Uniform numbers are below 1, so their logarithms below 0.
+    # On a CPU torch's own sampler takes three times as long. Uniform numbers are below 1, so their logarithms are below 0.
     return torch.rand(like.shape, dtype=torch.float64, generator=generator).log_().neg_().to(like.dtype)

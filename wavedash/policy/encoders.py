@@ -1,7 +1,7 @@
-"""Encoders: one per key of an observation, from what is sensed to features side by side.
+"""Encoders turn an observation into one vector of features; each key of the observation has its own.
 
-Vectors pass as they are unless an MLP is asked for; images and depth maps go through a small convnet whose depth follows from
-the size of the picture. An actor and a critic may look at different keys.
+Vectors pass unchanged unless an MLP is configured; images and depth maps go through a small convnet whose depth follows from
+the size of the picture. Actor and critic may use different keys.
 """
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from wavedash.errors import UserError
 from wavedash.policy.mlp import MLP, linear
 
 SMALLEST_MAP = 4
-"""Halve a picture until its shorter side is this small, then flatten."""
+"""Pictures are halved until their shorter side is this small, then flattened."""
 
 
 class FlatEncoder(nn.Module):
-    """Numbers as they are, flattened; integers become floats."""
+    """Flattens numbers and leaves them as they are; integers become floats."""
 
     def __init__(self, shape: tuple[int, ...]):
         super().__init__()
@@ -36,7 +36,7 @@ class FlatEncoder(nn.Module):
 
 
 class MlpEncoder(nn.Module):
-    """Numbers through layers of their own before they meet the other keys."""
+    """Passes numbers through hidden layers of their own."""
 
     def __init__(self, shape: tuple[int, ...], config: EncoderConfig, activation: str):
         super().__init__()
@@ -49,7 +49,7 @@ class MlpEncoder(nn.Module):
 
 
 class ConvEncoder(nn.Module):
-    """Pictures [H, W], [H, W, C] or [C, H, W]; whole numbers are scaled to 0..1, from 0..255 unless they are bits."""
+    """Encodes pictures [H, W], [H, W, C] or [C, H, W]; integers are scaled to 0..1, from 0..255 unless the space says 0..1."""
 
     def __init__(self, space: gymnasium.spaces.Box, config: EncoderConfig):
         super().__init__()
@@ -84,7 +84,7 @@ class ConvEncoder(nn.Module):
 
 
 class Encoders(nn.Module):
-    """The features of some keys of an observation, side by side: [..., outputs]."""
+    """Concatenates the features of some keys of an observation: [..., outputs]."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Encoders(nn.Module):
         self.parts = nn.ModuleDict({
             module_name(key): make_encoder(key, spaces[key], configs.get(key, EncoderConfig()), activation) for key in self.keys
         })
-        # One vector of floats, the most common case, passes as it is.
+        # A single vector of floats, the most common case, passes without a copy.
         first = spaces[self.keys[0]]
         simple = len(self.keys) == 1 and type(next(iter(self.parts.values()))) is FlatEncoder
         self._vector = self.keys[0] if simple and len(first.shape) == 1 and np.issubdtype(first.dtype, np.floating) else None

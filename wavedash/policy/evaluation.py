@@ -1,4 +1,4 @@
-"""What a policy thinks of actions taken earlier, and the way back from there to its weights."""
+"""An evaluation is what the current weights say about stored steps, with the backward pass to these weights."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -16,25 +16,25 @@ class OutputGradients(NamedTuple):
     value: Tensor
 
     def scaled(self, factor: Tensor | None) -> OutputGradients:
-        """Times `factor`; as they are without one."""
+        """Multiplies by `factor`, if there is one."""
         return self if factor is None else OutputGradients(*(x * factor for x in self))
 
 
 class Evaluation(NamedTuple):
-    """What the policy says about a batch of stored steps."""
+    """Log-probability, entropy and value of a batch of stored steps under the current weights."""
 
     log_prob: Tensor
     entropy: Tensor
     value: Tensor
     backward: Callable[[OutputGradients], None]
-    """Adds the loss's gradient, given those in the outputs, to the `grad` of every parameter. To be called once."""
+    """Adds the gradient of the loss, given that of these outputs, to the `grad` of every parameter. It may be called once."""
 
 
-def by_autograd(log_prob: Tensor, entropy: Tensor, value: Tensor) -> Evaluation:
-    """An evaluation whose way back is autograd's."""
+def autograd_evaluation(log_prob: Tensor, entropy: Tensor, value: Tensor) -> Evaluation:
+    """Returns an evaluation whose backward pass is autograd's."""
 
     def backward(gradients: OutputGradients) -> None:
-        ends = [(x, gradient) for x, gradient in zip((log_prob, entropy, value), gradients, strict=True) if x.requires_grad]
-        torch.autograd.backward([x for x, _ in ends], [gradient for _, gradient in ends])
+        outputs = [(x, gradient) for x, gradient in zip((log_prob, entropy, value), gradients, strict=True) if x.requires_grad]
+        torch.autograd.backward([x for x, _ in outputs], [gradient for _, gradient in outputs])
 
     return Evaluation(log_prob.detach(), entropy.detach(), value.detach(), backward)

@@ -1,8 +1,8 @@
-"""Gradients of plain policies, written out: flat observations, memory or none, hidden layers, the common heads.
+"""The gradients of plain policies are written out here: flat observations, memory or none, hidden layers, the common heads.
 
 On a CPU a policy of two 64-unit networks spends most of an update in autograd's bookkeeping, not in arithmetic. The chain rule
-of an MLP is a dozen lines, so here it is; a test holds it against autograd. Everything else (images, state-dependent
-deviations, accelerators) goes through autograd.
+of an MLP takes a dozen lines; a test compares it with autograd. Everything else (images, state-dependent deviations,
+accelerators) goes through autograd.
 """
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ ACTIVATION_GRADIENTS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
     "silu": lambda gradient, before, _: torch.ops.aten.silu_backward.default(gradient, before),
     "gelu": lambda gradient, before, _: torch.ops.aten.gelu_backward.default(gradient, before),
 }
-"""(gradient, activation's input and output) -> gradient before the activation"""
+"""Each takes the gradient after the activation, its input and its output, and returns the gradient before it."""
 
 
 class Layer:
-    """y = x W^T + b and the way back. Holds the parameters: looking them up in a module costs as much as using them."""
+    """y = x W^T + b and its backward pass. It holds the parameters: to look them up in a module costs as much as to use
+    them."""
 
     def __init__(self, weight: Tensor, bias: Tensor):
         self.weight, self.bias = weight, bias
@@ -43,53 +44,54 @@ class Layer:
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(x, self.weight, self.bias)
 
-    def back(self, x: Tensor, gradient: Tensor) -> Tensor:
-        """Adds to the gradients; returns the gradient in x."""
-        self.gradients_only(x, gradient)
+    def backward(self, x: Tensor, gradient: Tensor) -> Tensor:
+        """Adds to the gradients of the parameters, and returns the gradient of x."""
+        self.add_gradients(x, gradient)
         return gradient @ self.weight
 
-    def gradients_only(self, x: Tensor, gradient: Tensor) -> None:
+    def add_gradients(self, x: Tensor, gradient: Tensor) -> None:
+        """Adds to the gradients of the parameters only."""
         assert self.weight.grad is not None and self.bias.grad is not None
         self.weight.grad.addmm_(gradient.t(), x)
         self.bias.grad.add_(gradient.sum(0))
 
 
-class Trail(NamedTuple):
-    """What the way back through hidden layers needs."""
+class Activations(NamedTuple):
+    """What the backward pass through hidden layers needs."""
 
     before: list[Tensor]
-    """Each layer's output before its activation"""
+    """The output of each layer before its activation"""
     after: list[Tensor]
-    """The input, then each layer's output"""
+    """The input, then the output of each layer after its activation"""
 
 
-class Body:
-    """An MLP's hidden layers."""
+class HiddenLayers:
+    """The hidden layers of an MLP."""
 
     def __init__(self, module: MLP):
         self.layers = [Layer(*weights) for weights in module.weights]
         self.activation, self.activation_gradient = ACTIVATIONS[module.activation], ACTIVATION_GRADIENTS[module.activation]
 
-    def forward(self, x: Tensor) -> Trail:
-        trail = Trail([], [x])
+    def forward(self, x: Tensor) -> Activations:
+        activations = Activations([], [x])
         for layer in self.layers:
-            trail.before.append(layer.forward(trail.after[-1]))
-            trail.after.append(self.activation(trail.before[-1]))
-        return trail
+            activations.before.append(layer.forward(activations.after[-1]))
+            activations.after.append(self.activation(activations.before[-1]))
+        return activations
 
-    def back(self, trail: Trail, gradient: Tensor, through: bool) -> Tensor:
-        """Adds to the gradients; returns the gradient in the input, if it is to go `through`."""
+    def backward(self, activations: Activations, gradient: Tensor, through: bool) -> Tensor:
+        """Adds to the gradients of the parameters, and returns the gradient of the input if `through` is set."""
         for index in range(len(self.layers) - 1, -1, -1):
-            gradient = self.activation_gradient(gradient, trail.before[index], trail.after[index + 1])
+            gradient = self.activation_gradient(gradient, activations.before[index], activations.after[index + 1])
             if index or through:
-                gradient = self.layers[index].back(trail.after[index], gradient)
+                gradient = self.layers[index].backward(activations.after[index], gradient)
             else:
-                self.layers[0].gradients_only(trail.after[0], gradient)
+                self.layers[0].add_gradients(activations.after[0], gradient)
         return gradient
 
 
 class Memories:
-    """The recurrent layers of all trunks, side by side."""
+    """The recurrent layers of all trunks, computed as one batch."""
 
     def __init__(self, memories: Sequence[Memory]):
         self.recurrence, self.parts = RECURRENCES[memories[0].kind], memories[0].parts
@@ -100,28 +102,29 @@ class Memories:
     def forward(
         self, features: Sequence[Tensor], states: Sequence[State], fresh: Tensor
     ) -> tuple[Tensor, Callable[[Tensor], None]]:
-        """Features [K, L, B, H] after the last layer of K trunks, and the way back from their gradients."""
+        """Returns features [K, L, B, H] after the last layer of K trunks, and the function that backpropagates their
+        gradients."""
         keep = (~fresh).to(features[0].dtype).unsqueeze(-1)
-        ways: list[tuple[Sequence[Tensor], Callable[[Tensor], InputGradients]]] = []
+        passes: list[tuple[Sequence[Tensor], Callable[[Tensor], InputGradients]]] = []
         x: Sequence[Tensor] = features
         for index, (layers, projections) in enumerate(zip(self.layers, self.projections, strict=True)):
             inputs = torch.stack([projection.forward(f) for projection, f in zip(projections, x, strict=True)])
             start = torch.stack([torch.cat([state[part][:, index] for part in self.parts], -1) for state in states])
             weight, bias = recurrent_weights(layers)
             out, back = self.recurrence(inputs, keep, start, weight, bias)
-            ways.append((x, back))
+            passes.append((x, back))
             x = out.unbind(0)
 
         def backward(gradient: Tensor) -> None:
-            for index in range(len(ways) - 1, -1, -1):
-                x, back = ways[index]
+            for index in range(len(passes) - 1, -1, -1):
+                x, back = passes[index]
                 input_gradients, weight_gradients, bias_gradients = back(gradient)
                 flat = input_gradients.flatten(1, 2)
                 for k, (layer, projection) in enumerate(zip(self.layers[index], self.projections[index], strict=True)):
                     assert layer.weight_rec.grad is not None and layer.bias_rec.grad is not None
                     layer.weight_rec.grad.add_(weight_gradients[k])
                     layer.bias_rec.grad.add_(bias_gradients[k])
-                    projection.gradients_only(x[k].flatten(0, 1), flat[k])
+                    projection.add_gradients(x[k].flatten(0, 1), flat[k])
                 if index:
                     projections = self.projections[index]
                     gradient = torch.stack([g @ p.weight for g, p in zip(input_gradients, projections, strict=True)])
@@ -134,22 +137,23 @@ class ExplicitPolicy:
 
     @staticmethod
     def fits(policy: ActorCritic) -> bool:
+        """Whether the gradients of this policy are written out here."""
         head = policy.head
         simple_head = isinstance(head, DiscreteHead) or (type(head) is GaussianHead and head.state_log_std is None
                                                          and not (head.gsde and head.gsde.expln))
-        simple_trunks = all(trunk.is_plain and trunk.body.activation in ACTIVATION_GRADIENTS
-                            for trunk in policy.trunks.values())
+        plain_trunks = all(trunk.is_plain and trunk.body.activation in ACTIVATION_GRADIENTS
+                           for trunk in policy.trunks.values())
         frozen = any(not p.requires_grad for name, p in policy.named_parameters() if name != "actor.head.log_std")
         on_cpu = next(policy.parameters()).device.type == "cpu"
-        plain = policy.precision is None and policy._judge == policy.judge
-        return plain and on_cpu and simple_head and simple_trunks and not frozen
+        eager_float32 = policy.precision is None and not policy.compiled
+        return eager_float32 and on_cpu and simple_head and plain_trunks and not frozen
 
     def __init__(self, policy: ActorCritic):
         self.head = policy.head
         self.encoders = [trunk.encoders for trunk in policy.trunks.values()]
-        self.of_trunks = memories_of(policy.trunks)
-        self.memories = Memories(list(self.of_trunks.values())) if self.of_trunks else None
-        self.bodies = [Body(trunk.body) for trunk in policy.trunks.values()]
+        self.trunk_memories = memories_of(policy.trunks)
+        self.memories = Memories(list(self.trunk_memories.values())) if self.trunk_memories else None
+        self.bodies = [HiddenLayers(trunk.body) for trunk in policy.trunks.values()]
         output = self.head.logits if isinstance(self.head, DiscreteHead) else self.head.mean
         value = policy.critic["head"]
         self.output, self.value = Layer(output.weight, output.bias), Layer(value.weight, value.bias)  # type: ignore[arg-type]
@@ -157,15 +161,15 @@ class ExplicitPolicy:
     def evaluate(
         self, sensed: Mapping[str, Tensor], action: Tensor, mask: Tensor | None, memory: State | None, fresh: Tensor | None
     ) -> Evaluation:
-        """Does what `ActorCritic.evaluate` does. It must be called without grad mode."""
+        """Does what `ActorCritic.evaluate` does. It must be called with grad mode off."""
         features = [encoders(sensed) for encoders in self.encoders]
         if self.memories is not None:
             assert memory is not None and fresh is not None
-            remembered, into_memory = self.memories.forward(features, parts_of(memory, self.of_trunks), fresh)
+            remembered, memory_backward = self.memories.forward(features, parts_of(memory, self.trunk_memories), fresh)
             features = list(remembered.flatten(1, 2))
             action, mask = action.flatten(0, 1), None if mask is None else mask.flatten(0, 1)
-        trails = [body.forward(x) for body, x in zip(self.bodies, features, strict=True)]
-        actor, critic = trails[0], trails[-1]
+        passes = [body.forward(x) for body, x in zip(self.bodies, features, strict=True)]
+        actor, critic = passes[0], passes[-1]
         value = self.value.forward(critic.after[-1]).squeeze(-1)
         output = self.output.forward(actor.after[-1])
         if isinstance(self.head, DiscreteHead):
@@ -176,13 +180,14 @@ class ExplicitPolicy:
             log_prob, entropy, output_gradient = _gsde(output, self.head, actor.after[-1], action)
 
         def backward(gradients: OutputGradients) -> None:
-            of_actor = self.output.back(actor.after[-1], output_gradient(gradients))
-            of_critic = self.value.back(critic.after[-1], gradients.value.unsqueeze(-1))
-            ends = [of_actor + of_critic] if actor is critic else [of_actor, of_critic]
+            actor_gradient = self.output.backward(actor.after[-1], output_gradient(gradients))
+            critic_gradient = self.value.backward(critic.after[-1], gradients.value.unsqueeze(-1))
+            gradients_out = [actor_gradient + critic_gradient] if actor is critic else [actor_gradient, critic_gradient]
             through = self.memories is not None
-            starts = [body.back(trail, end, through) for body, trail, end in zip(self.bodies, trails, ends, strict=True)]
+            feature_gradients = [body.backward(activations, gradient, through)
+                                 for body, activations, gradient in zip(self.bodies, passes, gradients_out, strict=True)]
             if through:
-                into_memory(torch.stack(starts).view_as(remembered))
+                memory_backward(torch.stack(feature_gradients).view_as(remembered))
 
         return Evaluation(log_prob, entropy, value, backward)
 
@@ -197,9 +202,9 @@ def _categorical(logits: Tensor, action: Tensor, mask: Tensor | None) -> tuple[T
 
     def output_gradient(gradients: OutputGradients) -> Tensor:
         # d log p_a / d logit_j = [j = a] - p_j;   d H / d logit_j = -p_j * (log p_j + H)
-        pull = gradients.log_prob.unsqueeze(-1)
-        both = torch.addcmul(pull, gradients.entropy.unsqueeze(-1), log_probs + entropy)
-        return both.mul_(probs).neg_().scatter_add_(-1, chosen, pull)
+        log_prob_gradient = gradients.log_prob.unsqueeze(-1)
+        both = torch.addcmul(log_prob_gradient, gradients.entropy.unsqueeze(-1), log_probs + entropy)
+        return both.mul_(probs).neg_().scatter_add_(-1, chosen, log_prob_gradient)
 
     return log_probs.gather(-1, chosen).squeeze(-1), entropy.squeeze(-1), output_gradient
 
@@ -212,11 +217,11 @@ def _gaussian(mean: Tensor, raw_log_std: Tensor, action: Tensor) -> tuple[Tensor
         # With z = (a - mean) / std:   d log p / d mean = z / std;   d log p / d log std = z^2 - 1;   d H / d log std = 1
         std_inverse = (-log_std).exp()
         z = (action - mean) * std_inverse
-        pull = gradients.log_prob.unsqueeze(-1)
+        log_prob_gradient = gradients.log_prob.unsqueeze(-1)
         if raw_log_std.grad is not None:
-            moved = (pull * (z.square() - 1.0)).sum(0) + gradients.entropy.sum()
-            raw_log_std.grad.add_(moved.masked_fill(raw_log_std != log_std, 0.0))
-        return pull * z * std_inverse
+            log_std_gradient = (log_prob_gradient * (z.square() - 1.0)).sum(0) + gradients.entropy.sum()
+            raw_log_std.grad.add_(log_std_gradient.masked_fill(raw_log_std != log_std, 0.0))
+        return log_prob_gradient * z * std_inverse
 
     return distribution.log_prob(action), distribution.entropy(), output_gradient
 
@@ -229,11 +234,11 @@ def _gsde(mean: Tensor, head: GaussianHead, features: Tensor, action: Tensor) ->
         # std_a^2 = sum over f of (h_f s_fa)^2, so that   d log std_a / d log s_fa = (h_f s_fa / std_a)^2
         std_inverse = (-log_std).exp()
         z = (action - mean) * std_inverse
-        pull = gradients.log_prob.unsqueeze(-1)
+        log_prob_gradient = gradients.log_prob.unsqueeze(-1)
         if raw.grad is not None:
-            of_log_std = pull * (z.square() - 1.0) + gradients.entropy.unsqueeze(-1)
-            moved = (features.square().t() @ (of_log_std * std_inverse.square())) * head.noise_std().square()
-            raw.grad.add_(moved.masked_fill(raw != raw.clamp(*LOG_STD_RANGE), 0.0))
-        return pull * z * std_inverse
+            of_log_std = log_prob_gradient * (z.square() - 1.0) + gradients.entropy.unsqueeze(-1)
+            log_std_gradient = (features.square().t() @ (of_log_std * std_inverse.square())) * head.noise_std().square()
+            raw.grad.add_(log_std_gradient.masked_fill(raw != raw.clamp(*LOG_STD_RANGE), 0.0))
+        return log_prob_gradient * z * std_inverse
 
     return distribution.log_prob(action), distribution.entropy(), output_gradient

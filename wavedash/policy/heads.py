@@ -1,8 +1,8 @@
-"""Action heads: from features to an action distribution, and from a sampled action to what the environment receives.
+"""Action heads turn features into an action distribution, and a sampled action into what the environment receives.
 
-A normal's deviation may be that of generalised state-dependent exploration (gSDE, Raffin et al. 2020, arXiv 2005.05719): the
-noise is the features times a random matrix that stays for several steps. Each single step is a normal whose deviation follows
-from the features, and that is what is learned from; the matrix matters only for how the steps of a rollout are drawn.
+The deviation of a normal may be that of generalised state-dependent exploration (gSDE, Raffin et al. 2020, arXiv 2005.05719):
+the noise is the features times a random matrix that stays for several steps. For the update, each single step is a normal whose
+deviation follows from the features; the matrix matters only for how the steps of a rollout are drawn.
 """
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from wavedash.policy.distributions import Beta, Categorical, Distribution, Gauss
 from wavedash.policy.mlp import linear
 
 POLICY_GAIN = 0.01
-"""A small last layer makes the first policy nearly uniform: the choice that matters most in Andrychowicz et al. 2020."""
+"""A small last layer makes the initial policy nearly uniform: the choice that matters most in Andrychowicz et al. 2020."""
 LOG_STD_RANGE = (-10.0, 2.0)
 StdKind = Literal["fixed", "learned", "state", "gsde"]
 VARIANCE_FLOOR = 1e-6
-"""Added to the variance of gSDE, so that features that are all zero still have a density"""
+"""It is added to the variance of gSDE, so that there is a density even where all features are zero."""
 
 
 class DiscreteHead(nn.Module):
@@ -69,7 +69,7 @@ class MultiDiscreteHead(nn.Module):
 
 
 class ContinuousHead(nn.Module):
-    """What continuous heads share: actions in units where a bounded range is [-1, 1], and the way from there to the world."""
+    """The base of continuous heads. Actions are in units where a bounded range is [-1, 1]; `env_action` converts them."""
 
     action_dtype = torch.float32
     num_masked = 0
@@ -97,7 +97,7 @@ class ContinuousHead(nn.Module):
         return None
 
     def unit(self, action: Tensor) -> Tensor:
-        """A stored action in units where the range is [-1, 1]."""
+        """Returns a stored action in units where the range is [-1, 1]."""
         return action
 
     def env_action(self, action: Tensor) -> Tensor:
@@ -107,7 +107,7 @@ class ContinuousHead(nn.Module):
 
 
 class GaussianHead(ContinuousHead):
-    """A normal per action dimension. The unclipped sample is stored and trained on; only the environment sees it clipped."""
+    """A normal per action dimension. The sample is stored and trained on unclipped; only the environment sees it clipped."""
 
     def __init__(self, features: int, space: gymnasium.spaces.Box, config: PolicyConfig):
         super().__init__(space)
@@ -124,8 +124,8 @@ class GaussianHead(ContinuousHead):
 
     def _log_std(self, features: Tensor) -> Tensor:
         if self.gsde is not None:
-            # The noise is features @ matrix, whose weights are independent. How far it reaches is learned by the deviations
-            # alone: without detach() the features would be bent to explore more or less.
+            # The noise is features @ matrix, whose weights are independent. Only the deviations learn how large it should be:
+            # without detach() the features would be changed in order to explore more or less.
             return 0.5 * (features.detach().square() @ self.noise_std().square() + VARIANCE_FLOOR).log()
         log_std = self.log_std
         if self.state_log_std is not None:
@@ -133,22 +133,22 @@ class GaussianHead(ContinuousHead):
         return log_std.clamp(*LOG_STD_RANGE)
 
     def noise_std(self) -> Tensor:
-        """gSDE: the deviation of each weight of the noise matrix, [F, A]."""
+        """Returns the deviation of each weight of the noise matrix of gSDE, [F, A]."""
         assert self.gsde is not None
         if not self.gsde.expln:
             return self.log_std.clamp(*LOG_STD_RANGE).exp()
-        # e^x up to 0, 1 + log(1 + x) above: positive, smooth, and slow to grow (appendix of the paper).
+        # expln is e^x up to 0 and 1 + log(1 + x) above: positive, smooth, and slow to grow (appendix of the paper).
         return torch.where(self.log_std > 0, 1.0 + self.log_std.clamp(min=0.0).log1p(), self.log_std.clamp(max=0.0).exp())
 
     def draw_noise(self, rows: int, generator: torch.Generator | None) -> Tensor | None:
-        """gSDE: a noise matrix for each row, [N, F, A]; None where every step has noise of its own."""
+        """Draws a noise matrix of gSDE for each row, [N, F, A]; returns None without gSDE."""
         if self.gsde is None:
             return None
         std = self.noise_std()
         return std * torch.empty(rows, *std.shape, device=std.device).normal_(generator=generator)
 
     def explore(self, distribution: Distribution, features: Tensor, noise: Tensor) -> Tensor:
-        """gSDE: the action that these noise matrices make of the mean."""
+        """Returns the mean plus the noise that these matrices of gSDE make of the features."""
         return distribution.mode() + torch.einsum("nf,nfa->na", features, noise)
 
     def distribution(self, mean: Tensor, log_std: Tensor) -> Distribution:
@@ -191,7 +191,7 @@ class ConfinedGaussianHead(ContinuousHead):
 
 
 class BetaHead(ContinuousHead):
-    """A Beta per bounded action dimension: never outside the bounds, so nothing is clipped (Chou et al. 2017)."""
+    """A Beta per bounded action dimension. It is never outside the bounds, so nothing is clipped (Chou et al. 2017)."""
 
     def __init__(self, features: int, space: gymnasium.spaces.Box):
         super().__init__(space)
@@ -210,7 +210,7 @@ class BetaHead(ContinuousHead):
 
 
 def _float32_bounds(space: gymnasium.spaces.Box) -> tuple[Tensor, Tensor]:
-    """Rounded inward, so that a clipped action lies in a space of float64 too (as float32, 0.1 is more than 0.1)."""
+    """Rounds bounds inward, so that a clipped action lies in a space of float64 too (0.1 in float32 is more than 0.1)."""
     with np.errstate(over="ignore"):  # bounds of 1.8e308 mean no bounds
         low, high = (np.asarray(bound, np.float32).reshape(-1) for bound in (space.low, space.high))
     low = np.where(low < space.low.reshape(-1), np.nextafter(low, np.float32(np.inf)), low)
@@ -222,7 +222,7 @@ Head = DiscreteHead | MultiDiscreteHead | GaussianHead | TanhGaussianHead | Conf
 
 
 def make_head(features: int, space: gymnasium.Space[Any], config: PolicyConfig) -> Head:
-    """The head that fits an action space."""
+    """Makes the head that fits an action space."""
     spaces = gymnasium.spaces
     if isinstance(space, spaces.Discrete):
         return DiscreteHead(features, int(space.n))

@@ -1,4 +1,4 @@
-"""Action masks: the part `action_mask` of an observation, which says for each discrete choice whether it is allowed now."""
+"""The action mask is the key `action_mask` of an observation: it says of each discrete action whether it is allowed now."""
 from __future__ import annotations
 
 from typing import Any
@@ -27,7 +27,7 @@ def check_mask_space(observation_space: gymnasium.Space[Any], action_space: gymn
 
 
 def allows_something(mask: Tensor, action_space: gymnasium.Space[Any]) -> Tensor:
-    """[...] bool of masks [..., actions]: whether every choice is left an action."""
+    """Returns, for masks [..., actions], whether every choice has an allowed action: bool [...]."""
     allowed = None
     for part in mask.split(choice_sizes(action_space), -1):  # type: ignore[no-untyped-call]
         possible = part.any(-1)

@@ -1,9 +1,8 @@
-"""Memory: what a policy carries from step to step. GRU or LSTM, any number of layers.
+"""Memory is what a policy carries from step to step: a GRU or LSTM of any number of layers.
 
-A row's state is [layers, size] per part (`h`; LSTM also `c`), zero where an episode begins. When the policy acts, one step
-is taken (`step`); when it learns, whole sequences are run again from the state stored at their start (`sequence`), with the
-state zeroed wherever an episode began inside the sequence. The memories of actor and critic are of one size and run side by
-side.
+The state of a row is [layers, size] per part (`h`; LSTM also `c`), zero where an episode begins. When the policy acts, it takes
+one step (`step`); when it learns, whole sequences are run again from the state stored at their start (`sequence`), with the
+state zeroed wherever an episode began inside the sequence. The memories of actor and critic have one size and run as one batch.
 """
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wavedash.policy.recurrence import ByAutograd, gru, gru_cell, lstm, lstm_cell
+from wavedash.policy.recurrence import RecurrenceFunction, gru, gru_cell, lstm, lstm_cell
 
 State = dict[str, Tensor]
 """[N, layers, size] per part; empty for a policy without memory."""
@@ -23,7 +22,7 @@ RECURRENCES = {"gru": gru, "lstm": lstm}
 
 
 class RecurrentLayer(nn.Module):
-    """Weights of one layer, shaped and ordered as torch's own; orthogonal for every gate, biases zero."""
+    """Weights of one layer, shaped and ordered as torch's own. Weights of every gate begin orthogonal, biases zero."""
 
     def __init__(self, gates: int, inputs: int, size: int):
         super().__init__()
@@ -36,13 +35,13 @@ class RecurrentLayer(nn.Module):
                 nn.init.orthogonal_(gate)
 
     def reset_parameters(self) -> None:
-        """Weights begin as those of torch's own layers: uniform, within one over the root of the size."""
+        """Initialises weights as torch's own layers do: uniform, within one over the root of the size."""
         bound = self.weight_rec.shape[1] ** -0.5
         for weight in self.parameters():
             nn.init.uniform_(weight, -bound, bound)
 
     def project(self, x: Tensor) -> Tensor:
-        """What x adds to the gates."""
+        """Returns what x adds to the gates."""
         return F.linear(x, self.weight_in, self.bias_in)
 
 
@@ -63,7 +62,7 @@ class Memory(nn.Module):
 
 
 def recurrent_weights(layers: Sequence[RecurrentLayer]) -> tuple[Tensor, Tensor]:
-    """Weights and biases of the same layer of several networks: [K, gates * size, size] and [K, gates * size]."""
+    """Stacks weights and biases of the same layer of several networks: [K, gates * size, size] and [K, gates * size]."""
     weights: list[Tensor] = [layer.weight_rec for layer in layers]
     biases: list[Tensor] = [layer.bias_rec for layer in layers]
     return torch.stack(weights), torch.stack(biases)
@@ -74,7 +73,7 @@ def _by_layer(memories: Sequence[Memory]) -> Iterator[tuple[int, tuple[Recurrent
 
 
 def step(memories: Sequence[Memory], features: Sequence[Tensor], states: Sequence[State]) -> tuple[list[Tensor], list[State]]:
-    """One step of every row of several networks: features [N, size] and the states after it."""
+    """Takes one step of every row of several networks; returns features [N, size] and the states after it."""
     cell: Any = gru_cell if memories[0].kind == "gru" else lstm_cell
     after: list[tuple[Tensor, ...]] = []  # by layer: the parts of the state, [K, N, size]
     x: Sequence[Tensor] = features
@@ -88,14 +87,15 @@ def step(memories: Sequence[Memory], features: Sequence[Tensor], states: Sequenc
 
 
 def sequence(memories: Sequence[Memory], features: Sequence[Tensor], states: Sequence[State], fresh: Tensor) -> list[Tensor]:
-    """Features [L, B, size] of sequences [L, B, F], of several networks. `states` [B, ...] are those before the first step;
-    `fresh` [L, B] is true where an episode begins (at the first step it makes no difference: the stored state is zero there
-    already)."""
+    """Returns features [L, B, size] of sequences [L, B, F], of several networks. `states` [B, ...] are those before the first
+    step; `fresh` [L, B] is true where an episode begins (at the first step it makes no difference: the stored state is zero
+    there already)."""
     keep = (~fresh).to(states[0]["h"].dtype).unsqueeze(-1)
     x: Sequence[Tensor] = features
     for index, layers in _by_layer(memories):
         inputs = torch.stack([layer.project(f) for layer, f in zip(layers, x, strict=True)])
         start = torch.stack([torch.cat([state[part][:, index] for part in memories[0].parts], -1) for state in states])
-        weights = recurrent_weights(layers)
-        x = ByAutograd.apply(RECURRENCES[memories[0].kind], keep, start, inputs, *weights).unbind(0)  # type: ignore[no-untyped-call]
+        recurrence, weights = RECURRENCES[memories[0].kind], recurrent_weights(layers)
+        out = RecurrenceFunction.apply(recurrence, keep, start, inputs, *weights)  # type: ignore[no-untyped-call]
+        x = out.unbind(0)
     return list(x)

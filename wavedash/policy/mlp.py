@@ -1,4 +1,4 @@
-"""Multi-layer perceptrons with the initialisation that PPO likes: orthogonal weights, zero biases; or torch's own."""
+"""Multi-layer perceptrons with the usual initialisation of PPO (orthogonal weights, zero biases) or torch's own."""
 from __future__ import annotations
 
 import math
@@ -21,14 +21,14 @@ def linear(inputs: int, outputs: int, gain: float) -> nn.Linear:
 
 
 def initialize_as_torch_does(network: nn.Module) -> None:
-    """Every layer of a network draws its weights and biases anew, by the rule of its own kind."""
+    """Draws the weights and biases of every layer anew, as torch does by default."""
     for module in network.modules():
         if hasattr(module, "reset_parameters"):
             module.reset_parameters()  # type: ignore[operator]
 
 
 class MLP(nn.Module):
-    """Hidden layers, each followed by the activation; heads are added by their owners."""
+    """Hidden layers, each followed by the activation. There is no output layer: heads have their own."""
 
     def __init__(self, inputs: int, hidden: Sequence[int], activation: str):
         super().__init__()
@@ -37,7 +37,8 @@ class MLP(nn.Module):
         self.activation = activation
         layers = [linear(a, b, math.sqrt(2)) for a, b in zip(sizes, hidden, strict=False)]
         self.layers = nn.ModuleList(layers)
-        # For the hot path: on a CPU, calling a module and looking up its weights costs as much as a small matrix product.
+        # The hot path uses this list: on a CPU, to call a module and look up its weights costs as much as a small matrix
+        # product.
         self.weights = [(layer.weight, layer.bias) for layer in layers]
 
     def forward(self, x: Tensor) -> Tensor:

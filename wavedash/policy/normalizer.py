@@ -1,7 +1,7 @@
-"""Running normalisation whose statistics stand still during a rollout and its update.
+"""Running normalisation whose statistics do not change during a rollout and its update.
 
-While a rollout is collected, sums of what passes by are gathered; `commit` folds them in when the update is over. So
-the same observation is normalised in the same way when it is acted on and when it is learned from.
+While a rollout is collected, sums are accumulated; `commit` adds them to the statistics when the update is over. So the same
+observation is normalised in the same way when the policy acts on it and when it learns from it.
 """
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from wavedash.envs.obs import Obs, map_obs, module_name, sensed, sensed_spaces
 class RunningMoments(nn.Module):
     """Mean and variance of everything seen, merged batch by batch (Chan et al. 1979), in float64.
 
-    Batches are gathered as sums of *standardised* values: shifted and scaled by the current statistics they are near 0 and 1,
-    where float32 sums keep their digits. The sums of several processes can simply be added before `commit`.
+    Batches are accumulated as sums of *standardised* values: shifted and scaled by the current statistics they are near 0 and
+    1, where float32 sums keep their digits. The sums of several processes are added before `commit`.
     """
 
     count: Tensor
@@ -34,34 +34,34 @@ class RunningMoments(nn.Module):
         self.register_buffer("count", torch.zeros((), dtype=torch.float64))
         self.register_buffer("mean", torch.zeros(shape, dtype=torch.float64))
         self.register_buffer("var", torch.ones(shape, dtype=torch.float64))
-        # What the hot path uses: float32 copies of the statistics as (x - shift) * scale.
+        # The hot path uses float32 copies of the statistics, as (x - shift) * scale.
         self.register_buffer("shift", torch.zeros(shape))
         self.register_buffer("scale", torch.ones(shape))
-        # Gathered since the last commit: rows [count, sum, sum of squares] of standardised values.
+        # Sums since the last commit: rows [count, sum, sum of squares] of standardised values.
         self.register_buffer("sums", torch.zeros((3, *shape), dtype=torch.float64), persistent=False)
 
     def standardize(self, x: Tensor) -> Tensor:
         return (x - self.shift) * self.scale
 
-    def gather(self, standardized: Tensor, weight: Tensor) -> None:
-        """Add a batch [N, *shape] with weights [N] (1: counts, 0: does not)."""
+    def accumulate(self, standardized: Tensor, weight: Tensor) -> None:
+        """Adds a batch [N, *shape] with weights [N], which are 1 or 0."""
         flat = standardized.flatten(1) if standardized.dim() > 1 else standardized.unsqueeze(-1)
         powers = torch.stack([torch.ones_like(flat), flat, flat.square()])  # [3, N, numbers]
-        powers.masked_fill_((weight == 0).unsqueeze(-1), 0.0)  # an empty seat may hold NaN, which no factor of 0 stops
+        powers.masked_fill_((weight == 0).unsqueeze(-1), 0.0)  # inactive rows may hold NaN, and 0 * NaN is NaN
         self.sums += powers.sum(1).view_as(self.sums)
 
     def centre_on(self, x: Tensor) -> None:
-        """Before anything is known: shift by the middle of a first batch, so that far-off values keep their digits.
+        """Shifts by the median of a first batch, before there are statistics, so that values far from 0 keep their digits.
 
-        Not by the mean: it is not known yet which rows are active, and the others may hold anything.
+        The mean would not do: it is not known yet which rows are active, and the others may hold anything.
         """
         self.shift.copy_(x.float().nanmedian(0).values.nan_to_num(0.0, 0.0, 0.0))
         self.mean.copy_(self.shift)
 
     def commit(self) -> None:
-        """Fold the gathered batch into the statistics. One that is empty or not finite (a NaN observation) is left out."""
+        """Adds the accumulated batch to the statistics. One that is empty or not finite (a NaN observation) is left out."""
         count, total, squares = self.sums.unbind(0)
-        known = (count > 0) & (total + squares).isfinite()
+        valid = (count > 0) & (total + squares).isfinite()
         batch = count.clamp(min=1.0)
         batch_mean = self.shift + (total / batch) / self.scale.double()
         batch_var = (squares / batch - (total / batch).square()).clamp(min=0.0) / self.scale.double().square()
@@ -69,8 +69,8 @@ class RunningMoments(nn.Module):
         share = count / merged.clamp(min=1.0)
         delta = batch_mean - self.mean
         var = self.var * (1 - share) + batch_var * share + delta.square() * share * (1 - share)
-        self.var.copy_(torch.where(known, var, self.var))
-        self.mean.copy_(torch.where(known, self.mean + delta * share, self.mean))
+        self.var.copy_(torch.where(valid, var, self.var))
+        self.mean.copy_(torch.where(valid, self.mean + delta * share, self.mean))
         self.count += count.reshape(-1)[0]
         self.shift.copy_(self.mean)
         self.scale.copy_(self.var.clamp(min=1e-8).rsqrt())
@@ -92,7 +92,7 @@ class ObsNormalizer(nn.Module):
 
     @property
     def started(self) -> bool:
-        """Whether anything has been committed; read at the start of a run only."""
+        """Whether anything has been committed. It is a host sync, so it is read at the start of a run only."""
         return any(bool(moments.count > 0) for moments in self._moments().values())
 
     def standardize(self, obs: Obs) -> Obs:
@@ -107,10 +107,10 @@ class ObsNormalizer(nn.Module):
     def forward(self, obs: Obs) -> Obs:
         return self.clipped(self.standardize(obs))
 
-    def gather(self, standardized: Obs, weight: Tensor) -> None:
+    def accumulate(self, standardized: Obs, weight: Tensor) -> None:
         values = sensed(standardized)
         for key, moments in self._moments().items():
-            moments.gather(values[key], weight)
+            moments.accumulate(values[key], weight)
 
     def centre_on(self, obs: Obs) -> None:
         values = sensed(obs)

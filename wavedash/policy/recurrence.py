@@ -1,17 +1,17 @@
 """The recurrences of GRU and LSTM over whole sequences, with their gradients written out.
 
 Everything that does not depend on the step before (input projections, all weight gradients, the gradients of the gates) is done
-for the whole sequence at once, and networks of the same size (actor and critic) run side by side. What remains inside the loop
-over time is one small matrix product and a handful of element-wise operations, forward and back; autograd would record some
-twenty for every step and network. Shapes never change and resets are masks, so on an accelerator the loop is captured in a CUDA
-graph. A test holds both against torch's own layers.
+for the whole sequence at once, and networks of the same size (actor and critic) run as one batch. What remains inside the loop
+over time is one small matrix product and a few element-wise operations, forward and backward; autograd would record some
+twenty for every step and network. Shapes never change and resets are masks, so on an accelerator the loop can be captured in a
+CUDA graph. A test compares both with torch's own layers.
 
     inputs   [K, L, B, gates * H]  what each step adds to the gates, of K networks: x W_in^T + b_in
-    keep     [L, B, 1]             0 where an episode begins: the state before counts as zero (step 0 is not looked at)
+    keep     [L, B, 1]             0 where an episode begins: the state before counts as zero (ignored at step 0)
     start    [K, B, H]             the state before the first step; no gradient flows into it (truncated BPTT)
     weight   [K, gates * H, H]     recurrent weights; bias [K, gates * H]
 
-In mixed precision the matrix products are of the low precision, states and gates are not.
+In mixed precision the matrix products are in low precision; states and gates are not.
 """
 from __future__ import annotations
 
@@ -25,26 +25,27 @@ from torch.autograd.function import once_differentiable
 InputGradients = tuple[Tensor, Tensor, Tensor]
 """The gradients of `inputs`, `weight` and `bias`"""
 Result = tuple[Tensor, Callable[[Tensor], InputGradients]]
-"""h' of every step [K, L, B, H], and the way back from its gradients"""
+"""h' of every step [K, L, B, H], and the function that backpropagates its gradients"""
 
 
 def product_dtype(x: Tensor) -> torch.dtype:
-    """The type of matrix products with x: autocast's, where it is on."""
+    """Returns the dtype of matrix products with x: autocast's, where it is on."""
     kind = x.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
 
 
 def _product(x: Tensor, weight: Tensor, offset: Tensor, dtype: torch.dtype, out: Tensor | None = None) -> Tensor:
-    """x @ weight + offset of each network, in one operation where the precision allows it."""
+    """Computes x @ weight + offset of each network, in one operation where the precision allows it."""
     if dtype == x.dtype:
         return torch.baddbmm(offset, x, weight) if out is None else torch.baddbmm(offset, x, weight, out=out)
     return torch.add(torch.bmm(x.to(dtype), weight), offset, out=out)
 
 
 def gru_cell(inputs: Tensor, h: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor]:
-    """One step: r, z = sigma(..), n = tanh(in + r * (W h + b)), h' = n + z * (h - n). Gates in torch's order: r, z, n.
+    """Takes one step: r, z = sigma(..), n = tanh(in + r * (W h + b)), h' = n + z * (h - n). Gates are in torch's order: r, z,
+    n.
 
-    All of K networks: inputs [K, N, 3 H], h [K, N, H].
+    Tensors hold K networks: inputs [K, N, 3 H], h [K, N, H].
     """
     dtype = product_dtype(h)
     with torch.autocast(h.device.type, enabled=False):
@@ -57,17 +58,17 @@ def gru_cell(inputs: Tensor, h: Tensor, weight: Tensor, bias: Tensor) -> tuple[T
 
 
 def lstm_cell(inputs: Tensor, h: Tensor, c: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """One step: c' = f * c + i * g, h' = o * tanh(c'). Gates in torch's order: i, f, g, o."""
+    """Takes one step: c' = f * c + i * g, h' = o * tanh(c'). Gates are in torch's order: i, f, g, o."""
     dtype = product_dtype(h)
     with torch.autocast(h.device.type, enabled=False):
         gates = _product(h, weight.mT.to(dtype), inputs.to(h.dtype) + bias.unsqueeze(1), dtype)
-        enter, forget, new, leave = gates.chunk(4, -1)
-        c = torch.addcmul(torch.sigmoid(forget) * c, torch.sigmoid(enter), torch.tanh(new))
-        return torch.sigmoid(leave) * torch.tanh(c), c
+        input_gate, forget_gate, new, output_gate = gates.chunk(4, -1)
+        c = torch.addcmul(torch.sigmoid(forget_gate) * c, torch.sigmoid(input_gate), torch.tanh(new))
+        return torch.sigmoid(output_gate) * torch.tanh(c), c
 
 
 def gru(inputs: Tensor, keep: Tensor, start: Tensor, weight: Tensor, bias: Tensor) -> Result:
-    """`gru_cell` over sequences; `start` is h [K, B, H]."""
+    """Runs `gru_cell` over sequences; `start` is h [K, B, H]."""
     dtype, input_dtype = product_dtype(start), inputs.dtype
     with torch.autocast(start.device.type, enabled=False):
         inputs = inputs.to(start.dtype)
@@ -77,7 +78,7 @@ def gru(inputs: Tensor, keep: Tensor, start: Tensor, weight: Tensor, bias: Tenso
         recurrent = inputs.new_empty(networks, length, batch, 3 * size)
         new, out = torch.empty_like(before), torch.empty_like(before)
         transposed, offset = weight.mT.to(dtype), bias.unsqueeze(1)
-        # Views of every step, made at once: indexing inside the loop would cost as much as the arithmetic.
+        # Views of every step are made at once: indexing inside the loop would cost as much as the arithmetic.
         to_gates, to_new = inputs[..., : 2 * size].unbind(1), inputs[..., 2 * size :].unbind(1)
         rec_gates, rec_new = recurrent[..., : 2 * size].unbind(1), recurrent[..., 2 * size :].unbind(1)
         r, z = (x.unbind(1) for x in gates.chunk(2, -1))
@@ -91,9 +92,10 @@ def gru(inputs: Tensor, keep: Tensor, start: Tensor, weight: Tensor, bias: Tenso
             torch.addcmul(to_n, r_t, rec_n, out=n).tanh_()
             state = torch.lerp(n, h, z_t, out=after)
 
-    def back(out_gradient: Tensor) -> InputGradients:
+    def backward(out_gradient: Tensor) -> InputGradients:
         r, z = gates.chunk(2, -1)
-        # Gradient of h' -> gradients of the recurrent parts of the gates: products of things known beforehand, [K, L, B, 3, H].
+        # Factors from the gradient of h' to those of the recurrent parts of the gates, [K, L, B, 3, H]; none depends on the
+        # loop.
         to_new = (1 - z) * (1 - new.square())
         to_gates = torch.stack([to_new * recurrent[..., 2 * size :] * r * (1 - r), (before - new) * z * (1 - z), to_new * r], 3)
         gradients, every = torch.empty_like(to_gates), torch.empty_like(before)
@@ -105,14 +107,14 @@ def gru(inputs: Tensor, keep: Tensor, start: Tensor, weight: Tensor, bias: Tenso
             torch.mul(total.unsqueeze(2), to_gate, out=gate_gradient)
             gradient = torch.addcmul(torch.bmm(flat.to(dtype), low), total, z_t).mul_(kept)
         weight_gradient, bias_gradient = _weight_gradients(gradients, before, dtype)
-        gradients[..., 2, :] = every * to_new  # of the inputs: only n's part differs
+        gradients[..., 2, :] = every * to_new  # gradients of the inputs differ in the part of n only
         return gradients.flatten(3).to(input_dtype), weight_gradient, bias_gradient
 
-    return out, back
+    return out, backward
 
 
 def lstm(inputs: Tensor, keep: Tensor, start: Tensor, weight: Tensor, bias: Tensor) -> Result:
-    """`lstm_cell` over sequences; `start` is h and c side by side [K, B, 2 H]."""
+    """Runs `lstm_cell` over sequences; `start` is h and c concatenated, [K, B, 2 H]."""
     dtype, input_dtype = product_dtype(start), inputs.dtype
     with torch.autocast(start.device.type, enabled=False):
         inputs = inputs.to(start.dtype) + bias[:, None, None]
@@ -121,10 +123,10 @@ def lstm(inputs: Tensor, keep: Tensor, start: Tensor, weight: Tensor, bias: Tens
         gates = inputs.new_empty(networks, length, batch, 4 * size)
         cell_tanh, out = torch.empty_like(h_before), torch.empty_like(h_before)
         transposed = weight.mT.to(dtype)
-        enter, forget, new, leave = gates.chunk(4, -1)
+        input_gate, forget_gate, new, output_gate = gates.chunk(4, -1)
         steps = zip(h_before.unbind(1), c_before.unbind(1), inputs.unbind(1), gates.unbind(1), gates[..., : 2 * size].unbind(1),
-                    enter.unbind(1), forget.unbind(1), new.unbind(1), leave.unbind(1), cell_tanh.unbind(1), out.unbind(1),
-                    keep.unbind(0), strict=True)
+                    input_gate.unbind(1), forget_gate.unbind(1), new.unbind(1), output_gate.unbind(1), cell_tanh.unbind(1),
+                    out.unbind(1), keep.unbind(0), strict=True)
         state = cell = None
         for h, c, given, gate, first_two, i, f, g, o, c_tanh, after, kept in steps:
             h.copy_(start[..., :size]) if state is None else torch.mul(state, kept, out=h)
@@ -136,44 +138,45 @@ def lstm(inputs: Tensor, keep: Tensor, start: Tensor, weight: Tensor, bias: Tens
             cell = torch.addcmul(f * c, i, g)
             state = torch.mul(o, torch.tanh(cell, out=c_tanh), out=after)
 
-    def back(out_gradient: Tensor) -> InputGradients:
-        # Gradient of c' -> gradients of i, f, g; gradient of h' -> gradients of o and of c'.
-        from_cell = torch.stack([new * enter * (1 - enter), c_before * forget * (1 - forget), enter * (1 - new.square())], 3)
-        from_out = cell_tanh * leave * (1 - leave)
-        out_to_cell = leave * (1 - cell_tanh.square())
+    def backward(out_gradient: Tensor) -> InputGradients:
+        # Factors from the gradient of c' to those of i, f, g, and from the gradient of h' to those of o and of c'.
+        from_cell = torch.stack([new * input_gate * (1 - input_gate), c_before * forget_gate * (1 - forget_gate),
+                                 input_gate * (1 - new.square())], 3)
+        from_out = cell_tanh * output_gate * (1 - output_gate)
+        out_to_cell = output_gate * (1 - cell_tanh.square())
         gradients, low = gates.new_empty(networks, length, batch, 4, size), weight.to(dtype)
         gradient = cell_gradient = h_before.new_zeros(networks, batch, size)
         steps = zip(out_gradient.unbind(1), out_to_cell.unbind(1), from_cell.unbind(1), gradients[..., :3, :].unbind(1),
-                    from_out.unbind(1), gradients[..., 3, :].unbind(1), gradients.flatten(3).unbind(1), forget.unbind(1),
+                    from_out.unbind(1), gradients[..., 3, :].unbind(1), gradients.flatten(3).unbind(1), forget_gate.unbind(1),
                     keep.unbind(0), strict=True)
-        for here, to_cell, from_c, cell_gradients, from_o, leave_gradient, flat, f, kept in reversed(list(steps)):
+        for here, to_cell, from_c, cell_gradients, from_o, output_gate_gradient, flat, f, kept in reversed(list(steps)):
             gradient = gradient + here
             cell_gradient = torch.addcmul(cell_gradient, gradient, to_cell)
             torch.mul(cell_gradient.unsqueeze(2), from_c, out=cell_gradients)
-            torch.mul(gradient, from_o, out=leave_gradient)
+            torch.mul(gradient, from_o, out=output_gate_gradient)
             gradient = torch.bmm(flat.to(dtype), low) * kept
             cell_gradient = (cell_gradient * f).mul_(kept)
         weight_gradient, bias_gradient = _weight_gradients(gradients, h_before, dtype)
         return gradients.flatten(3).to(input_dtype), weight_gradient, bias_gradient
 
-    return out, back
+    return out, backward
 
 
 def _weight_gradients(gradients: Tensor, before: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Over all steps at once: of the recurrent weights [K, gates * H, H] and their bias."""
+    """Computes the gradients of recurrent weights [K, gates * H, H] and of their bias over all steps at once."""
     flat, before = gradients.flatten(3).flatten(1, 2), before.flatten(1, 2)
     return torch.bmm(flat.mT.to(dtype), before.to(dtype)).to(flat.dtype), flat.sum(1)
 
 
-class ByAutograd(torch.autograd.Function):
-    """`gru` or `lstm` as an operation of autograd's."""
+class RecurrenceFunction(torch.autograd.Function):
+    """`gru` or `lstm` as an autograd function."""
 
     @staticmethod
     def forward(ctx: Any, recurrence: Any, keep: Tensor, start: Tensor, inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        out, ctx.back = recurrence(inputs, keep, start, weight, bias)
+        out, ctx.backward_pass = recurrence(inputs, keep, start, weight, bias)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, out_gradient: Tensor) -> tuple[Tensor | None, ...]:
-        return None, None, None, *ctx.back(out_gradient)
+        return None, None, None, *ctx.backward_pass(out_gradient)

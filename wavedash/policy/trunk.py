@@ -1,4 +1,4 @@
-"""A trunk: encoders, memory and hidden layers, from what is sensed to the features that heads read."""
+"""A trunk turns an observation into the features that heads read: encoders, memory, hidden layers."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -27,14 +27,14 @@ class Trunk(nn.Module):
     ):
         super().__init__()
         self.encoders = Encoders(spaces, keys, config.encoders, config.activation)
-        inputs, remembered = self.encoders.outputs, config.memory
-        self.memory = None if remembered.kind == "none" else Memory(remembered.kind, inputs, remembered.size, remembered.layers)
+        inputs, recurrent = self.encoders.outputs, config.memory
+        self.memory = None if recurrent.kind == "none" else Memory(recurrent.kind, inputs, recurrent.size, recurrent.layers)
         self.body = MLP(inputs if self.memory is None else self.memory.size, hidden, config.activation)
         self.outputs = self.body.outputs
 
     @property
     def is_plain(self) -> bool:
-        """Numbers as they are, memory or not, hidden layers."""
+        """Whether its encoders only flatten numbers, so that its gradients are written out in `explicit.py`."""
         return all(type(part) is FlatEncoder for part in self.encoders.parts.values()) and type(self.body) is MLP
 
     def initial_state(self, rows: int) -> State:
@@ -42,7 +42,7 @@ class Trunk(nn.Module):
 
 
 def step(trunks: Trunks, sensed: Mapping[str, Tensor], state: State) -> tuple[dict[str, Tensor], State]:
-    """Features of one step [N, ...] of every trunk, and the state after it."""
+    """Returns features of one step [N, ...] of every trunk, and the state after it."""
     features = {name: trunk.encoders.forward(sensed) for name, trunk in trunks.items()}
     memories = memories_of(trunks)
     if memories:
@@ -53,7 +53,7 @@ def step(trunks: Trunks, sensed: Mapping[str, Tensor], state: State) -> tuple[di
 
 
 def sequence(trunks: Trunks, sensed: Mapping[str, Tensor], state: State, fresh: Tensor | None) -> dict[str, Tensor]:
-    """Features of whole sequences [L, B, ...]; without memory of any batch of steps, and `fresh` is not needed."""
+    """Returns features of whole sequences [L, B, ...]. Without memory any batch of steps will do, and `fresh` is not needed."""
     features = {name: trunk.encoders(sensed) for name, trunk in trunks.items()}
     memories = memories_of(trunks)
     if memories:
@@ -64,10 +64,10 @@ def sequence(trunks: Trunks, sensed: Mapping[str, Tensor], state: State, fresh: 
 
 
 def memories_of(trunks: Trunks) -> dict[str, Memory]:
-    """All trunks have one, or none has."""
+    """Returns the memory of every trunk. All trunks have one, or none has."""
     return {name: trunk.memory for name, trunk in trunks.items() if trunk.memory is not None}
 
 
 def parts_of(state: State, memories: Mapping[str, Memory]) -> list[State]:
-    """The state `actor.h`, `critic.h`, ... as one of `h`, ... for each memory."""
+    """Splits the state `actor.h`, `critic.h`, ... into one of `h`, ... for each memory."""
     return [{part: state[f"{name}.{part}"] for part in memory.parts} for name, memory in memories.items()]

@@ -1,8 +1,8 @@
-"""Collection: the policy acts, the environments step, the rollout remembers.
+"""Collection: the policy acts, the environments step, the rollout stores both.
 
-Each shard of the environments goes its own way through the T steps: while one shard steps in its worker processes, the actions
-of another are inferred, and no shard waits for the slowest. Environments with one shard (everything on one device) run through
-the same loop. Every shard draws its actions from a random stream of its own, so results do not depend on which was faster.
+Shards of the environments go through the T steps independently: while one shard steps in its worker processes, the actions of
+another are inferred, and no shard waits for the slowest. Environments with one shard (everything on one device) run through the
+same loop. Every shard draws its actions from a random stream of its own, so results do not depend on which was faster.
 """
 from __future__ import annotations
 
@@ -35,38 +35,38 @@ class Shard:
     """gSDE: the noise matrices [n, F, A] of these rows. Each rollout begins with new ones, so they are not saved."""
     standardized: Obs | None = None
     """`obs`, standardised but not clipped: kept until the step tells which rows count for the statistics"""
-    home: tuple[Obs, State] | None = None
-    """Where observations and memory are kept between rollouts, so that a captured CUDA graph finds them in the same place"""
+    static: tuple[Obs, State] | None = None
+    """Tensors that hold observations and memory between rollouts: a captured CUDA graph always reads the same addresses"""
     t: int = 0
     out: list[Rollout] = field(default_factory=list)
     """Where each step of these rows is stored in the current rollout"""
 
-    def settle(self) -> None:
-        """Copy observations and memory to where they are kept between rollouts."""
-        if self.home is not None:
-            map_obs(Tensor.copy_, self.home[0], self.obs)
+    def copy_to_static(self) -> None:
+        """Copies observations and memory to the tensors that hold them between rollouts."""
+        if self.static is not None:
+            map_obs(Tensor.copy_, self.static[0], self.obs)
             for name, x in self.memory.items():
-                self.home[1][name].copy_(x)
-            self.obs, self.memory = self.home[0], dict(self.home[1])
+                self.static[1][name].copy_(x)
+            self.obs, self.memory = self.static[0], dict(self.static[1])
 
 
 class Collector:
-    """Fills rollouts. Holds what lasts from one to the next: current observations, memory, random streams."""
+    """Fills rollouts, and holds what lasts from one to the next: current observations, memory, random streams."""
 
     def __init__(self, env: VecEnv, policy: ActorCritic, steps: int, seed: int, ranks: Ranks = ALONE):
-        """`ranks`: each has equally many shards, whose random streams are numbered through all of them."""
+        """All `ranks` have equally many shards, and the random streams of shards are numbered over all ranks."""
         self.env, self.policy, self.steps, self.seed, self.ranks = env, policy, steps, seed, ranks
         self.shards: list[Shard] = []
         self.may_sync = env.device.type == "cpu"
-        """Whether it may read which episodes ended: in host memory that costs nothing. No host sync on a GPU."""
+        """Whether it may read on the host which episodes ended. On a GPU that would be a host sync."""
         self.stopwatch = stopwatch_for(env.device)
         self._metric_sums: dict[tuple[str, ...], Tensor] = {}  # [2, K] of the K metrics with these names
         self.success: Tensor | None = None
 
     def start(self, obs: Obs) -> None:
-        """Begin with these observations (raw, of all rows), fresh memory and fresh random streams."""
+        """Begins with these observations (raw, of all rows), fresh memory and fresh random streams."""
         if self.policy.normalizer is not None and not self.policy.normalizer.started:
-            self.policy.normalizer.centre_on(map_obs(lambda x: self.ranks.joined_rows(x) if x.is_floating_point() else x, obs))
+            self.policy.normalizer.centre_on(map_obs(lambda x: self.ranks.gather_rows(x) if x.is_floating_point() else x, obs))
         shards = []
         first_stream = self.ranks.rank * len(self.env.groups)
         for index, rows in enumerate(self.env.groups):
@@ -74,13 +74,13 @@ class Collector:
             memory = self.policy.initial_memory(rows.stop - rows.start)
             shard = Shard(rows, generator, memory, map_obs(lambda x, rows=rows: x[rows].clone(), obs))
             if self.env.capturable:
-                shard.home = shard.obs, dict(memory)
+                shard.static = shard.obs, dict(memory)
             shards.append(shard)
         self.shards = shards
 
     @torch.no_grad()
     def collect(self, out: Rollout) -> Tensor:
-        """T steps of every row into `out`; returns V of the observations after the last step, [N]."""
+        """Collects T steps of every row into `out` and returns V of the observations after the last step, [N]."""
         set_torch_threads(max(rows.stop - rows.start for rows in self.env.groups), self.policy.config)
         self._metric_sums = {}
         self.success = None
@@ -100,7 +100,7 @@ class Collector:
             else:
                 unfinished -= 1
         for shard in self.shards:
-            shard.settle()
+            shard.copy_to_static()
         out.blank_inactive()
         last_value = [self.policy.value(self.policy.normalize(shard.obs), shard.memory) for shard in self.shards]
         self.stopwatch.lap("inference")
@@ -114,7 +114,7 @@ class Collector:
         obs = shard.obs
         if self.policy.normalizer is not None:
             shard.standardized = self.policy.normalizer.standardize(obs)
-            # What is not finite stays so: clipped, infinity would look like any other number, and no fault would be found.
+            # Infinity becomes NaN, which clipping keeps: a clipped infinity would look like any other number, and hide a fault.
             obs = self.policy.normalizer.clipped(map_obs(_infinite_as_nan, shard.standardized))
         shard.noise = self.policy.draw_noise(shard.t, shard.rows.stop - shard.rows.start, shard.noise, shard.generator)
         decision = self.policy.act(obs, shard.memory, shard.generator, noise=shard.noise)
@@ -136,7 +136,7 @@ class Collector:
         out.truncated.copy_(step.truncated)
         out.active.copy_(step.active)
         if self.policy.normalizer is not None and shard.standardized is not None:
-            self.policy.normalizer.gather(shard.standardized, step.active.float())
+            self.policy.normalizer.accumulate(shard.standardized, step.active.float())
         if step.final_obs is not step.obs:
             self._value_truncated(shard, step, out.final_value)
         if shard.memory:
@@ -147,8 +147,8 @@ class Collector:
             self._count_metrics(shard, step, rollout)
 
     def _value_truncated(self, shard: Shard, step: Step, out: Tensor) -> None:
-        """Writes V of the last observation of episodes that were cut, with the memory after their last step, before it is
-        cleared."""
+        """Writes V of the last observation of episodes that were truncated. It needs the memory after their last step, before
+        that is cleared."""
         if not self.may_sync:
             out.copy_(self.policy.value(self.policy.normalize(step.final_obs), shard.memory))
             return
@@ -159,7 +159,7 @@ class Collector:
             out[rows] = self.policy.value(self.policy.normalize(map_obs(lambda x: x[rows], step.final_obs)), memory)
 
     def _count_metrics(self, shard: Shard, step: Step, rollout: Rollout) -> None:
-        """Adds up all metrics at once: an environment may have dozens, and on a CPU small operations cost by their number."""
+        """Adds up all metrics at once: an environment may have dozens, and many small operations are slow on a CPU."""
         names, active = tuple(step.metrics), step.active
         ended = active & (step.terminated | step.truncated)
         values = torch.stack([x.expand(active.shape) if x.dim() == 0 else x for x in step.metrics.values()])  # [K, N]
@@ -173,7 +173,7 @@ class Collector:
 
     @property
     def metric_sums(self) -> dict[str, Tensor]:
-        """The sum of every metric of the last rollout, and over how many steps of rows: [2]."""
+        """Of every metric of the last rollout, [2]: its sum, and the number of agent steps in that sum."""
         total: dict[str, Tensor] = {}
         for names, sums in self._metric_sums.items():
             for name, x in zip(names, sums.unbind(-1), strict=True):
@@ -188,7 +188,7 @@ class Collector:
         return state
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """The number of shards may have changed since the state was saved; those that are new keep their fresh streams."""
+        """Restores random streams and memory. Shards that the saved state does not have keep their fresh ones."""
         for index, shard in enumerate(self.shards):
             if f"actions.{index}" in state:
                 shard.generator.set_state(state[f"actions.{index}"])

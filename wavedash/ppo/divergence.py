@@ -1,4 +1,4 @@
-"""Updates whose gradients are not finite: one is skipped and told, several in a row without a good one end the run."""
+"""Gradients that are not finite are skipped with a warning; several iterations without a finite one end the run."""
 from __future__ import annotations
 
 import logging
@@ -8,7 +8,7 @@ from wavedash.errors import UserError
 log = logging.getLogger(__name__)
 
 MOST_DEAD_UPDATES = 5
-"""So many iterations in a row without one finite gradient end the run: it will not recover by itself."""
+"""After so many iterations in a row without one finite gradient the run ends: it will not recover by itself."""
 
 
 class DivergedError(UserError):
@@ -22,7 +22,8 @@ class DivergenceWatch:
         self.dead_updates = 0
 
     def watch(self, applied: int, skipped: int, iteration: int, steps: int) -> None:
-        """Gradient steps of an iteration: how many were applied, and how many were skipped because they were not finite."""
+        """Is told how many gradient steps of an iteration were applied, and how many were skipped because they were not finite.
+        DivergedError: it has happened too often."""
         if skipped:
             log.warning(
                 "%d gradient step(s) of iteration %d were not finite and were skipped; weights are unharmed. "

@@ -1,4 +1,4 @@
-"""Episode returns and lengths, worked out for a whole rollout at once."""
+"""Episode returns and lengths are computed for a whole rollout at once."""
 from __future__ import annotations
 
 from collections import deque
@@ -15,10 +15,10 @@ WINDOW_PER_ROLLOUT = 256
 
 
 def running_sums(x: Tensor, decay: Tensor, carried: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
-    """S_t = x_t + decay * S_{t-1} within each episode.
+    """Computes S_t = x_t + decay * S_{t-1} within each episode.
 
     `x` [T, N, K], `decay` [K], `carried` [N, K] from the rollout before, `keep` [T, N] false where the sum starts afresh
-    after step t. Returns the sums [T, N, K] and what is carried on.
+    after step t. Returns the sums [T, N, K] and what the next rollout carries on from.
     """
     sums = torch.empty_like(x)
     factor = keep.unsqueeze(-1) * decay  # [T, N, K]
@@ -28,15 +28,15 @@ def running_sums(x: Tensor, decay: Tensor, carried: Tensor, keep: Tensor) -> tup
     return sums, carried
 
 
-class Followed(NamedTuple):
-    """The episodes of a rollout; [T, N] each. The sums are those of each row's episode up to and with this step."""
+class RolloutEpisodes(NamedTuple):
+    """The episodes of a rollout, [T, N] each. Sums run from the beginning of the row's episode to this step, included."""
 
     ended: Tensor
     """Whether the episode ended with this step"""
     returns: Tensor
     length: Tensor
     discounted: Tensor
-    """The return with the reward of the latest step undiscounted: what rewards are scaled by"""
+    """sum of gamma^(t-k) * r_k: the deviation of this is what rewards are scaled by"""
 
 
 class EpisodeTracker:
@@ -44,7 +44,7 @@ class EpisodeTracker:
 
     def __init__(self, rows: int, gamma: float, device: torch.device):
         self.running = torch.zeros(rows, 3, device=device)
-        """[N, 3]: return, length and discounted return of the episodes that go on. Side by side, because the loop over time
+        """[N, 3]: return, length and discounted return of unfinished episodes. They are one tensor, because the loop over time
         then costs a third."""
         self._decay = torch.tensor([1.0, 1.0, gamma], device=device)
 
@@ -56,13 +56,13 @@ class EpisodeTracker:
     def gamma(self, gamma: float) -> None:
         self._decay[2] = gamma
 
-    def follow(self, rollout: Rollout) -> Followed:
+    def follow(self, rollout: Rollout) -> RolloutEpisodes:
         active, done = rollout.active, rollout.done
         reward = rollout.reward.nan_to_num(0.0, 0.0, 0.0)  # one bad reward must not stay in the statistics for ever
         each = torch.stack([reward, active.float(), reward], -1)
         sums, running = running_sums(each, self._decay, self.running, active & ~done)
         self.running.copy_(running)
-        return Followed(done & active, *sums.unbind(-1))
+        return RolloutEpisodes(done & active, *sums.unbind(-1))
 
 
 class Episode(NamedTuple):
@@ -71,7 +71,7 @@ class Episode(NamedTuple):
     ret: float
     length: float
     success: float
-    """NaN where the environment does not tell."""
+    """1 or 0, or NaN where the environment does not say."""
 
 
 class EpisodeWindow:
@@ -92,16 +92,16 @@ class EpisodeWindow:
             "recent/return": sum(e.ret for e in self.episodes) / n,
             "recent/length": sum(e.length for e in self.episodes) / n,
         }
-        told = [e.success for e in self.episodes if e.success == e.success]
-        if told:
-            metrics["recent/success"] = sum(told) / len(told)
+        known = [e.success for e in self.episodes if e.success == e.success]
+        if known:
+            metrics["recent/success"] = sum(known) / len(known)
         return metrics
 
 
 def latest_rows(ended: Tensor, most: int = WINDOW_PER_ROLLOUT) -> tuple[Tensor, Tensor]:
-    """Positions in the flattened [T * N] of the latest ended episodes, oldest first, and which of them are real.
+    """Returns positions in the flattened [T * N] of the latest ended episodes, oldest first, and which of them are real.
 
-    A fixed number of rows, so that nothing has to be read from the device to know the shape.
+    Their number is fixed, so that no host sync is needed to know the shape.
     """
     order = torch.arange(1, ended.numel() + 1, device=ended.device) * ended.reshape(-1)
     latest = order.topk(min(most, ended.numel())).values.flip(0)

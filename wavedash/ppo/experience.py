@@ -1,4 +1,4 @@
-"""What an update learns from: everything in the rollout buffer, and the minibatches that are drawn from it."""
+"""Experience is what an update learns from: everything in the rollout buffer, and the minibatches drawn from it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +15,12 @@ from wavedash.ppo.rollout import RolloutBuffer
 
 
 class Stored(NamedTuple):
-    """Numbers of every step, all of one shape."""
+    """What the rollouts hold about each step, besides observation and action. All tensors have one shape."""
 
     log_prob: Tensor
     """The log-probability of the action when it was taken"""
     value: Tensor
-    """What the critic said then"""
+    """The estimate of the critic when the action was taken"""
     advantage: Tensor
     returns: Tensor
     weight: Tensor
@@ -28,7 +28,7 @@ class Stored(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Steps to learn from: [B, ...], or with memory sequences of them [L, B, ...]."""
+    """Steps to learn from: [B, ...], or sequences [L, B, ...] where the policy has memory."""
 
     obs: Obs
     action: Tensor
@@ -39,7 +39,7 @@ class Batch(NamedTuple):
     fresh: Tensor | None
     """[L, B] where an episode begins"""
     labels: dict[str, Tensor]
-    """What the loss has to say about each step, see `Loss.labels`"""
+    """What the loss adds to each step, see `Loss.labels`"""
 
     @property
     def stored(self) -> Stored:
@@ -48,12 +48,12 @@ class Batch(NamedTuple):
 
     @property
     def flat(self) -> Stored:
-        """The numbers by name, [B] or [L * B]: in the shape of what `ActorCritic.evaluate` says."""
+        """The numbers by name, [B] or [L * B]: the shape in which `ActorCritic.evaluate` returns its results."""
         return Stored(*self.numbers.flatten(0, -2).unbind(-1))
 
     @property
     def size(self) -> int:
-        """How many samples or sequences there are."""
+        """The number of samples or sequences."""
         return self.numbers.shape[self._sample_axis]
 
     @property
@@ -61,11 +61,11 @@ class Batch(NamedTuple):
         return self.numbers.dim() - 2
 
     def parts(self, count: int) -> list[Batch]:
-        """The batch in `count` nearly equal parts, as views."""
+        """Splits the batch into `count` nearly equal parts, which are views."""
         return self.between([self.size * k // count for k in range(count + 1)])
 
     def between(self, bounds: Sequence[int]) -> list[Batch]:
-        """The samples or sequences from each of these numbers to the next, as views."""
+        """Splits the batch at these numbers of samples or sequences; the parts are views."""
         if len(bounds) == 2:
             return [self]
         return [self._slice(a, b - a) for a, b in pairwise(bounds) if a < b]
@@ -83,14 +83,14 @@ class Batch(NamedTuple):
 
 
 class Experience:
-    """Everything in the buffer, ready to be drawn from: single steps, or whole sequences where the policy has memory.
+    """Everything in the buffer as one batch to draw from: single steps, or whole sequences where the policy has memory.
 
-    Its tensors stay where they are for as long as the buffer holds as many rollouts; `refresh` brings them up to date.
+    Its tensors keep their addresses while the number of rollouts in the buffer stays the same; `refresh` updates them.
     """
 
     def __init__(self, buffer: RolloutBuffer, normalize_advantage: bool, ranks: Ranks,
                  labels: Callable[[RolloutBuffer], Mapping[str, Tensor]] = lambda buffer: {}):
-        """`labels`: see `Loss.labels`."""
+        """`labels` is `Loss.labels` of the loss in use."""
         self.buffer, self.filled, self.normalize_advantage, self.ranks = buffer, buffer.filled, normalize_advantage, ranks
         self.samples, self.rows, self.length = buffer.samples, buffer.rows, buffer.sequence_length
         numbers = torch.empty(*self.samples.value.shape, len(Stored._fields), device=self.samples.value.device)
@@ -98,15 +98,16 @@ class Experience:
         self.all = Batch(self.samples.obs, self.samples.action, numbers, self.samples.memory, fresh, {})
         self._labels = labels
         self.size = len(numbers) // (self.length or 1)
-        """Number of steps, or of sequences"""
+        """The number of steps, or of sequences"""
 
     def refresh(self) -> None:
+        """Computes anew what depends on the latest rollouts: normalised advantages, weights, labels."""
         samples = self.samples
         weight = samples.active.float()
         advantage = normalized(samples.advantage, weight, self.ranks) if self.normalize_advantage else samples.advantage
         stored = Stored(samples.log_prob, samples.value, advantage, samples.returns, weight)
         torch.stack(stored, -1, out=self.all.numbers)
-        self.all.numbers.masked_fill_(~samples.active.unsqueeze(-1), 0.0)  # an empty seat may be worth NaN
+        self.all.numbers.masked_fill_(~samples.active.unsqueeze(-1), 0.0)  # inactive rows may hold NaN
         if self.all.fresh is not None:
             self.all.fresh.copy_(self.buffer.fresh())
         for name, x in self._labels(self.buffer).items():
@@ -116,12 +117,12 @@ class Experience:
                 self.all.labels[name] = x.clone()  # a captured CUDA graph reads it from here in later updates too
 
     def take(self, index: Tensor) -> Batch:
-        """The steps or sequences numbered `index`."""
+        """Returns the steps or sequences numbered `index`."""
         every = self.all
         if self.length is None:
             return Batch(map_obs(lambda x: _chosen(x, index), every.obs), _chosen(every.action, index),
                          _chosen(every.numbers, index), {}, None, {name: _chosen(x, index) for name, x in every.labels.items()})
-        # Steps lie time-major: those of one row are `rows` apart. Sequence s is number s // rows in time, of row s % rows.
+        # Storage is time-major: steps of one row are `rows` apart. Sequence s is number s // rows in time, of row s % rows.
         first = index + index.div(self.rows, rounding_mode="floor") * (self.length - 1) * self.rows
         steps = first + torch.arange(self.length, device=index.device).unsqueeze(-1) * self.rows  # [L, B]
         memory = {name: x[index] for name, x in every.memory.items()}
@@ -132,11 +133,11 @@ class Experience:
 
 
 def _chosen(x: Tensor, index: Tensor) -> Tensor:
-    """x[index]. On a CPU, `index_select` copies whole rows and is four to ten times faster."""
+    """Returns x[index]. On a CPU, `index_select` copies whole rows and is four to ten times faster."""
     return x[index] if x.is_cuda else x.index_select(0, index)
 
 
 def normalized(advantage: Tensor, weight: Tensor, ranks: Ranks = ALONE) -> Tensor:
-    """Mean 0 and deviation 1 over the samples that count, of all ranks."""
+    """Shifts and scales to mean 0 and standard deviation 1 over the weighted samples of all ranks."""
     centred = advantage - ranks.mean(advantage, weight)
     return centred / (ranks.mean(centred.square(), weight).sqrt() + 1e-8)

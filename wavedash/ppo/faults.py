@@ -1,7 +1,7 @@
-"""Numbers of an environment that cannot be learned from: a reward or observation that is not finite, a mask without an action.
+"""Faults are numbers of an environment that cannot be learned from: rewards or observations that are not finite, empty masks.
 
-Every iteration asks one question, on the device: is anything wrong? It is read with all the rest. Only where the answer is yes
-is the rollout searched, on the host, for what it was and where.
+In every iteration the device computes one flag: may anything be wrong? It is read with the metrics. Only where it is set is the
+rollout searched, on the host, for what is wrong and where.
 """
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ ADVICE = ("Values must be finite: look for a division by zero, the root or logar
 
 
 class Finding(NamedTuple):
-    """What is wrong, and in which step of the rollout."""
+    """Something that is wrong in step `t` of the rollout."""
 
     t: int
-    words: str
+    message: str
 
 
-def suspicion(rollout: Rollout, env: VecEnv) -> Tensor:
-    """A flag on the device: something in this rollout may be wrong. Rows that are not active may hold anything."""
-    active, cut = rollout.active, rollout.active & rollout.truncated
-    # A sum is finite only if every number is. (It overflows for huge numbers too: `explain` looks more closely.)
-    total = (rollout.reward * active).sum() + rollout.final_value.masked_fill(~cut, 0.0).sum()
+def may_be_faulty(rollout: Rollout, env: VecEnv) -> Tensor:
+    """Returns a flag on the device: something in this rollout may be wrong. Inactive rows may hold anything."""
+    active, truncated = rollout.active, rollout.active & rollout.truncated
+    # A sum is finite only if every number is. (It may also overflow: `explain` looks at each number.)
+    total = (rollout.reward * active).sum() + rollout.final_value.masked_fill(~truncated, 0.0).sum()
     for x in _floats(rollout.obs).values():
         total = total + x.sum()
-    wrong = ~total.isfinite()
+    faulty = ~total.isfinite()
     mask = action_mask(rollout.obs)
     if mask is not None:
-        wrong = wrong | (active & ~allows_something(mask, env.action_space)).any()
-    return wrong if env.fault is None else wrong | env.fault
+        faulty = faulty | (active & ~allows_something(mask, env.action_space)).any()
+    return faulty if env.fault is None else faulty | env.fault
 
 
 def explain(rollout: Rollout, length: Tensor, env: VecEnv) -> str | None:
-    """Puts the first thing that is wrong with a rollout into words; None if it is not the environment's fault.
+    """Returns a message about the first fault of a rollout, or None if the environment is not to blame.
 
-    `length` [T, N]: of each row's episode, with the step."""
+    `length` [T, N] is the number of steps of each row's episode, this step included."""
     found = [finding for finding in (_observation(rollout, length, env), _mask(rollout, length, env),
                                      _reward(rollout, length, env), _last_observation(rollout, length, env)) if finding]
     first = min(found, key=lambda finding: finding.t, default=None)
     if first is not None and _diverged_at(rollout) <= first.t:
-        return None  # the policy's own numbers went first: whatever it did there, the environment is not to blame
-    own_words = env.explain_fault()
-    if own_words is not None:
-        return f"{own_words}. {ADVICE}"
-    return None if first is None else first.words
+        return None  # the policy diverged before: what the environment made of its actions is not the cause
+    own_message = env.explain_fault()
+    if own_message is not None:
+        return f"{own_message}. {ADVICE}"
+    return None if first is None else first.message
 
 
 def _observation(rollout: Rollout, length: Tensor, env: VecEnv) -> Finding | None:
@@ -88,7 +88,7 @@ def _reward(rollout: Rollout, length: Tensor, env: VecEnv) -> Finding | None:
 
 
 def _last_observation(rollout: Rollout, length: Tensor, env: VecEnv) -> Finding | None:
-    """It is not stored; that it was wrong is known by its value."""
+    """The last observation itself is not stored, but its value is."""
     place = _first(~rollout.final_value.isfinite() & rollout.active & rollout.truncated)
     if not place:
         return None
@@ -98,11 +98,11 @@ def _last_observation(rollout: Rollout, length: Tensor, env: VecEnv) -> Finding 
 
 
 def _diverged_at(rollout: Rollout) -> float:
-    """The first step in which the policy gave out something that is not finite though its observation was."""
-    seen = torch.ones_like(rollout.active)
+    """Returns the first step in which the output of the policy is not finite though its observation is."""
+    finite_obs = torch.ones_like(rollout.active)
     for x in _floats(rollout.obs).values():
-        seen &= x.isfinite().reshape(*seen.shape, -1).all(-1)
-    place = _first(seen & rollout.active & ~(rollout.value.isfinite() & rollout.log_prob.isfinite()))
+        finite_obs &= x.isfinite().reshape(*finite_obs.shape, -1).all(-1)
+    place = _first(finite_obs & rollout.active & ~(rollout.value.isfinite() & rollout.log_prob.isfinite()))
     return place[0] if place else torch.inf
 
 
@@ -115,6 +115,6 @@ def _floats(obs: Obs) -> dict[str, Tensor]:
 
 
 def _first(wrong: Tensor) -> list[Any]:
-    """The place of the first that is true, [T, ...] in the order of time; empty if none is."""
+    """Returns the index of the first true element of [T, ...] in the order of time; empty if there is none."""
     places = wrong.nonzero()
     return places[0].tolist() if len(places) else []

@@ -12,10 +12,10 @@ from torch import Tensor
 
 
 def next_values(value: Tensor, last_value: Tensor, final_value: Tensor, terminated: Tensor, truncated: Tensor) -> Tensor:
-    """The value of what follows each step. [T, N]
+    """Returns the value of what follows each step, [T, N].
 
-    `value` [T, N] of the observations acted on, `last_value` [N] of the one after the rollout, `final_value` [T, N] of the
-    last observation of an episode, read only where truncated.
+    `value` [T, N] is that of the observations acted on, `last_value` [N] that of the observation after the rollout,
+    `final_value` [T, N] that of the last observation of an episode; it is read only where truncated.
     """
     following = torch.cat([value[1:], last_value.unsqueeze(0)])
     following = torch.where(truncated, final_value, following)
@@ -25,9 +25,9 @@ def next_values(value: Tensor, last_value: Tensor, final_value: Tensor, terminat
 def gae(
     reward: Tensor, value: Tensor, next_value: Tensor, done: Tensor, active: Tensor, gamma: float, gae_lambda: float
 ) -> Tensor:
-    """Advantages [T, N]; all arguments [T, N]. `done` is after the action: terminated or truncated."""
+    """Returns advantages [T, N]; all tensors are [T, N]. `done`: the step ended its episode (terminated or truncated)."""
     advantage = torch.empty_like(reward)
-    # TD error: r_t + gamma * V(s_{t+1}) - V(s_t). Filled in, not multiplied by zero: V of an empty seat may be NaN.
+    # TD error: r_t + gamma * V(s_{t+1}) - V(s_t). Inactive steps are filled with 0, not multiplied by 0: V may be NaN there.
     delta = (reward + gamma * next_value - value).masked_fill_(~active, 0.0)
     # The chain A_t = delta_t + gamma * lambda * A_{t+1} holds within an episode and between transitions only.
     linked = torch.zeros_like(reward)

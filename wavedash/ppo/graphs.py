@@ -1,4 +1,4 @@
-"""CUDA graphs: a piece of an iteration is captured once and then replayed, without the cost of launching each operation."""
+"""CUDA graphs capture a part of an iteration once and replay it, without the cost of launching each operation."""
 from __future__ import annotations
 
 import gc
@@ -12,12 +12,12 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 WARM_UP = 2
-"""Ordinary calls before the capture: libraries choose their algorithms and workspaces then."""
+"""The number of ordinary calls before the capture, in which libraries choose their algorithms and workspaces."""
 
 
 class CapturedCall(Generic[T]):
-    """Calls `body`, on CUDA by replaying a graph of it. `body` takes nothing, reads and writes tensors that stay in place, and
-    has no host sync. What it returns is overwritten by the next call."""
+    """Calls `body`, on CUDA by replaying a graph of it. `body` has no arguments and no host sync, and reads and writes tensors
+    at fixed addresses. What it returns is overwritten by the next call."""
 
     def __init__(self, body: Callable[[], T], name: str, generators: Sequence[torch.Generator] = ()):
         self.body, self.name, self.generators = body, name, generators
@@ -39,18 +39,18 @@ class CapturedCall(Generic[T]):
         graph = torch.cuda.CUDAGraph()
         for generator in self.generators:
             graph.register_generator_state(generator)
-        # Python's collector would destroy the graph of a learner that is gone, which is not allowed during a capture.
+        # Python's garbage collector might destroy the graph of a dead learner, which is not allowed during a capture.
         gc.collect()
         gc.disable()
         try:
             with torch.cuda.graph(graph):
                 self.result = self.body()
-        except Exception as error:  # whatever keeps it from being captured, it still runs as it is
-            log.warning("%s cannot be captured as a CUDA graph and runs without: %s", self.name, str(error).splitlines()[0])
+        except Exception as error:  # whatever cannot be captured still runs eagerly
+            log.warning("%s cannot be captured as a CUDA graph and runs without one: %s", self.name, str(error).splitlines()[0])
             self.eager = True
             return self.body()
         finally:
             gc.enable()
         self.graph = graph
-        graph.replay()  # the capture did not run anything
+        graph.replay()  # a capture runs nothing
         return self.result

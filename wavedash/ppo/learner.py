@@ -1,7 +1,7 @@
-"""The learner: collect, estimate advantages, update, report; again and again.
+"""The learner repeats one iteration: collect, estimate advantages, update, report.
 
-`Learner.iterate` is one iteration of PPO from top to bottom. Its metrics are in `metrics.py`, what a checkpoint holds in
-`learner_state.py`. Everything else that happens in a run (checkpoints, console, curves) is a listener.
+`Learner.iterate` is one iteration of PPO from top to bottom. Its metrics are made in `metrics.py`; `learner_state.py` says what
+a checkpoint holds. Everything else that happens in a run (checkpoints, console, curves) is a listener.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wavedash.policy.normalizer import RunningMoments
 from wavedash.ppo.calibration import calibrate
 from wavedash.ppo.collector import Collector
 from wavedash.ppo.divergence import DivergenceWatch
-from wavedash.ppo.episodes import EpisodeTracker, EpisodeWindow, Followed
+from wavedash.ppo.episodes import EpisodeTracker, EpisodeWindow, RolloutEpisodes
 from wavedash.ppo.gae import gae, next_values
 from wavedash.ppo.graphs import CapturedCall
 from wavedash.ppo.learner_state import LearnerState, fingerprint
@@ -29,9 +29,9 @@ from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.ppo.listeners import Listeners
 from wavedash.ppo.loss import KL, Loss
 from wavedash.ppo.metrics import EPISODES, SKIPPED, STEPS, named_metrics, read_metrics
-from wavedash.ppo.rank_state import Groups
+from wavedash.ppo.rank_state import StateTensors
 from wavedash.ppo.ranks import ALONE, Ranks
-from wavedash.ppo.reading import Reading
+from wavedash.ppo.readout import Readout
 from wavedash.ppo.rollout import Rollout, RolloutBuffer
 from wavedash.ppo.schedule import Schedule
 from wavedash.ppo.update import Updater
@@ -40,14 +40,14 @@ from wavedash.threads import decide_threads
 
 
 class Learner:
-    """Trains `policy` in `env`. `learn()` runs to the end; `state()` and `load_state()` stop and resume exactly."""
+    """Trains `policy` in `env`. `learn()` runs to the end. A learner that loads the `state()` of another goes on exactly."""
 
     def __init__(
         self, env: VecEnv, policy: ActorCritic, config: RunConfig, listeners: Sequence[Listener] = (), ranks: Ranks = ALONE,
         loss: Loss | None = None,
     ):
-        """`ranks`: the processes that train this policy together, each with an `env` of its own. `loss`: what the update
-        minimises, PPO's unless another is handed in."""
+        """`ranks` are the processes that train this policy together, each with an `env` of its own. `loss` is what the update
+        minimises; it is PPO's unless another is handed in."""
         ppo = config.ppo
         decide_threads(config.threads, ranks.local_size)
         self.env, self.config, self._listeners, self.ranks = env, config, Listeners(listeners), ranks
@@ -71,17 +71,17 @@ class Learner:
         self.iteration = self.steps = self.episodes = 0
         self.saved = LearnerState(self)
         self.interruptible = False
-        """Whether an exception may be raised here from outside (a second Ctrl-C): then the run ends and is saved"""
+        """Whether a signal handler may raise an exception here (a second Ctrl-C), which ends the run and saves it."""
         self.stop_reason: str | None = None
-        self._graphs: dict[int, CapturedCall[Followed]] = {}
+        self._graphs: dict[int, CapturedCall[RolloutEpisodes]] = {}
 
     # --- the run -----------------------------------------------------------------------------------------------------
 
     def learn(self) -> None:
-        """Iterate until the run is finished or stopped. Listeners hear of the end however it comes, the last of them first: a
-        run is saved before anything else is waited for."""
+        """Iterates until the run is finished or stopped. Listeners are told of the end even after an error, in reverse order:
+        the saver is the last of them, so the run is saved before anything else can block."""
         error: BaseException | None = None
-        self.saved.broken_off = None
+        self.saved.interrupted = None
         try:
             try:
                 self._iterate_to_the_end()
@@ -90,11 +90,11 @@ class Learner:
         except BaseException as raised:
             error = raised
             self.saved.rewind()
-            self.ranks = ALONE  # the others are somewhere else: what is saved now is saved without them
+            self.ranks = ALONE  # the other ranks are not at this point, so the state is saved without theirs
             raise
         finally:
             failures = self.listeners.stop(self, error)
-        self.ranks.stand_by(self.saved.own_part)
+        self.ranks.serve_requests(self.saved.rank_part)
         if failures:
             raise failures[0]
 
@@ -104,36 +104,36 @@ class Learner:
         self.start()
         while self.steps < self.total_steps and not self._stopped():
             self.listeners.tell(self, self.iterate())
-            self.saved.completed()
-            self.ranks.stand_by(self.saved.own_part)
+            self.saved.drop_snapshot()
+            self.ranks.serve_requests(self.saved.rank_part)
 
     def start(self) -> None:
-        """First observations, unless they were restored; normalisers are calibrated before anything is learned."""
+        """Resets the environments, unless they were restored, and calibrates the normalisers before anything is learned."""
         if not self.collector.shards:
             self.collector.start(self.reset_environments())
-        self._begin_alike()
+        self._synchronize_ranks()
         if self.steps == 0 and self.normalizers:
-            self.saved.keep()
+            self.saved.take_snapshot()
             calibrate(self)
-            self.saved.completed()
+            self.saved.drop_snapshot()
 
     def iterate(self) -> IterationReport:
-        """One iteration of PPO."""
+        """Runs one iteration of PPO."""
         began, stopwatch = perf_counter(), self.collector.stopwatch
-        self.saved.keep()
+        self.saved.take_snapshot()
         self._set_rates()
 
         rollout = self.buffer.next_slot()
         stopwatch.start()
-        episodes = self._gather(rollout)
+        episodes = self._collect(rollout)
         table = self.updater.update(self.buffer)
         self.commit_normalizers()
         stopwatch.lap("update")
 
         self.iteration += 1
-        reading = read_metrics(self, rollout, episodes, table)
-        self._count(reading)
-        metrics = named_metrics(self, reading)
+        readout = read_metrics(self, rollout, episodes, table)
+        self._count(readout)
+        metrics = named_metrics(self, readout)
         self.divergence.watch(int(metrics["optim/gradient_steps"]), int(metrics[SKIPPED]), self.iteration, self.steps)
         for schedule in (self.schedule, *self.decays.values()):
             schedule.advance(self.steps / self.total_steps, metrics.get(KL))
@@ -144,44 +144,44 @@ class Learner:
     # --- the parts of an iteration -----------------------------------------------------------------------------------
 
     def _set_rates(self) -> None:
-        """Learning rate and coefficients of the loss, as their schedules say."""
+        """Sets the learning rate and the coefficients of the loss to what their schedules say."""
         self.updater.optimizer.set_rate_multiplier(self.schedule.multiplier)
         for name, value in self.coefficients.items():
             self.updater.loss.coefficients[name].fill_(value)
 
-    def _gather(self, rollout: Rollout) -> Followed:
-        """Collect, follow episodes, estimate advantages; all of it in one CUDA graph where the environment allows it."""
+    def _collect(self, rollout: Rollout) -> RolloutEpisodes:
+        """Collects, follows episodes and estimates advantages, in one CUDA graph where the environment allows it."""
         slot = self.buffer.newest
         self.env.prepare()
 
-        def gather() -> Followed:
+        def collect() -> RolloutEpisodes:
             episodes = self.complete(rollout, self.collector.collect(rollout))
             self.collector.stopwatch.lap("gae")
             return episodes
 
         if not self.captures_collection:
             self.collector.stopwatch.lap("env")
-            return gather()
+            return collect()
         if slot not in self._graphs:
             generators = [*(shard.generator for shard in self.collector.shards), *self.env.generators]
-            self._graphs[slot] = CapturedCall(gather, "collection", generators)
+            self._graphs[slot] = CapturedCall(collect, "collection", generators)
         episodes = self._graphs[slot]()
         if self._graphs[slot].graph is not None:
-            self.collector.stopwatch.lap("collect")  # the parts of a graph cannot be told apart
+            self.collector.stopwatch.lap("collect")  # parts of a replayed graph cannot be timed one by one
         return episodes
 
-    def complete(self, rollout: Rollout, last_value: Tensor) -> Followed:
-        """What is left to do for a rollout that was just collected: follow its episodes, estimate its advantages."""
+    def complete(self, rollout: Rollout, last_value: Tensor) -> RolloutEpisodes:
+        """Follows the episodes of a rollout that was just collected and estimates its advantages."""
         episodes = self.follow_episodes(rollout)
         self.estimate_advantages(rollout, last_value)
         return episodes
 
-    def follow_episodes(self, rollout: Rollout) -> Followed:
-        """The episodes of a rollout; their discounted returns go into the statistics by which rewards are scaled."""
+    def follow_episodes(self, rollout: Rollout) -> RolloutEpisodes:
+        """Returns the episodes of a rollout; their discounted returns go into the statistics by which rewards are scaled."""
         episodes = self.tracker.follow(rollout)
         if self.return_moments is not None:
             discounted = self.return_moments.standardize(episodes.discounted.reshape(-1))
-            self.return_moments.gather(discounted, rollout.active.float().reshape(-1))
+            self.return_moments.accumulate(discounted, rollout.active.float().reshape(-1))
         return episodes
 
     def estimate_advantages(self, rollout: Rollout, last_value: Tensor) -> None:
@@ -195,29 +195,29 @@ class Learner:
         torch.add(advantage, rollout.value, out=rollout.returns)
 
     def commit_normalizers(self) -> None:
-        """What was gathered in this rollout, by all ranks, counts from now on."""
+        """Adds what all ranks have measured in this rollout to the statistics that later rollouts are normalised by."""
         for normalizer in self.normalizers:
             for part in normalizer.modules():
                 if isinstance(part, RunningMoments):
                     self.ranks.sum_(part.sums)
             normalizer.commit()
 
-    def _count(self, reading: Reading) -> None:
-        self.refuse(reading.fault)
-        self.steps += int(reading.sums[STEPS])
-        self.episodes += int(reading.sums[EPISODES])
-        self.recent.extend(reading.episodes)
+    def _count(self, readout: Readout) -> None:
+        self.raise_fault(readout.fault)
+        self.steps += int(readout.sums[STEPS])
+        self.episodes += int(readout.sums[EPISODES])
+        self.recent.extend(readout.episodes)
 
-    def refuse(self, fault: str | None) -> None:
-        """EnvError, if there is a fault: the environment did what cannot be learned from."""
+    def raise_fault(self, fault: str | None) -> None:
+        """Raises EnvError if there is a fault: the environment did what cannot be learned from."""
         if fault is not None:
             raise EnvError(f"{fault} (found at the end of iteration {self.iteration}, after step {self.steps:,})")
 
-    # --- what others ask of it ---------------------------------------------------------------------------------------
+    # --- for listeners and callers -----------------------------------------------------------------------------------
 
     @property
     def listeners(self) -> Listeners:
-        """Told about the run, in this order. `learner.listeners.add(...)` adds one, an assignment replaces all."""
+        """The listeners, in the order of their calls. `learner.listeners.add(...)` adds one, an assignment replaces all."""
         return self._listeners
 
     @listeners.setter
@@ -240,7 +240,7 @@ class Learner:
 
     @property
     def coefficients(self) -> dict[str, float]:
-        """The numbers of the loss that move over the run, as they are now."""
+        """The current values of those coefficients of the loss that have a schedule."""
         own = self.updater.loss.coefficients
         return {name: getattr(self.config.ppo, name) * decay.multiplier for name, decay in self.decays.items() if name in own}
 
@@ -250,16 +250,16 @@ class Learner:
 
     @property
     def captures_collection(self) -> bool:
-        """Whether rollouts are gathered by replaying a CUDA graph."""
+        """Whether rollouts are collected by replaying a CUDA graph."""
         return self.config.graphs and self.env.capturable and self.env.device.type == "cuda"
 
     def stop(self, reason: str) -> None:
-        """End the run after the current iteration."""
+        """Ends the run after the current iteration."""
         self.stop_reason = self.stop_reason or reason
 
     def change(self, config: RunConfig) -> None:
-        """Other rates, coefficients, epochs, minibatches, discounts or goal from the next iteration on. What shapes networks,
-        environments and buffers must be as it was."""
+        """Takes over rates, coefficients, epochs, minibatches, discounts and total steps from the next iteration on. Whatever
+        shapes networks, environments and buffers must be unchanged."""
         if _captured(config.ppo) != _captured(self.config.ppo):
             self.forget_graphs()
             self.updater.forget_graphs()
@@ -268,44 +268,44 @@ class Learner:
         self.tracker.gamma = config.ppo.gamma
 
     def forget_graphs(self) -> None:
-        """The graphs of collection are captured again before they are next used."""
+        """Drops the CUDA graphs of collection; they are captured again when they are next needed."""
         self._graphs.clear()
 
     def fingerprint(self) -> dict[str, Any]:
-        """What must be equal for weights to fit."""
+        """Returns what must be equal for weights to fit: spaces and networks."""
         return fingerprint(self)
 
-    def state(self) -> tuple[Groups, dict[str, Any]]:
-        """Tensors by file name, and plain values: everything needed to go on exactly from the end of this iteration, or from
-        its beginning once it was broken off. Of several ranks the first may ask for it, in a listener."""
+    def state(self) -> tuple[StateTensors, dict[str, Any]]:
+        """Returns tensors by file name, and plain values: everything needed to go on exactly from the end of this iteration, or
+        from its beginning if it was interrupted. Of several ranks only the first may call it, in a listener."""
         return self.saved.save()
 
-    def load_state(self, tensors: Groups, plain: dict[str, Any]) -> None:
-        """Go on from `state()`; of several ranks, from what `seen_by` this one. Where the environments cannot be restored their
-        episodes start afresh, with a warning. SavedError: the state cannot be right, and this learner cannot go on."""
+    def load_state(self, tensors: StateTensors, plain: dict[str, Any]) -> None:
+        """Goes on from `state()`; with several ranks, from what `state_of_rank` gives. Where environments cannot be restored,
+        their episodes start afresh, with a warning. SavedError: the state does not fit this learner or is damaged."""
         self.saved.load(tensors, plain)
 
     def reset_environments(self) -> Obs:
-        """Fresh episodes; no two ranks play the same."""
+        """Begins fresh episodes; every rank has a seed of its own."""
         number = self.iteration * self.ranks.size + self.ranks.rank
         return self.env.reset(stream_seed(self.config.seed, "environments", number))
 
-    def _begin_alike(self) -> None:
-        """What all ranks share is the first rank's: weights and statistics."""
+    def _synchronize_ranks(self) -> None:
+        """Gives all ranks the weights and statistics of the first."""
         if len(set(self.ranks.all_gather((self.config.model_dump_json(), self.env.num_rows)))) > 1:
             raise UserError("the processes of this run have different configurations or environments: start all with the same")
         for module in (self.policy, *self.normalizers):
             for tensor in module.state_dict().values():
-                self.ranks.first_(tensor)
+                self.ranks.broadcast_(tensor)
 
     def _stopped(self) -> bool:
-        """Whether any rank was told to stop: then all do, after the same iteration."""
+        """Whether any rank was told to stop: then all stop after the same iteration."""
         if self.ranks.any(self.stop_reason is not None):
             self.stop("another process of the run was stopped")
         return self.stop_reason is not None
 
 
 def _captured(ppo: PPOConfig) -> PPOConfig:
-    """The options that captured graphs have read once and for all: without those that are tensors, or read between graphs."""
+    """Returns the options that are fixed in captured graphs: all but those that are tensors or are read between graphs."""
     live = ("clip_range", "entropy_coef", "learning_rate", "critic_learning_rate", "epochs")
     return ppo.model_copy(update=dict.fromkeys(live))

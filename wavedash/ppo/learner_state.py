@@ -1,10 +1,10 @@
-"""The state of a learner: what a checkpoint holds, and how a learner goes on from it, bit for bit.
+"""The state of a learner is what a checkpoint holds; from it a learner goes on bit for bit.
 
-Tensors are in groups, one file each: `policy`, `optimizer`, `learner` (statistics, random streams, memory, observations),
-`env`, `buffer`, `listeners`. Plain values are counters, schedules and what else listeners keep. What of this belongs to each of
-several ranks is in `rank_state.py`, what a saved state must be like in `state_checks.py`.
+Tensors are grouped by file: `policy`, `optimizer`, `learner` (statistics, random streams, memory, observations), `env`,
+`buffer`, `listeners`. Plain values are counters, schedules and the rest of what listeners keep. `rank_state.py` says which of
+them each of several ranks has of its own, `state_checks.py` what a saved state must be like.
 
-An iteration that is broken off (a second Ctrl-C, an environment, a listener) is saved as it began: see `beginning.py`.
+An iteration that is interrupted (by a second Ctrl-C, an environment, a listener) is saved as it began: see `snapshot.py`.
 """
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from wavedash.envs.obs import named_tensors
 from wavedash.envs.spaces import space_to_json
 from wavedash.envs.vec_env import EnvError
 from wavedash.ppo import listeners
-from wavedash.ppo.beginning import Beginning, copies
 from wavedash.ppo.episodes import Episode
-from wavedash.ppo.rank_state import Groups, own_part, with_parts
+from wavedash.ppo.rank_state import StateTensors, rank_part, with_rank_parts
+from wavedash.ppo.snapshot import Snapshot, copies
 from wavedash.ppo.state_checks import check_saved, check_streams
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 def fingerprint(learner: Learner) -> dict[str, Any]:
-    """What must be equal for weights to fit."""
+    """Returns what must be equal for weights to fit: spaces and networks."""
     policy, source = learner.policy, learner.env.source_space
     return {
         "observation_space": space_to_json(policy.observation_space),
@@ -48,21 +48,21 @@ class LearnerState:
         self._learner = learner
         self.before_update: dict[str, Tensor] = {}
         """The flat parameters and the optimiser's state when the iteration began"""
-        self.beginning: Beginning | None = None
-        """The state at the beginning of the iteration that is under way"""
-        self.broken_off: Beginning | None = None
-        """The state at the beginning of an iteration that did not end well"""
+        self.snapshot: Snapshot | None = None
+        """The state at the beginning of the current iteration"""
+        self.interrupted: Snapshot | None = None
+        """The state at the beginning of an iteration that was interrupted"""
 
-    # --- the iteration that is under way -----------------------------------------------------------------------------
+    # --- the current iteration ---------------------------------------------------------------------------------------
 
-    def keep(self) -> None:
-        """Remember the state of now: it is what is saved if what follows does not end well."""
+    def take_snapshot(self) -> None:
+        """Copies the current state: it is what is saved if the iteration is interrupted."""
         learner = self._learner
-        self.beginning = None  # first, so that its memory can be used again
+        self.snapshot = None  # first, so that its memory can be used again
         flat = learner.updater.optimizer.parameters
         self.before_update = {name: x.clone() for name, x in {"parameters": flat, **learner.updater.state_dict()}.items()}
         copy = self.before_update["parameters"]
-        self.beginning = Beginning(
+        self.snapshot = Snapshot(
             policy=copies(learner.policy.state_dict(), flat, copy),
             optimizer={name: x for name, x in self.before_update.items() if name != "parameters"},
             learner=copies(self._own_tensors(), flat, copy),
@@ -71,53 +71,54 @@ class LearnerState:
             counters=self._counters(),
         )
 
-    def completed(self) -> None:
-        """The iteration was reported to the end. One that was not is done again."""
-        self.beginning = None
+    def drop_snapshot(self) -> None:
+        """Is called when all listeners were told of the iteration. An iteration that did not get so far is repeated on
+        resume."""
+        self.snapshot = None
 
     def rewind(self) -> None:
-        """What was broken off is as if it had not begun."""
-        self.broken_off = self.beginning
-        if self.beginning is not None:
-            self._load_counters(self.beginning.counters)
-            self._learner.buffer.filled, self._learner.buffer.newest = self.beginning.counters["buffer"]
+        """Takes the interrupted iteration back: counters and buffer are as they were at its beginning."""
+        self.interrupted = self.snapshot
+        if self.snapshot is not None:
+            self._load_counters(self.snapshot.counters)
+            self._learner.buffer.filled, self._learner.buffer.newest = self.snapshot.counters["buffer"]
 
     # --- saving ------------------------------------------------------------------------------------------------------
 
-    def save(self) -> tuple[Groups, dict[str, Any]]:
-        """Tensors by file name, and plain values. Called by the first rank, while the others stand by."""
+    def save(self) -> tuple[StateTensors, dict[str, Any]]:
+        """Returns tensors by file name, and plain values. The first rank calls it, while the others serve its requests."""
         learner = self._learner
         plain = {**self._counters(), "ranks": learner.ranks.size, "fingerprint": fingerprint(learner)}
         tensors = self._tensors()
         listener_tensors, listener_values = listeners.split(
-            learner.listeners.states() if self.broken_off is None else self.broken_off.listeners)
+            learner.listeners.states() if self.interrupted is None else self.interrupted.listeners)
         if listener_values:
-            plain[listeners.GROUP] = listener_values
+            plain[listeners.NAME] = listener_values
         if listener_tensors:
-            tensors[listeners.GROUP] = listener_tensors
-        return with_parts(tensors, learner.ranks.ask()), plain
+            tensors[listeners.NAME] = listener_tensors
+        return with_rank_parts(tensors, learner.ranks.request()), plain
 
-    def own_part(self) -> Groups:
-        """What only this rank has."""
-        return own_part(self._tensors())
+    def rank_part(self) -> StateTensors:
+        """Returns what only this rank has."""
+        return rank_part(self._tensors())
 
-    def _tensors(self) -> Groups:
-        tensors = self._current() if self.broken_off is None else {
-            "policy": self.broken_off.policy,
-            "optimizer": self.broken_off.optimizer,
-            "learner": self.broken_off.learner,
-            "env": self.broken_off.env(),
+    def _tensors(self) -> StateTensors:
+        tensors = self._current() if self.interrupted is None else {
+            "policy": self.interrupted.policy,
+            "optimizer": self.interrupted.optimizer,
+            "learner": self.interrupted.learner,
+            "env": self.interrupted.env(),
         }
         tensors["buffer"] = self._learner.buffer.state_dict()
-        return {name: group for name, group in tensors.items() if group}
+        return {file: content for file, content in tensors.items() if content}
 
-    def _current(self) -> Groups:
+    def _current(self) -> StateTensors:
         learner = self._learner
         return {
             "policy": dict(learner.policy.state_dict()),
             "optimizer": learner.updater.state_dict(),
             "learner": self._own_tensors(),
-            "env": learner.env.save_state() if learner.collector.shards else {},  # else no episode has begun
+            "env": learner.env.save_state() if learner.collector.shards else {},  # empty before the first reset
         }
 
     def _own_tensors(self) -> dict[str, Tensor]:
@@ -139,10 +140,10 @@ class LearnerState:
             "buffer": [learner.buffer.filled, learner.buffer.newest],
         }
 
-    # --- going on ----------------------------------------------------------------------------------------------------
+    # --- loading -----------------------------------------------------------------------------------------------------
 
-    def load(self, tensors: Groups, plain: dict[str, Any]) -> None:
-        """See `Learner.load_state`."""
+    def load(self, tensors: StateTensors, plain: dict[str, Any]) -> None:
+        """Does what `Learner.load_state` says."""
         learner = self._learner
         if "optimizer" in tensors:
             tensors = {**tensors, "optimizer": learner.updater.optimizer.regrouped(tensors["optimizer"])}
@@ -150,8 +151,8 @@ class LearnerState:
         learner.policy.load_state_dict(tensors["policy"])
         learner.updater.load_state_dict(tensors["optimizer"])
         self._load_counters(plain)
-        learner.listeners.load(listeners.joined(tensors.get(listeners.GROUP, {}), plain.get(listeners.GROUP, {})))
-        if learner.iteration:  # before, nothing was advanced yet
+        learner.listeners.load(listeners.joined(tensors.get(listeners.NAME, {}), plain.get(listeners.NAME, {})))
+        if learner.iteration:  # schedules advance at the end of an iteration
             for schedule in (learner.schedule, *learner.decays.values()):
                 schedule.resume(learner.steps / learner.total_steps)
         own = tensors.get("learner", {})
@@ -163,11 +164,11 @@ class LearnerState:
             learner.buffer.load_state_dict(tensors["buffer"])
             learner.buffer.filled, learner.buffer.newest = plain["buffer"]
         if learner.iteration == learner.steps == 0 and "env" not in tensors:
-            return  # it was stopped before its first episodes had begun: `start` begins them
-        saved_by, missing = plain.get("ranks", 1), "the checkpoint holds no state of the environments"
-        if saved_by != learner.ranks.size:
-            missing = f"the checkpoint holds the environments of {saved_by} process(es), this run has {learner.ranks.size}"
-        self._resume_episodes(tensors.get("env", {}), own, missing)
+            return  # the run was stopped before its first reset, which `start` does now
+        saved_ranks, reason = plain.get("ranks", 1), "the checkpoint holds no state of the environments"
+        if saved_ranks != learner.ranks.size:
+            reason = f"the checkpoint holds the environments of {saved_ranks} process(es), this run has {learner.ranks.size}"
+        self._resume_episodes(tensors.get("env", {}), own, reason)
 
     def _load_counters(self, plain: dict[str, Any]) -> None:
         learner = self._learner
@@ -178,12 +179,13 @@ class LearnerState:
         learner.recent.episodes.clear()
         learner.recent.extend(Episode(*e) for e in plain["recent"])
 
-    def _resume_episodes(self, env_state: dict[str, Tensor], own: dict[str, Tensor], missing: str) -> None:
+    def _resume_episodes(self, env_state: dict[str, Tensor], own: dict[str, Tensor], reason: str) -> None:
+        """Restores environments and collector. `reason` says why `env_state` is empty, where it is."""
         learner = self._learner
-        learner.forget_graphs()  # those of collection read what is replaced now
+        learner.forget_graphs()  # they read tensors that are replaced here
         try:
             if not env_state:
-                raise EnvError(missing)
+                raise EnvError(reason)
             obs = learner.env.load_state(env_state)
         except EnvError as error:
             log.warning("%s: unfinished episodes are dropped and the run goes on from fresh ones", error)

@@ -1,6 +1,6 @@
-"""What the learner tells about each iteration, and who listens.
+"""A listener is told about each iteration of the learner.
 
-Checkpoints, console, curves, evaluation: each is a listener. The learner does not know that any of them exist.
+Checkpoints, console, curves and evaluation are listeners. The learner does not know that any of them exist.
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class IterationReport:
-    """What is known about one iteration."""
+    """What listeners are told about one iteration."""
 
     iteration: int
     """Iterations (rollouts) finished so far, this one included."""
@@ -33,7 +33,7 @@ class IterationReport:
     one, `collect`, where they are one CUDA graph."""
 
     def with_metrics(self, more: Mapping[str, float]) -> IterationReport:
-        """The same report with more metrics."""
+        """Returns the same report with more metrics."""
         return replace(self, metrics={**self.metrics, **more})
 
     @property
@@ -42,34 +42,34 @@ class IterationReport:
 
 
 class Listener:
-    """Told about the run; overrides what it cares about. Called in the learner's process, between iterations.
+    """Is told about the run, in the learner's process and between iterations. Subclasses override what they need.
 
-    In a run of several processes, those that `wavedash.train(..., listeners=...)` is given run in each of them, because each
-    has environments of its own; all are told the same metrics. State is saved by the first process and restored in all. Who
-    writes or prints asks first whether `learner.ranks.rank` is 0.
+    In a run of several processes, the listeners given to `wavedash.train(..., listeners=...)` run in each process, because each
+    has environments of its own; all are told the same metrics. State is saved by the first process and restored in all. A
+    listener that writes or prints should do so only where `learner.ranks.rank` is 0.
     """
 
     saved_as: str = ""
-    """The name under which its state is saved; empty: the name of its class. Two that keep state need different names."""
+    """The name under which its state is saved; if empty, the name of its class. Two that keep state need different names."""
     health: Mapping[str, int] = MappingProxyType({})
-    """Counters of trouble since the start (failed saves), reported as `health/*` once an iteration."""
+    """Counters of failures since the start (such as failed saves), reported as `health/*` once an iteration."""
 
     def on_start(self, learner: Learner) -> None:
-        """Called before the first iteration of this process, in a new and in a resumed run."""
+        """Is called before the first iteration of this process, in a new and in a resumed run."""
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> Mapping[str, float] | None:
-        """Called after each iteration. May call `learner.stop(reason)`. May return metrics of its own, named `group/name`: the
-        listeners after it see them in their report, those that write files and curves among them."""
+        """Is called after each iteration. It may call `learner.stop(reason)`. It may return metrics of its own, named
+        `group/name`: the listeners after it see them in their report, those that write files and curves among them."""
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:
-        """Called once at the end: the run is finished or was stopped (`error` is None), or it broke. Every listener is told,
-        even if one fails."""
+        """Is called once at the end, whether the run is finished or was stopped (`error` is None), or failed. Every listener is
+        told, even if another one fails."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What it must know to go on in a resumed run: tensors, and numbers, strings, lists and dicts of these. Asked for
-        before every iteration, because an iteration that is broken off is saved as it began; so it must be cheap."""
+        """Returns what it needs to go on in a resumed run: tensors, and numbers, strings, lists and dicts of these. It is
+        called before every iteration, because an interrupted iteration is saved as it began; so it must be cheap."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` returned; called before `on_start`, on a resume only. Tensors lie on the CPU. Whatever
-        is raised here ends the resume with the name of this listener."""
+        """Goes on from what `state_dict` returned. It is called before `on_start`, on a resume only. Tensors are on the CPU. An
+        exception raised here ends the resume with a message that names this listener."""

@@ -1,7 +1,7 @@
-"""The listeners of a learner: the order in which they are told, and the state that is saved and restored for them.
+"""`Listeners` calls the listeners of a learner in order, and saves and restores their state.
 
 State is data only: numbers, strings, lists, dicts and tensors. A checkpoint holds it under the name of its listener. A listener
-that the checkpoint does not know begins fresh; the state of one that is no longer there is dropped.
+that is not in the checkpoint begins fresh; the state of one that is no longer there is dropped.
 """
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-GROUP = "listeners"
-"""The name of both parts of a checkpoint: the group of tensors, and the key of the plain values"""
+NAME = "listeners"
+"""The name of the listeners' state in a checkpoint: of the file of tensors, and of the key in the plain values"""
 States = dict[str, dict[str, Any]]
-"""What each listener has to save, by its name"""
+"""The state of each listener, by its name"""
 
 
 class ListenerError(UserError):
-    """A listener that cannot be used as it is; the message names it."""
+    """A listener cannot be used as it is; the message names it."""
 
 
 class Listeners(Sequence[Listener]):
-    """They are told in their order, and of the end of the run in the reverse of it."""
+    """A sequence of listeners. They are called in this order, and at the end of the run in reverse."""
 
     def __init__(self, listeners: Iterable[Listener] = ()) -> None:
         self._members: list[Listener] = []
@@ -46,12 +46,11 @@ class Listeners(Sequence[Listener]):
         return self._members[index]
 
     def add(self, *listeners: Listener) -> None:
-        """Behind those that are there."""
+        """Appends listeners."""
         self.set([*self._members, *listeners])
 
     def set(self, listeners: Iterable[Listener]) -> None:
-        """These instead of the ones before. Those that are new get the state that was loaded for their name, if it is still
-        waiting."""
+        """Replaces all listeners. New ones get the state that was loaded for their name, if nobody has taken it yet."""
         members = list(listeners)
         names = [name_of(listener) for listener in members if _keeps_state(listener)]
         if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -70,7 +69,7 @@ class Listeners(Sequence[Listener]):
             listener.on_start(learner)
 
     def tell(self, learner: Learner, report: IterationReport) -> None:
-        """Each sees the metrics of those before it."""
+        """Tells every listener about an iteration. Each sees the metrics that those before it have returned."""
         for listener in self._members:
             metrics = listener.on_iteration(learner, report)
             if metrics:
@@ -80,7 +79,7 @@ class Listeners(Sequence[Listener]):
                 report = report.with_metrics(metrics)
 
     def stop(self, learner: Learner, error: BaseException | None) -> list[Exception]:
-        """All are told, whatever one of them does, the last of them first. Returns what they raised."""
+        """Tells every listener that the run ends, the last one first, even if some fail. Returns what they raised."""
         failures: list[Exception] = []
         for listener in reversed(self._members):
             try:
@@ -93,13 +92,13 @@ class Listeners(Sequence[Listener]):
     # --- state -------------------------------------------------------------------------------------------------------
 
     def states(self) -> States:
-        """Copies of the state of every listener that has any. ListenerError: it holds more than data."""
+        """Returns copies of the state of every listener that has any. ListenerError: a state holds something else than data."""
         states = {name_of(listener): _copied(name_of(listener), listener.state_dict())
                   for listener in self._members if _keeps_state(listener)}
         return {name: state for name, state in states.items() if state}
 
     def load(self, states: States) -> None:
-        """Hand each listener its state; that of the others waits until they are set, or until the run starts."""
+        """Hands each listener its state. What nobody takes is kept for listeners that are set before the run starts."""
         self._waiting = dict(states)
         for listener in self._members:
             self._restore(listener)
@@ -109,35 +108,35 @@ class Listeners(Sequence[Listener]):
             return
         try:
             listener.load_state_dict(self._waiting.pop(name))
-        except Exception as error:  # the listener is somebody else's code, and the state may be from an older version of it
+        except Exception as error:  # a user's code may raise anything, and the state may be from an older version of it
             reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
             raise ListenerError(f"the listener {name} does not take the state that was saved for it ({reason}): mend its "
                                 "load_state_dict, or let it begin fresh under another name (attribute `saved_as`)") from error
 
 
 def name_of(listener: Listener) -> str:
-    """The name under which its state is saved."""
+    """Returns the name under which the state of a listener is saved."""
     name = listener.saved_as or type(listener).__name__
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
-        raise ListenerError(f"saved_as={name!r} of {type(listener).__name__} is no name for saved state: use letters, digits, "
+        raise ListenerError(f"saved_as={name!r} of {type(listener).__name__} cannot name saved state: use letters, digits, "
                             "'_', '.' and '-'")
     return name
 
 
 def split(states: States) -> tuple[dict[str, Tensor], States]:
-    """Tensors by `listener/key`, and the plain values of each listener."""
+    """Splits states into tensors by `listener/key` and the plain values of each listener."""
     tensors = {f"{name}/{key}": x for name, state in states.items() for key, x in state.items() if isinstance(x, Tensor)}
     plain = {name: {key: x for key, x in state.items() if not isinstance(x, Tensor)} for name, state in states.items()}
     return tensors, plain
 
 
 def joined(tensors: Mapping[str, Tensor], plain: Mapping[str, Mapping[str, Any]]) -> States:
-    """The reverse of `split`. SavedError: a tensor belongs to no listener."""
+    """Reverses `split`. SavedError: a tensor belongs to no listener."""
     states = {name: dict(state) for name, state in plain.items()}
     for place, x in tensors.items():
         name, _, key = place.partition("/")
         if name not in states:
-            raise SavedError(f"{GROUP}.safetensors", f"{place} belongs to no listener in state.json")
+            raise SavedError(f"{NAME}.safetensors", f"{place} belongs to no listener in state.json")
         states[name][key] = x
     return states
 

@@ -1,4 +1,4 @@
-"""Dynamic loss scaling for fp16: small gradients would vanish, so the loss is raised, and the optimiser lowers its gradient."""
+"""Dynamic loss scaling for fp16: small gradients would underflow, so the loss is multiplied, and the optimiser divides."""
 from __future__ import annotations
 
 import torch

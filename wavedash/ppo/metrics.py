@@ -1,7 +1,7 @@
-"""The metrics of an iteration: what is read from the device in one copy at its end, and how it is named.
+"""The metrics of an iteration are read from the device in one copy at its end, and named.
 
-`read_metrics` holds the only host sync of an iteration. `named_metrics` turns what was read, by all ranks together, into what
-listeners are told.
+`read_metrics` holds the only host sync of an iteration. `named_metrics` turns what all ranks have read into what listeners are
+told.
 """
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import torch
 from torch import Tensor
 
 from wavedash.ppo import faults
-from wavedash.ppo.episodes import Episode, Followed, latest_rows
+from wavedash.ppo.episodes import Episode, RolloutEpisodes, latest_rows
 from wavedash.ppo.loss import ENTROPY
 from wavedash.ppo.ranks import Ranks
-from wavedash.ppo.reading import Reading, joined
+from wavedash.ppo.readout import Readout, joined
 from wavedash.ppo.rollout import Rollout
 from wavedash.ppo.update import APPLIED, GRAD_NORM, UpdateTable
 
 if TYPE_CHECKING:
     from wavedash.ppo.learner import Learner
 
-STEPS, EPISODES, SKIPPED, WRONG = "rollout/steps", "rollout/episodes", "optim/skipped", "wrong"
+STEPS, EPISODES, SKIPPED, FAULTY = "rollout/steps", "rollout/episodes", "optim/skipped", "faulty"
 COUNT = "count of "
-"""This stands before the name of a sum in the name of its count: how many steps of rows it adds up"""
+"""The prefix that names the count of a sum: how many agent steps were added up"""
 
 
 class LatestEpisodes(NamedTuple):
@@ -35,60 +35,60 @@ class LatestEpisodes(NamedTuple):
     length: Tensor
     success: Tensor
     real: Tensor
-    """False where fewer have ended"""
+    """False in the padding, where fewer episodes have ended"""
 
     @classmethod
-    def of(cls, episodes: Followed, success: Tensor | None) -> LatestEpisodes:
-        """`success` [T, N]: what the environment tells of episodes that end, if it does."""
+    def of(cls, episodes: RolloutEpisodes, success: Tensor | None) -> LatestEpisodes:
+        """Picks the latest of `episodes`. `success` [T, N] is what the environment says of episodes that end, if it does."""
         rows, real = latest_rows(episodes.ended)
         returns, length = (x.reshape(-1)[rows] for x in (episodes.returns, episodes.length))
         return cls(returns, length, torch.full_like(returns, torch.nan) if success is None else success.reshape(-1)[rows], real)
 
 
-def read_metrics(learner: Learner, rollout: Rollout, episodes: Followed, table: UpdateTable) -> Reading:
-    """Everything that is to be known about this iteration: of this rank, in one copy from its device, then of all ranks."""
-    own = _of_the_rows(learner, rollout, episodes)
-    shared = _of_the_update(learner, rollout, table)
+def read_metrics(learner: Learner, rollout: Rollout, episodes: RolloutEpisodes, table: UpdateTable) -> Readout:
+    """Reads all numbers of this iteration from the device of this rank in one copy, and joins them with those of all ranks."""
+    own = _row_sums(learner, rollout, episodes)
+    shared = _update_metrics(learner, rollout, table)
     latest = LatestEpisodes.of(episodes, learner.collector.success)
-    wrong = faults.suspicion(rollout, learner.env)
-    numbers, columns = in_one_copy({WRONG: wrong, **own, **shared}, latest._asdict())
-    fault = faults.explain(rollout, episodes.length, learner.env) if numbers[WRONG] else None
+    faulty = faults.may_be_faulty(rollout, learner.env)
+    numbers, columns = read_in_one_copy({FAULTY: faulty, **own, **shared}, latest._asdict())
+    fault = faults.explain(rollout, episodes.length, learner.env) if numbers[FAULTY] else None
     finished = [Episode(ret, length, success)
                 for ret, length, success, real in zip(*columns.values(), strict=True) if real]
-    reading = Reading({name: numbers[name] for name in own}, finished, learner.env.health, fault,
+    readout = Readout({name: numbers[name] for name in own}, finished, learner.env.health, fault,
                       {name: numbers[name] for name in shared})
-    return joined(learner.ranks.all_gather(reading))
+    return joined(learner.ranks.all_gather(readout))
 
 
-def in_one_copy(
+def read_in_one_copy(
     scalars: Mapping[str, Tensor], columns: Mapping[str, Tensor]
 ) -> tuple[dict[str, float], dict[str, list[float]]]:
-    """The content of named tensors, single numbers and columns of them, read from the device at once."""
+    """Reads named scalars and columns from the device at once."""
     numbers = torch.stack([x.float() for x in scalars.values()])
     flat = iter(torch.cat([numbers, *(x.float() for x in columns.values())]).tolist())
     return {name: next(flat) for name in scalars}, {name: list(islice(flat, len(x))) for name, x in columns.items()}
 
 
-def named_metrics(learner: Learner, reading: Reading) -> dict[str, float]:
-    """What listeners are told. A metric with nothing to measure is absent."""
-    sums, metrics = dict(reading.sums), dict(reading.shared)
+def named_metrics(learner: Learner, readout: Readout) -> dict[str, float]:
+    """Returns the metrics that listeners are told. A metric with nothing to measure is absent."""
+    sums, metrics = dict(readout.sums), dict(readout.shared)
     applied, skipped = int(metrics.pop(APPLIED)), int(metrics.pop(SKIPPED))
-    if not applied:  # the losses of an update that never happened say nothing
+    if not applied:  # losses of an update in which every step was skipped mean nothing
         metrics = {name: x for name, x in metrics.items() if not name.startswith(("loss/", "policy/"))}
-    if learner.updater.scale is not None and applied:  # fp16: now and then the loss scale is tried too high, by design
+    if learner.updater.scale is not None and applied:  # dynamic loss scaling overflows now and then by design
         metrics["optim/scale_overflows"], skipped = float(skipped), 0
     metrics |= {STEPS: sums[STEPS], EPISODES: sums[EPISODES], SKIPPED: float(skipped), "optim/gradient_steps": float(applied)}
     metrics |= {f"optim/{name}": x for name, x in learner.coefficients.items()}
     metrics["optim/learning_rate"] = learner.config.ppo.learning_rate * learner.schedule.multiplier
     metrics |= _means(sums)
     metrics |= learner.recent.metrics()
-    for counters in (reading.health, *(listener.health for listener in learner.listeners)):
+    for counters in (readout.health, *(listener.health for listener in learner.listeners)):
         metrics |= {f"health/{name}": float(x) for name, x in counters.items()}
     return metrics
 
 
-def _of_the_rows(learner: Learner, rollout: Rollout, episodes: Followed) -> dict[str, Tensor]:
-    """Sums over this rank's rows, to which those of the other ranks are added."""
+def _row_sums(learner: Learner, rollout: Rollout, episodes: RolloutEpisodes) -> dict[str, Tensor]:
+    """Returns sums over the rows of this rank, to which those of the other ranks are added later."""
     active = rollout.active.float()
     steps, ended = active.sum(), episodes.ended.sum()
     sums = {
@@ -104,8 +104,8 @@ def _of_the_rows(learner: Learner, rollout: Rollout, episodes: Followed) -> dict
     return sums
 
 
-def _of_the_update(learner: Learner, rollout: Rollout, table: UpdateTable) -> dict[str, Tensor]:
-    """Numbers that are the same on all ranks."""
+def _update_metrics(learner: Learner, rollout: Rollout, table: UpdateTable) -> dict[str, Tensor]:
+    """Returns numbers that are the same on all ranks."""
     applied, maximum = table[APPLIED], learner.policy.head.max_entropy
     numbers = {APPLIED: applied.sum(), SKIPPED: (~table[GRAD_NORM].isfinite()).sum()}
     for name, mean in table.means().items():
@@ -122,12 +122,12 @@ def _of_the_update(learner: Learner, rollout: Rollout, table: UpdateTable) -> di
 
 
 def _means(sums: Mapping[str, float]) -> dict[str, float]:
-    """The mean of every sum that has a count. What the environment tells may be NaN, and is left out then."""
+    """Returns the mean of every sum that has a count. A metric of the environment that is NaN is left out."""
     counts = {name.removeprefix(COUNT): count for name, count in sums.items() if name.startswith(COUNT)}
     means = {name: sums[name] / count for name, count in counts.items() if count}
     return {name: x for name, x in means.items() if not (name.startswith("env/") and x != x)}
 
 
 def _variance(x: Tensor, weight: Tensor, ranks: Ranks) -> Tensor:
-    x = x.masked_fill(weight == 0, 0.0)  # an empty seat may be worth NaN
+    x = x.masked_fill(weight == 0, 0.0)  # inactive rows may hold NaN
     return ranks.mean((x - ranks.mean(x, weight)).square(), weight)

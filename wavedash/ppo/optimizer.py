@@ -2,7 +2,7 @@
 
 All parameters become views of one tensor, and so do their gradients. A gradient norm, a clip, an optimiser step and a
 finiteness check are then one operation each instead of one per layer, which is where small networks spend their time, and
-sharing gradients between processes is one call.
+the all-reduce of gradients between processes is one call.
 """
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 ALIGNMENT = 64
-"""Parameters begin at multiples of so many numbers, because compiled kernels read them in aligned pieces. What is between them
-stays zero."""
+"""Parameters begin at multiples of so many numbers, because compiled kernels use aligned reads. The padding stays zero."""
 
 REGROUPED = ({"step.policy"}, {"step.actor", "step.critic"})
-"""Steps of groups that hold the same parameters in the same order"""
+"""Parameter groups, by their step counters, that hold the same parameters in the same order"""
 
 
-def _room(p: nn.Parameter) -> int:
+def _padded_size(p: nn.Parameter) -> int:
     return -(-p.numel() // ALIGNMENT) * ALIGNMENT
 
 
 class FlatAdamW:
-    """AdamW (Loshchilov & Hutter 2019) with gradient clipping and a guard that never applies a non-finite gradient."""
+    """AdamW (Loshchilov & Hutter 2019) with gradient clipping. Gradients that are not finite are never applied."""
 
     def __init__(
         self,
@@ -37,29 +36,30 @@ class FlatAdamW:
         max_grad_norm: float | None = None,
         extra: int = 0,
     ):
-        """`groups`: name -> (parameters, learning rate). Frozen parameters are left alone. `extra`: numbers that are stored
-        right behind the gradient, so that both can be shared between processes in one call."""
+        """`groups` maps names to (parameters, learning rate). Frozen parameters are left out. `extra` is how many numbers are
+        stored behind the gradient, so that one all-reduce takes both."""
         self.betas, self.eps, self.weight_decay, self.max_grad_norm = betas, eps, weight_decay, max_grad_norm
         self.scale: Tensor | None = None
-        """The factor that gradients come with (fp16 loss scaling)"""
+        """The factor by which gradients are too large (fp16 loss scaling)"""
         members = {name: [p for p in parameters if p.requires_grad] for name, (parameters, _) in groups.items()}
         every = [p for group in members.values() for p in group]
-        self.parameters = torch.cat([F.pad(p.detach().reshape(-1), (0, _room(p) - p.numel())) for p in every])
-        self.message = F.pad(torch.zeros_like(self.parameters), (0, extra))
-        self.gradient, self.extra = self.message.tensor_split([len(self.parameters)])
+        padded = [F.pad(p.detach().reshape(-1), (0, _padded_size(p) - p.numel())) for p in every]
+        self.parameters = torch.cat(padded)
+        self.reduce_buffer = F.pad(torch.zeros_like(self.parameters), (0, extra))
+        self.gradient, self.extra = self.reduce_buffer.tensor_split([len(self.parameters)])
         self.exp_avg = torch.zeros_like(self.parameters)
         self.exp_avg_sq = torch.zeros_like(self.parameters)
         offset = 0
         for p in every:
             place = slice(offset, offset + p.numel())
             p.data, p.grad = self.parameters[place].view_as(p), self.gradient[place].view_as(p)
-            offset += _room(p)
+            offset += _padded_size(p)
 
         self.base_rates = {name: rate for name, (_, rate) in groups.items()}
         self.rates: dict[str, Tensor] = {}
         self.steps: dict[str, Tensor] = {}
         self.parts: dict[str, Any] = {}
-        sizes = [sum(_room(p) for p in group) for group in members.values()]
+        sizes = [sum(map(_padded_size, group)) for group in members.values()]
         flat = (self.parameters, self.gradient, self.exp_avg, self.exp_avg_sq)
         for name, *part in zip(members, *(buffer.split(sizes) for buffer in flat), strict=True):  # type: ignore[no-untyped-call]
             self.rates[name] = torch.tensor(self.base_rates[name], device=self.parameters.device)
@@ -71,14 +71,14 @@ class FlatAdamW:
             rate.fill_(self.base_rates[name] * multiplier)
 
     def zero_grad(self) -> None:
-        self.message.zero_()
+        self.reduce_buffer.zero_()
 
     @torch.no_grad()
     def step(self, skip: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Apply the gathered gradient, unless it is not finite, or zero (nothing was valid), or `skip` is true: then nothing
-        changes, moments included.
+        """Applies the accumulated gradient, unless it is not finite, or zero (no sample was valid), or `skip` is true: then
+        nothing changes, moments included.
 
-        Returns the gradient's norm before clipping and whether it was applied, both scalars on the device.
+        Returns the norm of the gradient before clipping and whether it was applied, both scalars on the device.
         """
         norm = torch.linalg.vector_norm(self.gradient)
         if self.scale is not None:
@@ -105,8 +105,8 @@ class FlatAdamW:
         return {"exp_avg": self.exp_avg, "exp_avg_sq": self.exp_avg_sq, **steps}
 
     def regrouped(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The state of the same parameters in other groups, as if it were of these: on resume the critic may get a rate of its
-        own, or lose it. Moments lie in the same order, and all groups have made the same steps."""
+        """Converts the state of the same parameters in other groups to these groups: on resume the critic may get a rate of its
+        own, or lose it. Moments lie in the same order, and all groups have made the same number of steps."""
         saved = {name: x for name, x in state.items() if name.startswith("step.")}
         own = [f"step.{name}" for name in self.steps]
         if set(saved) == set(own) or set(saved) not in REGROUPED:

@@ -1,8 +1,8 @@
-"""The gradient of a minibatch on several CPU threads: a sum over pieces of it.
+"""On a CPU, threads compute the gradient of a minibatch as a sum over pieces of it.
 
-Torch's own threads share each operation and meet at its end, a hundred times in a minibatch; beside a busy program one of them
-is without a core and the others wait for it, so that training kept 40 % of its speed. Here a thread takes a piece through all
-operations, then the next piece; threads meet once in a minibatch, and who has no core takes fewer pieces.
+Torch's own threads share each operation and meet at its end, a hundred times in a minibatch. When another program takes a core
+away, all wait for the thread that lost it: training kept 40 % of its speed. Here a thread takes one piece through all
+operations, then the next; threads meet once in a minibatch, and a thread without a core takes fewer pieces.
 
 Pieces depend on the configuration alone. Each has a gradient of its own, and these are added in their order. So results are the
 same bit for bit whatever the number of threads, and however busy the machine is.
@@ -25,13 +25,13 @@ from wavedash.threads import SMALL_MATRIX, compute_threads, cost_of
 T = TypeVar("T")
 
 LARGE, TAPER = 4, (3, 3, 1, 1)
-"""Relative sizes of pieces. The last ones are smaller, so that threads come to their ends together: whether there are 2, 4, 8
-or 16 of them, and nearly so if one of them is slower."""
+"""Relative sizes of pieces. The last ones are smaller, so that 2, 4, 8 or 16 threads all finish at about the same time, even if
+one of them is slower."""
 MOST_LARGE = 14
 
 
 def piece_bounds(samples: int, policy: ActorCritic) -> list[int]:
-    """Where the pieces of a minibatch of so many samples, or sequences of them, begin and end."""
+    """Returns where the pieces of a minibatch of so many samples or sequences begin and end."""
     cost = cost_of(samples * (policy.sequence_length or 1), policy.config)
     if cost < SMALL_MATRIX or policy.compiled or next(policy.parameters()).device.type != "cpu":
         return [0, samples]
@@ -41,39 +41,39 @@ def piece_bounds(samples: int, policy: ActorCritic) -> list[int]:
 
 
 class Pieces:
-    """Works on pieces side by side. Each has a policy whose weights are the real one's, and whose gradients are its own."""
+    """Works on pieces in parallel. Each piece has a replica of the policy that shares its weights and has its own gradients."""
 
     def __init__(self, policy: ActorCritic, optimizer: FlatAdamW) -> None:
-        self.message, self.extra = optimizer.message, len(optimizer.extra)
+        self.total, self.extra = optimizer.reduce_buffer, len(optimizer.extra)
         with torch.inference_mode(False):
-            self.rows = self.message.new_zeros(MOST_LARGE + len(TAPER), len(self.message))  # memory is taken when written to
-            self.policies = [_twin(policy, optimizer, row) for row in self.rows]
+            self.rows = self.total.new_zeros(MOST_LARGE + len(TAPER), len(self.total))  # memory is allocated on first write
+            self.policies = [_replica(policy, optimizer, row) for row in self.rows]
         self.pool = ThreadPoolExecutor(len(self.rows), "update", initializer=torch.set_num_threads, initargs=(1,))
 
     def add(self, pieces: Sequence[T], work: Callable[[ActorCritic, T, Tensor], None]) -> None:
-        """Adds to the optimiser's message what `work` adds to the gradients of the policy and to the numbers behind them, which
-        it is handed."""
+        """Calls `work(policy, piece, extra)` for every piece. What it adds to the gradients of that policy and to `extra` is
+        added to the optimiser's gradient and extra numbers."""
         rows = self.rows[: len(pieces)]
-        behind = self.rows.shape[1] - self.extra
+        gradient_size = self.rows.shape[1] - self.extra
         inference = torch.is_inference_mode_enabled()
 
-        def one(k: int) -> None:
-            with torch.inference_mode() if inference else torch.no_grad():  # a thread has modes of its own
+        def compute(k: int) -> None:
+            with torch.inference_mode() if inference else torch.no_grad():  # these modes are per thread
                 rows[k].zero_()
-                work(self.policies[k], pieces[k], rows[k, behind:])
+                work(self.policies[k], pieces[k], rows[k, gradient_size:])
 
-        side_by_side(one, len(pieces), self.pool, compute_threads())
-        self.message += rows.sum(0)
+        run_in_threads(compute, len(pieces), self.pool, compute_threads())
+        self.total += rows.sum(0)
 
 
-def side_by_side(one: Callable[[int], None], count: int, pool: ThreadPoolExecutor, threads: int) -> None:
-    """one(0) ... one(count - 1), begun in this order, each by the next of `threads` threads that is free; the caller is one of
-    them. Nothing of it goes on afterwards, whatever was raised."""
+def run_in_threads(job: Callable[[int], None], count: int, pool: ThreadPoolExecutor, threads: int) -> None:
+    """Runs job(0) ... job(count - 1), begun in this order, each in the next free one of `threads` threads; the caller's is one
+    of them. When it returns or raises, no job is running."""
     left = iter(range(count))  # shared: `next` is one step of the interpreter, so no number is taken twice
 
     def work() -> None:
         for k in left:
-            one(k)
+            job(k)
 
     helpers = [pool.submit(work) for _ in range(min(threads, count) - 1)]
     try:
@@ -87,12 +87,12 @@ def side_by_side(one: Callable[[int], None], count: int, pool: ThreadPoolExecuto
         helper.result()
 
 
-def _twin(policy: ActorCritic, optimizer: FlatAdamW, row: Tensor) -> ActorCritic:
-    """The same policy over the same memory, but for its gradients: they are in `row`, placed as in the optimiser's."""
+def _replica(policy: ActorCritic, optimizer: FlatAdamW, row: Tensor) -> ActorCritic:
+    """Returns a policy that shares all tensors except gradients: those are views of `row`, placed as in the optimiser's."""
     shared: dict[int, Tensor] = {id(buffer): buffer for buffer in policy.buffers()}
     for p in policy.parameters():
-        shared[id(p)] = twin = nn.Parameter(p.data, p.requires_grad)
+        shared[id(p)] = copy = nn.Parameter(p.data, p.requires_grad)
         if p.grad is not None:
             begin = p.grad.storage_offset() - optimizer.gradient.storage_offset()
-            twin.grad = row[begin : begin + p.numel()].view_as(p)
+            copy.grad = row[begin : begin + p.numel()].view_as(p)
     return deepcopy(policy, shared)

@@ -1,9 +1,9 @@
-"""The PPO-clip loss (Schulman et al. 2017) of one minibatch, and its gradient in what the policy says.
+"""The PPO-clip loss (Schulman et al. 2017) of one minibatch, and its gradient with respect to the policy's outputs.
 
     loss = sum over samples of weight * (policy + value_coef * value - entropy_coef * entropy)
 
 The weights sum to 1 over the valid samples. The loss reaches the networks only through log-probability, entropy and value of
-each sample; these three gradients are short enough to write down, and the policy carries them on to its weights.
+each sample; these three gradients are short enough to write down, and the policy backpropagates them to its weights.
 """
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from wavedash.ppo.loss import ENTROPY, KL, Loss
 
 
 class Coefficients(NamedTuple):
-    """Numbers of the loss that may move over a run, as tensors: a captured CUDA graph reads what they are now."""
+    """Numbers of the loss that may change over a run, as tensors: a captured CUDA graph reads their current values."""
 
     clip_range: Tensor
     entropy_coef: Tensor
 
     @classmethod
     def of(cls, config: PPOConfig, device: torch.device | str = "cpu") -> Coefficients:
-        """Their values at the beginning of a run."""
+        """Returns the values at the beginning of a run."""
         return cls(*(torch.tensor(getattr(config, name), device=device) for name in cls._fields))
 
 
 class LossTerms(NamedTuple):
-    """The terms of every sample."""
+    """The terms of the loss, of every sample."""
 
     policy: Tensor
     value: Tensor
@@ -43,7 +43,7 @@ class LossTerms(NamedTuple):
 
 TERMS = LossTerms._fields
 METRICS = {"policy": "loss/policy", "value": "loss/value", "entropy": ENTROPY, "kl": KL, "clipped": "policy/clip_fraction"}
-"""How the mean of each term is reported"""
+"""The metric under which the mean of each term is reported"""
 
 
 class PPOLoss(Loss):
@@ -53,40 +53,43 @@ class PPOLoss(Loss):
 
     def __init__(self, config: PPOConfig, device: torch.device | str = "cpu") -> None:
         self.config = config
-        self.now = Coefficients.of(config, device)
-        self.coefficients = self.now._asdict()
+        self._current = Coefficients.of(config, device)
+        self.coefficients = self._current._asdict()
 
     def configure(self, config: PPOConfig) -> None:
         self.config = config
 
     def add_gradient(self, policy: ActorCritic, batch: Batch, scale: Tensor | None) -> LossTerms:
         new = policy.evaluate(batch.obs, batch.action, batch.memory, batch.fresh)
-        terms, gradients = ppo_loss(new, batch.flat, self.config, self.now)
+        terms, gradients = ppo_loss(new, batch.flat, self.config, self._current)
         new.backward(gradients.scaled(scale))
         return terms
 
 
 @torch.no_grad()
-def ppo_loss(new: Evaluation, stored: Stored, config: PPOConfig, now: Coefficients) -> tuple[LossTerms, OutputGradients]:
-    """The terms of every sample, and the gradient of the loss in what the policy says. `new` comes from the current weights,
-    `stored` from the rollout, all of one shape. `now` counts instead of the configuration's values of the same names."""
+def ppo_loss(
+    new: Evaluation, stored: Stored, config: PPOConfig, coefficients: Coefficients
+) -> tuple[LossTerms, OutputGradients]:
+    """Returns the terms of every sample, and the gradient of the loss with respect to the outputs of the policy. `new` comes
+    from the current weights, `stored` from the rollout. `coefficients` override the options of the same names."""
     log_prob, value, advantage, returns, weight = stored
     log_ratio = new.log_prob - log_prob
     ratio = log_ratio.exp()
-    # min(ratio * A, clip(ratio, 1 - eps, 1 + eps) * A) = min(ratio * A, A + eps * |A|): one bound, on the side that A pulls to.
-    bound = torch.addcmul(advantage, advantage.abs(), now.clip_range)
+    # min(ratio * A, clip(ratio, 1 - eps, 1 + eps) * A) = min(ratio * A, A + eps * |A|): one bound covers both signs of A.
+    bound = torch.addcmul(advantage, advantage.abs(), coefficients.clip_range)
     objective = ratio * advantage
-    beyond = objective > bound  # the policy has moved far enough here: no gradient
+    beyond = objective > bound  # clipped: no gradient
 
     error = new.value - returns
     value_loss, value_gradient = error.square(), 2.0 * error
     if config.value_clip is not None:
         move = new.value - value
-        near_error = value + move.clamp(-config.value_clip, config.value_clip) - returns
-        # The worse of the two counts; a value at its limit has no gradient.
-        near_loss, near_gradient = near_error.square(), 2.0 * near_error.masked_fill(move.abs() > config.value_clip, 0.0)
-        value_gradient = torch.where(near_loss > value_loss, near_gradient, value_gradient)
-        value_loss = torch.max(near_loss, value_loss)
+        clipped_error = value + move.clamp(-config.value_clip, config.value_clip) - returns
+        # The larger of both losses counts; a clipped value has no gradient.
+        clipped_loss = clipped_error.square()
+        clipped_gradient = 2.0 * clipped_error.masked_fill(move.abs() > config.value_clip, 0.0)
+        value_gradient = torch.where(clipped_loss > value_loss, clipped_gradient, value_gradient)
+        value_loss = torch.max(clipped_loss, value_loss)
 
     drift = ratio - 1.0
     terms = LossTerms(
@@ -94,11 +97,11 @@ def ppo_loss(new: Evaluation, stored: Stored, config: PPOConfig, now: Coefficien
         value=value_loss,
         entropy=new.entropy,
         kl=drift - log_ratio,  # Schulman's k3 estimator of KL(old || new): unbiased, never negative
-        clipped=(drift.abs() > now.clip_range).float(),
+        clipped=(drift.abs() > coefficients.clip_range).float(),
     )
     gradients = OutputGradients(
         log_prob=(weight * objective).neg_().masked_fill_(beyond, 0.0),
-        entropy=-now.entropy_coef * weight,
+        entropy=-coefficients.entropy_coef * weight,
         value=(config.value_coef * weight) * value_gradient,
     )
     return terms, gradients

@@ -1,4 +1,4 @@
-"""The state of several ranks in one checkpoint.
+"""One checkpoint holds the state of several ranks.
 
 Weights, optimiser, statistics and the state of listeners are the same on all ranks and are saved once. Environments, memory,
 random streams and stored rollouts are each rank's own: those of rank 0 are saved as in a run by one process, those of rank 1 in
@@ -8,42 +8,42 @@ from __future__ import annotations
 
 from torch import Tensor
 
-Groups = dict[str, dict[str, Tensor]]
-"""Tensors by group and name, as `Learner.state` gives them."""
+StateTensors = dict[str, dict[str, Tensor]]
+"""Tensors by file and name, as `Learner.state` returns them."""
 
 
-def own_part(tensors: Groups) -> Groups:
-    """What only this rank has, copied to the host."""
-    return _chosen({group: {name: x.detach().to("cpu", copy=True) for name, x in part.items() if not _is_shared(group, name)}
-                    for group, part in tensors.items()})
+def rank_part(tensors: StateTensors) -> StateTensors:
+    """Copies what only this rank has to the host."""
+    return _non_empty({file: {name: x.detach().to("cpu", copy=True) for name, x in part.items() if not _is_shared(file, name)}
+                       for file, part in tensors.items()})
 
 
-def with_parts(tensors: Groups, parts: list[Groups]) -> Groups:
-    """The state of rank 0 together with the own parts of ranks 1, 2, ..."""
-    others = {f"{_prefix(rank)}{group}": part for rank, own in enumerate(parts, 1) for group, part in own.items()}
+def with_rank_parts(tensors: StateTensors, parts: list[StateTensors]) -> StateTensors:
+    """Joins the state of rank 0 with the parts of ranks 1, 2, ..."""
+    others = {f"{_prefix(rank)}{file}": part for rank, own in enumerate(parts, 1) for file, part in own.items()}
     return {**tensors, **others}
 
 
-def seen_by(rank: int, size: int, tensors: Groups, saved_size: int) -> Groups:
-    """A checkpoint of `saved_size` ranks as `rank` of now `size` ranks goes on from it: with another number of ranks, only from
-    what all share."""
-    plain = {group: part for group, part in tensors.items() if not group.startswith("rank")}
-    shared = {group: {name: x for name, x in part.items() if _is_shared(group, name)} for group, part in plain.items()}
+def state_of_rank(rank: int, size: int, tensors: StateTensors, saved_size: int) -> StateTensors:
+    """Returns what `rank` of `size` ranks goes on from, of a checkpoint of `saved_size` ranks. If their number has changed,
+    that is only what all share."""
+    plain = {file: part for file, part in tensors.items() if not file.startswith("rank")}
+    shared = {file: {name: x for name, x in part.items() if _is_shared(file, name)} for file, part in plain.items()}
     if saved_size != size:
-        return _chosen(shared)
-    own = plain if rank == 0 else {group: tensors.get(_prefix(rank) + group, {}) for group in plain}
-    return _chosen({group: {**part, **own[group]} for group, part in shared.items()})
+        return _non_empty(shared)
+    own = plain if rank == 0 else {file: tensors.get(_prefix(rank) + file, {}) for file in plain}
+    return _non_empty({file: {**part, **own[file]} for file, part in shared.items()})
 
 
-def _is_shared(group: str, name: str) -> bool:
-    if group == "optimizer":
+def _is_shared(file: str, name: str) -> bool:
+    if file == "optimizer":
         return name != "minibatches"
-    return group in ("policy", "listeners") or name.startswith("return_moments.")
+    return file in ("policy", "listeners") or name.startswith("return_moments.")
 
 
 def _prefix(rank: int) -> str:
     return f"rank{rank}-"
 
 
-def _chosen(tensors: Groups) -> Groups:
-    return {group: part for group, part in tensors.items() if part}
+def _non_empty(tensors: StateTensors) -> StateTensors:
+    return {file: part for file, part in tensors.items() if part}

@@ -1,4 +1,4 @@
-"""Storage of experience: preallocated tensors [T, N, ...] on the learner's device.
+"""Rollouts store experience in preallocated tensors [T, N, ...] on the learner's device.
 
 A `Rollout` is what one iteration collects. `RolloutBuffer` holds the latest K of them in one block, so that an update
 draws its minibatches from all with one index.
@@ -19,7 +19,7 @@ from wavedash.policy.memory import State
 
 @dataclass
 class Rollout:
-    """T steps of N rows. Written by the collector, completed with advantages, read by the update."""
+    """T steps of N rows. The collector writes them, the learner adds advantages, the update reads all."""
 
     obs: Obs
     """[T, N, ...] as the networks saw it: normalised"""
@@ -39,7 +39,7 @@ class Rollout:
     """[T, N] V(final observation) where an episode was truncated"""
     advantage: Tensor
     returns: Tensor
-    """[T, N] what the critic should have said: advantage + value"""
+    """[T, N] the target of the critic: advantage + value"""
     memory: State
     """[T / L, N, ...] the policy's memory before the first step of each sequence; empty without memory"""
 
@@ -48,11 +48,11 @@ class Rollout:
         return self.terminated | self.truncated
 
     def each_step(self, rows: slice) -> list[Rollout]:
-        """Views of some rows at each step, [T] times [n, ...]: sliced once, not at every write."""
+        """Returns T rollouts of one step each, [n, ...], as views of these rows: slicing once is faster than at every write."""
         columns: list[Any] = []
         for field in fields(self):
             column = getattr(self, field.name)
-            if field.name == "memory":  # not of every step
+            if field.name == "memory":  # it is stored once a sequence, not at every step
                 columns.append([{}] * len(self.reward))
             elif isinstance(column, dict):
                 parts = [part[:, rows].unbind(0) for part in column.values()]
@@ -63,19 +63,19 @@ class Rollout:
 
     @property
     def fresh(self) -> Tensor:
-        """[T, N] where the memory starts afresh: after the end of an episode, and after a step that was no transition."""
+        """[T, N], true where the memory starts afresh: after the end of an episode, and after an inactive step."""
         fresh = torch.zeros_like(self.active)
         fresh[1:] = self.done[:-1] | ~self.active[:-1]
         return fresh
 
     def blank_inactive(self) -> None:
-        """Steps that are no transition may hold anything, NaN too, and a weight of 0 would not stop that: it is wiped. Their
-        value stays. It is what the step before them led to."""
-        idle = ~self.active
+        """Overwrites what inactive steps hold: it may be NaN, and NaN times a weight of 0 is still NaN. Their value stays,
+        because the step before bootstraps from it."""
+        inactive = ~self.active
         zeros = [(x, 0.0) for x in (*named_tensors(self.obs).values(), self.reward)]
         for x, blank in [*zeros, (self.action, 0.5)]:  # an action of 0.5 is possible under every distribution
-            if x.is_floating_point():  # whole numbers (pictures, choices, masks) are always possible
-                x.masked_fill_(idle.view(*idle.shape, *(1,) * (x.dim() - idle.dim())), blank)
+            if x.is_floating_point():  # integers (pictures, choices, masks) cannot be NaN
+                x.masked_fill_(inactive.view(*inactive.shape, *(1,) * (x.dim() - inactive.dim())), blank)
 
     def tensors(self) -> dict[str, Tensor]:
         named: dict[str, Tensor] = {}
@@ -99,7 +99,7 @@ class RolloutBuffer:
         memory: State | None = None,
         sequence_length: int | None = None,
     ):
-        """`memory`: of all rows, as the policy starts with it; stored before every `sequence_length` steps."""
+        """`memory` is the initial memory of all rows; one is stored before every `sequence_length` steps."""
         self.capacity, self.steps, self.rows, self.sequence_length = capacity, steps, rows, sequence_length
         shape, sequences = (capacity, steps, rows), steps // (sequence_length or steps)
 
@@ -117,7 +117,7 @@ class RolloutBuffer:
         self.newest = -1
 
     def next_slot(self) -> Rollout:
-        """The storage of the next rollout; overwrites the oldest when the buffer is full."""
+        """Returns the storage of the next rollout, which is that of the oldest when the buffer is full."""
         self.newest = (self.newest + 1) % self.capacity
         self.filled = min(self.filled + 1, self.capacity)
         return self.slot(self.newest)
@@ -127,11 +127,11 @@ class RolloutBuffer:
 
     @property
     def samples(self) -> Rollout:
-        """Every stored step of every row as one batch [filled * T * N, ...], memory [filled * T / L * N, ...] (views)."""
+        """Views of every stored step of every row as one batch [filled * T * N, ...], memory [filled * T / L * N, ...]."""
         return self._each(lambda x: x[: self.filled].flatten(0, 2))
 
     def fresh(self) -> Tensor:
-        """`Rollout.fresh` of every stored step, [filled * T * N]."""
+        """Returns `Rollout.fresh` of every stored step, [filled * T * N]."""
         return torch.cat([self.slot(index).fresh.flatten() for index in range(self.filled)])
 
     def _each(self, view: Callable[[Tensor], Tensor]) -> Rollout:
@@ -142,11 +142,11 @@ class RolloutBuffer:
         self.filled, self.newest = 0, -1
 
     def state_dict(self) -> dict[str, Tensor]:
-        """What later updates still need: nothing when each update uses only its own rollout."""
+        """Returns what later updates still need: nothing where each update uses only its own rollout."""
         return self.all.tensors() if self.capacity > 1 else {}
 
     def fits(self, state: dict[str, Tensor]) -> bool:
-        """Whether a saved buffer has this one's shape: a resumed run may have been given other sizes."""
+        """Whether a saved buffer has the shape of this one: a resumed run may have other sizes."""
         return all(name in state and state[name].shape == x.shape for name, x in self.all.tensors().items())
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:

@@ -1,4 +1,4 @@
-"""Schedules of the learning rate, the clip range and the entropy bonus: multipliers that are set once an iteration."""
+"""Schedules of the learning rate, the clip range and the entropy bonus are multipliers that are set once an iteration."""
 from __future__ import annotations
 
 import math
@@ -7,14 +7,15 @@ from wavedash.config import DecayConfig, ScheduleConfig
 
 
 class Schedule:
-    """`multiplier` of a number, from the progress of the run or from how far the last update moved the policy."""
+    """Computes `multiplier` from the progress of the run, or from how far the last update moved the policy."""
 
     def __init__(self, config: ScheduleConfig | DecayConfig):
         self.config = config
         self.multiplier = 1.0
 
     def advance(self, progress: float, kl: float | None) -> float:
-        """`progress`: finished share of the run; `kl`: of the last update, None when there was none."""
+        """Returns the next multiplier. `progress` is the finished share of the run; `kl` is that of the last update, None when
+        there was none."""
         config = self.config
         progress = min(max(progress, 0.0), 1.0)
         if config.kind == "constant":
@@ -33,7 +34,7 @@ class Schedule:
         return self.multiplier
 
     def resume(self, progress: float) -> None:
-        """Go on from a saved multiplier. Only one that was moved by KL has a history: another kind or floor counts, and another
-        length of the run."""
+        """Goes on from a saved multiplier, which only the kind `kl` needs: the others follow from their options and from the
+        progress of the run, both of which may have changed."""
         if self.config.kind != "kl":
             self.advance(progress, None)

@@ -1,4 +1,4 @@
-"""A saved state is compared with the learner before any of it is loaded: names, types, shapes, ranges."""
+"""A saved state is compared with the learner before any of it is loaded: names, dtypes, shapes, ranges."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor
 
 from wavedash.envs.spaces import most
-from wavedash.ppo.rank_state import Groups
+from wavedash.ppo.rank_state import StateTensors
 from wavedash.saved import Saved, SavedError, complaint
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ STATE_FILE = "state.json"
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Multiplier = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-LATER = ("minibatches", "loss_scale", "loss_scale_steps")
+OPTIONAL = ("minibatches", "loss_scale", "loss_scale_steps")
 """Tensors that the optimiser's file may lack: another number of processes has other random streams, and a run that was not fp16
 before has no loss scale"""
 
 
 class Counters(BaseModel):
-    """The plain values of `Learner.state`. Others may lie beside them."""
+    """The plain values of `Learner.state`. There may be others beside them."""
 
     model_config = ConfigDict(strict=True)
 
@@ -42,19 +42,20 @@ class Counters(BaseModel):
 
 
 def check_counters(plain: Any) -> None:
-    """SavedError: names the first value that cannot be right."""
+    """Raises SavedError, which names the first value that is missing or out of range."""
     try:
         Counters.model_validate(plain)
     except ValidationError as error:
         raise SavedError(STATE_FILE, complaint(error)) from None
 
 
-def check_saved(learner: Learner, tensors: Groups, plain: dict[str, Any]) -> None:
-    """SavedError: this learner cannot load what was saved. Environments and memory are checked when they are loaded."""
+def check_saved(learner: Learner, tensors: StateTensors, plain: dict[str, Any]) -> None:
+    """Raises SavedError if this learner cannot load what was saved. Environments and memory are checked when they are
+    loaded."""
     check_counters(plain)
-    for group in ("policy", "optimizer"):
-        if group not in tensors:
-            raise SavedError(f"{group}.safetensors", "it is missing")
+    for file in ("policy", "optimizer"):
+        if file not in tensors:
+            raise SavedError(f"{file}.safetensors", "it is missing")
     Saved("policy", tensors["policy"]).fits(learner.policy.state_dict())
     _check_optimizer(learner, Saved("optimizer", tensors["optimizer"]))
     if unknown := set(plain.get("decays", {})) - set(learner.decays):
@@ -70,7 +71,7 @@ def check_saved(learner: Learner, tensors: Groups, plain: dict[str, Any]) -> Non
 
 
 def check_streams(saved: dict[str, Tensor], now: dict[str, Tensor]) -> None:
-    """SavedError: random streams or memory of unfinished episodes do not fit, of those shards that were there before."""
+    """Raises SavedError if random streams or memory do not fit the shards that they were saved for."""
     own = Saved("learner", saved)
     for name, x in now.items():
         shard = name.split(".")[1]
@@ -80,7 +81,7 @@ def check_streams(saved: dict[str, Tensor], now: dict[str, Tensor]) -> None:
 
 def _check_optimizer(learner: Learner, saved: Saved) -> None:
     expected = learner.updater.state_dict()
-    saved.fits({**{name: x for name, x in saved.tensors.items() if name in LATER}, **expected}, optional=LATER)
+    saved.fits({**{name: x for name, x in saved.tensors.items() if name in OPTIONAL}, **expected}, optional=OPTIONAL)
     saved.is_between("exp_avg_sq", 0.0, torch.finfo(torch.float32).max)
     for name in expected:
         if name.startswith("step."):
@@ -93,7 +94,7 @@ def _check_buffer(learner: Learner, saved: Saved, places: Any) -> None:
     for name, like in buffer.all.tensors().items():
         x = saved.is_like(name, like, finite=False)
         if x.is_floating_point() and x.shape[:3] == saved.tensors["active"].shape:
-            x = x[saved.tensors["active"]]  # steps that are no transition may hold anything
+            x = x[saved.tensors["active"]]  # inactive steps may hold anything
         if x.is_floating_point() and not bool(x.isfinite().all()):
             saved.refuse(f"{name} holds NaN or infinity")
     filled, newest = places

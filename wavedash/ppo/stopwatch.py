@@ -1,4 +1,4 @@
-"""Where the time of an iteration goes: laps are timed by the host's clock, on a GPU by the device's own."""
+"""A stopwatch measures where the time of an iteration goes, by the host's clock or, on a GPU, by CUDA events."""
 from __future__ import annotations
 
 from itertools import pairwise
@@ -11,7 +11,8 @@ PARTS = ("collect", "env", "inference", "gae", "update")
 
 
 class Stopwatch:
-    """The time since the last lap belongs to the part that `lap` names. For the CPU, where work is done when a call returns."""
+    """Counts the time since the last lap for the part that `lap` names. It is for the CPU, where calls return when they are
+    done."""
 
     def __init__(self) -> None:
         self.start()
@@ -26,38 +27,39 @@ class Stopwatch:
         self._last = now
 
     def read(self) -> dict[str, float]:
-        """Seconds of each part since the start."""
+        """Returns the seconds of each part since the start."""
         return {part: self._seconds[part] for part in PARTS if part in self._seconds}
 
 
 class DeviceStopwatch(Stopwatch):
-    """Laps are marks in the device's queue: the host runs ahead of it, and the host's clock only tells how long launching took.
+    """Laps are events in the stream of the device: the host runs ahead, and its clock only tells how long launching took.
 
-    There is no host sync for a mark. `read` may be called when the device has passed the last one: after a result was read.
+    An event needs no host sync. `read` may be called once the device has passed the last one, for instance after a result was
+    read.
     """
 
     def __init__(self, device: torch.device):
         self._device = device
-        self._marks: list[torch.cuda.Event] = []
+        self._events: list[torch.cuda.Event] = []
         super().__init__()
 
     def start(self) -> None:
         self._parts: list[str] = []
-        self._mark(0)
+        self._record(0)
 
     def lap(self, part: str) -> None:
-        if not torch.cuda.is_current_stream_capturing():  # a graph is timed from outside, when it is replayed
+        if not torch.cuda.is_current_stream_capturing():  # a graph is timed as a whole when it is replayed
             self._parts.append(part)
-            self._mark(len(self._parts))
+            self._record(len(self._parts))
 
-    def _mark(self, index: int) -> None:
-        if index == len(self._marks):
-            self._marks.append(torch.cuda.Event(enable_timing=True))  # type: ignore[no-untyped-call]
-        self._marks[index].record(torch.cuda.current_stream(self._device))
+    def _record(self, index: int) -> None:
+        if index == len(self._events):
+            self._events.append(torch.cuda.Event(enable_timing=True))  # type: ignore[no-untyped-call]
+        self._events[index].record(torch.cuda.current_stream(self._device))
 
     def read(self) -> dict[str, float]:
         self._seconds = {}
-        for part, (begin, end) in zip(self._parts, pairwise(self._marks), strict=False):
+        for part, (begin, end) in zip(self._parts, pairwise(self._events), strict=False):
             self._seconds[part] = self._seconds.get(part, 0.0) + begin.elapsed_time(end) / 1e3
         return super().read()
 

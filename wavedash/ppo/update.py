@@ -1,8 +1,7 @@
-"""The update: epochs of shuffled minibatches over the stored experience, for whatever loss it is handed.
+"""The update runs epochs of shuffled minibatches over the stored experience, for whatever loss it is handed.
 
-There is no host sync here. A gradient that is not finite, and everything after the early stop, is skipped by the optimiser's
-own kernel; what each gradient step measured is written to a table on the device, which the learner reads at the end of the
-iteration.
+There is no host sync here. The optimiser's own kernel skips gradients that are not finite, and all that come after an early
+stop. The metrics of each gradient step are rows of a table on the device, which the learner reads at the end of the iteration.
 """
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ GRAD_NORM, APPLIED = "optim/grad_norm", "applied"
 
 @dataclass(frozen=True)
 class UpdateTable:
-    """What every gradient step of an update has measured, on the device."""
+    """The metrics of every gradient step of an update, on the device."""
 
     columns: tuple[str, ...]
     """The terms of the loss, GRAD_NORM (before clipping) and APPLIED (1, or 0 where the step was skipped)"""
@@ -43,7 +42,7 @@ class UpdateTable:
         return self.values[:, self.columns.index(column)]
 
     def means(self) -> dict[str, Tensor]:
-        """The mean of each column over the steps that were applied; 0 where none was."""
+        """Returns the mean of each column over the steps that were applied; 0 where none was."""
         applied = self[APPLIED]
         means = torch.where(applied.unsqueeze(-1) > 0, self.values, 0).sum(0) / applied.sum().clamp(min=1.0)
         return dict(zip(self.columns, means.unbind(), strict=True))
@@ -54,14 +53,14 @@ class Updater:
 
     def __init__(self, policy: ActorCritic, config: PPOConfig, seed: int, graphs: bool = False, ranks: Ranks = ALONE,
                  loss: Loss | None = None):
-        """`graphs`: on CUDA, capture the step of a minibatch once and replay it. `ranks`: each step is that of the minibatches
-        of all ranks together. `loss`: PPO's unless another is handed in."""
+        """`graphs`: on CUDA, the step of a minibatch is captured once and replayed. `ranks`: each gradient is the mean over the
+        minibatches of all ranks. `loss`: PPO's, unless another is handed in."""
         self.policy, self.config, self.ranks = policy, config, ranks
         self.loss = PPOLoss(config, next(policy.parameters()).device) if loss is None else loss
         if config.target_kl is not None and KL not in self.loss.terms:
             raise UserError(f"ppo.target_kl={config.target_kl} needs the metric {KL}, which the loss {type(self.loss).__name__}"
                             " does not measure: set ppo.target_kl=null")
-        # What ranks say to each other cannot be captured; here they would speak in the middle of a step.
+        # Collectives between ranks cannot be captured; advantages normalised per minibatch need one in the middle of a step.
         self.graphs = graphs and (ranks.size == 1 or config.normalize_advantage != "minibatch")
         critic_rate = config.critic_learning_rate
         groups: dict[str, tuple[Iterable[nn.Parameter], float]] = {"policy": (policy.parameters(), config.learning_rate)}
@@ -79,24 +78,24 @@ class Updater:
         self.optimizer.scale = None if self.scale is None else self.scale.value
         self.generator = torch.Generator(device).manual_seed(stream_seed(seed, "minibatches", ranks.rank))
         self.stopped = torch.zeros((), dtype=torch.bool, device=device)
-        """The early stop has come: the rest of this update changes nothing."""
+        """Whether this update was stopped early: its other gradient steps change nothing."""
         self.experience: Experience | None = None
         self._graphs: dict[int, tuple[Tensor, Callable[[], Tensor]]] = {}
-        self._pieces: Pieces | None = None  # made when a minibatch is large enough
+        self._pieces: Pieces | None = None  # created for the first minibatch that is large enough
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the table of an update."""
+        """The columns of the table that an update returns."""
         return (*self.loss.terms, GRAD_NORM, APPLIED)
 
     def update(self, buffer: RolloutBuffer) -> UpdateTable:
-        """All epochs over the buffer."""
+        """Runs all epochs over the buffer."""
         experience = self.experience_of(buffer)
         if self.policy.compiled:
             set_torch_threads(self.config.minibatch_size // self.config.accumulate, self.policy.config)
         else:
             give_torch(1)  # pieces of a minibatch have threads of their own
-        # Where autograd is not needed at all, torch need not keep its books either: a fifth less time for small networks.
+        # Inference mode also spares version counters: small networks take a fifth less time.
         without = self.policy.explicit is not None and not self.loss.autograd
         with torch.inference_mode() if without else torch.no_grad():
             return self._run_epochs(experience)
@@ -110,25 +109,25 @@ class Updater:
         rows = []
         for _ in range(config.epochs):
             order = torch.randperm(experience.size, generator=self.generator, device=self.stopped.device)
-            # Even pieces: no sample is dropped and none is left over for a tiny last minibatch.
+            # Minibatches are of nearly equal size: no sample is dropped, and the last minibatch is not tiny.
             rows += [self._learn_from(index) for index in order.tensor_split(minibatches)]
         return UpdateTable(self.columns, torch.stack(rows))
 
     def experience_of(self, buffer: RolloutBuffer) -> Experience:
-        """What is drawn from: made anew when the buffer holds more rollouts than before."""
+        """Returns the experience to draw from. It is created anew when the buffer holds more rollouts than before."""
         if self.experience is None or self.experience.buffer is not buffer or self.experience.filled != buffer.filled:
             self.experience = Experience(buffer, self.config.normalize_advantage == "batch", self.ranks, self.loss.labels)
             self._graphs.clear()
         return self.experience
 
     def _learn_from(self, index: Tensor) -> Tensor:
-        """The gradient step of these samples or sequences; returns its row of the table."""
+        """Makes a gradient step on these samples or sequences and returns its row of the table."""
         assert self.experience is not None
         experience = self.experience
         if not (self.graphs and index.is_cuda):
             return self._gradient_step(experience.take(index))
         if len(index) not in self._graphs:
-            fixed = torch.empty_like(index)  # where a captured graph finds the numbers of its samples
+            fixed = torch.empty_like(index)  # a captured graph reads the indices of its samples here
             self._graphs[len(index)] = fixed, self._captured_step(lambda: experience.take(fixed))
         fixed, step = self._graphs[len(index)]
         fixed.copy_(index)
@@ -140,21 +139,21 @@ class Updater:
         gradient = CapturedCall(lambda: self._compute_gradient(take()), "the gradient of a minibatch")
         step = CapturedCall(self._apply_gradient, "the step of the optimiser")
 
-        def both() -> Tensor:
+        def gradient_and_step() -> Tensor:
             gradient()
-            self.ranks.mean_(self.optimizer.message)
+            self.ranks.mean_(self.optimizer.reduce_buffer)
             return step()
 
-        return both
+        return gradient_and_step
 
     def _gradient_step(self, batch: Batch) -> Tensor:
-        """One minibatch: loss, gradient, step. Returns its row of the table."""
+        """Computes the gradient of one minibatch, applies it and returns its row of the table."""
         self._compute_gradient(batch)
-        self.ranks.mean_(self.optimizer.message)
+        self.ranks.mean_(self.optimizer.reduce_buffer)
         return self._apply_gradient()
 
     def _compute_gradient(self, batch: Batch) -> None:
-        """Gradient, means and count of this rank's minibatch."""
+        """Computes gradient, means and count of this rank's minibatch."""
         config, stored = self.config, batch.stored
         if config.normalize_advantage == "minibatch":
             stored.advantage.copy_(normalized(stored.advantage, stored.weight, self.ranks))
@@ -185,7 +184,7 @@ class Updater:
         return torch.cat([self.means, norm.view(1), applied.view(1)])
 
     def change(self, config: PPOConfig) -> None:
-        """Other options from the next update on. Graphs that were captured know the old ones: see `forget_graphs`."""
+        """Takes over other options from the next update on. Captured graphs keep the old ones: see `forget_graphs`."""
         self.config = config
         self.loss.configure(config)
         rates = self.optimizer.base_rates
@@ -193,7 +192,7 @@ class Updater:
         rates.update({name: critic_rate if name == "critic" else config.learning_rate for name in rates})
 
     def forget_graphs(self) -> None:
-        """They are captured again, with what the configuration says by then."""
+        """Drops the captured graphs; they are captured again with the options of that time."""
         self._graphs.clear()
 
     def state_dict(self) -> dict[str, Tensor]:

@@ -26,7 +26,7 @@ from wavedash.runs.durable import sync_folder, write_durably
 from wavedash.runs.pointer import POINTER, is_pointer, pointer_bytes, saved_at
 from wavedash.runs.store import HIDDEN
 
-Groups = Mapping[str, Mapping[str, Tensor]]
+StateTensors = Mapping[str, Mapping[str, Tensor]]
 
 
 def write_folder(target: Path, checkpoint: Checkpoint, files: Mapping[str, bytes], book: Mapping[str, Any], keep: int) -> None:
@@ -59,7 +59,7 @@ def write_folder(target: Path, checkpoint: Checkpoint, files: Mapping[str, bytes
             _remove(old, aside)
 
 
-def files_of(learner: Learner, tensors: Groups) -> dict[str, bytes]:
+def files_of(learner: Learner, tensors: StateTensors) -> dict[str, bytes]:
     """Networks and optimisers of a saved state of `learner`, as rlgym-ppo's own `torch.load` reads them."""
     rates = learner.updater.optimizer.base_rates
     names = {id(p): name for name, p in learner.policy.named_parameters()}
@@ -75,7 +75,7 @@ def files_of(learner: Learner, tensors: Groups) -> dict[str, bytes]:
     return files
 
 
-def book_of(tensors: Groups, state: Mapping[str, Any], learner: Learner) -> dict[str, Any]:
+def book_of(tensors: StateTensors, state: Mapping[str, Any], learner: Learner) -> dict[str, Any]:
     """Counters and statistics of a saved state, under rlgym-ppo's names."""
     book = {"cumulative_timesteps": state["steps"], "epoch": state["iteration"],
             "cumulative_model_updates": int(tensors["optimizer"]["step.actor"]),
