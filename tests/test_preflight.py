@@ -118,8 +118,8 @@ class Underground(Start):
 
 BROKEN = {
     # The run
-    "a name that is no folder's": ("cartpole", ["name=a/b"], "name 'a/b' cannot be a folder's"),
-    "an empty name": ("cartpole", ["name="], "expected a valid string|cannot be a folder's"),
+    "a name that is no folder's": ("cartpole", ["name=a/b"], "name 'a/b' cannot name a folder"),
+    "an empty name": ("cartpole", ["name="], "expected a valid string|cannot name a folder"),
     "a device that is not there": ("cartpole", ["device=cuda:99"], "device=cuda:99 cannot be used"),
     "a device that does not exist": ("cartpole", ["device=tpu"], "device=tpu cannot be used"),
     "sequences that do not divide the rollout": ("cartpole-memory", ["ppo.rollout_steps=30", "policy.memory.sequence=16"],

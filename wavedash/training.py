@@ -130,7 +130,7 @@ def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts) -> int:
     log.info("%s %s on %s%s", "resuming" if learner.steps else "training", run.path, learner.env.device, beside)
     with suppress(SaveNow):
         learner.learn()
-    interrupts.over()
+    interrupts.finish()
     if saver.failure is not None:
         raise saver.failure
     if config.report.console != "off":
@@ -146,7 +146,7 @@ def _follow(learner: Learner, interrupts: Interrupts) -> int:
     """Learn along with the first rank, which reports for all."""
     with suppress(SaveNow):
         learner.learn()
-    interrupts.over()
+    interrupts.finish()
     return interrupts.exit_code
 
 

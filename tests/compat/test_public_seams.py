@@ -43,7 +43,7 @@ def test_no_private_name_of_another_folder_is_used():
 
 
 def test_a_private_name_of_ours_would_be_seen():
-    tree = ast.parse("from wavedash.training import _learn\nlearner.saver._best.waiting = None\nself._mine = 1\nself._mine")
+    tree = ast.parse("from wavedash.training import _learn\nlearner.saver._best.pending = None\nself._mine = 1\nself._mine")
     assert used(tree) - defined(tree) == {"_learn", "_best"}
 
 

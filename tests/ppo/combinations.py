@@ -137,14 +137,15 @@ def judged_and_gradient(learner: Learner, compiled: bool) -> tuple[Tensor, Tenso
     """Log-probabilities, entropies and values of the newest rollout, [3, B], and the gradient of a number that depends on
     all."""
     policy, batch = learner.policy, learner.updater.experience_of(learner.buffer).all
-    judge, policy._evaluate_outputs = policy._evaluate_outputs, policy._evaluate_outputs if compiled else policy.evaluate_outputs
+    evaluate_outputs = policy._evaluate_outputs
+    policy._evaluate_outputs = evaluate_outputs if compiled else policy.evaluate_outputs
     try:
         learner.updater.optimizer.zero_grad()
         new = policy.evaluate(batch.obs, batch.action, batch.memory, batch.fresh)
         new.backward(OutputGradients(torch.cos(new.log_prob), new.entropy, new.value))
         return torch.stack(new[:3]), learner.updater.optimizer.gradient.clone()
     finally:
-        policy._evaluate_outputs = judge
+        policy._evaluate_outputs = evaluate_outputs
 
 
 def saved_and_loaded(learner: Learner, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:

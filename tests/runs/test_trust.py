@@ -7,7 +7,9 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -15,6 +17,8 @@ from tests.runs.own_code import MARK
 from wavedash.config import EnvConfig, RunConfig
 from wavedash.config_file import dump_config, load_config, preset_names
 from wavedash.diagnosis.command import diagnose
+from wavedash.envs import kinds
+from wavedash.envs.gymnasium.kind import GymnasiumKind
 from wavedash.evaluate.against import play_against
 from wavedash.evaluate.own_task import evaluate
 from wavedash.export import export_policy
@@ -137,6 +141,23 @@ def test_code_is_found_in_every_place_that_can_name_it(env, tmp_path):
         run_config(tmp_path / "config.yaml")
     sign(tmp_path, config)
     assert run_config(tmp_path / "config.yaml") == config
+
+
+class IdsAreCode(GymnasiumKind):
+    """A kind whose option names code in a form of its own, without a colon."""
+
+    code_options = MappingProxyType({"id": frozenset({"shipped"})})
+
+
+@pytest.mark.parametrize(("name", "trusted"), [("evil", False), ("shipped", True)])
+def test_a_new_kind_says_itself_which_of_its_options_name_code(name, trusted, tmp_path, monkeypatch):
+    config = RunConfig(env=EnvConfig.model_validate({"id": name}))
+    assert not any(code_of(config)), "to Gymnasium's kind it is a plain id"
+    monkeypatch.setattr(kinds, "_registered", {**kinds._registered, "id": f"{__name__}:IdsAreCode"})
+    monkeypatch.setattr(kinds, "_kind", kinds._kind.__wrapped__)
+    (tmp_path / "config.yaml").write_text(dump_config(config))
+    with nullcontext() if trusted else pytest.raises(UntrustedError, match=r"env\.id: 'evil'"):
+        assert run_config(tmp_path / "config.yaml") == config
 
 
 @pytest.mark.parametrize("preset", preset_names())

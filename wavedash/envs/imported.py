@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from wavedash.envs.kinds import Kind
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
 
 WHOLE = ("count", "device")
 """Parameters that tell a function which makes a whole VecEnv"""
+SHIPPED = frozenset(f"wavedash.envs.puzzles:{name}" for name in ("RepeatPrevious", "TMaze", "masked_cartpole"))
+"""Environments of this package, which presets name by their import path"""
 
 
 class ImportedKind(Kind):
     """Whatever a function of the user returns."""
 
     about = "an import path 'module:callable'"
+    code_options = MappingProxyType({"factory": SHIPPED})
 
     def describe(self, config: EnvConfig) -> str:
         return config.factory or ""

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -32,6 +34,9 @@ class Kind(ABC):
 
     about: str
     """What its option holds, for messages: "a Gymnasium id"."""
+    code_options: Mapping[str, frozenset[str]] = MappingProxyType({})
+    """Options of `EnvConfig` whose text names code to import, and the values of each that ship with this package. With any
+    other value, the run folder of somebody else needs `--trust`."""
 
     @abstractmethod
     def describe(self, config: EnvConfig) -> str:
@@ -80,6 +85,11 @@ def kind_of(config: EnvConfig) -> Kind:
         *others, last = (f"env.{option} ({_kind(option).about})" for option in _registered)
         raise ValueError(f"set exactly one of {', '.join(others)} and {last}")
     return _kind(asked[0])
+
+
+def code_options() -> dict[str, frozenset[str]]:
+    """Returns `Kind.code_options` of all kinds together."""
+    return {option: shipped for name in _registered for option, shipped in _kind(name).code_options.items()}
 
 
 @cache

@@ -1,7 +1,7 @@
-"""Keeps the best state of a run, by mean return over the recent episodes, without writing at every small improvement.
+"""`Best` keeps the best state of a run, by mean return over recent episodes, without writing at every small improvement.
 
-Between two writes the best candidate waits in memory: when the next write is due it is the best of all iterations since the
-last one that is written, not the one that happens to be running.
+Between two writes the best candidate stays in memory: the next write takes the best of all iterations since the last one, not
+the current one.
 """
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from wavedash.runs.checkpoint import Tensors
 from wavedash.runs.store import CheckpointStore
 
 FEWEST_EPISODES = 10
-"""A mean return over fewer says nothing."""
+"""A mean return over fewer episodes says nothing."""
 
 
-class Snapshot(NamedTuple):
-    """What `CheckpointStore.save` takes. Its tensors may be the learner's own, which the next iteration changes."""
+class CheckpointContent(NamedTuple):
+    """The arguments of `CheckpointStore.save`. Tensors may be the learner's own, which the next iteration changes."""
 
     step: int
     tensors: Tensors
     state: dict[str, Any]
     metadata: dict[str, Any]
 
-    def copied(self) -> Snapshot:
-        tensors = {group: {name: tensor.detach().to("cpu", copy=True) for name, tensor in content.items()}
-                   for group, content in self.tensors.items()}
-        return Snapshot(self.step, tensors, copy.deepcopy(self.state), copy.deepcopy(self.metadata))
+    def copied(self) -> CheckpointContent:
+        tensors = {file: {name: tensor.detach().to("cpu", copy=True) for name, tensor in content.items()}
+                   for file, content in self.tensors.items()}
+        return CheckpointContent(self.step, tensors, copy.deepcopy(self.state), copy.deepcopy(self.metadata))
 
 
 class Rank(NamedTuple):
-    """Compared in this order: a mean over a full window beats any over a part of one, which a few lucky episodes can lift."""
+    """Ranks are compared field by field: a mean over a full window beats any over fewer episodes, which may just be lucky."""
 
     full_window: bool
     mean_return: float
@@ -42,35 +42,35 @@ WORST = Rank(False, -math.inf)
 
 
 class Best:
-    """Holds the rank to beat, and the candidate that beat it and waits for being written."""
+    """Holds the rank to beat, and the candidate that beat it until it is written."""
 
     def __init__(self, store: CheckpointStore, window: int, gap: int) -> None:
-        """`window`: episodes of a full mean; `gap`: steps between two writes, at least."""
+        """`window` is the number of episodes of a full mean, `gap` the least number of steps between two writes."""
         self.store = store
-        self.waiting: Snapshot | None = None
+        self.pending: CheckpointContent | None = None
         self._window = window
         self._gap = gap
         self._rank = WORST
         self._next_write = 0
 
     def start(self) -> None:
-        """What an earlier process of this run wrote remains to be beaten."""
+        """Takes over the rank of the best checkpoint that an earlier process of this run has written."""
         saved = self.store.newest()
         self._rank = self._rank_of(saved.metrics) if saved else WORST
 
-    def consider(self, metrics: Mapping[str, float], take: Callable[[], Snapshot]) -> None:
+    def consider(self, metrics: Mapping[str, float], content: Callable[[], CheckpointContent]) -> None:
         rank = self._rank_of(metrics)
         if rank > self._rank:
             self._rank = rank
-            self.waiting = take().copied()
+            self.pending = content().copied()
 
     def due(self, steps: int) -> bool:
-        return self.waiting is not None and steps >= self._next_write
+        return self.pending is not None and steps >= self._next_write
 
-    def tried(self, steps: int, written: bool) -> None:
+    def record_attempt(self, steps: int, written: bool) -> None:
         self._next_write = steps + self._gap
         if written:
-            self.waiting = None
+            self.pending = None
 
     def _rank_of(self, metrics: Mapping[str, float]) -> Rank:
         count, mean = metrics.get("recent/count", 0), metrics.get("recent/return", math.nan)

@@ -1,12 +1,12 @@
-"""One checkpoint on disk, and how to read it without trusting it.
+"""One checkpoint on disk, which is read without trusting it.
 
     step-000000123456/
       manifest.json            format, step, time, size and SHA-256 of every file, metadata; protected by a SHA-256 of its own
-      policy.safetensors ...   one file per group of tensors
+      policy.safetensors ...   tensors, one file each for policy, optimizer, learner, env, buffer and listeners
       state.json               plain values
 
-Nothing here can run code: safetensors and JSON hold data only. A file is looked at only if the manifest names it, is read
-once, and is parsed only after its SHA-256 was found right (safetensors itself loads a flipped bit in silence).
+Nothing here can run code: safetensors and JSON hold data only. A file is read only if the manifest names it, once, and is
+parsed only after its SHA-256 was found right (safetensors itself loads a flipped bit without an error).
 """
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FORMAT = 1
-"""Raised when the meaning of the files changes; a reader refuses what is newer than it knows."""
+"""The version of the format. It increases when the meaning of the files changes; a reader refuses what is newer than it
+knows."""
 MANIFEST = "manifest.json"
 STATE = "state.json"
 LARGEST_MANIFEST = 16 * 2**20
 
 Tensors = dict[str, dict[str, "Tensor"]]
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+\.(safetensors|json)$")]
-"""A plain name: no folders, so that no manifest can point outside its own checkpoint."""
+"""A name without folders, so that no manifest can point outside its own checkpoint."""
 Count = Annotated[int, Field(ge=0)]
 
 
 class CheckpointError(UserError):
-    """A checkpoint that cannot be written or must not be read; the message names the cause and the next step."""
+    """A checkpoint cannot be written or must not be read; the message names the cause and the next step."""
 
 
 class _Record(BaseModel):
@@ -48,36 +49,36 @@ class _Record(BaseModel):
 
 
 class FileRecord(_Record):
-    """What a file must be like."""
+    """Size and checksum that a file must have."""
 
     size: Count
     sha256: str
 
 
-class _Notes(_Record):
-    """What is looked up in `Manifest.metadata`; others may lie beside it."""
+class _KnownMetadata(_Record):
+    """The entries of `Manifest.metadata` that are read here; there may be others."""
 
     exact: bool = True
     iteration: Count = 0
     metrics: dict[str, float] = {}
     figures: dict[str, float] = {}
-    """What `metrics` were called in older checkpoints"""
+    """The name of `metrics` in older checkpoints"""
 
 
 class Manifest(_Record):
-    """The content of `manifest.json`, less its own checksum."""
+    """The content of `manifest.json`, without its own checksum."""
 
     format: Count = FORMAT
     step: Count
     saved_at: Count
-    """Milliseconds since 1970, and always later than what the store held before, even where the clock went back."""
+    """Milliseconds since 1970; always later than every checkpoint in the store, even where the clock was set back."""
     files: dict[FileName, FileRecord]
     metadata: dict[str, Any]
 
     @field_validator("metadata")
     @classmethod
     def _known_notes(cls, metadata: dict[str, Any]) -> dict[str, Any]:
-        _Notes.model_validate(metadata)
+        _KnownMetadata.model_validate(metadata)
         return metadata
 
     def to_bytes(self) -> bytes:
@@ -87,7 +88,7 @@ class Manifest(_Record):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint whose manifest is sound. Its files are checked by `verify`, and by `load` before they are used."""
+    """A checkpoint whose manifest is valid. Its files are checked by `verify`, and by `load` before they are used."""
 
     path: Path
     manifest: Manifest
@@ -108,20 +109,20 @@ class Checkpoint:
 
     @property
     def run_config(self) -> Path:
-        """The configuration of the run that it belongs to, if it lies where that run has put it."""
+        """The path of the configuration of its run, if the checkpoint is still inside the run folder."""
         return self.path.absolute().parent.parent / "config.yaml"
 
     @classmethod
     def open(cls, path: str | Path) -> Checkpoint:
         path = Path(path)
-        with plain_file(path / MANIFEST) as file:
+        with open_plain_file(path / MANIFEST) as file:
             data = file.read(LARGEST_MANIFEST)
         try:
             content = from_json(data)
             sound = content.pop("sha256") == _checksum(content)
         except (ValueError, AttributeError, TypeError, KeyError) as error:
             raise CheckpointError(f"{path / MANIFEST} is damaged ({error}); {USE_ANOTHER}") from error
-        # Before the version is looked at: a flipped bit must not pass for a format of the future.
+        # The checksum comes before the version: a flipped bit must not be taken for a newer format.
         if not sound:
             raise CheckpointError(f"{path / MANIFEST} is damaged (its checksum is wrong); {USE_ANOTHER}")
         version = content.get("format")
@@ -136,18 +137,18 @@ class Checkpoint:
     def verify(self) -> None:
         """Raises CheckpointError unless every file is exactly as it was written."""
         for name, record in self.manifest.files.items():
-            with plain_file(self.path / name, record.size) as file:
+            with open_plain_file(self.path / name, record.size) as file:
                 self._compare(name, hashlib.file_digest(file, "sha256").hexdigest())
 
-    def load(self, groups: Collection[str] | None = None) -> tuple[Tensors, dict[str, Any]]:
-        """The tensors, on the CPU, and the plain values. `groups` limits the tensors to what is needed, e.g. `["policy"]`."""
+    def load(self, files: Collection[str] | None = None) -> tuple[Tensors, dict[str, Any]]:
+        """Returns tensors by file, on the CPU, and the plain values. `files` limits the tensors, for instance `["policy"]`."""
         from safetensors import SafetensorError
         from safetensors.torch import load
 
-        if groups is None:
-            groups = [name.removesuffix(".safetensors") for name in self.manifest.files if name.endswith(".safetensors")]
+        if files is None:
+            files = [name.removesuffix(".safetensors") for name in self.manifest.files if name.endswith(".safetensors")]
         try:
-            tensors = {group: load(self._read(f"{group}.safetensors")) for group in groups}
+            tensors = {file: load(self._read(f"{file}.safetensors")) for file in files}
             state = from_json(self._read(STATE))
         except (SafetensorError, ValueError) as error:
             raise CheckpointError(f"{self.path} holds a file that is not what it should be: {error}; {USE_ANOTHER}") from error
@@ -156,9 +157,9 @@ class Checkpoint:
     def _read(self, name: str) -> bytes:
         record = self.manifest.files.get(name)
         if record is None:
-            there = ", ".join(sorted(self.manifest.files))
-            raise CheckpointError(f"{self.path} has no {name}: it holds {there}; {USE_ANOTHER}")
-        with plain_file(self.path / name, record.size) as file:
+            present = ", ".join(sorted(self.manifest.files))
+            raise CheckpointError(f"{self.path} has no {name}: it holds {present}; {USE_ANOTHER}")
+        with open_plain_file(self.path / name, record.size) as file:
             data = file.read(record.size)
         self._compare(name, hashlib.sha256(data).hexdigest())
         return data
@@ -175,8 +176,8 @@ def _checksum(content: dict[str, Any]) -> str:
     return hashlib.sha256(to_json(content).encode()).hexdigest()
 
 
-def plain_file(path: Path, size: int | None = None) -> BufferedReader:
-    """Opened for reading; refuses links (they could lead outside), pipes (they would block) and the wrong size."""
+def open_plain_file(path: Path, size: int | None = None) -> BufferedReader:
+    """Opens a file for reading. It refuses links (they could lead outside), pipes (they would block) and the wrong size."""
     try:
         facts = os.lstat(path)
         if not stat.S_ISREG(facts.st_mode):

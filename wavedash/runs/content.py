@@ -1,4 +1,4 @@
-"""What a checkpoint holds, turned into a policy or a learner: whatever is wrong with it, the error names the checkpoint."""
+"""A policy is made from the content of a checkpoint; whatever is wrong with that, the error names the checkpoint."""
 from __future__ import annotations
 
 import logging
@@ -21,14 +21,14 @@ from wavedash.saved import Saved, SavedError, complaint
 
 log = logging.getLogger(__name__)
 
-_OF_WRONG_CONTENT = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError,
+_CONTENT_ERRORS = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError,
                      ValueError)
-"""What values of the wrong kind lead to, wherever they are first used"""
+"""Errors that values of the wrong kind may cause, wherever they are first used"""
 
 
 @contextmanager
 def reading(checkpoint: Checkpoint | PolicyFolder | None) -> Iterator[None]:
-    """Around the use of what a checkpoint holds. None: its path is known to another process."""
+    """Turns errors in the use of a checkpoint's content into CheckpointError. None: only another process knows its path."""
     path = "the checkpoint" if checkpoint is None else str(checkpoint.path)
     try:
         yield
@@ -39,19 +39,19 @@ def reading(checkpoint: Checkpoint | PolicyFolder | None) -> Iterator[None]:
         raise IncompatibleError(f"{path}: {error}") from error
     except UserError:
         raise
-    except _OF_WRONG_CONTENT as error:
+    except _CONTENT_ERRORS as error:
         log.debug("%s cannot be used", path, exc_info=error)
-        what = f"holds what cannot be loaded ({type(error).__name__}: {_reason(error)})"
-        raise CheckpointError(f"{path} {what}; {USE_ANOTHER}") from error
+        raise CheckpointError(f"{path} holds what cannot be loaded ({type(error).__name__}: {_reason(error)}); "
+                              f"{USE_ANOTHER}") from error
 
 
 def read_policy(checkpoint: Checkpoint | PolicyFolder) -> tuple[ActorCritic, Space[Any] | None]:
-    """From data alone: the checkpoint says what its policy senses and does, and of which layers it is made. The second is the
-    space of the environment's own observations, where the policy sees them encoded."""
+    """Makes the policy from data alone: the checkpoint describes its spaces and networks. The second result is the space of the
+    environment's own observations, where the policy sees them encoded."""
     tensors, state = checkpoint.load(["policy"])
     with reading(checkpoint):
         observed, acted, config, clip, source = _description(state)
-        with torch.device("meta"):  # shapes without memory: what does not fit the file must not be made, however large it is
+        with torch.device("meta"):  # shapes without memory: a wrong description may ask for a huge network
             Saved("policy", tensors["policy"]).fits(ActorCritic(observed, acted, config, clip).state_dict())
         policy = ActorCritic(observed, acted, config, clip)
         policy.load_state_dict(tensors["policy"])
@@ -59,8 +59,8 @@ def read_policy(checkpoint: Checkpoint | PolicyFolder) -> tuple[ActorCritic, Spa
 
 
 def _description(state: Any) -> tuple[Space[Any], Space[Any], PolicyConfig, float | None, Space[Any] | None]:
-    """What a policy is made from: spaces of observations and actions, networks, bound of normalised observations; and the space
-    of what the environment itself gives."""
+    """Returns the spaces of observations and actions, the networks, the clip range of normalised observations, and the space of
+    the environment's own observations."""
     try:
         fingerprint = state["fingerprint"]
         observed, acted = (space_from_json(fingerprint[name]) for name in ("observation_space", "action_space"))
@@ -71,7 +71,7 @@ def _description(state: Any) -> tuple[Space[Any], Space[Any], PolicyConfig, floa
         raise SavedError("state.json", f"fingerprint: {error} is missing") from error
     except ValidationError as error:
         raise SavedError("state.json", f"fingerprint.policy: {complaint(error)}") from error
-    except _OF_WRONG_CONTENT as error:
+    except _CONTENT_ERRORS as error:
         raise SavedError("state.json", f"fingerprint: {_reason(error)}") from error
 
 

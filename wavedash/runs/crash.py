@@ -1,4 +1,4 @@
-"""Keeps what is needed to look into an update that was not finite: the data and the weights it started from."""
+"""Data and weights of an update whose gradients were not finite are written to a file, to find the cause."""
 from __future__ import annotations
 
 import logging
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MOST_DUMPS = 3
-"""A run that keeps failing tells nothing new, and a rollout can be large."""
+"""Later failures of a run tell little that is new, and a rollout can be large."""
 
 
 class SkippedUpdates(Listener):
-    """Writes `crash/skipped-<steps>.safetensors`: the rollout, the flat parameters and the optimiser before the update."""
+    """Writes `crash/skipped-<steps>.safetensors`: the rollout, and the parameters and optimiser before the update."""
 
     def __init__(self, folder: Path):
         self.folder = folder

@@ -1,4 +1,4 @@
-"""Writing so that a file survives a kill or a power cut: data first, then the name that makes it visible."""
+"""Files are written so that they survive a kill or a power cut: first the data, then the name that makes it visible."""
 from __future__ import annotations
 
 import os
@@ -16,13 +16,13 @@ def write_durably(path: Path, data: bytes) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Whoever reads `path` finds the old content or the new one, never a part."""
+    """Replaces the content of a file at once: readers find the old content or the new one, never a part."""
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         write_durably(temporary, data)
         os.replace(temporary, path)
     except OSError:
-        temporary.unlink(missing_ok=True)  # a part of it would only fill the disk further
+        temporary.unlink(missing_ok=True)  # a partial file would only take space
         raise
     sync_folder(path.parent)
 

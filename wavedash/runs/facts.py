@@ -1,4 +1,4 @@
-"""What is needed to repeat a run later: versions, the state of the code, the machine."""
+"""Facts that are needed to repeat a run later: versions, the state of the code, the machine."""
 from __future__ import annotations
 
 import os
@@ -12,7 +12,7 @@ PACKAGES = ("wavedash", "torch", "numpy", "gymnasium", "safetensors", "pydantic"
 
 
 def gather_facts() -> dict[str, Any]:
-    """Everything except the code's own changes (see `git_diff`); what cannot be found out is None."""
+    """Returns everything except uncommitted changes (see `git_diff`); what cannot be found out is None."""
     import torch
 
     return {
@@ -28,7 +28,7 @@ def gather_facts() -> dict[str, Any]:
 
 
 def git_diff() -> str | None:
-    """What was changed in the current folder since its last commit; None without changes, a repository or git."""
+    """Returns what was changed in the current folder since its last commit; None without changes, a repository or git."""
     return _git("diff", "--no-color", "--no-ext-diff", "HEAD") or None
 
 

@@ -1,4 +1,4 @@
-"""From what a user types (a run, a checkpoint, `runs/cartpole/best`, or nothing) to a run or a checkpoint."""
+"""Finds the run or checkpoint that a user means by a path (`runs/cartpole`, `runs/cartpole/best`) or by none."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -14,15 +14,15 @@ from wavedash.runs.store import CheckpointStore
 
 
 class Found(NamedTuple):
-    """Where a run goes on."""
+    """A run, and the checkpoint from which it goes on."""
 
     run: RunFolder
     checkpoint: Checkpoint
 
 
 def find_run(path: str | Path | None = None) -> Found:
-    """What `resume` goes on with: the given checkpoint, or the newest one of the given store, run or folder of runs; without a
-    path, of the newest run under the root that is not finished."""
+    """Returns what `resume` goes on with: the given checkpoint, or the newest one of the given store, run or folder of runs;
+    without a path, of the newest run under the root that is not finished."""
     if path is None:
         return _newest_unfinished(runs_root())
     checkpoint = _resolve(Path(path), RunFolder.newest)
@@ -33,14 +33,14 @@ def find_run(path: str | Path | None = None) -> Found:
 
 
 def resolve_policy(path: str | Path) -> Checkpoint | PolicyFolder:
-    """What `load_run` and `load_policy` read: a folder with a policy of its own, or what `resolve_checkpoint` finds."""
+    """Returns what `load_run` and `load_policy` read: a policy folder, or what `resolve_checkpoint` finds."""
     folder = Path(path)
     return PolicyFolder(folder) if PolicyFolder.is_one(folder) else resolve_checkpoint(folder)
 
 
 def resolve_checkpoint(path: str | Path) -> Checkpoint:
-    """A whole checkpoint, verified: the one of this path; the newest one of a store (best, final, ...); the best one, else the
-    newest, of a run or of the newest run in a folder; for `runs/<name>/best` that of the newest run that has it."""
+    """Returns a verified checkpoint: the one at this path; the newest one of a store (best, final, ...); the best one, else the
+    newest, of a run or of the newest run in a folder; for `runs/<name>/best` that of the newest run that has one."""
     return _resolve(Path(path), lambda run: run.store("best").newest() or run.newest())
 
 
@@ -51,9 +51,9 @@ def _resolve(path: Path, choose: Callable[[RunFolder], Checkpoint | None]) -> Ch
         return checkpoint
     if found := CheckpointStore(path).newest():
         return found
-    stands_for = path if is_pointer(path) else newest_pointer(list(path.glob("*"))) if path.is_dir() else None
-    if stands_for is not None:
-        checkpoint = follow(stands_for)
+    pointer = path if is_pointer(path) else newest_pointer(list(path.glob("*"))) if path.is_dir() else None
+    if pointer is not None:
+        checkpoint = follow(pointer)
         checkpoint.verify()
         return checkpoint
     if path.name in STORES and not path.exists():
@@ -69,7 +69,7 @@ def _resolve(path: Path, choose: Callable[[RunFolder], Checkpoint | None]) -> Ch
 
 
 def runs_under(folder: Path) -> list[RunFolder]:
-    """Runs in the folder or one level below, the one that saved last first."""
+    """Returns the runs in the folder or one level below, the one that saved last first."""
     configs = [*folder.glob("*/config.yaml"), *folder.glob("*/*/config.yaml")]
     runs = [RunFolder(config.parent) for config in configs if RunFolder.is_run(config.parent)]
     return sorted(runs, key=_last_saved, reverse=True)

@@ -1,4 +1,4 @@
-"""The folder of one run: everything about it, with no absolute path inside, so that it can be copied to another machine.
+"""The folder of one run holds everything about it and no absolute path, so that it can be copied to another machine.
 
     runs/<name>/<YYYYMMDD-HHMMSS>-<4 hex>/
       config.yaml       the resolved configuration, as last started
@@ -6,7 +6,7 @@
       command.txt       one line per start; env.jsonl: versions, git commit, machine; git-<time>.diff: uncommitted changes
       metrics.jsonl     every metric of every iteration; tb/ the same for TensorBoard; log.txt
       checkpoints/      the newest few; best/ by recent return; spaced/ kept for ever; final/ once the run is finished
-      crash/            what is kept for looking into a failure
+      crash/            data of failed updates, to find the cause
 """
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ STORES = ("checkpoints", "best", "spaced", "final")
 
 
 class RunError(UserError):
-    """A run folder that cannot be made, found or used; the message names the cause and the next step."""
+    """A run folder cannot be made, found or used; the message names the cause and the next step."""
 
 
 def runs_root() -> Path:
@@ -48,7 +48,7 @@ def runs_root() -> Path:
 
 def check_name(name: str) -> None:
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", name):
-        raise RunError(f"the run's name {name!r} cannot be a folder's: use letters, digits, - _ and . (name=... sets it)")
+        raise RunError(f"the run's name {name!r} cannot name a folder: use letters, digits, - _ and . (name=... sets it)")
 
 
 class RunFolder:
@@ -83,8 +83,8 @@ class RunFolder:
         return (path / "config.yaml").is_file() and (path / "checkpoints").is_dir()
 
     def record_start(self, config: RunConfig) -> None:
-        """Called at every start, also of a resumed run: what was run, with what, on what. What it names as code is signed: it
-        is this user's from now on."""
+        """Writes, at every start and resume, what is run, with which versions and on which machine. Code that the configuration
+        names is signed: it is trusted as this user's from now on."""
         refuse_links(self.path)
         try:
             self._write_start(config)
@@ -94,8 +94,8 @@ class RunFolder:
         self._recorded = config
 
     def restore(self) -> None:
-        """Called before a save: a folder that was deleted or moved away during the run is made anew, so that what is saved into
-        it can be resumed. It is locked anew, too: the old lock went with it."""
+        """Makes the folder anew if it was deleted or moved away during the run, so that what is saved next can be resumed. It
+        is locked anew too: the old lock went with it."""
         if self._recorded is None or self.config.exists():
             return
         log.error("%s was deleted or moved away during the run. It is made anew; what it held before is gone", self.path)
@@ -123,12 +123,12 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """One trainer per folder, which writes nowhere else. The system holds the lock, so a killed process leaves none
-        behind."""
+        """Makes sure that one process at a time trains in the folder, and that nothing in it leads outside. The system holds
+        the lock, so a killed process leaves none behind."""
         refuse_links(self.path)
         lock = FileLock(self.path / ".lock", timeout=0, thread_local=False)
         self._acquire(lock)
-        self._lock = lock  # not before: one that is held would be let go with its object
+        self._lock = lock  # not before: a lock that is held is released when its object is replaced
         try:
             yield
         finally:
@@ -145,8 +145,8 @@ class RunFolder:
         except OSError as error:
             raise RunError(f"cannot lock the run folder {self.path}: {error.strerror or error}; make room on that disk, and "
                            "see that the folder can be written") from error
-        with suppress(OSError):  # a full disk: then others are not told who it is
-            # Beside the lock, not in it: Windows lets nobody read a locked file.
+        with suppress(OSError):  # on a full disk, others are not told who holds the lock
+            # A file of its own, because Windows lets nobody read a locked file.
             self._holder_file.write_text(to_json({"pid": os.getpid(), "host": socket.gethostname()}), encoding="utf-8")
 
     @property
@@ -164,7 +164,7 @@ class RunFolder:
         return CheckpointStore(self.path / name, keep)
 
     def newest(self) -> Checkpoint | None:
-        """Where to go on: the newest sound checkpoint, and only where none of the regular ones is left, any other."""
+        """Returns the checkpoint to go on from: the newest intact regular one or, if there is none, another one."""
         found = (self.store(name).newest() for name in ("checkpoints", "final", "spaced", "best"))
         return next((checkpoint for checkpoint in found if checkpoint), None)
 

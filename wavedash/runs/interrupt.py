@@ -1,11 +1,11 @@
-"""Ctrl-C in three steps: finish the iteration and save; save right now; leave at once.
+"""Ctrl-C works in three steps: finish the iteration and save; save right now; leave at once.
 
     with Interrupts(learner) as interrupts:
         learner.learn()
     sys.exit(interrupts.exit_code)
 
-SIGTERM (Ctrl-Break on Windows) and SIGHUP (the terminal was closed) are the first step and never more, because schedulers and
-shells send them more than once.
+SIGTERM (Ctrl-Break on Windows) and SIGHUP (the terminal was closed) are only ever the first step, because schedulers and shells
+send them more than once.
 """
 from __future__ import annotations
 
@@ -20,30 +20,31 @@ from typing import Any, Protocol, Self
 TERMINATE = signal.SIGBREAK if os.name == "nt" else signal.SIGTERM  # type: ignore[attr-defined, unused-ignore]
 HANG_UP: int | None = getattr(signal, "SIGHUP", None)
 EXIT_CODES: dict[int, int] = {signal.SIGINT: 130, TERMINATE: 143, **({HANG_UP: 129} if HANG_UP else {})}
-"""What shells expect: 128 + the number of the signal."""
+"""The exit codes that shells expect: 128 + the number of the signal"""
 
 
 class SaveNow(KeyboardInterrupt):
-    """The second Ctrl-C: raised wherever the main thread is, so that the run is saved without finishing its iteration."""
+    """Is raised by the second Ctrl-C, wherever the main thread is, so that the run is saved without finishing its iteration."""
 
 
 class Stoppable(Protocol):
-    """A learner, seen from here."""
+    """What `Interrupts` needs of a learner."""
 
     interruptible: bool
-    """Whether SaveNow may be raised now: it is not already ending."""
+    """Whether SaveNow may be raised now; false once the run is ending."""
 
     def stop(self, reason: str) -> None: ...
 
 
 class Interrupts:
-    """Turns signals into a stop of the learner, from `watch` to the end of the block. Outside the main thread: nothing."""
+    """Turns signals into a stop of the learner, from `watch` to the end of the block. It has no effect outside the main
+    thread."""
 
     def __init__(self, learner: Stoppable | None = None) -> None:
         self.exit_code = 0
         self._learner = learner
         self._presses = 0
-        self._over = False
+        self._finished = False
         self._previous: dict[int, Any] = {}
         self._terminals: list[int] = []
 
@@ -53,55 +54,55 @@ class Interrupts:
         return self
 
     def watch(self, learner: Stoppable) -> None:
-        """From now on there is something to save."""
+        """Handles signals from now on, by stopping this learner."""
         self._learner = learner
         if threading.current_thread() is not threading.main_thread():
             return
         self._terminals = [handle for handle in (0, 1, 2) if os.isatty(handle)]
         for number in EXIT_CODES:
-            if number != HANG_UP or signal.getsignal(number) != signal.SIG_IGN:  # nohup: it is to live on
+            if number != HANG_UP or signal.getsignal(number) != signal.SIG_IGN:  # ignored under nohup
                 self._previous[number] = signal.signal(number, self._handle)
 
-    def over(self) -> None:
-        """Everything is saved: what is left is to close. A signal then changes nothing."""
-        self._over = True
+    def finish(self) -> None:
+        """Is called when everything is saved: signals have no effect any more."""
+        self._finished = True
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
         for number, handler in self._previous.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        return isinstance(error, SaveNow)  # raised here, so it ends here; `exit_code` tells the rest
+        return isinstance(error, SaveNow)  # it was raised here, so it ends here; `exit_code` tells the caller
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         learner = self._learner
         assert learner is not None
         first = not self.exit_code
         if number == HANG_UP:
-            self._leave_closed_terminals()
+            self._redirect_closed_terminals()
         self._presses += number == signal.SIGINT
         if number == signal.SIGINT and self._presses > 2:
             os._exit(self.exit_code or EXIT_CODES[number])
-        if self._over:
+        if self._finished:
             return
         self.exit_code = self.exit_code or EXIT_CODES[number]
         if number != signal.SIGINT or self._presses == 1:
             if first:
-                _tell("Stopping: this iteration is finished, then the run is saved. Ctrl-C again to save right now.")
+                _print("Stopping: this iteration is finished, then the run is saved. Ctrl-C again to save right now.")
             learner.stop("interrupted")
         elif _saving or not learner.interruptible:
-            _tell("Saving already. Ctrl-C again leaves at once; what is being saved is then lost.")
+            _print("Saving already. Ctrl-C again leaves at once; what is being saved is then lost.")
         else:
-            learner.interruptible = False  # once: whatever is done from here on is done to save
-            _tell("Saving right now. Ctrl-C again leaves at once, without saving.")
+            learner.interruptible = False  # all that follows is to save, which must not be interrupted again
+            _print("Saving right now. Ctrl-C again leaves at once, without saving.")
             raise SaveNow
 
-    def _leave_closed_terminals(self) -> None:
-        """Every write to a terminal that was closed is an error: from now on they go nowhere instead."""
+    def _redirect_closed_terminals(self) -> None:
+        """Sends output to the null device, because every write to a closed terminal is an error."""
         for handle in self._terminals:
             if not os.isatty(handle):
                 with suppress(OSError):
-                    nowhere = os.open(os.devnull, os.O_RDWR)
-                    os.dup2(nowhere, handle)
-                    os.close(nowhere)
+                    null = os.open(os.devnull, os.O_RDWR)
+                    os.dup2(null, handle)
+                    os.close(null)
 
 
 _saving = 0
@@ -109,7 +110,7 @@ _saving = 0
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """While a save is under way, the second Ctrl-C waits for it instead of breaking it off."""
+    """Protects a save: the second Ctrl-C does not interrupt it."""
     global _saving
     _saving += 1
     try:
@@ -118,6 +119,6 @@ def uninterrupted() -> Iterator[None]:
         _saving -= 1
 
 
-def _tell(message: str) -> None:
-    with suppress(OSError):  # not print: the signal may have come in the middle of another print, which cannot be re-entered
+def _print(message: str) -> None:
+    with suppress(OSError):  # print() cannot be re-entered, and the signal may have come in the middle of one
         os.write(2, f"\n{message}\n".encode())

@@ -1,7 +1,7 @@
-"""No links inside a run folder: what is written into it must stay in it.
+"""Links inside a run folder are refused: what is written into the folder must stay in it.
 
-A run folder may be reached through links (`runs` on another disk). But a link inside one can lead anywhere, if somebody else
-has packed the folder, and a resumed run appends to its files and replaces them.
+A run folder may be reached through links (`runs` on another disk). But a link inside one can lead anywhere if somebody else has
+packed the folder, and a resumed run appends to its files and replaces them.
 """
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from wavedash.errors import UserError
 
 
 class LinkError(UserError):
-    """A link where only plain files and folders may be; the message names it and what to do."""
+    """There is a link where only plain files and folders may be; the message names it and what to do."""
 
 
 def refuse_links(folder: Path) -> None:
-    """LinkError if anything inside the folder is a link, at any depth."""
+    """Raises LinkError if anything inside the folder is a link, at any depth."""
     for path in _links_in(folder):
         raise LinkError(f"{path} is a link (to {_target(path)}), and what a run writes must stay in its folder. Put a copy of "
                         "what it points to in its place, or remove the link; then try again")
 
 
 def not_following(path: str, flags: int) -> int:
-    """An opener for `open`: refuses a link that has appeared since, where the system can."""
+    """Is an opener for `open` that refuses links, where the system can: one may have appeared since `refuse_links`."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
@@ -39,7 +39,7 @@ def _links_in(folder: Path) -> Iterator[Path]:
 
 
 def is_link(facts: os.stat_result) -> bool:
-    """Of `lstat`: a symbolic link, or what Windows calls a junction."""
+    """Whether the result of `lstat` is that of a symbolic link, or of a junction of Windows."""
     junction = getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", None)
     return stat.S_ISLNK(facts.st_mode) or (junction is not None and getattr(facts, "st_reparse_tag", 0) == junction)
 

@@ -1,7 +1,7 @@
-"""Plain values as strict JSON that reads back exactly: any JSON reader can open the files, and nothing is lost on the way.
+"""Plain values are written as strict JSON that reads back exactly; any JSON reader can open the files.
 
 JSON has no NaN and no infinity, yet both are legitimate values of a run (a best return that does not exist yet). They are
-written as `{"__float__": "nan"}`. Whatever else JSON would change in silence (integer keys, NumPy scalars) is refused with the
+written as `{"__float__": "nan"}`. Whatever else JSON would change silently (integer keys, NumPy scalars) is refused with the
 place where it was found; only tuples come back as lists.
 """
 from __future__ import annotations
@@ -11,11 +11,11 @@ import math
 from typing import Any, NoReturn
 
 TAG = "__float__"
-UNUSUAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 class NotPlainError(ValueError):
-    """A value that JSON cannot hold; the message says which and where."""
+    """A value cannot be saved as JSON; the message says which and where."""
 
 
 def to_json(value: Any, *, indent: int | None = 1) -> str:
@@ -53,7 +53,7 @@ def _decode(value: dict[str, Any]) -> Any:
     if TAG not in value:
         return value
     try:
-        return UNUSUAL[value[TAG]]
+        return NON_FINITE[value[TAG]]
     except (KeyError, TypeError):
         raise ValueError(f"{value} is not a float") from None
 

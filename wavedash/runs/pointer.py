@@ -1,7 +1,7 @@
-"""A folder outside a run that stands for one of its checkpoints, as rlgym-ppo's numbered folders do.
+"""A pointer is a folder outside a run that stands for one of its checkpoints, like rlgym-ppo's numbered folders.
 
 `wavedash.json` in it says which: the run's folder, relative to this one, the checkpoint in it, and the SHA-256 of the files
-that were written with it. Where one of them has been changed since, the folder speaks for itself and points to nothing.
+that were written with it. If one of these files was changed since, the folder points to nothing.
 """
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ LARGEST = 2**16
 
 
 class DanglingError(CheckpointError):
-    """What the folder points to is not there any more, or the folder is not what it was."""
+    """The checkpoint that the folder points to is not there any more, or files of the folder were changed."""
 
 
 def pointer_bytes(target: Path, checkpoint: Checkpoint, files: dict[str, bytes]) -> bytes:
-    """What goes into the folder `target` beside `files`."""
+    """Returns the content of `wavedash.json` for the folder `target`, which will hold `files` too."""
     run = checkpoint.path.absolute().parent.parent
     return to_json({
         "run": Path(os.path.relpath(run, target.absolute())).as_posix(),
@@ -37,7 +37,7 @@ def is_pointer(folder: Path) -> bool:
 
 
 def saved_at(folder: Path) -> int:
-    """When what it stands for was saved; 0 if it does not tell."""
+    """Returns when the checkpoint was saved that the folder stands for; 0 if it does not say."""
     try:
         return int(_read(folder)["saved_at"])  # type: ignore[call-overload]
     except (OSError, ValueError, KeyError, TypeError):
@@ -45,14 +45,14 @@ def saved_at(folder: Path) -> int:
 
 
 def follow(folder: Path) -> Checkpoint:
-    """The checkpoint that the folder stands for."""
+    """Returns the checkpoint that the folder stands for."""
     try:
-        told = _read(folder)
-        for name, sha256 in told["files"].items():  # type: ignore[attr-defined]
+        content = _read(folder)
+        for name, sha256 in content["files"].items():  # type: ignore[attr-defined]
             if hashlib.sha256((folder / Path(name).name).read_bytes()).hexdigest() != sha256:
                 raise DanglingError(f"{folder / name} has been changed since it was saved")
-        checkpoint = Checkpoint.open(Path(os.path.normpath(folder / str(told["run"]) / str(told["checkpoint"]))))
-        if checkpoint.manifest.saved_at != told["saved_at"]:
+        checkpoint = Checkpoint.open(Path(os.path.normpath(folder / str(content["run"]) / str(content["checkpoint"]))))
+        if checkpoint.manifest.saved_at != content["saved_at"]:
             raise DanglingError(f"{checkpoint.path} is another one than {folder} was saved with")
     except DanglingError:
         raise
@@ -62,12 +62,11 @@ def follow(folder: Path) -> Checkpoint:
 
 
 def newest_pointer(folders: Sequence[Path]) -> Path | None:
-    """Of folders named by a number of steps, the one that was saved last."""
+    """Returns the folder that was saved last, of those named by a number of steps."""
     found = [folder for folder in folders if folder.name.isdecimal() and is_pointer(folder)]
     return max(found, key=saved_at, default=None)
 
 
 def _read(folder: Path) -> dict[str, object]:
     with open(folder / POINTER, "rb") as file:
-        told = from_json(file.read(LARGEST))
-    return dict(told)
+        return dict(from_json(file.read(LARGEST)))

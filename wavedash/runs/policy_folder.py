@@ -1,7 +1,7 @@
-"""A trained policy on its own: config.yaml, policy.safetensors and state.json in one folder, without the rest of a checkpoint.
+"""A policy folder holds a trained policy alone: config.yaml, policy.safetensors and state.json.
 
-It is enough to play and to export, and small enough to be passed around. There is no manifest, hence no checksum: what is in
-the files is checked where a policy is made from it (wavedash/runs/content.py).
+It is enough to play and to export, and small enough to be passed around. There is no manifest, hence no checksum: the content
+of the files is checked when a policy is made from it (wavedash/runs/content.py).
 """
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wavedash.runs.checkpoint import MANIFEST, STATE, USE_ANOTHER, CheckpointError, Tensors, plain_file
+from wavedash.runs.checkpoint import MANIFEST, STATE, USE_ANOTHER, CheckpointError, Tensors, open_plain_file
 from wavedash.runs.plain import from_json
 
 POLICY = "policy.safetensors"
@@ -19,7 +19,7 @@ CONFIG = "config.yaml"
 
 @dataclass(frozen=True)
 class PolicyFolder:
-    """Read like a checkpoint that has a policy and nothing else."""
+    """Has the methods of a checkpoint that holds a policy and nothing else."""
 
     path: Path
 
@@ -33,17 +33,17 @@ class PolicyFolder:
 
     @property
     def step(self) -> int:
-        """How many steps it was trained for, as it says itself."""
+        """The number of steps it was trained for, as its own file says."""
         steps = self.load([])[1].get("steps", 0)
         return steps if isinstance(steps, int) else 0
 
-    def load(self, groups: Collection[str] = ("policy",)) -> tuple[Tensors, dict[str, Any]]:
-        """The tensors, on the CPU, and the plain values."""
+    def load(self, files: Collection[str] = ("policy",)) -> tuple[Tensors, dict[str, Any]]:
+        """Returns tensors by file, on the CPU, and the plain values."""
         from safetensors import SafetensorError
         from safetensors.torch import load
 
         try:
-            tensors = {group: load(self._read(f"{group}.safetensors")) for group in groups}
+            tensors = {file: load(self._read(f"{file}.safetensors")) for file in files}
             state = from_json(self._read(STATE))
         except (SafetensorError, ValueError) as error:
             raise CheckpointError(f"{self.path} holds a file that is not what it should be: {error}; {USE_ANOTHER}") from error
@@ -52,5 +52,5 @@ class PolicyFolder:
         return tensors, state
 
     def _read(self, name: str) -> bytes:
-        with plain_file(self.path / name) as file:
+        with open_plain_file(self.path / name) as file:
             return file.read()

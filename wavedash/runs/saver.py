@@ -1,7 +1,8 @@
-"""The listener that keeps a run's work: regular checkpoints, evenly spaced ones, the best one, the last and the final one.
+"""The saver is the listener that writes checkpoints: regular ones, evenly spaced ones, the best one, the last and the final
+one.
 
-A failed save never ends a run: it is logged, counted in `health`, and tried again a tenth of an interval later. Only when a run
-ends well, or is told to save and stop, and its last state cannot be saved is the failure the run's own: `failure`.
+A failed save never ends a run: it is logged, counted in `health`, and tried again a tenth of an interval later. Only if the
+last state of a run that ends without an error cannot be saved does the run fail: `failure` says why.
 """
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from wavedash.config import CheckpointConfig
 from wavedash.errors import UserError
 from wavedash.ppo.listener import IterationReport, Listener
-from wavedash.runs.best import Best, Snapshot
+from wavedash.runs.best import Best, CheckpointContent
 from wavedash.runs.checkpoint import CheckpointError, Tensors
 from wavedash.runs.folder import RunFolder
 from wavedash.runs.interrupt import uninterrupted
@@ -27,8 +28,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass
-class Regular:
-    """Due whenever the steps have passed a multiple of `every`; after a failure again a tenth of that later."""
+class PeriodicSave:
+    """Is due whenever the steps have passed a multiple of `every`; after a failure, a tenth of that later."""
 
     store: CheckpointStore
     every: int
@@ -38,7 +39,7 @@ class Regular:
     def due(self, steps: int) -> bool:
         return steps // self.every > self.saved // self.every and steps >= self.not_before
 
-    def tried(self, steps: int, written: bool) -> None:
+    def record_attempt(self, steps: int, written: bool) -> None:
         if written:
             self.saved = steps
         else:
@@ -51,10 +52,10 @@ class Saver(Listener):
     def __init__(self, run: RunFolder, config: CheckpointConfig) -> None:
         self.health: dict[str, int] = {"failed_saves": 0}
         self._run = run
-        self._checkpoints = Regular(run.store("checkpoints", config.keep), config.every)
+        self._checkpoints = PeriodicSave(run.store("checkpoints", config.keep), config.every)
         self._regular = [self._checkpoints]
         if config.spaced_every is not None:
-            self._regular.append(Regular(run.store("spaced"), config.spaced_every))
+            self._regular.append(PeriodicSave(run.store("spaced"), config.spaced_every))
         self._best = Best(run.store("best", keep=1), config.best_window, gap=config.every // 10)
         self._final = run.store("final", keep=1)
         self.failure: Exception | None = None
@@ -64,7 +65,7 @@ class Saver(Listener):
 
     @property
     def saved_step(self) -> int:
-        """Where a resumed run goes on."""
+        """The step from which a resumed run would go on."""
         return self._checkpoints.saved
 
     def on_start(self, learner: Learner) -> None:
@@ -77,12 +78,12 @@ class Saver(Listener):
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
         self._metrics = report.metrics
-        take = functools.cache(lambda: self._take(learner))
+        content = functools.cache(lambda: self._content(learner))
         with uninterrupted():
             for regular in self._regular:
                 if regular.due(report.steps):
-                    regular.tried(report.steps, self._try_save(regular.store, take()))
-            self._best.consider(report.metrics, take)
+                    regular.record_attempt(report.steps, self._try_save(regular.store, content()))
+            self._best.consider(report.metrics, content)
             if self._best.due(report.steps):
                 self._write_best(report.steps)
 
@@ -92,50 +93,51 @@ class Saver(Listener):
         with uninterrupted():
             try:
                 self._save_last(learner, error)
-            except Exception as failure:  # after an error of the device the state cannot be read; the first error is shown
+            except Exception as failure:  # after a CUDA error the state cannot be read; the user sees the first error
                 self._count_failure(failure)
                 self.failure = failure
-            if self._best.waiting:
+            if self._best.pending:
                 self._write_best(learner.steps)
             if self.failure is not None and error is None:
                 raise self.failure
 
     def _save_last(self, learner: Learner, error: BaseException | None) -> None:
-        """After an error this is the state at the beginning of the iteration that it broke off. A run that was stopped before
-        its first step has a checkpoint too, so that it can be resumed like any other; one that could not begin has none."""
+        """Saves the last state; after an error that is the state at the beginning of the interrupted iteration. A run that was
+        stopped before its first step gets a checkpoint too, so that it can be resumed; one that could not begin gets none."""
         finished = error is None and learner.steps >= learner.total_steps
         begun = learner.steps > 0 or error is None or isinstance(error, KeyboardInterrupt)
         unsaved = begun and (learner.steps > self._checkpoints.saved or self._checkpoints.store.latest() is None)
         if not (finished or unsaved):
             return
-        snapshot = self._take(learner)
+        content = self._content(learner)
         if unsaved:
-            self._save(self._checkpoints.store, snapshot)
+            self._save(self._checkpoints.store, content)
             self._checkpoints.saved = learner.steps
         if finished:
-            self._save(self._final, snapshot._replace(tensors={**snapshot.tensors, **_actor_and_critic(snapshot.tensors)}))
+            self._save(self._final, content._replace(tensors={**content.tensors, **_actor_and_critic(content.tensors)}))
 
-    def _take(self, learner: Learner) -> Snapshot:
+    def _content(self, learner: Learner) -> CheckpointContent:
         tensors, state = learner.state()
-        return Snapshot(learner.steps, tensors, state, {"iteration": learner.iteration, "metrics": dict(self._metrics)})
+        metadata = {"iteration": learner.iteration, "metrics": dict(self._metrics)}
+        return CheckpointContent(learner.steps, tensors, state, metadata)
 
     def _write_best(self, steps: int) -> None:
-        assert self._best.waiting is not None
-        self._best.tried(steps, self._try_save(self._best.store, self._best.waiting))
+        assert self._best.pending is not None
+        self._best.record_attempt(steps, self._try_save(self._best.store, self._best.pending))
 
-    def _try_save(self, store: CheckpointStore, snapshot: Snapshot) -> bool:
+    def _try_save(self, store: CheckpointStore, content: CheckpointContent) -> bool:
         try:
-            self._save(store, snapshot)
+            self._save(store, content)
         except UserError as error:
             self._count_failure(error)
             return False
         return True
 
-    def _save(self, store: CheckpointStore, snapshot: Snapshot) -> None:
-        _refuse_broken_weights(snapshot)
+    def _save(self, store: CheckpointStore, content: CheckpointContent) -> None:
+        _refuse_broken_weights(content)
         self._run.restore()
-        path = store.save(*snapshot)
-        # A run that keeps improving writes its best over and over: not worth a line on the screen each time.
+        path = store.save(*content)
+        # A run that keeps improving writes its best often, which is not worth a line on the screen each time.
         log.log(logging.DEBUG if store.folder.name == "best" else logging.INFO, "saved %s", path)
 
     def _count_failure(self, error: Exception) -> None:
@@ -143,16 +145,16 @@ class Saver(Listener):
         log.error("could not save: %s", error)
 
 
-def _refuse_broken_weights(snapshot: Snapshot) -> None:
-    """Otherwise a policy that has gone to NaN would replace the good checkpoints one by one."""
-    for name, tensor in snapshot.tensors.get("policy", {}).items():
+def _refuse_broken_weights(content: CheckpointContent) -> None:
+    """Raises CheckpointError: a policy that holds NaN would replace the good checkpoints one by one."""
+    for name, tensor in content.tensors.get("policy", {}).items():
         if not tensor.isfinite().all():
-            raise CheckpointError(f"step {snapshot.step:,} was not saved: {name} of the policy holds NaN or infinity. The "
+            raise CheckpointError(f"step {content.step:,} was not saved: {name} of the policy holds NaN or infinity. The "
                                   "earlier checkpoints are good: resume with a lower ppo.learning_rate")
 
 
 def _actor_and_critic(tensors: Tensors) -> Tensors:
-    """For use without the rest: each with what both share (observation statistics, the trunk where there is one for both)."""
+    """Returns actor and critic as files of their own, each with what both share (observation statistics, a shared trunk)."""
     policy = tensors.get("policy", {})
     shared_trunk = not any(name.startswith("critic.trunk.") for name in policy)
     actor_only = "actor.head." if shared_trunk else "actor."

@@ -1,8 +1,8 @@
-"""A folder of checkpoints: saving is atomic, the newest sound one is found whatever happened to the others.
+"""A store is a folder of checkpoints: saving is atomic, and the newest intact one is found whatever happened to the others.
 
 Saving goes through a hidden folder: write and fsync every file, rename, fsync the store, and only then prune. At every instant
-the store holds either the checkpoint before or the new one, complete. A step that is saved again gets the free one of the names
-`step-N` and `step-N.2`, because no system can replace a folder in one move; the older one is then pruned.
+the store holds either the checkpoint before or the new one, complete. A step that is saved again gets whichever of the names
+`step-N` and `step-N.2` is free, because no system can replace a folder in one move; the older one is then pruned.
 """
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
 
 HIDDEN = ".tmp-"
 SPARE_BYTES = 2**20
-"""Asked for beyond the tensors: headers, JSON, the file system's own blocks."""
+"""Space needed besides the tensors: headers, JSON, the file system's own blocks"""
 
 log = logging.getLogger(__name__)
 
 
 class CheckpointStore:
-    """Any number of readers, one writer (the run's lock sees to it)."""
+    """A store may have any number of readers and one writer (the run's lock makes sure of that)."""
 
     def __init__(self, folder: str | Path, keep: int | None = None) -> None:
-        """`keep`: how many of the newest stay; None keeps all."""
+        """`keep` is how many of the newest checkpoints stay; None keeps all."""
         self.folder = Path(folder)
         self.keep = keep
 
     def save(self, step: int, tensors: Tensors, state: dict[str, Any], metadata: dict[str, Any]) -> Path:
-        """Returns once the checkpoint is durable. CheckpointError: nothing was added, and what was there is untouched."""
+        """Returns its path once the checkpoint is durable. CheckpointError: nothing was added, and the others are untouched."""
         earlier, _ = self._open_all()
         latest = earlier[0].manifest.saved_at if earlier else 0
         target = self._free_path(step)
         temporary = self.folder / f"{HIDDEN}{target.name}"
-        needed = SPARE_BYTES + sum(tensor.nbytes for group in tensors.values() for tensor in group.values())
+        needed = SPARE_BYTES + sum(tensor.nbytes for content in tensors.values() for tensor in content.values())
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if shutil.disk_usage(self.folder).free < needed:
@@ -72,7 +72,7 @@ class CheckpointStore:
         return target
 
     def newest(self) -> Checkpoint | None:
-        """The newest checkpoint whose every byte is right; says in the log what was passed over, and why."""
+        """Returns the newest checkpoint whose every byte is right, and logs which ones were skipped and why."""
         checkpoints, broken = self._open_all()
         for error in broken:
             log.warning("skipped: %s", error)
@@ -85,17 +85,18 @@ class CheckpointStore:
         return None
 
     def latest(self) -> Checkpoint | None:
-        """The newest checkpoint by its manifest alone: fast, for ordering and listing; its files may be damaged."""
+        """Returns the newest checkpoint by its manifest alone, which is fast; its files may be damaged."""
         checkpoints, _ = self._open_all()
         return checkpoints[0] if checkpoints else None
 
     def sweep(self) -> None:
-        """Removes what a killed process left half written. Only for the writer: a reader would pull it from under a save."""
+        """Removes what a killed process left half written. Only the writer may call it: a save may be in progress."""
         for path in self.folder.glob(f"{HIDDEN}*"):
             shutil.rmtree(path, ignore_errors=True)
 
     def _open_all(self) -> tuple[list[Checkpoint], list[CheckpointError]]:
-        """Newest first by the time of saving, not by step: after going back to an earlier step, the newer line counts."""
+        """Returns the checkpoints, the last saved first, and the errors of broken ones. The time of saving counts, not the
+        step: a run may have been resumed from an earlier step."""
         checkpoints, broken = [], []
         for path in sorted(self.folder.glob("step-*")):
             if path.is_symlink() or not path.is_dir():
@@ -119,7 +120,7 @@ class CheckpointStore:
         for checkpoint in same + too_many:
             hidden = self.folder / f"{HIDDEN}{checkpoint.path.name}"
             try:
-                os.rename(checkpoint.path, hidden)  # out of sight in one move: a kill must not leave half a checkpoint
+                os.rename(checkpoint.path, hidden)  # hidden in one move: a kill must not leave half a checkpoint
                 shutil.rmtree(hidden)
             except OSError as error:
                 log.warning("could not remove the old checkpoint %s: %s", checkpoint.path, error.strerror)
@@ -134,21 +135,21 @@ class CheckpointStore:
 
 
 def _serialize(tensors: Tensors, state: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
-    """File by file, so that only one group at a time is in memory twice."""
-    for group, content in tensors.items():
-        if not re.fullmatch(r"[A-Za-z0-9_-]+", group):
-            raise CheckpointError(f"the group {group!r} cannot be saved: it names a file; use letters, digits, - and _")
-        yield f"{group}.safetensors", _tensor_bytes(group, content)
+    """Yields file by file, so that only one at a time is in memory twice."""
+    for file, content in tensors.items():
+        if not re.fullmatch(r"[A-Za-z0-9_-]+", file):
+            raise CheckpointError(f"{file!r} cannot name a file of tensors: use letters, digits, - and _")
+        yield f"{file}.safetensors", _tensor_bytes(file, content)
     yield STATE, to_json(state).encode()
 
 
-def _tensor_bytes(group: str, content: Mapping[str, Tensor]) -> bytes:
+def _tensor_bytes(file: str, content: Mapping[str, Tensor]) -> bytes:
     import torch
     from safetensors.torch import save
 
     try:
-        # A copy of each: views of one buffer are saved as what they show, tied weights twice; safetensors refuses both.
+        # safetensors refuses tensors that share memory (views of one buffer, tied weights), so each is copied.
         return save({name: tensor.detach().to("cpu", memory_format=torch.contiguous_format, copy=True)
                      for name, tensor in content.items()})
     except (RuntimeError, ValueError, KeyError) as error:
-        raise CheckpointError(f"the tensors of {group!r} cannot be saved: {error}") from error
+        raise CheckpointError(f"the tensors of {file!r} cannot be saved: {error}") from error

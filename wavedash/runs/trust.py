@@ -1,8 +1,8 @@
-"""Whose code may run: a configuration can name modules to import, and a run folder may come from anybody.
+"""Trust decides whose code may run: a configuration can name modules to import, and a run folder may come from anybody.
 
-Every start signs what it runs with a secret of this user. Whoever later reads the configuration from the folder gets it only if
-it names no code (built-in names, plain Gymnasium ids), if the signature is this user's, or if the user says `--trust`. Options
-that were typed on the command line are the user's own words: what they name needs no signature.
+Every start signs what it runs with a secret of this user. The configuration of a run folder is accepted only if it names no
+code (only built-in names and plain Gymnasium ids), if the signature is this user's, or if the user says `--trust`. What the
+user types on the command line needs no signature.
 """
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any
 
 from wavedash.config import RunConfig
 from wavedash.config_file import dump_config, load_config
+from wavedash.envs.kinds import code_options
 from wavedash.errors import UserError
 from wavedash.import_path import is_run_folder
 from wavedash.runs.durable import replace_file
@@ -25,30 +26,27 @@ from wavedash.yaml_text import Key, YamlError, read_yaml
 
 SIGNATURE = "signature.json"
 LARGEST_SIGNATURE = 4096
-SHIPPED = frozenset(f"wavedash.envs.puzzles:{name}" for name in ("RepeatPrevious", "TMaze", "masked_cartpole"))
-"""Environments of this package, which presets name by their import path"""
 SHOWN = 200
-"""Characters of what a folder names that are shown to the user"""
+"""The most characters of a text from somebody else's folder that are shown to the user"""
 
 log = logging.getLogger(__name__)
 
 
 class UntrustedError(UserError):
-    """A run folder of somebody else names code; the message lists it and says how to run it all the same."""
+    """A run folder of somebody else names code; the message lists it and says how to run it anyway."""
 
 
 def read_config(source: str, overrides: Sequence[str] = (), trust: bool = False) -> RunConfig:
-    """What a user names to start from: a preset or a file of one's own needs no trust, the configuration of a run does."""
+    """Reads a configuration: a preset or a file of the user needs no trust, the configuration of a run does."""
     if is_run_folder(Path(source).absolute().parent):
         return run_config(Path(source), overrides, trust)
     return load_config(source, overrides)
 
 
 def run_config(file: Path, overrides: Sequence[str] = (), trust: bool = False) -> RunConfig:
-    """The configuration of a run folder. UntrustedError: it names code that this user did not start and was not told to
-    trust."""
+    """Reads the configuration of a run folder. UntrustedError: it names code that this user has neither started nor trusted."""
     if not file.is_file():
-        raise UserError(f"there is no {file}, which says what to play in: name a checkpoint inside its run folder")
+        raise UserError(f"there is no {file}, which says what environment to use: name a checkpoint inside its run folder")
     config = load_config(str(file), overrides)
     typed = [tuple(override.partition("=")[0].split(".")) for override in overrides]
     code = {key: text for key, text in code_of(config) if not any(key[: len(own)] == own for own in typed)}
@@ -59,7 +57,7 @@ def run_config(file: Path, overrides: Sequence[str] = (), trust: bool = False) -
             return config
         reason = "and was not started by this user on this machine"
     except OSError as error:
-        reason = f"and whether this user started it cannot be told ({error})"
+        reason = f"and it cannot be checked whether this user started it ({error})"
     given: dict[Key, Any] = {**code, **({("env", "kwargs"): config.env.kwargs} if config.env.kwargs else {})}
     named = "".join(f"\n  {'.'.join(map(str, key))}: {_shown(value)}" for key, value in given.items())
     raise UntrustedError(f"{file.parent} names code that would be run here, {reason}:{named}\n"
@@ -67,7 +65,7 @@ def run_config(file: Path, overrides: Sequence[str] = (), trust: bool = False) -
 
 
 def sign(folder: Path, config: RunConfig) -> None:
-    """Called when this user starts a run with this configuration: the code that it names is this user's from now on."""
+    """Is called when this user starts a run: the code that its configuration names is trusted as this user's from now on."""
     if not any(code_of(config)):
         return
     signed = _signed_part(dump_config(config))
@@ -81,11 +79,13 @@ def sign(folder: Path, config: RunConfig) -> None:
 
 
 def code_of(config: RunConfig) -> Iterator[tuple[Key, str]]:
-    """Every text of `env` that may be imported, and its place: all import paths have a colon, files end in .py."""
+    """Yields every text of `env` that names code, with its key: options that kinds of environments declare, and any text that
+    looks like code (import paths have a colon, files end in .py)."""
     env = config.env.model_dump()
-    factory = env.pop("factory")
-    if factory is not None and factory not in SHIPPED:
-        yield ("env", "factory"), factory
+    for option, shipped in code_options().items():
+        text = env.pop(option, None)
+        if text is not None and text not in shipped:
+            yield ("env", option), text
     yield from _strings_of_code(env, ("env",))
 
 
@@ -113,7 +113,7 @@ def _is_signed(file: Path) -> bool:
 
 
 def _signed_part(text: str) -> Any:
-    """The environment as it is written, less its numbers (`count`, `workers`), which may be changed by hand."""
+    """Returns `env` of a configuration file without its numbers (`count`, `workers`), which may be changed by hand."""
     values, _ = read_yaml(text)
     env = values.get("env") if isinstance(values, dict) else None
     if not isinstance(env, dict):
@@ -122,12 +122,12 @@ def _signed_part(text: str) -> Any:
 
 
 def _mac(signed: Any) -> str:
-    """TypeError: it holds what no configuration of ours does."""
+    """Computes the signature. TypeError: it holds what cannot be in a configuration."""
     content = json.dumps(signed)
     return hmac.new(user_key(), b"wavedash run folder, env: " + content.encode(), hashlib.sha256).hexdigest()
 
 
 def _shown(value: Any) -> str:
-    """Escaped: a text from somebody else must not talk to the terminal."""
+    """Escapes a text from somebody else, which must not control the terminal."""
     text = ascii(value)
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

@@ -1,7 +1,7 @@
-"""A secret of this user, by which run folders that this user started are told from those of others.
+"""A secret of this user, which distinguishes run folders that this user started from those of others.
 
-It is made when it is first needed and never leaves the machine. Who copies a run folder to another machine is asked there once
-for `--trust`, or copies the secret too.
+It is made when it is first needed and never leaves the machine. A user who copies a run folder to another machine needs
+`--trust` there once, or copies the secret too.
 """
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 
 HOME = "WAVEDASH_HOME"
-"""Environment variable that names another folder for what belongs to this user"""
+"""The environment variable that names another folder for files of this user"""
 BYTES = 32
 
 
 def user_folder() -> Path:
-    """Where files of this user are kept that belong to no run."""
+    """Returns the folder of files of this user that belong to no run."""
     if named := os.environ.get(HOME):
         return Path(named)
     try:
@@ -31,7 +31,7 @@ def user_folder() -> Path:
 
 
 def user_key() -> bytes:
-    """The secret; made if there is none yet. OSError: it can neither be read nor made."""
+    """Returns the secret, which is made if there is none yet. OSError: it can neither be read nor made."""
     path = user_folder() / "key"
     if not path.exists():
         _make(path)
@@ -45,7 +45,8 @@ def user_key() -> bytes:
 
 
 def _make(path: Path) -> None:
-    """Written under another name first, then linked: of several processes the first wins, and none sees a part of it."""
+    """Writes the secret under another name first, then links it: of several processes the first wins, and none sees a part of
+    it."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_name(f".key-{secrets.token_hex(8)}")
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
