@@ -25,7 +25,7 @@ from wavedash.envs.obs import map_obs
 from wavedash.errors import UserError
 from wavedash.export import export_policy
 from wavedash.export.actor import Actor
-from wavedash.export.agreement import DisagreementError, play_side_by_side
+from wavedash.export.agreement import DisagreementError, compare_with_policy
 from wavedash.export.formats import FORMATS
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.trained_policy import TrainedPolicy
@@ -374,7 +374,7 @@ class WithoutMemory(Replica):
 
 
 def play(model: type[Replica], policy: ActorCritic) -> float:
-    found = play_side_by_side(policy, Actor(policy), model(policy), ENV, episodes=10)
+    found = compare_with_policy(policy, Actor(policy), model(policy), ENV, episodes=10)
     assert found.episodes >= 10
     return found.difference
 

@@ -1,6 +1,6 @@
-"""Export: a trained policy as a file that plays without Wavedash, in ONNX or TorchScript.
+"""Export writes a trained policy as a file that runs without Wavedash, in ONNX or TorchScript.
 
-Nothing is written before the very bytes have been loaded again and have played as the live policy does, over whole episodes.
+Before the file is written, its bytes are loaded again and compared with the live policy over whole episodes.
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wavedash.envs.spaces import space_to_json
 from wavedash.envs.vec_env import VecEnv
 from wavedash.errors import UserError
 from wavedash.export.actor import Actor
-from wavedash.export.agreement import Agreement, RandomWorld, play_side_by_side
+from wavedash.export.agreement import Agreement, RandomObservations, compare_with_policy
 from wavedash.export.description import describe
 from wavedash.export.formats import FORMATS, check_installed
 from wavedash.loading import LoadedRun, load_run
@@ -25,17 +25,17 @@ from wavedash.runs.links import refuse_links
 from wavedash.runs.trust import UntrustedError
 
 ROWS = 3
-"""Play side by side in the check. Not as many as are traced, so that a batch size that got stuck is noticed."""
+"""The batch size of the check. It differs from that of tracing, so that a batch size fixed by accident is noticed."""
 
 
 @dataclass(frozen=True)
 class Exported:
-    """The files of an export; `str()` is what `wavedash export` prints."""
+    """The result of an export; `str()` of it is what `wavedash export` prints."""
 
     checkpoint: Path
     files: list[Path]
     description: dict[str, Any]
-    world: str
+    env_name: str
     agreements: list[Agreement]
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ class Exported:
         lines += [(side, ", ".join(x["name"] for x in self.description[side])) for side in ("inputs", "outputs")]
         for file, found in zip(self.files, self.agreements, strict=True):
             lines.append(("written", f"{file} ({file.stat().st_size:,} bytes)"))
-            lines.append(("checked", f"{found.episodes} episodes, {found.steps:,} steps beside the policy in {self.world}: "
+            lines.append(("checked", f"{found.episodes} episodes, {found.steps:,} steps beside the policy in {self.env_name}: "
                                      f"largest difference {found.difference:.1g}"))
         return "\n".join(f"{name:<10}{value}" for name, value in lines)
 
@@ -55,9 +55,9 @@ def export_policy(
     episodes: int = 3,
     trust: bool = False,
 ) -> Exported:
-    """The policy of a run or checkpoint as a file. `out` is its name, which tells the format, or a folder for policy.onnx and
-    policy.pt; by default the folder `export` of the run. `episodes`: to check it with. `trust`: in the run's own environments
-    also where somebody else's run names code for them."""
+    """Writes the policy of a run or checkpoint as a file. `out` is its name, which tells the format, or a folder for
+    policy.onnx and policy.pt; by default the folder `export` of the run. The file is checked over `episodes` episodes. With
+    `trust` these are played in the run's own environments even if somebody else's run names code for them."""
     loaded = load_run(run, trust=trust)
     home = loaded.source.run_config.parent
     if out is None and not RunFolder.is_run(home):
@@ -72,20 +72,20 @@ def export_policy(
     description = describe(actor, policy, loaded.source)
     text = json.dumps(description, indent=1, allow_nan=False)
     data = {name: FORMATS[name].write(actor, text) for name in files}
-    world, called = _world(loaded)
-    with closing(world):
-        agreements = [play_side_by_side(policy, actor, FORMATS[name].load(data[name]), world, episodes) for name in files]
+    env, env_name = _check_env(loaded)
+    with closing(env):
+        agreements = [compare_with_policy(policy, actor, FORMATS[name].load(data[name]), env, episodes) for name in files]
     for name, file in files.items():
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             replace_file(file, data[name])
         except OSError as error:
             raise UserError(f"cannot write {file}: {error.strerror}; choose another place with --out") from error
-    return Exported(loaded.path, list(files.values()), description, called, agreements)
+    return Exported(loaded.path, list(files.values()), description, env_name, agreements)
 
 
 def _files(format: str | None, out: Path) -> dict[str, Path]:
-    """Where each format goes."""
+    """Returns the file of each format."""
     for name, known in FORMATS.items():
         if out.suffix == known.suffix:
             if format not in (None, name):
@@ -96,8 +96,8 @@ def _files(format: str | None, out: Path) -> dict[str, Path]:
     return {name: out / f"policy{FORMATS[name].suffix}" for name in chosen}
 
 
-def _world(run: LoadedRun) -> tuple[VecEnv, str]:
-    """The run's own environments and what they are called; random observations where these cannot be had on this machine, or
+def _check_env(run: LoadedRun) -> tuple[VecEnv, str]:
+    """Returns the run's own environments and their name, or random observations where these cannot be made on this machine or
     would run code of somebody else."""
     policy = run.policy.policy
     try:
@@ -105,11 +105,11 @@ def _world(run: LoadedRun) -> tuple[VecEnv, str]:
         env = make_env(config.model_copy(update={"count": ROWS, "workers": 0}))
     except UntrustedError:
         reason = "the run names code for it that this user did not start; --trust runs it"
-    except Exception as error:  # whatever a user's factory may raise: the export can do without it
+    except Exception as error:  # a user's factory may raise anything, and the export does not depend on it
         reason = (str(error).splitlines() or [repr(error)])[0]
     else:
         if space_to_json(env.observation_space) == space_to_json(policy.observation_space):
             return env, config.title
         env.close()
         reason = "its observations are no longer those of the policy"
-    return RandomWorld(policy, ROWS), f"random observations (the environment cannot be used here: {reason})"
+    return RandomObservations(policy, ROWS), f"random observations (the environment cannot be used here: {reason})"

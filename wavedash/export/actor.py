@@ -1,4 +1,4 @@
-"""The part of a policy that is deployed, as one function of named tensors."""
+"""The actor is the part of a policy that is deployed, as one function of named tensors."""
 from __future__ import annotations
 
 import copy
@@ -18,16 +18,16 @@ from wavedash.policy.distributions import Beta, Categorical, Distribution, Gauss
 from wavedash.policy.normalizer import ObsNormalizer
 
 RESERVED = ("action", "log_probs", "mean", "std", "alpha", "beta", "memory_h", "memory_c", "next_memory_h", "next_memory_c")
-"""Names of inputs and outputs that no observation key may take."""
+"""Names of inputs and outputs, which no observation key may have"""
 
 
 class Actor(nn.Module):
-    """Normaliser, trunk and head of the actor, in float32 on the CPU. The critic stays behind: it may see what no deployed
-    actor can know.
+    """Normaliser, trunk and head of the actor, in float32 on the CPU. The critic is left out: it may use observations that a
+    deployed actor does not have.
 
-    Inputs [N, ...]: every observation key that the actor looks at, `action_mask` where there is one, `memory_h` (and
-    `memory_c`). Outputs: `action` as the environment takes it, the parameters of the distribution it is the mode of, and
-    `next_memory_h` (and `next_memory_c`), to be fed back at the next step. Zeros begin an episode.
+    Inputs [N, ...] are every observation key that the actor uses, `action_mask` where there is one, and `memory_h` (and
+    `memory_c`). Outputs are `action` as the environment takes it, the parameters of the distribution whose mode it is, and
+    `next_memory_h` (and `next_memory_c`), which are inputs of the next step. Memory is zero at the beginning of an episode.
     """
 
     first_action: Tensor
@@ -35,13 +35,13 @@ class Actor(nn.Module):
     def __init__(self, policy: ActorCritic):
         super().__init__()
         self.trunk, self.head = copy.deepcopy((policy.trunks["actor"], policy.head))
-        self.space = _looked_at(policy.observation_space, self.trunk.encoders.keys, bool(self.head.num_masked))
+        self.space = _actor_space(policy.observation_space, self.trunk.encoders.keys, bool(self.head.num_masked))
         self.normalizer = None if policy.normalizer is None else _normalizer_of(policy.normalizer, self.space)
         self.memory_parts = tuple(self.trunk.initial_state(1))
-        # Discrete actions of a space that does not begin at 0.
+        # A discrete action space need not begin at 0.
         self.register_buffer("first_action", torch.as_tensor(np.asarray(getattr(policy.action_space, "start", 0))))
         self.sources = _named(self.space.spaces)
-        """Input: the observation key that it takes."""
+        """The observation key of each input, by the name of the input"""
         self.cpu().eval().requires_grad_(False)
 
     def forward(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -56,18 +56,18 @@ class Actor(nn.Module):
         return {"action": action, **parameters(distribution), **state}
 
     def inputs(self, obs: Obs, memory: dict[str, Tensor]) -> dict[str, Tensor]:
-        """An observation of the policy, by the names of the inputs; `memory` by part."""
+        """Names an observation of the policy, and `memory` by part, as the inputs are named."""
         parts = obs if isinstance(obs, dict) else {"obs": obs}
         return {name: parts[key] for name, key in self.sources.items()} | {f"memory_{part}": x for part, x in memory.items()}
 
     def example(self, rows: int) -> dict[str, Tensor]:
-        """Inputs of the right shapes and types, all zero."""
+        """Returns inputs of the right shapes and dtypes, all zero."""
         inputs = self.inputs(empty_obs(self.space, rows), self.trunk.initial_state(rows))
         return {name: torch.zeros_like(x) for name, x in inputs.items()}
 
 
 def parameters(distribution: Distribution) -> dict[str, Tensor]:
-    """What it takes to sample: see docs/export.md."""
+    """Returns what is needed to sample: see docs/export.md."""
     if isinstance(distribution, Categorical):
         return {"log_probs": distribution.log_probs}  # [N, n]
     if isinstance(distribution, MultiCategorical):
@@ -78,8 +78,8 @@ def parameters(distribution: Distribution) -> dict[str, Tensor]:
     return {"mean": normal.mean, "std": normal.log_std.exp().expand_as(normal.mean)}
 
 
-def _looked_at(space: gymnasium.Space[Any], keys: Sequence[str], masks: bool) -> gymnasium.spaces.Dict:
-    """The parts of an observation that the actor needs."""
+def _actor_space(space: gymnasium.Space[Any], keys: Sequence[str], masks: bool) -> gymnasium.spaces.Dict:
+    """Returns the space of those keys of an observation that the actor uses."""
     parts = {key: sensed_spaces(space)[key] for key in keys}
     if masks and isinstance(space, gymnasium.spaces.Dict) and ACTION_MASK in space.spaces:
         return gymnasium.spaces.Dict({**parts, ACTION_MASK: space[ACTION_MASK]})
@@ -87,7 +87,7 @@ def _looked_at(space: gymnasium.Space[Any], keys: Sequence[str], masks: bool) ->
 
 
 def _named(keys: Iterable[str]) -> dict[str, str]:
-    """Keys by identifiers, which every runtime takes for a name."""
+    """Returns keys by identifiers, which every runtime accepts as names."""
     names: dict[str, str] = {}
     for key in keys:
         name = re.sub(r"\W|^(?=\d)", "_", key, flags=re.ASCII)
@@ -98,7 +98,7 @@ def _named(keys: Iterable[str]) -> dict[str, str]:
 
 
 def _normalizer_of(whole: ObsNormalizer, space: gymnasium.spaces.Dict) -> ObsNormalizer:
-    """Of the actor's keys alone, and without what only training needs."""
+    """Copies the normaliser for the actor's keys alone, without what only training needs."""
     normalizer = ObsNormalizer(space, whole.clip)
     normalizer.load_state_dict({name: x for name, x in whole.state_dict().items() if name in normalizer.state_dict()})
     for moments in normalizer.parts.values():

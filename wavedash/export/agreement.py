@@ -1,4 +1,4 @@
-"""Whether an exported model plays as the live policy does: the same episodes, step by step, each with a memory of its own."""
+"""An exported model is compared with the live policy step by step over whole episodes, each with a memory of its own."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ from wavedash.seeding import stream_seed
 from wavedash.trained_policy import TrainedPolicy
 
 TOLERANCE = 1e-4
-"""The most that rounding may make of a difference, absolute below 1 and relative above. Runtimes sum in different orders: one
-step differs by 1e-7 or so, and memory carries that on."""
+"""The largest difference that rounding may cause, absolute below 1 and relative above. Runtimes sum in different orders: one
+step differs by 1e-7 or so, and memory accumulates it."""
 MOST_STEPS = 20_000
-"""Of all rows together: a world whose episodes never end is watched no longer."""
+"""The most steps of all rows together, for environments whose episodes never end"""
 
 
 class DisagreementError(UserError):
-    """The exported model does something else than the policy."""
+    """The exported model does not do what the policy does."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +39,15 @@ class Agreement:
 
 
 @torch.no_grad()
-def play_side_by_side(policy: ActorCritic, actor: Actor, model: Model, world: VecEnv, episodes: int) -> Agreement:
-    """Play whole episodes in `world`, which the live policy steers. Raises DisagreementError at the first difference beyond
-    rounding, of an action, a parameter of its distribution or the memory."""
+def compare_with_policy(policy: ActorCritic, actor: Actor, model: Model, env: VecEnv, episodes: int) -> Agreement:
+    """Plays whole episodes in `env` with the actions of the live policy. Raises DisagreementError at the first difference
+    beyond rounding, of an action, a parameter of its distribution or the memory."""
     player, distributions = TrainedPolicy(policy), []
     hook = policy.head.register_forward_hook(lambda head, inputs, distribution: distributions.append(distribution))
-    first = getattr(policy.action_space, "start", 0)  # worlds of ours count from 0, and add this themselves
+    first = getattr(policy.action_space, "start", 0)  # a VecEnv counts from 0, and adds this itself
     try:
-        obs = world.reset(stream_seed(1, "export"))
-        memory = actor.trunk.initial_state(world.num_rows)
+        obs = env.reset(stream_seed(1, "export"))
+        memory = actor.trunk.initial_state(env.num_rows)
         ended = steps = 0
         difference = 0.0
         while ended < episodes and steps < MOST_STEPS:
@@ -56,7 +56,7 @@ def play_side_by_side(policy: ActorCritic, actor: Actor, model: Model, world: Ve
             state = {f"next_memory_{part}": (player.memory or {})[f"actor.{part}"] for part in memory}
             parts = {name: x.numpy() for name, x in (parameters(distributions.pop()) | state).items()}
             difference = max(difference, _compare(given, {"action": action, **parts}, first, steps))
-            step = world.step(torch.from_numpy(np.asarray(action - first)))
+            step = env.step(torch.from_numpy(np.asarray(action - first)))
             done = step.terminated | step.truncated
             player.reset(done)
             memory = {part: torch.from_numpy(given[f"next_memory_{part}"]) for part in memory}
@@ -64,21 +64,21 @@ def play_side_by_side(policy: ActorCritic, actor: Actor, model: Model, world: Ve
                 x[done] = 0.0
             obs = step.obs
             ended += int(done.sum())
-            steps += world.num_rows
+            steps += env.num_rows
         return Agreement(ended, steps, difference)
     finally:
         hook.remove()
 
 
 def _compare(given: Arrays, live: Arrays, first: Any, step: int) -> float:
-    """The largest difference of one step."""
+    """Returns the largest difference of one step."""
     if given.keys() != live.keys():
         raise DisagreementError(f"the exported model returns {', '.join(given)}; the policy {', '.join(live)}")
     differences = {name: _difference(given[name], live[name]) for name in live}
     if "log_probs" in live and 0.0 < differences["action"] < np.inf:
-        differences["action"] = _loss(given["action"] - first, live["log_probs"])
+        differences["action"] = _likelihood_loss(given["action"] - first, live["log_probs"])
     for name, difference in differences.items():
-        if not difference <= TOLERANCE:  # so written, it refuses NaN too
+        if not difference <= TOLERANCE:  # in this form it is true for NaN too
             raise DisagreementError(f"the exported model does not play as the policy does: after {step:,} steps `{name}` "
                                     f"differs by {difference:.2g}, where rounding explains {TOLERANCE:g}. Nothing was written; "
                                     "try other versions of torch and onnxruntime, or the other --format")
@@ -91,8 +91,9 @@ def _difference(given: NDArray[Any], live: NDArray[Any]) -> float:
     return float(np.max(np.abs(given - live) / (1.0 + np.abs(live)), initial=0.0))
 
 
-def _loss(chosen: NDArray[Any], log_probs: NDArray[Any]) -> float:
-    """How much less likely than the live policy's choice these are: near zero where two actions are equally good."""
+def _likelihood_loss(chosen: NDArray[Any], log_probs: NDArray[Any]) -> float:
+    """Returns by how much the chosen actions are less likely than those of the live policy: near zero where two actions are
+    equally likely."""
     choices = log_probs.reshape(-1, log_probs.shape[-1])
     index = chosen.reshape(-1, 1)
     if index.min() < 0 or index.max() >= choices.shape[-1]:
@@ -100,8 +101,8 @@ def _loss(chosen: NDArray[Any], log_probs: NDArray[Any]) -> float:
     return float(np.max(choices.max(-1, keepdims=True) - np.take_along_axis(choices, index, -1)))
 
 
-class RandomWorld(VecEnv):
-    """Random observations of a space, in episodes of about 20 steps: where the real world cannot be had."""
+class RandomObservations(VecEnv):
+    """Random observations of a space, in episodes of about 20 steps, for where the real environment cannot be made."""
 
     def __init__(self, policy: ActorCritic, rows: int):
         self.observation_space, self.action_space, self.num_rows = policy.observation_space, policy.action_space, rows
@@ -109,14 +110,14 @@ class RandomWorld(VecEnv):
     def reset(self, seed: int | None = None) -> Obs:
         self.observation_space.seed(seed)
         self.generator = torch.Generator().manual_seed(seed or 0)
-        return self._look()
+        return self._sample()
 
     def step(self, action: Tensor) -> Step:
-        obs, never = self._look(), torch.zeros(self.num_rows, dtype=torch.bool)
+        obs, never = self._sample(), torch.zeros(self.num_rows, dtype=torch.bool)
         ended = torch.rand(self.num_rows, generator=self.generator) < 1 / 20
         return Step(obs, torch.zeros(self.num_rows), ended, never, obs, ~never, {})
 
-    def _look(self) -> Obs:
+    def _sample(self) -> Obs:
         samples = [self.observation_space.sample() for _ in range(self.num_rows)]
         obs = empty_obs(self.observation_space, self.num_rows)
         if isinstance(obs, dict):
@@ -128,6 +129,6 @@ class RandomWorld(VecEnv):
 
 
 def _stacked(samples: list[NDArray[Any]]) -> Tensor:
-    """Spaces with bounds of 1e38 are meant to have none."""
+    """Stacks samples. Floats are clamped, because spaces with bounds of 1e38 are meant to have none."""
     values = torch.from_numpy(np.stack(samples))
     return values.clamp(-10.0, 10.0) if values.is_floating_point() else values

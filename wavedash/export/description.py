@@ -1,4 +1,4 @@
-"""What an exported file says of itself: its inputs and outputs, what an action means, where it comes from."""
+"""An exported file holds its own description: inputs and outputs, what an action means, which checkpoint it comes from."""
 from __future__ import annotations
 
 from typing import Any
@@ -30,11 +30,11 @@ SAMPLING = {
     TanhGaussianHead: "centre + half_range * tanh(x); x drawn from Normal(mean, std)",
     BetaHead: "centre + half_range * (2 * x - 1); x drawn from Beta(alpha, beta)",
 }
-"""How to draw an action as in training; the output `action` is the likeliest one."""
+"""How to draw an action as in training; the output `action` is the most likely one"""
 
 
 def describe(actor: Actor, policy: ActorCritic, checkpoint: Checkpoint | PolicyFolder) -> dict[str, Any]:
-    """Plain values, for JSON."""
+    """Returns the description as plain values, for JSON."""
     inputs = actor.example(rows=1)
     action: dict[str, Any] = {"space": space_to_json(policy.action_space), "sampling": SAMPLING[type(actor.head)]}
     if isinstance(actor.head, ContinuousHead):
@@ -42,7 +42,7 @@ def describe(actor: Actor, policy: ActorCritic, checkpoint: Checkpoint | PolicyF
     return {
         "wavedash": __version__,
         "torch": torch.__version__,
-        "checkpoint": "/".join(checkpoint.path.absolute().parts[-4:]),  # name, time, store, step: no folder of this machine
+        "checkpoint": "/".join(checkpoint.path.absolute().parts[-4:]),  # name, time, store and step; no folder of this machine
         "steps": checkpoint.step,
         "inputs": [_facts(name, x) | _source(actor, name) for name, x in inputs.items()],
         "outputs": [_facts(name, x) for name, x in actor(inputs).items()],

@@ -1,4 +1,4 @@
-"""The file formats: from an actor to bytes, and from bytes to something that plays without Wavedash."""
+"""A file format turns an actor into bytes, and bytes into a function that runs without Wavedash."""
 from __future__ import annotations
 
 import importlib.util
@@ -20,22 +20,22 @@ from wavedash.export.actor import Actor
 
 Arrays = dict[str, NDArray[Any]]
 Model = Callable[[Arrays], Arrays]
-"""An exported actor: named arrays [N, ...] in and out."""
+"""An exported actor takes and returns named arrays [N, ...]."""
 OPSET = 18
-"""Of ONNX: onnxruntime reads it since 1.14 (2023), TensorRT since 8.6, OpenVINO since 2023.0."""
+"""The opset of ONNX: onnxruntime reads it since 1.14 (2023), TensorRT since 8.6, OpenVINO since 2023.0."""
 ROWS = 2
-"""Of the example that is traced. Any number but one, which torch takes for a constant."""
+"""The batch size of tracing. It may be any number but one, which torch takes for a constant."""
 DESCRIPTION = "wavedash.json"
-"""The name under which either format holds the description of the model."""
+"""The name under which either format holds the description of the model"""
 
 
 class Format(NamedTuple):
-    """How one kind of file is written and read."""
+    """Functions that write and read one format."""
 
     suffix: str
     packages: tuple[str, ...]
     write: Callable[[Actor, str], bytes]
-    """An actor and its description"""
+    """It takes an actor and its description."""
     load: Callable[[bytes], Model]
 
 
@@ -57,10 +57,10 @@ def to_onnx(actor: Actor, description: str) -> bytes:
     graph = program.model.graph
     graph.metadata_props.clear()
     for node in graph:
-        node.metadata_props.clear()  # notes for debuggers: the source lines and folders of this machine
+        node.metadata_props.clear()  # debug information names source lines and folders of this machine
         for value in node.outputs:
             if not value.is_graph_output():
-                value.name = f"_{value.name}"  # an observation may be called `view`, and so may a step of the computation
+                value.name = f"_{value.name}"  # inner names such as `view` may equal those of observations
     program.model.metadata_props[DESCRIPTION] = description
     return program.model_proto.SerializeToString()
 
@@ -79,7 +79,7 @@ def load_onnx(data: bytes) -> Model:
 def to_torchscript(actor: Actor, description: str) -> bytes:
     buffer = io.BytesIO()
     with _quiet(), torch.no_grad():
-        # Traced, not scripted: which branches the policy takes is fixed by its configuration, never by what it sees.
+        # Tracing is enough: the branches that a policy takes depend on its configuration, never on its inputs.
         example = actor.example(ROWS)
         traced = torch.jit.trace(actor, (example,), strict=False, check_trace=False)  # type: ignore[no-untyped-call]
         torch.jit.save(traced, buffer, _extra_files={DESCRIPTION: description})
@@ -87,7 +87,7 @@ def to_torchscript(actor: Actor, description: str) -> bytes:
 
 
 def _without_sources(archive: io.BytesIO) -> bytes:
-    """Without the notes for debuggers: the source lines and folders of this machine."""
+    """Removes debug information, which names source lines and folders of this machine."""
     clean = io.BytesIO()
     with zipfile.ZipFile(archive) as old, zipfile.ZipFile(clean, "w") as new:
         for entry in old.infolist():
@@ -110,7 +110,7 @@ def load_torchscript(data: bytes) -> Model:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The exporters warn of what they are about to replace, and of packages that nobody needs here."""
+    """Suppresses warnings of the exporters, which concern their own internals and packages that are not needed here."""
     log = logging.getLogger("torch.onnx")
     level = log.level
     log.setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""Where a run's metrics go: metrics file, log file, TensorBoard, Weights & Biases, console. Each is a listener."""
+"""Reports are listeners that write the metrics of a run: metrics file, log file, TensorBoard, Weights & Biases, console."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -18,7 +18,7 @@ def check(config: RunConfig) -> None:
 
 
 def listeners(config: RunConfig, run_folder: str | Path) -> list[Listener]:
-    """The listeners that `config.report` asks for. Their packages are imported only when they are wanted."""
+    """Makes the listeners that `config.report` asks for. Their packages are imported only when they are used."""
     from wavedash.report.log_file import LogFile
     from wavedash.report.metrics_file import MetricsFile
 

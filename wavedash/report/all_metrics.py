@@ -1,11 +1,11 @@
-"""The metrics of an iteration under the names that every file and tracker uses."""
+"""All metrics of an iteration, under the names that every file and tracker uses."""
 from __future__ import annotations
 
 from wavedash.ppo.listener import IterationReport
 
 
 def all_metrics(report: IterationReport) -> dict[str, float]:
-    """What was measured, flat: the learner's metrics, episodes so far, speed, and the seconds spent on each part."""
+    """Returns the learner's metrics, episodes so far, speed, and the seconds spent on each part."""
     return {
         "run/iteration": report.iteration,
         "run/episodes": report.episodes,

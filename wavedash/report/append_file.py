@@ -1,4 +1,4 @@
-"""A file that grows by whole records or not at all, and outlives a full disk and its own deletion."""
+"""A file that grows by whole records or not at all, and that survives a full disk and its own deletion."""
 from __future__ import annotations
 
 import logging
@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 class AppendFile:
-    """Appends records. One that cannot be written is dropped and counted; training goes on, and so does the file later."""
+    """Appends records. One that cannot be written is dropped and counted; later records are written when that is possible."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -28,7 +28,7 @@ class AppendFile:
     def append(self, record: bytes) -> None:
         try:
             file = self._opened()
-            file.truncate(self._end)  # what an earlier failure wrote of its record before the disk was full
+            file.truncate(self._end)  # removes what an earlier failure wrote of its record
             written = 0
             while written < len(record):
                 written += file.write(record[written:])
@@ -52,7 +52,7 @@ class AppendFile:
             self._file = None
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            # Unbuffered: a record is in the file when `append` returns.
+            # It is unbuffered, so that a record is in the file when `append` returns.
             self._file = open(self.path, "ab", buffering=0, opener=not_following)  # noqa: SIM115 (closed by `close`)
             self._end = os.fstat(self._file.fileno()).st_size
         return self._file

@@ -1,4 +1,4 @@
-"""The console: a live view in a terminal, plain lines elsewhere; log messages appear above either."""
+"""The console shows a live view in a terminal and plain lines elsewhere; log messages appear above either."""
 from __future__ import annotations
 
 import contextlib
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from wavedash.ppo.learner import Learner
 
 LIVE_SECONDS = 0.5
-"""The least time between two drawings: one takes some 10 ms, which at this pace is 2 % of one core at most."""
+"""The least time between two drawings: one takes about 10 ms, so drawing takes 2 % of one core at most"""
 PLAIN_SECONDS = 5.0
-"""The least time between two lines."""
+"""The least time between two lines"""
 
 
 class ConsoleView(Listener):
-    """Draws after an iteration if the last drawing is old enough; nothing runs in between, so nothing is slowed down."""
+    """Draws after an iteration if the last drawing is old enough. There is no thread that draws in between."""
 
     def __init__(self, run_folder: Path, mode: Literal["auto", "live", "plain"]):
         self._checkpoints = run_folder / "checkpoints"
@@ -65,7 +65,7 @@ class ConsoleView(Listener):
 
     def _draw(self, report: IterationReport) -> None:
         progress = self._progress(report)
-        with contextlib.suppress(OSError):  # output that goes to a full disk or a closed terminal
+        with contextlib.suppress(OSError):  # the output may go to a full disk or a closed terminal
             if self._live:
                 self._live.update(LiveView(report, progress, self._headlines), refresh=True)
             else:
@@ -81,14 +81,14 @@ class ConsoleView(Listener):
 def _newest_checkpoint(folder: Path) -> str:
     try:
         saved, name = max((path.stat().st_mtime, path.name) for path in folder.glob("step-*"))
-    except (OSError, ValueError):  # none yet, or one was pruned in the meantime
+    except (OSError, ValueError):  # there is none yet, or one was pruned in the meantime
         return "none yet"
     return f"{name}, {max(0.0, time.time() - saved):.0f} s ago"
 
 
 class _SteadyConsole(Console):
     def on_broken_pipe(self) -> None:
-        """`wavedash train | head`: the reader has left, the training goes on. The stock answer is to exit."""
+        """Goes on without output where the reader has left (`wavedash train | head`). Rich would exit."""
         self.quiet = True
 
 

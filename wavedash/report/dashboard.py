@@ -1,6 +1,6 @@
-"""What the console shows of an iteration: the live view with its tables, or one plain line.
+"""The dashboard is what the console shows of an iteration: the live view with its tables, or one plain line.
 
-What a task is about is the environment's to say (`VecEnv.headlines`): its tables come first, with the names that it gives them.
+Environments choose their most important metrics (`VecEnv.headlines`): these tables come first, with the names given there.
 """
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rich.text import Text
 
 from wavedash.envs.headline import Headline
 from wavedash.ppo.listener import IterationReport
-from wavedash.report.shelves import Row, Sheet, shelved
+from wavedash.report.table_layout import MetricTable, Row, layout_tables
 
-BAR_WIDTH = 26  # the whole then fits into 80 columns
+BAR_WIDTH = 26  # the whole line fits into 80 columns
 PART_COLOURS = {
     "collect": "green", "env": "green", "inference": "cyan", "gae": "yellow", "update": "magenta", "other": "bright_black",
 }
@@ -25,50 +25,50 @@ PART_COLOURS = {
 
 @dataclass(frozen=True)
 class Progress:
-    """How the run is going in this process: what a single report cannot know."""
+    """The progress of the run in this process, which a single report does not know."""
 
     elapsed: float
-    """Seconds since this process began to train."""
+    """Seconds since this process began to train"""
     remaining: float | None
-    """Seconds to go at the pace so far; None before there is one."""
+    """Seconds to go at the pace so far; None before the first iteration"""
     checkpoint: str
-    """The newest checkpoint, in words."""
+    """The newest checkpoint, as text"""
     skipped: int
-    """Gradient steps that were not finite and were skipped."""
+    """The number of gradient steps that were not finite and were skipped"""
 
 
 class LiveView:
-    """Progress, time split, tables, health: as much as the terminal has room for, whatever size it is dragged to."""
+    """Progress, time split, tables and health, as much of them as the terminal has room for."""
 
     def __init__(self, report: IterationReport, progress: Progress, headlines: Sequence[Headline] = ()):
         self.above = [_progress_line(report, progress), _time_split(report)]
-        own = [_headline_sheet(headline, report) for headline in headlines]
-        recent, *rest = _sheets(report)
-        self.sheets = [*own[:1], recent, *own[1:], *rest]  # the most important first
+        own = [_headline_table(headline, report) for headline in headlines]
+        recent, *rest = _tables(report)
+        self.tables = [*own[:1], recent, *own[1:], *rest]  # the most important first
         self.below = [_health_line(report, progress)]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         taken = sum(len(console.render_lines(x, options.update(height=None))) for x in (*self.above, *self.below))
         yield from self.above
-        yield shelved([sheet for sheet in self.sheets if sheet.rows], options.max_width, options.size.height - taken - 1)
+        yield layout_tables([table for table in self.tables if table.rows], options.max_width, options.size.height - taken - 1)
         yield from self.below
 
 
 def plain_line(report: IterationReport, progress: Progress, headlines: Sequence[Headline] = ()) -> str:
-    """A report in one line, for log files and pipes. Metrics that were not measured are left out."""
+    """Returns a report as one line, for log files and pipes. Metrics that were not measured are left out."""
     shown = {"return": "recent/return", "length": "recent/length", "success": "recent/success", "kl": "policy/kl"}
     parts = [
         f"{report.steps:,}/{report.total_steps:,} steps ({_share(report):.0%})",
         f"{report.steps_per_second:,.0f} steps/s",
         f"eta {_clock(progress.remaining)}",
         *(f"{label} {report.metrics[name]:.4g}" for label, name in shown.items() if name in report.metrics),
-        *filter(None, (_in_short(headline, report) for headline in headlines)),
+        *filter(None, (_headline_text(headline, report) for headline in headlines)),
     ]
     return "  ".join(parts)
 
 
-def _in_short(headline: Headline, report: IterationReport) -> str:
-    """The title and its numbers; of shares the three largest, which a line has room for."""
+def _headline_text(headline: Headline, report: IterationReport) -> str:
+    """Returns the title and its numbers; of shares only the three largest, because a line has no room for more."""
     found = headline.measured(report.metrics, "env/")
     if headline.shares:
         found = dict(sorted(found.items(), key=lambda item: -abs(item[1]))[:3])
@@ -89,7 +89,7 @@ def _progress_line(report: IterationReport, progress: Progress) -> RenderableTyp
 
 
 def _time_split(report: IterationReport) -> RenderableType:
-    """A bar whose parts are as long as their share of the iteration, with a legend."""
+    """Draws a bar whose parts are as long as their share of the iteration, with a legend."""
     whole = sum(report.seconds.values()) or 1.0
     bar, legend = Text(), Text()
     for part, seconds in report.seconds.items():
@@ -101,24 +101,25 @@ def _time_split(report: IterationReport) -> RenderableType:
     return line
 
 
-def _headline_sheet(headline: Headline, report: IterationReport) -> Sheet:
-    """Shares that take something away stand out; where there is no room for all, the largest are shown."""
+def _headline_table(headline: Headline, report: IterationReport) -> MetricTable:
+    """Makes the table of a headline. Negative shares are red; where there is no room for all, the largest are shown."""
     found = {headline.metrics[name]: x for name, x in headline.measured(report.metrics, "env/").items()}
     if headline.shares:
-        return Sheet(headline.title, [Row(label, f"{x:+.1%}", "red" if x < 0 else "", abs(x)) for label, x in found.items()])
-    return Sheet(headline.title, [Row(label, _number(x)) for label, x in found.items()])
+        rows = [Row(label, f"{x:+.1%}", "red" if x < 0 else "", abs(x)) for label, x in found.items()]
+        return MetricTable(headline.title, rows)
+    return MetricTable(headline.title, [Row(label, _number(x)) for label, x in found.items()])
 
 
-def _sheets(report: IterationReport) -> list[Sheet]:
+def _tables(report: IterationReport) -> list[MetricTable]:
     metrics = report.metrics
     recent, success = metrics.get("recent/count"), metrics.get("recent/success")
     return [
-        Sheet("recent episodes" if recent is None else f"the last {recent:,.0f} episodes", [
+        MetricTable("recent episodes" if recent is None else f"the last {recent:,.0f} episodes", [
             Row("return", _number(metrics.get("recent/return"))),
             Row("length", _number(metrics.get("recent/length"))),
             *([] if success is None else [Row("success rate", _number(success))]),
         ]),
-        Sheet("this rollout", [
+        MetricTable("this rollout", [
             Row("KL", _number(metrics.get("policy/kl"))),
             Row("clip fraction", _number(metrics.get("policy/clip_fraction"))),
             Row("episode return", _number(metrics.get("rollout/return"))),
@@ -126,7 +127,7 @@ def _sheets(report: IterationReport) -> list[Sheet]:
             Row("reward per step", _number(metrics.get("rollout/reward"))),
             Row("time", f"{sum(report.seconds.values()):.2f} s"),
         ]),
-        Sheet("the run", [
+        MetricTable("the run", [
             Row("steps", f"{report.steps:,}"),
             Row("total steps", f"{report.total_steps:,}"),
             Row("episodes", f"{report.episodes:,}"),
@@ -138,7 +139,7 @@ def _sheets(report: IterationReport) -> list[Sheet]:
 
 
 def _health_line(report: IterationReport, progress: Progress) -> RenderableType:
-    """Quiet while all is well; a counter that is not zero stands out."""
+    """Shows the newest checkpoint in dim text, and counters of failures that are not zero in bold."""
     line = Text(f"checkpoint {progress.checkpoint}", "dim")
     counted = {name.removeprefix("health/"): value for name, value in report.metrics.items() if name.startswith("health/")}
     trouble = {name: count for name, count in {**counted, "skipped updates": progress.skipped}.items() if count}
@@ -148,7 +149,7 @@ def _health_line(report: IterationReport, progress: Progress) -> RenderableType:
 
 
 def _share(report: IterationReport) -> float:
-    return min(1.0, report.steps / report.total_steps)  # the last rollout may end past the goal
+    return min(1.0, report.steps / report.total_steps)  # the last rollout may end beyond the total
 
 
 def _number(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""`log.txt`: everything the package logs during a run, and the traceback if the run breaks."""
+"""`log.txt` holds everything the package logs during a run, and the traceback if the run fails."""
 from __future__ import annotations
 
 import contextlib
@@ -17,7 +17,7 @@ PACKAGE = logging.getLogger("wavedash")
 
 
 class LogFile(Listener):
-    """Listens to the package's logger from the moment it is made, so that the run's preparation is in the file too."""
+    """Takes what the package logs from the moment it is made, so that the preparation of the run is in the file too."""
 
     def __init__(self, path: Path):
         self._handler: logging.Handler = logging.NullHandler()
@@ -30,7 +30,7 @@ class LogFile(Listener):
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         PACKAGE.addHandler(self._handler)
         self._level_before = PACKAGE.level
-        PACKAGE.setLevel(logging.DEBUG)  # each handler chooses; the file takes all
+        PACKAGE.setLevel(logging.DEBUG)  # handlers have levels of their own; the file takes all
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:
         if error is not None:
@@ -41,7 +41,7 @@ class LogFile(Listener):
             self._handler.close()
 
 
-# A file that was deleted begins anew. Windows deletes none that is open, and knows them by other marks.
+# WatchedFileHandler begins a deleted file anew. It does not work on Windows, which deletes no open file anyway.
 _Handler = logging.FileHandler if os.name == "nt" else WatchedFileHandler
 
 
@@ -51,4 +51,4 @@ class _SteadyHandler(_Handler):  # type: ignore[misc, valid-type]
             super().emit(record)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (logging's name)
-        """The stock one prints a traceback per message: with a full disk that floods the console, and saves nothing."""
+        """Does nothing. The original prints a traceback per message, which floods the console when the disk is full."""

@@ -1,4 +1,4 @@
-"""A queue between threads whose writer never waits: when it is full, the oldest message makes room."""
+"""A mailbox is a queue between threads whose writer never waits: when it is full, the oldest message is dropped."""
 from __future__ import annotations
 
 from collections import deque
@@ -7,7 +7,7 @@ from threading import Condition
 
 
 class Mailbox:
-    """Iterating takes messages, waits for more, and ends once the box is closed and empty."""
+    """A bounded queue of messages. Iteration takes messages, waits for more, and ends once the box is closed and empty."""
 
     def __init__(self, size: int):
         self.dropped = 0
@@ -27,7 +27,7 @@ class Mailbox:
             self._changed.notify_all()
 
     def closed_within(self, seconds: float) -> bool:
-        """Wait at most so long for the box to be closed."""
+        """Waits at most so long, and returns whether the box is closed."""
         with self._changed:
             return self._changed.wait_for(lambda: self._closed, seconds)
 

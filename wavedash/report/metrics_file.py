@@ -1,4 +1,4 @@
-"""`metrics.jsonl`: one JSON object per iteration, the run's own record of itself, whatever else is switched off.
+"""`metrics.jsonl` holds one JSON object per iteration. It is always written, whatever else is switched off.
 
 Read it with `pandas.read_json("metrics.jsonl", lines=True)`.
 """
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class MetricsFile(Listener):
-    """Each line is in the file when its iteration ends; a resumed run's file reads as if it had never stopped."""
+    """Writes a line at the end of each iteration. After a resume the file reads as if the run had never stopped."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -32,14 +32,14 @@ class MetricsFile(Listener):
             if self.path.exists():
                 cut_after(self.path, learner.steps)
         except OSError as error:
-            log.warning("%s cannot be cut back to step %d (%s): what it says of later steps comes twice", self.path,
+            log.warning("%s cannot be cut back to step %d (%s): later steps will be in it twice", self.path,
                         learner.steps, error)
         self._file = AppendFile(self.path)
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
         assert self._file is not None
         metrics = {"steps": report.steps, "total_steps": report.total_steps, **all_metrics(report)}
-        # JSON has no NaN; null is what readers turn back into one.
+        # JSON has no NaN; readers such as pandas turn null into NaN.
         line = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
         self._file.append(json.dumps(line).encode() + b"\n")
 
@@ -49,7 +49,7 @@ class MetricsFile(Listener):
 
 
 def cut_after(path: Path, steps: int) -> None:
-    """Remove a last line that a kill left unfinished, and all lines past `steps`, which the resumed run will write anew."""
+    """Removes a last line that a kill left unfinished, and all lines past `steps`, which the resumed run will write anew."""
     keep = position = 0
     with path.open("r+b") as file:
         for line in file:
@@ -64,7 +64,7 @@ def cut_after(path: Path, steps: int) -> None:
 
 
 def _steps_of(line: bytes) -> int | None:
-    """None: not a whole line."""
+    """Returns the steps of a line, or None if it is not complete."""
     try:
         return int(json.loads(line)["steps"]) if line.endswith(b"\n") else None
     except (ValueError, KeyError, TypeError):

@@ -1,6 +1,6 @@
-"""TensorBoard event files, written with TensorBoard's own encoder but through `AppendFile`.
+"""TensorBoard event files are written with TensorBoard's own encoder, but through `AppendFile`.
 
-Its stock writer goes through a thread that dies with a traceback when the disk is full, and takes the run's curves with it.
+TensorBoard's writer uses a thread that dies with a traceback when the disk is full, and with it all later points.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class TensorBoard(Listener):
-    """One event file per start of the run, one event per iteration. `tensorboard --logdir runs` shows all runs."""
+    """Writes one event file per start of the run, one event per iteration. `tensorboard --logdir runs` shows all runs."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -34,7 +34,7 @@ class TensorBoard(Listener):
         # TensorBoard reads the files of a folder in the order of their names, so the time comes first.
         self._file = AppendFile(self.folder / f"events.out.tfevents.{time.time_ns():019d}.{platform.node()}.{os.getpid()}")
         self._write(Event(file_version="brain.Event:2"))
-        # Tells TensorBoard to forget points from here on that an earlier start wrote before it was killed.
+        # This tells TensorBoard to drop later points that an earlier start wrote before it was killed.
         self._write(Event(step=learner.steps + 1, session_log=SessionLog(status=SessionLog.START)))
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:

@@ -1,7 +1,7 @@
-"""Weights & Biases, at arm's length: whatever happens to the service, the network or its client, training does not notice.
+"""Weights & Biases runs apart from training: no failure of the service, the network or its client can disturb the run.
 
-The client runs in a process of its own (`wandb_sender.py`). Points go into a mailbox, from where a thread writes them to
-that process's standard input; when they are not taken away fast enough, the oldest are dropped. `metrics.jsonl` has all.
+The client runs in a process of its own (`wandb_sender.py`). Points go into a mailbox, from which a thread writes them to the
+standard input of that process; when it does not read fast enough, the oldest are dropped. `metrics.jsonl` has all.
 """
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ log = logging.getLogger(__name__)
 
 KEPT_POINTS = 10_000
 FINISH_SECONDS = 10.0
-"""How long the end of a run waits for the last points to be sent."""
+"""How long the end of a run waits for the last points to be sent"""
 
 
 def check_installed() -> None:
     spec = importlib.util.find_spec("wandb")
-    if spec is None or spec.origin is None:  # without origin: just a folder of that name, such as the client leaves behind
+    if spec is None or spec.origin is None:  # a folder that the client left behind has no origin
         raise UserError('report.wandb=true needs the wandb package: pip install "wavedash[wandb]", then `wandb login`')
 
 
 class Wandb(Listener):
-    """Hands each iteration's metrics to the sender process; never waits for it except, briefly, at the end."""
+    """Hands the metrics of each iteration to the sender process. It waits for that process only at the end, and briefly."""
 
     def __init__(self, config: RunConfig, run_folder: Path):
         check_installed()
         self.outbox = Mailbox(KEPT_POINTS)
         self.folder = run_folder
         self._process: subprocess.Popen[str] | None = None
-        self._asked_to_end = False
+        self._end_requested = False
         self.settings = {
             "project": config.report.wandb_project,
             "name": f"{config.name}/{run_folder.name}",
-            # The same id after a resume, so that the curves go on in the same place.
+            # A resumed run has the same id, so that its curves continue.
             "id": re.sub(r"[^A-Za-z0-9_-]", "-", f"{config.name}-{run_folder.name}"),
             "resume": "allow",
             "dir": str(run_folder),
@@ -59,23 +59,24 @@ class Wandb(Listener):
         }
 
     def on_start(self, learner: Learner) -> None:
-        with _log_of_the_client(self.folder / "wandb.log") as client_output:
+        with _client_log(self.folder / "wandb.log") as client_output:
             self._process = process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "wavedash.report.wandb_sender"], env=of_a_child(),
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=client_output, text=True, encoding="utf-8",
-                # Ctrl-C is for the training; the sender ends when its input does. The first is POSIX, the second Windows.
+                # Ctrl-C must not reach the sender, which ends when its input does (the first option is for POSIX, the second
+                # for Windows).
                 start_new_session=True, creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             )
         assert process.stdin and process.stdout
         Thread(target=self._feed, args=(process.stdin,), name="wandb-feed", daemon=True).start()
-        self._listening = Thread(target=self._relay, args=(process, process.stdout), name="wandb-relay", daemon=True)
-        self._listening.start()
+        self._relay_thread = Thread(target=self._relay, args=(process, process.stdout), name="wandb-relay", daemon=True)
+        self._relay_thread.start()
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
         self.outbox.put(json.dumps({"steps": report.steps, **all_metrics(report)}))
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:
-        self._asked_to_end = self._process is None or self._process.poll() is None
+        self._end_requested = self._process is None or self._process.poll() is None
         self.outbox.close()
         if self._process is None:
             return
@@ -85,40 +86,40 @@ class Wandb(Listener):
             self._process.kill()
             log.warning("Weights & Biases did not take the last points within %g s. All metrics are in metrics.jsonl; "
                         "`wandb sync` may find the missing ones under %s", FINISH_SECONDS, self.folder)
-        self._listening.join(1.0)  # its last words
+        self._relay_thread.join(1.0)  # it logs the last messages
         if self.outbox.dropped:
             log.warning("%d points were dropped on the way to Weights & Biases; metrics.jsonl has them", self.outbox.dropped)
 
     def _feed(self, pipe: IO[str]) -> None:
-        """Runs in a thread, because writing to the pipe waits while the sender is stopped or hung."""
+        """Writes points to the sender. It runs in a thread, because it blocks while the sender is stopped or hangs."""
         try:
             with pipe:
                 print(json.dumps(self.settings), file=pipe, flush=True)
                 for point in self.outbox:
                     print(point, file=pipe, flush=True)
-        except OSError:  # it has ended, which `_relay` tells
+        except OSError:  # the sender has ended, which `_relay` reports
             self.outbox.close()
 
     def _relay(self, process: subprocess.Popen[str], pipe: IO[str]) -> None:
-        """What the sender has to say, into our log; and that it has ended, if nobody asked it to. It may do so before it has
-        taken a single point, such as when the client cannot be imported."""
-        told = False
+        """Logs the messages of the sender, and its end if that was not requested. It may end before it has taken a single
+        point, for instance when the client cannot be imported."""
+        any_message = False
         with pipe:
             for line in pipe:
                 log.warning("Weights & Biases: %s", line.rstrip())
-                told = True
+                any_message = True
         code = process.wait()
-        if not self._asked_to_end or (code > 0 and not told):
+        if not self._end_requested or (code > 0 and not any_message):
             errors = self.folder / "wandb.log"
             log.warning("the Weights & Biases process has ended with exit code %d; training and metrics.jsonl go on without "
                         "it. The last line of %s: %s", code, errors, _last_line(errors))
 
 
-def _log_of_the_client(path: Path) -> IO[bytes]:
+def _client_log(path: Path) -> IO[bytes]:
     try:
         return path.open("ab")
     except OSError as error:
-        log.warning("%s cannot be written (%s): what the Weights & Biases client says is lost", path, error)
+        log.warning("%s cannot be written (%s): messages of the Weights & Biases client are lost", path, error)
         return open(os.devnull, "ab")
 
 

@@ -1,7 +1,7 @@
 """The process that talks to Weights & Biases: `python -m wavedash.report.wandb_sender`, started by `wandb.py`.
 
-Reads JSON lines from standard input: first the settings of the run, then one line per point. Ends when its input ends.
-What the user should know goes to standard output, one line each.
+It reads JSON lines from standard input: first the settings of the run, then one line per point. It ends when its input ends.
+Messages to the user go to standard output, one line each.
 """
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 5.0, 300.0
 
 
 def main() -> None:
-    messages, sys.stdout = sys.stdout, sys.stderr  # the client's own chatter must not mix with our messages
+    messages, sys.stdout = sys.stdout, sys.stderr  # output of the client must not mix with our messages
     settings = json.loads(sys.stdin.readline())
     inbox = Mailbox(KEPT_POINTS)
-    # A thread reads all along, so that the end of the trainer is noticed even in the middle of an outage.
+    # A thread reads all the time, so that the end of the training is noticed even during an outage.
     Thread(target=_receive, args=(inbox,), daemon=True).start()
     run = _connect(settings, inbox, messages)
     for line in inbox:
@@ -41,14 +41,14 @@ def _receive(inbox: Mailbox) -> None:
 
 
 def _connect(settings: dict[str, Any], inbox: Mailbox, messages: TextIO) -> Any:
-    """Try for as long as the training runs; meanwhile points wait in the mailbox."""
+    """Tries to connect for as long as the training runs; meanwhile points are kept in the mailbox."""
     import wandb
 
     delay = FIRST_RETRY_SECONDS
     while True:
         try:
             run = wandb.init(**settings, settings=wandb.Settings(console="off"))
-            # A resumed run goes back to its checkpoint; wandb's own step counter cannot, so points carry their steps.
+            # A resumed run goes back to its checkpoint, but wandb's own step counter cannot: points carry their steps.
             run.define_metric("*", step_metric="steps")
             return run
         except Exception as error:
