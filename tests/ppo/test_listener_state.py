@@ -167,7 +167,7 @@ def test_two_listeners_of_one_name_are_refused_unless_one_is_saved_under_another
     learner.saved.take_snapshot()
     assert set(learner.state()[1]["listeners"]) == {"Ramp", "second-ramp"}
     other.saved_as = "a/b"
-    with pytest.raises(ListenerError, match="saved_as='a/b' of Ramp is no name"):
+    with pytest.raises(ListenerError, match="saved_as='a/b' of Ramp cannot name saved state"):
         fresh(other)
 
 

@@ -107,13 +107,13 @@ def test_a_normaliser_that_changes_with_every_step_would_be_seen(every_step):
         learner.policy.head.logits.weight.mul_(100)  # the policy then depends on what it observes
     normalizer = learner.policy.normalizer
     if every_step:
-        gather = normalizer.gather
+        accumulate = normalizer.accumulate
 
-        def gather_and_commit(*args) -> None:
-            gather(*args)
+        def accumulate_and_commit(*args) -> None:
+            accumulate(*args)
             normalizer.commit()
 
-        normalizer.gather = gather_and_commit
+        normalizer.accumulate = accumulate_and_commit
     collect, found = learner.collector.collect, []
 
     def watched(out: Rollout) -> torch.Tensor:

@@ -55,7 +55,7 @@ class RandomPlay:
                 self.env.send(index, self._action(index, taken[index]))
         for group in self.groups:  # the collector goes on from here, with the episodes that it finds
             group.memory = {name: torch.zeros_like(x) for name, x in group.memory.items()}
-            group.settle()
+            group.copy_to_static()
 
     def _action(self, index: int, t: int) -> Tensor:
         return self.drawn[index][t] if self.drawn else self._draw(index)
