@@ -22,7 +22,7 @@ from tests.toy_vec_envs import IdentityEnv, TapeEnv
 from wavedash.bench.synthetic import SyntheticWorld
 from wavedash.cli import _stage_and_source, app
 from wavedash.config_file import load_config
-from wavedash.diagnosis import STAGES, alone, command, device, timing
+from wavedash.diagnosis import STAGES, command, device, stages, timing
 from wavedash.diagnosis.advice import ROUND_TRIP, Facts, advise
 from wavedash.diagnosis.baseline import Baseline, compare, default_path, differences
 from wavedash.diagnosis.timing import Timing
@@ -144,7 +144,7 @@ class StrictEnv(IdentityEnv):
 def test_random_play_takes_valid_actions_for_as_many_steps_as_a_rollout(kind: str, masked: bool) -> None:
     env = StrictEnv(ACTIONS[kind], rows=8, masked=masked)
     learner = learner_over(env, run_config({"rollout_steps": 8}))
-    play = alone.RandomPlay(learner)
+    play = stages.RandomPlay(learner)
     seen: list[Step] = []
     play(lambda index, step: seen.append(step))
     assert env.steps == len(seen) == 8
@@ -186,10 +186,10 @@ def test_inference_alone_fills_a_rollout_from_earlier_steps_without_stepping_the
     env = TwoTapes(torch.randn(T, N, 3), torch.randn(T, N), *ends, torch.rand(T, N) < 0.8)
     learner = learner_over(env, run_config({"rollout_steps": T}))
     learner.iterate()
-    out = alone.copy_of(learner.rollout)
+    out = stages.copy_of(learner.rollout)
     for x in out.tensors().values():
         x.zero_()
-    work = alone.inference(learner, alone.RandomPlay(learner), out)
+    work = stages.inference(learner, stages.RandomPlay(learner), out)
     assert env.times == [2 * T, 2 * T]
     for _ in range(2):  # the second time goes over the same steps again
         work()
@@ -225,11 +225,11 @@ def test_measuring_does_not_change_the_learner(policy: dict[str, Any]) -> None:
     assert [name for name in before if not torch.equal(before[name], after[name])] == []
     assert torch.equal(rng[0], torch.get_rng_state()) and (rng[1] == np.random.get_state()[1]).all()
     assert rng[2] == random.getstate() and torch.get_float32_matmul_precision() == "highest"
-    with alone.unchanged(learner):  # the control: these stages do change it while they run
-        alone.update(learner)()
-        spare = alone.copy_of(learner.rollout)
-        alone.inference(learner, alone.RandomPlay(learner), spare)()
-        alone.advantages(learner, spare)()
+    with stages.unchanged(learner):  # the control: these stages do change it while they run
+        stages.update(learner)()
+        spare = stages.copy_of(learner.rollout)
+        stages.inference(learner, stages.RandomPlay(learner), spare)()
+        stages.advantages(learner, spare)()
         during = _snapshot(learner)
     changed = {name.split(".")[0] for name in before if not torch.equal(before[name], during[name])}
     assert {"policy", "optimizer", "gathered", "running"} <= changed and "obs" not in changed and "advantage" not in changed

@@ -26,7 +26,7 @@ LARGE = ["policy.hidden=[512,512]", "ppo.minibatch_size=512", "ppo.rollout_steps
 def as_it_was(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     before = torch.get_num_threads()
-    for name in ("_threads", "_processes", "_torch_limit", "_told_torch"):
+    for name in ("_threads", "_processes", "_torch_limit", "_given_to_torch"):
         monkeypatch.setattr(threads, name, getattr(threads, name))
     yield
     torch.set_num_threads(before)

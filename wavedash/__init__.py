@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = ["Learner", "Listener", "__version__", "load_policy", "load_run", "resume", "train"]
 
-_HOMES = {
+_MODULES = {
     "Learner": "wavedash.ppo.learner",
     "Listener": "wavedash.ppo.listener",
     "load_policy": "wavedash.loading",
@@ -27,10 +27,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'wavedash' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted([*globals(), *_MODULES])

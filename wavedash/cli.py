@@ -21,7 +21,7 @@ import typer
 
 from wavedash import __version__, bench
 from wavedash.errors import UserError
-from wavedash.import_path import look_here_last
+from wavedash.import_path import append_current_folder
 
 app = typer.Typer(
     help="Trains game-playing and walking agents with PPO.",
@@ -47,7 +47,7 @@ Trust = Annotated[
 
 def main() -> None:
     """Run the command line; a mistake of the user's ends as a message, not as a traceback."""
-    look_here_last()
+    append_current_folder()
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # commands answer with what they have
     with _leaving(), _leaving_torchrun():

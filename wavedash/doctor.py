@@ -1,4 +1,4 @@
-"""What `wavedash doctor` looks at: each finding says what is there and, where something is missing, the next step."""
+"""`wavedash doctor` examines this machine: each finding says what is there and, where something is missing, what to do."""
 from __future__ import annotations
 
 import importlib.metadata
@@ -20,13 +20,13 @@ EXTRAS = {
     "export": ("onnxscript", "wavedash export to ONNX"),
     "bench": ("stable_baselines3", "comparing with other libraries"),
 }
-"""Extra of the package: the module it brings, and what that is for."""
+"""The extras of the package: the module that each brings, and what it is for"""
 LOW_DISK_GIB = 5
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the doctor's answer."""
+    """One line of the output."""
 
     state: Literal["ok", "warn"]
     subject: str
@@ -35,7 +35,7 @@ class Finding:
 
 
 def examine() -> Iterator[Finding]:
-    """Look at this machine, one finding at a time, the slow ones last."""
+    """Yields the findings about this machine, the slow ones last."""
     yield _python()
     yield _cores()
     yield _disk(Path.cwd())

@@ -1,7 +1,7 @@
-"""The base of every error that is the user's to fix, not a bug of ours.
+"""The base of every error that the user can fix, as opposed to a bug.
 
 The command line prints a `UserError` as a short message without a traceback; its text names the cause and the next step.
-Imports nothing, so that any part can raise one.
+This file imports nothing, so that any part can raise one.
 """
 
 
@@ -9,4 +9,4 @@ class UserError(RuntimeError):
     """Something the user can put right: a wrong key, a missing package, a run that does not exist."""
 
     shows_cause = False
-    """Whether the traceback of what caused it helps the user: where it leads into the user's own code."""
+    """Whether the command line prints the traceback of the cause, because it leads into the user's own code."""

@@ -1,10 +1,10 @@
-"""Where modules are looked for: in what is installed first, then where the user stands, but never in a run folder.
+"""Modules are searched among installed packages first, then in the current folder, but never in a run folder.
 
-A reward or environment of one's own lies in the folder where one works, so that folder is searched. It comes last: a file that
-happens to have the name of an installed package must not take its place. And a run folder may come from anybody: what lies in
-it is data, which is not imported because a user has gone there to look at it.
+A user's reward or environment is usually in the current folder, so that folder is searched. It comes last: a file that happens
+to have the name of an installed package must not replace it. A run folder may come from anybody: it holds data, and nothing in
+it is imported, even if it is the current folder.
 
-Imports nothing but what Python has loaded already, because it runs before anything else is imported.
+This file imports only what Python has loaded already, because it runs before everything else.
 """
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import sys
 MANIFEST = "manifest.json"
 
 
-def forget_first_folder() -> None:
-    """`python -m` puts the current folder before all others."""
+def drop_first_folder() -> None:
+    """Removes the current folder from the beginning of the path, where `python -m` puts it."""
     if not sys.flags.safe_path and sys.path and os.path.realpath(sys.path[0]) == os.path.realpath(os.getcwd()):
         del sys.path[0]
 
 
-def look_here_last() -> None:
-    """The current folder comes last, unless it is in the path already (PYTHONPATH) or inside a run folder."""
+def append_current_folder() -> None:
+    """Appends the current folder to the path, unless it is there already (PYTHONPATH) or inside a run folder."""
     here = os.getcwd()
     if here not in sys.path and not in_run_folder():
         sys.path.append(here)
@@ -39,15 +39,15 @@ def in_run_folder() -> bool:
 
 
 def is_run_folder(folder: str | os.PathLike[str]) -> bool:
-    """Whether a configuration lies there beside checkpoints (`best/step-000000001000/manifest.json`)."""
+    """Whether the folder holds a configuration and checkpoints (`best/step-000000001000/manifest.json`)."""
     if not os.path.lexists(os.path.join(folder, "config.yaml")):
         return False
     return any(os.path.lexists(os.path.join(checkpoint, MANIFEST))
                for store in _folders(folder) for checkpoint in (store, *_folders(store)))
 
 
-def of_a_child() -> dict[str, str]:
-    """Environment variables for `python -P -m module`: it looks where this process does."""
+def child_environment() -> dict[str, str]:
+    """Returns environment variables for `python -P -m module`, so that it searches modules where this process does."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 

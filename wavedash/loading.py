@@ -1,4 +1,4 @@
-"""A run in one call: `load_run(path)` has its configuration, its environments and its policy; `load_policy(path)` the policy.
+"""`load_run(path)` loads a run in one call: configuration, environments, policy. `load_policy(path)` loads the policy alone.
 
 A path names a run folder (its best checkpoint), a folder of runs (its newest run), `runs/<name>/best`, a checkpoint, or a
 folder with config.yaml, policy.safetensors and state.json.
@@ -28,8 +28,8 @@ from wavedash.trained_policy import TrainedPolicy
 
 @dataclass(frozen=True)
 class LoadedRun:
-    """What a run has learned, and in what. Reading the policy runs no code. The configuration may name code: where the run is
-    somebody else's and not trusted, `config` raises UntrustedError."""
+    """The policy of a run, its configuration and its environments. Reading the policy runs no code. The configuration may name
+    code: if the run is somebody else's and not trusted, `config` raises UntrustedError."""
 
     source: Checkpoint | PolicyFolder
     policy: TrainedPolicy
@@ -45,31 +45,32 @@ class LoadedRun:
 
     @property
     def device(self) -> torch.device:
-        """The one that the run is configured for, or the CPU where this machine does not have it."""
+        """The device that the run is configured for, or the CPU if this machine does not have it."""
         config = self.config
         try:
             return usable_device(config)
         except UserError:
             return torch.device("cpu")
 
-    def on_its_device(self) -> LoadedRun:
-        """The same with its policy on the run's device."""
+    def to_run_device(self) -> LoadedRun:
+        """Returns the same run with its policy on the run's device."""
         return replace(self, policy=self.policy.to(self.device))
 
     def make_env(self, count: int, env: EnvConfig | None = None) -> VecEnv:
-        """`count` of the run's environments, or of these, in this process and where the policy is. UserError: the policy
-        observes or does something else than they have."""
+        """Makes `count` of the run's environments, or of `env`, in this process and on the device of the policy. UserError:
+        their spaces are not those of the policy."""
         decide_threads(self.config.threads)
         made = make_env((env or self.config.env).model_copy(update={"count": count, "workers": 0}), self.policy.device)
         try:
-            self.check_plays(made)
+            self.check_spaces(made)
         except BaseException:
             made.close()
             raise
         set_torch_threads(made.num_rows, self.policy.policy.config)
         return made
 
-    def check_plays(self, env: VecEnv) -> None:
+    def check_spaces(self, env: VecEnv) -> None:
+        """Raises UserError unless the environments have the spaces of the policy."""
         for what, its, here in (("observations", self.policy.policy.observation_space, env.observation_space),
                                 ("actions", self.policy.policy.action_space, env.action_space)):
             if space_to_json(its) != space_to_json(here):
@@ -78,12 +79,12 @@ class LoadedRun:
 
 
 def load_run(path: str | Path, device: str | torch.device = "cpu", trust: bool = False) -> LoadedRun:
-    """Configuration, environments and policy of a run. `trust`: also run code that a run of somebody else names."""
+    """Loads configuration, environments and policy of a run. With `trust`, code that a run of somebody else names may run."""
     source = resolve_policy(path)
     policy, source_space = read_policy(source)
     return LoadedRun(source, TrainedPolicy(policy.to(device), source_space=source_space), trust)
 
 
 def load_policy(path: str | Path, device: str | torch.device = "cpu") -> TrainedPolicy:
-    """The policy alone. Nothing but data is read: no code runs."""
+    """Loads the policy alone. Only data is read: no code runs."""
     return load_run(path, device).policy

@@ -1,7 +1,7 @@
-"""Saved tensors are held against those that they replace before anything of them is used.
+"""Saved tensors are compared with those that they replace before any of them is used.
 
-A right checksum says that a file is as it was written, not that it was written by us. Whoever loads a state says here what it
-must be like; what differs is named with its file and its tensor.
+A right checksum says that a file is as it was written, not that Wavedash has written it. Code that loads a state declares here
+what it must be like; the error for a difference names file and tensor.
 """
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from wavedash.errors import UserError
 
 
 class SavedError(UserError):
-    """What was saved cannot be right, whatever the configuration."""
+    """Saved data is wrong, whatever the configuration."""
 
     def __init__(self, file: str, what: str) -> None:
         super().__init__(f"{file}: {what}")
         self.file, self.what = file, what
 
 
-def complaint(error: ValidationError) -> str:
-    """The first thing that is wrong with plain values, in a line."""
+def first_problem(error: ValidationError) -> str:
+    """Returns a line about the first problem of plain values."""
     wrong = error.errors(include_url=False)[0]
     key, message = ".".join(map(str, wrong["loc"])), wrong["msg"]
     if wrong["type"] == "missing":
@@ -35,15 +35,16 @@ def complaint(error: ValidationError) -> str:
 class Saved:
     """The tensors of one file of a checkpoint."""
 
-    def __init__(self, group: str, tensors: Mapping[str, Tensor], prefix: str = "") -> None:
-        """`prefix`: what stands before these names in the file."""
-        self.file, self.tensors, self.prefix = f"{group}.safetensors", tensors, prefix
+    def __init__(self, file: str, tensors: Mapping[str, Tensor], prefix: str = "") -> None:
+        """`file` is the name without its suffix. `prefix` stands before these names in the file."""
+        self.file, self.tensors, self.prefix = f"{file}.safetensors", tensors, prefix
 
     def refuse(self, what: str) -> NoReturn:
         raise SavedError(self.file, what)
 
     def fits(self, expected: Mapping[str, Tensor], optional: Collection[str] = ()) -> None:
-        """It holds these names and no others, each as one expects. `optional`: those that need not be there."""
+        """Requires these names and no others, each with the dtype and shape of the expected one. Those in `optional` may be
+        missing."""
         if missing := [name for name in expected if name not in self.tensors and name not in optional]:
             self.refuse(f"{self._some(missing)} missing")
         if unknown := [name for name in self.tensors if name not in expected]:
@@ -53,11 +54,11 @@ class Saved:
                 self.is_like(name, like)
 
     def is_like(self, name: str, like: Tensor, finite: bool = True) -> Tensor:
-        """The tensor of this name, which has the type and shape of another."""
+        """Returns the tensor of this name, which must have the dtype and shape of another."""
         return self.has(name, like.dtype, tuple(like.shape), finite)
 
     def has(self, name: str, dtype: torch.dtype, shape: tuple[int | None, ...], finite: bool = True) -> Tensor:
-        """The tensor of this name, which has this type and shape (None: of any length)."""
+        """Returns the tensor of this name, which must have this dtype and shape (None stands for any length)."""
         if name not in self.tensors:
             self.refuse(f"{self._some([name])} missing")
         x = self.tensors[name]
@@ -70,7 +71,7 @@ class Saved:
         return x
 
     def is_between(self, name: str, low: float | Tensor, high: float | Tensor) -> None:
-        """Every number of it; NaN is not."""
+        """Requires every number of a tensor to be in this range, which NaN is not."""
         x = self.tensors[name]
         wrong = ~((x >= low) & (x <= high))
         if bool(wrong.any()):

@@ -1,10 +1,10 @@
-"""YAML with the surprises taken out: what looks like a number is one, `off` is a word, nothing is said twice.
+"""YAML without surprises: what looks like a number is one, `off` is text, and no key may be repeated.
 
-PyYAML follows YAML 1.1, where `1e-4` is text, `off` is false, `1:30` is ninety and a repeated key silently wins. Here
-plain scalars are read as YAML 1.2 reads them (plus `100_000`), repeated keys are refused, and every key's line is known.
+PyYAML follows YAML 1.1, where `1e-4` is text, `off` is false, `1:30` is ninety, and the last of repeated keys counts. Here
+plain scalars are read as in YAML 1.2 (plus `100_000`), repeated keys are refused, and the line of every key is known.
 
-A file may come from anybody: before anything is built, its size, its nesting and what its aliases would expand to are held to
-more than any configuration needs (nested aliases turn a hundred characters into a billion values).
+A file may come from anybody: before any value is made, its size, its nesting and the expansion of its aliases are limited to
+more than any configuration needs (nested aliases can turn a hundred characters into a billion values).
 """
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from typing import Any
 import yaml
 
 LARGEST_TEXT = 256 * 1024
-"""Characters; the longest preset has two thousand"""
+"""The most characters; the longest preset has two thousand"""
 DEEPEST = 32
-"""Levels of nesting; a configuration has six"""
+"""The most levels of nesting; a configuration has six"""
 MOST_VALUES = 20_000
-"""Keys and values, those that aliases repeat counted as often as they appear"""
+"""The most keys and values, with aliases counted as what they repeat"""
 
 Key = tuple[int | str, ...]
-"""Where a value sits: ("ppo", "learning_rate")."""
+"""The path of a value: ("ppo", "learning_rate")"""
 
-# Tag, pattern, and the characters that such a scalar can start with.
+# Each has a tag, a pattern, and the characters that such a scalar can start with.
 _SCALARS = (
     ("null", r"~|null|", ["~", "n", ""]),
     ("bool", r"true|false", ["t", "f"]),
@@ -38,7 +38,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Must share the loader's rules: it puts quotes around exactly the words that would be read as something else."""
+    """Shares the rules of the loader, so that it quotes exactly the texts that would be read as something else."""
 
     yaml_implicit_resolvers = {}  # noqa: RUF012 (its own, not those of YAML 1.1)
 
@@ -50,7 +50,7 @@ _Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(node.v
 
 
 class YamlError(Exception):
-    """The text is not usable YAML; `found` lists (line, what is wrong)."""
+    """The text is not valid YAML; `found` lists (line, what is wrong)."""
 
     def __init__(self, found: list[tuple[int, str]]):
         super().__init__(found)
@@ -58,7 +58,7 @@ class YamlError(Exception):
 
 
 def read_yaml(text: str) -> tuple[Any, dict[Key, int]]:
-    """The value of a YAML document and the line of each of its keys, counted from 1."""
+    """Returns the value of a YAML document, and the line of each of its keys, counted from 1."""
     lines: dict[Key, int] = {}
     repeated = []
     try:
@@ -81,11 +81,11 @@ def read_yaml(text: str) -> tuple[Any, dict[Key, int]]:
 
 
 def _check_extent(text: str) -> None:
-    """Follows the text event by event and stops at the first that goes too far: nothing is expanded to be counted."""
+    """Parses the text event by event and stops at the first limit that is exceeded; nothing is expanded."""
     if len(text) > LARGEST_TEXT:
         raise YamlError([(1, f"the text is longer than {LARGEST_TEXT:,} characters, which no configuration needs")])
-    sizes: dict[str, int] = {}  # values below each finished anchor
-    open_parts: list[tuple[str | None, int]] = []  # of the collections around this place: anchor, values before it
+    sizes: dict[str, int] = {}  # the number of values below each finished anchor
+    open_parts: list[tuple[str | None, int]] = []  # anchor of each open collection, and the number of values before it
     values = 0
     for event in yaml.parse(text, Loader=_Loader):
         line = event.start_mark.line + 1
@@ -112,7 +112,7 @@ def _check_extent(text: str) -> None:
 
 
 def write_yaml(value: Any, inline: bool = False) -> str:
-    """YAML that `read_yaml` reads back to an equal value; `inline` writes it on one line without a line break at its end."""
+    """Returns YAML that `read_yaml` reads back to an equal value; `inline` puts it on one line without a line break."""
     if not inline:
         return yaml.dump(value, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=128)
     text = yaml.dump([value], Dumper=_Dumper, sort_keys=False, default_flow_style=True, width=10**9)

@@ -26,7 +26,7 @@ from wavedash.runs.compatible import FIXED, check_changes
 from wavedash.runs.find import find_run
 from wavedash.runs.saver import Saver
 from wavedash.runs.trust import run_config
-from wavedash.training import _parts_of, reassembled, train
+from wavedash.training import _rank_states, restored, train
 
 HERE = "tests.runs.test_resume_settings"
 TINY = ("total_steps=64", "env.count=4", "ppo.rollout_steps=8", "ppo.epochs=2", "ppo.minibatch_size=16", "policy.hidden=[8]",
@@ -268,8 +268,8 @@ def resumed(folder: Path, *overrides: str) -> Iterator[Learner]:
     run, checkpoint = found = find_run(folder)
     config = run_config(run.config, overrides, trust=True)
     check_changes(load_config(str(run.config)), config)
-    (part,) = _parts_of(run, checkpoint, config, 1)
-    with reassembled(part, found=found) as learner:
+    (part,) = _rank_states(run, checkpoint, config, 1)
+    with restored(part, found=found) as learner:
         report.listeners(config, run.path)
         yield learner
 

@@ -1,4 +1,4 @@
-"""`wavedash diagnose`: where the time of an iteration goes, what holds it up, and which setting to change."""
+"""`wavedash diagnose` measures where the time of an iteration goes, finds the bottleneck and suggests settings to change."""
 
 STAGES = {
     "env": ("env",),
@@ -7,4 +7,4 @@ STAGES = {
     "gpu": (),
     "all": ("env", "inference", "gae", "update", "iteration"),
 }
-"""What the command can be asked for: the stages that are timed."""
+"""The stages that are timed, by the argument of the command"""

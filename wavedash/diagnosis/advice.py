@@ -1,4 +1,4 @@
-"""From metrics to the setting to change: the stage that takes most of an iteration, why, and what would make it shorter."""
+"""Advice names the stage that takes most of an iteration, the reason, and settings that would make it shorter."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
@@ -9,36 +9,36 @@ from wavedash.config import RunConfig
 from wavedash.envs.kinds import kind_of
 
 ROUND_TRIP = 0.4e-3
-"""Seconds that a step costs when it goes to worker processes and back: an estimate for two slow cores."""
+"""Seconds that a step needs to go to worker processes and back: an estimate for two slow cores"""
 OVERHEAD_BOUND = 0.3
-"""Below this share of the device's speed in large matrix products, calls cost more than their arithmetic."""
+"""Below this share of the device's speed in large matrix products, overhead costs more than arithmetic."""
 TOO_SMALL_FOR_A_GPU = 0.01
 SAME_SAMPLES = "(divide ppo.rollout_steps by 4 to learn from as many samples as now)"
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What advice is drawn from."""
+    """The measurements that advice is based on."""
 
     config: RunConfig
     share: Mapping[str, float]
-    """Of an iteration: env, inference, gae, update, other"""
+    """The share of each part (env, inference, gae, update, other) in the time of an iteration"""
     step_seconds: float
-    """The world alone: one step of all rows"""
+    """Seconds of one step of all rows in the environment alone"""
     efficiency: Mapping[str, float]
-    """inference, update: their arithmetic as a share of what the device could do in that time"""
+    """The arithmetic of inference and update as a share of what the device could do in that time"""
     rows: int
-    """That the policy acts for in one call"""
+    """The number of rows that the policy acts for in one call"""
     samples: int
-    """That an update learns from"""
+    """The number of samples that an update learns from"""
     cores: int
     threads: int
     cuda: bool = False
     capturable: bool = False
-    """The world lives on the GPU, and collection can be replayed"""
+    """Whether the environment lives on the GPU, and collection can be a CUDA graph"""
     gpu_busy: float | None = None
     busy_cores: float = 1.0
-    """Of the learner's process"""
+    """The number of cores that the learner's process kept busy"""
 
 
 class Suggestion(NamedTuple):
@@ -50,7 +50,7 @@ class Suggestion(NamedTuple):
 
 @dataclass(frozen=True)
 class Advice:
-    """What holds an iteration up, and what to do about it, the best first."""
+    """The bottleneck of an iteration, and what to do about it, the best suggestion first."""
 
     bottleneck: str
     because: str
@@ -66,7 +66,7 @@ def advise(facts: Facts) -> Advice:
     reason = f"it takes {facts.share[bottleneck]:.0%} of an iteration: {because(facts)}"
     if facts.gpu_busy is not None:
         reason += f"; the GPU computes {facts.gpu_busy:.0%} of the time"
-    if not facts.cuda and facts.share["env"] < 0.5 and facts.busy_cores < 0.7:  # nothing to wait for, and yet it did
+    if not facts.cuda and facts.share["env"] < 0.5 and facts.busy_cores < 0.7:  # it had nothing to wait for
         reason += f"; the learner had {facts.busy_cores:.2f} of a core, so other programs slow it down"
     return Advice(bottleneck, reason, list(suggestions(facts)))
 
@@ -74,11 +74,11 @@ def advise(facts: Facts) -> Advice:
 def _env(facts: Facts) -> Iterator[Suggestion]:
     env, cores = facts.config.env, facts.cores
     if facts.capturable:
-        yield from _recorded(facts)
+        yield from _capture_collection(facts)
         yield Suggestion(f"env.count={2 * env.count}", "a kernel costs little more for more rows, until the GPU is full")
         return
     if not kind_of(env).takes_workers(env):
-        return  # it uses all cores already, or none can be given to it
+        return  # it uses all cores already, or cannot use workers
     wanted = min(cores, env.count)
     if env.workers < wanted and (env.workers or _workers_pay(facts.step_seconds, wanted)):
         yield Suggestion(_on_cores(facts, wanted), f"environments step on {wanted} cores while the policy acts for others")
@@ -103,7 +103,7 @@ def _workers_pay(step_seconds: float, workers: int) -> bool:
 
 
 def _inference(facts: Facts) -> Iterator[Suggestion]:
-    yield from _recorded(facts)
+    yield from _capture_collection(facts)
     if facts.efficiency["inference"] < OVERHEAD_BOUND:
         yield Suggestion(f"env.count={4 * facts.config.env.count}",
                          f"a call of the policy costs little more for more rows than {facts.rows} {SAME_SAMPLES}")
@@ -115,7 +115,7 @@ def _inference(facts: Facts) -> Iterator[Suggestion]:
 def _update(facts: Facts) -> Iterator[Suggestion]:
     config = facts.config
     if facts.cuda and not config.graphs:
-        yield Suggestion("graphs=true", "a minibatch is replayed without the cost of launching each operation")
+        yield Suggestion("graphs=true", "a minibatch is one CUDA graph, without the cost of launching each operation")
     size = config.ppo.minibatch_size
     if facts.efficiency["update"] < OVERHEAD_BOUND:
         if size < facts.samples:
@@ -134,7 +134,7 @@ def _update(facts: Facts) -> Iterator[Suggestion]:
 
 
 def _gae(facts: Facts) -> Iterator[Suggestion]:
-    yield from _recorded(facts)
+    yield from _capture_collection(facts)
     steps, count, length = facts.config.ppo.rollout_steps, facts.config.env.count, facts.config.policy.memory
     if steps % 2 == 0 and (length.kind == "none" or (steps // 2) % length.sequence == 0):
         yield Suggestion(f"env.count={2 * count} ppo.rollout_steps={steps // 2}",
@@ -146,9 +146,9 @@ def _other(facts: Facts) -> Iterator[Suggestion]:
     yield Suggestion(f"ppo.rollout_steps={2 * steps}", "metrics are read and reported once an iteration, however long it is")
 
 
-def _recorded(facts: Facts) -> Iterator[Suggestion]:
+def _capture_collection(facts: Facts) -> Iterator[Suggestion]:
     if facts.cuda and facts.capturable and not facts.config.graphs:
-        yield Suggestion("graphs=true", "collection is replayed without the cost of launching each operation")
+        yield Suggestion("graphs=true", "collection is one CUDA graph, without the cost of launching each operation")
 
 
 def _faster_arithmetic(facts: Facts) -> Iterator[Suggestion]:

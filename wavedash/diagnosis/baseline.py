@@ -1,4 +1,4 @@
-"""A measurement that later ones are compared with: kept as JSON, with what it was measured on."""
+"""A baseline is a measurement that later ones are compared with. It is kept as JSON, with the machine and the options."""
 from __future__ import annotations
 
 import hashlib
@@ -22,22 +22,22 @@ NOT_ABOUT_SPEED = {"name", "seed", "total_steps", "checkpoint", "report"}
 
 
 class BaselineError(UserError):
-    """A baseline that cannot be read or written."""
+    """A baseline cannot be read or written."""
 
 
 class Baseline(BaseModel):
-    """Rates of every round, and on what they were measured."""
+    """Rates of every round, with the machine and the options that they were measured with."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     version: Literal[1] = 1
     saved: str
-    """When"""
+    """The time of the measurement"""
     machine: dict[str, str | int]
     config: dict[str, Any]
     """The options that matter for speed"""
     rates: dict[str, Annotated[list[Rate], Field(min_length=1)]]
-    """By stage or probe: samples per second, or whatever its name says; more is better"""
+    """Samples per second of each stage, or what the name of a probe says; more is better"""
 
     @classmethod
     def of(cls, config: RunConfig, machine: Mapping[str, str | int], rates: Mapping[str, Sequence[float]]) -> Baseline:
@@ -46,7 +46,7 @@ class Baseline(BaseModel):
 
     @classmethod
     def read(cls, path: Path) -> Baseline | None:
-        """None where there is no such file yet."""
+        """Reads a baseline; returns None where there is no such file yet."""
         try:
             return cls.model_validate_json(path.read_bytes())
         except FileNotFoundError:
@@ -60,13 +60,13 @@ class Baseline(BaseModel):
                                 ) from error
 
     def write(self, path: Path) -> None:
-        """A file that is there and is no baseline is not lost: it is set aside."""
+        """Writes the baseline. A file of that name that is no baseline is kept as `.broken`."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 Baseline.read(path)
             except BaselineError as error:
-                if isinstance(error.__cause__, OSError):  # a folder, or a file that is not ours to read
+                if isinstance(error.__cause__, OSError):  # a folder, or a file without permission to read
                     raise
                 os.replace(path, path.with_name(f"{path.name}.broken"))
             replace_file(path, self.model_dump_json(indent=1).encode())
@@ -74,14 +74,14 @@ class Baseline(BaseModel):
             raise BaselineError(f"the baseline cannot be written to {path} ({error.strerror})") from error
 
     def over(self, older: Baseline | None) -> Baseline:
-        """This one, with what only the older one has measured, unless that was under other conditions."""
+        """Returns this one with the rates that only the older one has, unless that was measured under other conditions."""
         if older is None or list(differences(older, self)):
             return self
         return self.model_copy(update={"rates": {**older.rates, **self.rates}})
 
 
 def default_path(config: RunConfig) -> Path:
-    """One file for each configuration, beside the runs."""
+    """Returns the file of a configuration, in a folder beside the runs."""
     text = json.dumps(about_speed(config), sort_keys=True, default=str)
     return runs_root() / ".diagnose" / f"{config.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}.json"
 
@@ -91,7 +91,7 @@ def about_speed(config: RunConfig) -> dict[str, Any]:
 
 
 def differences(then: Baseline, now: Baseline) -> Iterator[str]:
-    """What was not the same, each as `key: then -> now`."""
+    """Yields what was different, as `key: then -> now`."""
     before, after = (dict(_flat({"machine": measured.machine, **measured.config})) for measured in (then, now))
     for key in {**before, **after}:
         if before.get(key) != after.get(key):
@@ -107,10 +107,10 @@ def _flat(part: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
 
 
 class Change(NamedTuple):
-    """Of a rate since the baseline."""
+    """The change of a rate since the baseline."""
 
     share: float
-    """0.1: a tenth more"""
+    """0.1 is a tenth more"""
     verdict: Literal["faster", "slower", "noise"]
 
     def __str__(self) -> str:
@@ -118,7 +118,7 @@ class Change(NamedTuple):
 
 
 def compare(then: Sequence[float], now: Sequence[float]) -> Change:
-    """By the medians. It counts only if all rounds of one were faster than all rounds of the other."""
+    """Compares medians. A change is more than noise only if all rounds of one were faster than all rounds of the other."""
     share = statistics.median(now) / statistics.median(then) - 1.0
     if min(now) > max(then):
         return Change(share, "faster")

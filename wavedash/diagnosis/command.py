@@ -1,4 +1,4 @@
-"""What `wavedash diagnose` does: measure, compare with the baseline, print, advise."""
+"""`wavedash diagnose` measures, compares with the baseline, prints, and gives advice."""
 from __future__ import annotations
 
 import gc
@@ -17,7 +17,7 @@ from wavedash.diagnosis import device as machine
 from wavedash.diagnosis.advice import Advice, Facts, advise
 from wavedash.diagnosis.baseline import Baseline, BaselineError, compare, default_path, differences
 from wavedash.diagnosis.tables import device_table, stage_table
-from wavedash.diagnosis.timing import Timing, race, time_stages, warm_up
+from wavedash.diagnosis.timing import Timing, time_in_turns, time_stages, warm_up
 from wavedash.errors import UserError
 from wavedash.ppo.learner import Learner
 from wavedash.runs.trust import read_config
@@ -25,20 +25,20 @@ from wavedash.threads import allowed_cores, compute_threads
 from wavedash.training import assembled
 
 BUSY_SECONDS = 2.0
-"""For which iterations run while the machine is watched."""
+"""How long iterations run while the load of the machine is measured"""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Everything that was found out about a configuration on this machine."""
+    """Everything that was measured of a configuration on this machine."""
 
     title: str
     timing: Timing
     device: dict[str, str]
-    """Facts for people; empty where the device was not looked at"""
+    """Facts about the device as text; empty where it was not examined"""
     probed: dict[str, list[float]]
     advice: Advice | None
-    """Where everything was measured"""
+    """None unless all stages were measured"""
     measured: Baseline
 
 
@@ -46,25 +46,25 @@ def diagnose(
     stage: str, source: str, overrides: Sequence[str] = (), *,
     baseline: Path | None = None, save: bool = False, rounds: int = 5, try_advice: bool = False, trust: bool = False,
 ) -> Diagnosis:
-    """Measure one of STAGES of a preset or file and print what was found. `trust`: also run code that the configuration of
-    somebody else's run names."""
+    """Measures one of STAGES of a preset or file and prints the result. With `trust` it also runs code that the configuration
+    of somebody else's run names."""
     config = read_config(source, overrides, trust)
     console = Console(width=110, highlight=False)
     console.print(f"[dim]measuring {', '.join(STAGES[stage]) or 'the device'} in {rounds} rounds")
     with assembled(config) as learner:
         found = examine(learner, stage, rounds)
     path = baseline or default_path(config)
-    then, complaint = _read(path)
+    then, problem = _read(path)
     show(console, found, then)
     if found.advice is not None:
         _print_advice(console, found, source, overrides, rounds if try_advice else 0)
     console.print()
-    _settle_baseline(console, found.measured, then, path, complaint, save)
+    _update_baseline(console, found.measured, then, path, problem, save)
     return found
 
 
 def examine(learner: Learner, stage: str, rounds: int = 5) -> Diagnosis:
-    """Measure one of STAGES of this learner. Whole iterations train it on; everything else leaves it as it is."""
+    """Measures one of STAGES of this learner. Whole iterations train it; everything else leaves it as it is."""
     config, device = learner.config, learner.env.device
     timing = time_stages(learner, STAGES[stage], rounds)
     facts: dict[str, str] = {}
@@ -72,7 +72,7 @@ def examine(learner: Learner, stage: str, rounds: int = 5) -> Diagnosis:
     advice = None
     if stage in ("gpu", "all"):
         warm_up(learner)
-        busy = machine.watch(learner.iterate, device, BUSY_SECONDS)
+        busy = machine.measure_load(learner.iterate, device, BUSY_SECONDS)
         facts, probed = machine.describe(device, busy), machine.probe(device, rounds)
         advice = advise(gather_facts(learner, timing, probed, busy)) if stage == "all" else None
     rates = {name: timing.rates(name) for name in timing.seconds}
@@ -87,8 +87,8 @@ def gather_facts(learner: Learner, timing: Timing, probed: dict[str, list[float]
     config, policy = learner.config, learner.policy
     alone = {stage: statistics.median(seconds) for stage, seconds in timing.seconds.items()}
     samples = timing.samples * learner.buffer.filled
-    # Every weight of a linear or recurrent layer is used once per sample: a multiplication and an addition, twice as many for
-    # the gradient of its input and of itself. Convolutions use theirs more often, so theirs is a lower bound.
+    # Every weight of a linear or recurrent layer takes a multiplication and an addition per sample, and twice as many for the
+    # gradients of its input and of itself. Convolutions use a weight more often, so for them this is a lower bound.
     weights = sum(p.numel() for p in policy.parameters() if p.dim() > 1)
     operations = {"inference": 2 * weights * timing.samples, "update": 6 * weights * samples * config.ppo.epochs}
     speed = machine.arithmetic_speed(probed, config.precision)
@@ -106,47 +106,47 @@ def show(console: Console, found: Diagnosis, then: Baseline | None) -> None:
     if found.timing.seconds:
         console.print(stage_table(found.timing, then))
     if "collect" in found.timing.parts:
-        console.print("collection is one CUDA graph: its time is divided as its stages take it alone")
+        console.print("collection is one CUDA graph: its time is divided in proportion to its stages alone")
     if found.device:
         console.print(device_table(found.device, found.probed, then))
 
 
 def _print_advice(console: Console, found: Diagnosis, source: str, overrides: Sequence[str], rounds: int) -> None:
-    """`rounds`: of whole iterations with each suggestion; 0 takes it at its word."""
+    """Prints advice. Each suggestion is tried in so many `rounds` of whole iterations; with 0 it is only printed."""
     assert found.advice is not None
     console.print(f"[bold]{escape(str(found.advice))}")
     for suggestion in found.advice.suggestions:
         console.print(f"  try: [bold]{escape(suggestion.settings)}[/bold]  ({escape(suggestion.why)})")
         if rounds:
-            console.print(f"       tried: {_tried(source, overrides, suggestion.settings.split(), rounds)}")
+            console.print(f"       tried: {_try(source, overrides, suggestion.settings.split(), rounds)}")
     if not found.advice.suggestions:
         console.print("  no setting changes this; only less work in the stage itself does")
 
 
-def _tried(source: str, overrides: Sequence[str], settings: Sequence[str], rounds: int) -> str:
-    """With and without, in turns."""
-    gc.collect()  # what the last learner still holds of the device
+def _try(source: str, overrides: Sequence[str], settings: Sequence[str], rounds: int) -> str:
+    """Times iterations with and without the settings, in turns."""
+    gc.collect()  # frees memory of the device that the last learner still holds
     before, after = (load_config(source, changes) for changes in (overrides, [*overrides, *settings]))
     try:
         with assembled(before) as usual, assembled(after) as changed:
-            then, now = race([usual, changed], rounds)
+            then, now = time_in_turns([usual, changed], rounds)
     except (UserError, torch.OutOfMemoryError) as error:
         return escape(f"does not run here: {error}")
     return f"{statistics.median(then):,.0f} -> {statistics.median(now):,.0f} samples/s ({compare(then, now)})"
 
 
-def _settle_baseline(console: Console, now: Baseline, then: Baseline | None, path: Path, complaint: str, save: bool) -> None:
-    """Say what was compared with what; keep the measurement where nothing like it was kept before, or on request."""
+def _update_baseline(console: Console, now: Baseline, then: Baseline | None, path: Path, problem: str, save: bool) -> None:
+    """Prints what was compared with what. It keeps the measurement if `save` is set or there was none like it before."""
     different = [] if then is None else list(differences(then, now))
-    if complaint:
+    if problem:
         hint = "" if save else "; --save puts a new one in its place"
-        console.print(f"[yellow]{escape(complaint)}: nothing was compared{hint}")
+        console.print(f"[yellow]{escape(problem)}: nothing was compared{hint}")
     if then is not None:
         console.print(f"compared with {escape(str(path))} of {then.saved}")
     if different:
         console.print(f"[yellow]which was measured under other conditions: {escape('; '.join(different))}")
     new = sorted(set(now.rates) - set(then.rates if then else ()))
-    if save or (new and not complaint and not different):
+    if save or (new and not problem and not different):
         try:
             (now.over(then) if save or then is None else then.over(now)).write(path)
         except BaselineError as error:

@@ -1,4 +1,4 @@
-"""What the device is, what it could do, and how busy training keeps it."""
+"""Describes the device: what it is, how fast it could be, and how busy training keeps it."""
 from __future__ import annotations
 
 import gc
@@ -18,24 +18,24 @@ from torch import Tensor
 from wavedash.threads import allowed_cores, compute_threads
 
 PROBE_SECONDS = 0.05
-"""Of one measurement of one probe."""
-LOOK_EVERY = 0.2
+"""The time of one measurement of one probe"""
+READ_EVERY = 0.2
 SETTLE_SECONDS = 1.0
-"""A reading of the GPU's utilisation looks back as far as this: readings that would see the time before are left out."""
+"""The GPU reports its utilisation over about this long; work runs for so long before the first reading."""
 
 
 @dataclass(frozen=True)
 class Busy:
-    """How busy the machine was while iterations ran."""
+    """The load of the machine while iterations ran."""
 
     gpu: float | None
-    """Share of the time in which the GPU computed anything; None: there is none, or nothing tells"""
+    """The share of the time in which the GPU computed anything; None if there is no GPU, or no tool reports it"""
     cores: float
-    """CPU cores kept busy by the learner's process (not by workers)"""
+    """The number of CPU cores that the learner's process (not its workers) kept busy"""
 
 
-def wait_for(device: torch.device) -> None:
-    """Until everything that was launched is done; on the CPU it is."""
+def synchronize(device: torch.device) -> None:
+    """Waits until the GPU has done everything that was launched."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
@@ -43,7 +43,7 @@ def wait_for(device: torch.device) -> None:
 def device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(number(device))
-    try:  # elsewhere than on Linux platform.processor() knows
+    try:  # on other systems than Linux, platform.processor() has the name
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
@@ -51,21 +51,21 @@ def device_name(device: torch.device) -> str:
 
 
 def describe(device: torch.device, busy: Busy) -> dict[str, str]:
-    """Name, memory, cores, how busy they are: for people."""
+    """Returns name, memory, cores and their load, as text."""
     facts = {"device": device_name(device)}
     if device.type == "cuda":
         free, total = torch.cuda.mem_get_info(number(device))
         facts["memory of the GPU"] = f"{_gib(total - free)} of {_gib(total)} GiB in use, by all programs"
         facts["peak of this training"] = f"{_gib(torch.cuda.max_memory_allocated(number(device)))} GiB"
         known = busy.gpu is not None
-        facts["GPU busy in iterations"] = f"{busy.gpu:.0%}" if known else "not known: neither pynvml nor nvidia-smi tells"
+        facts["GPU busy in iterations"] = f"{busy.gpu:.0%}" if known else "unknown: neither pynvml nor nvidia-smi reports it"
     facts["CPU cores"] = f"{allowed_cores()}; {compute_threads()} thread(s) of the learner"
     facts["cores busy in iterations"] = f"{busy.cores:.2f}, by the learner's process"
     return facts
 
 
 def probe(device: torch.device, rounds: int) -> dict[str, list[float]]:
-    """What the device offers: billions of operations per second in large matrix products, GB/s of copies to it."""
+    """Measures the speed of the device: billions of operations per second in large matrix products, GB/s of copies to it."""
     tests: dict[str, Callable[[], float]] = {}
     if device.type == "cuda":
         tests["matmul fp32, GFLOP/s"] = lambda: _matmul(device, torch.float32, 4096)
@@ -79,25 +79,25 @@ def probe(device: torch.device, rounds: int) -> dict[str, list[float]]:
 
 
 def arithmetic_speed(probed: dict[str, list[float]], precision: str) -> float:
-    """Operations per second of large matrix products in this precision (fp16 runs as fast as bf16)."""
+    """Returns the operations per second of large matrix products in this precision (fp16 runs as fast as bf16)."""
     kind = "fp32" if precision == "fp32" or "matmul bf16, GFLOP/s" not in probed else "bf16"
     return 1e9 * statistics.median(probed[f"matmul {kind}, GFLOP/s"])
 
 
 def number(device: torch.device) -> int:
-    """Of a GPU; `cuda` alone means the current one, but not every function of torch's knows that."""
+    """Returns the number of a GPU. `cuda` without a number is the current one, which not every function of torch accepts."""
     return torch.cuda.current_device() if device.index is None else device.index
 
 
-def watch(work: Callable[[], object], device: torch.device, seconds: float) -> Busy:
-    """Repeats `work` for so long (on a GPU, after its gauge has settled) and looks at the machine meanwhile."""
+def measure_load(work: Callable[[], object], device: torch.device, seconds: float) -> Busy:
+    """Repeats `work` for so long, and measures the load of the machine meanwhile."""
     cuda = device.type == "cuda"
     if cuda:
-        gc.collect()  # what was measured before is not part of the peak
+        gc.collect()  # memory of earlier measurements must not count in the peak
         torch.cuda.reset_peak_memory_stats(number(device))
     _repeat(work, SETTLE_SECONDS if cuda else 0.0)
     readings: list[float | None] = []
-    with _reading(lambda: readings.append(gpu_busy(device)) if cuda else None):
+    with _reading_repeatedly(lambda: readings.append(gpu_busy(device)) if cuda else None):
         began, used = perf_counter(), process_time()
         _repeat(work, seconds)
         cores = (process_time() - used) / (perf_counter() - began)
@@ -106,29 +106,30 @@ def watch(work: Callable[[], object], device: torch.device, seconds: float) -> B
 
 
 def gpu_busy(device: torch.device) -> float | None:
-    """Share of the last moments in which the GPU computed, from NVML if its Python package is there, else from nvidia-smi."""
+    """Returns the share of the last second or so in which the GPU computed, from NVML or else from nvidia-smi."""
     try:
         return torch.cuda.utilization(number(device)) / 100
-    except Exception:  # not installed, no permission, a driver that does not match: nvidia-smi may still know
+    except Exception:  # pynvml is missing, has no permission or does not match the driver: nvidia-smi may still work
         pass
-    identity = f"GPU-{torch.cuda.get_device_properties(number(device)).uuid}"  # its numbers are not ours: CUDA_VISIBLE_DEVICES
-    question = ["nvidia-smi", f"--id={identity}", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
+    # By its UUID: CUDA_VISIBLE_DEVICES changes the numbers of GPUs, but not those of nvidia-smi.
+    identity = f"GPU-{torch.cuda.get_device_properties(number(device)).uuid}"
+    command = ["nvidia-smi", f"--id={identity}", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
     try:
-        return float(subprocess.run(question, capture_output=True, timeout=10, check=True, text=True).stdout) / 100
+        return float(subprocess.run(command, capture_output=True, timeout=10, check=True, text=True).stdout) / 100
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
 
 
 @contextmanager
-def _reading(read: Callable[[], object]) -> Iterator[None]:
+def _reading_repeatedly(read: Callable[[], object]) -> Iterator[None]:
     """Calls `read` from a thread, again and again."""
     done = threading.Event()
 
-    def look() -> None:
-        while not done.wait(LOOK_EVERY):
+    def loop() -> None:
+        while not done.wait(READ_EVERY):
             read()
 
-    thread = threading.Thread(target=look, daemon=True)
+    thread = threading.Thread(target=loop, daemon=True)
     thread.start()
     try:
         yield
@@ -166,14 +167,14 @@ def _copy(device: torch.device, pinned: bool) -> float:
 
 
 def _seconds(work: Callable[[], object], device: torch.device) -> float:
-    """Per call, of as many calls as fill the time of a probe."""
+    """Returns the seconds per call, over as many calls as fill the time of a probe."""
     work()
-    wait_for(device)
+    synchronize(device)
     calls, began = 0, perf_counter()
     while perf_counter() - began < PROBE_SECONDS:
         for _ in range(4):
             work()
-        wait_for(device)
+        synchronize(device)
         calls += 4
     return (perf_counter() - began) / calls
 

@@ -1,4 +1,4 @@
-"""A diagnosis as tables: the stages, the device, and beside each rate what changed since the baseline."""
+"""A diagnosis is shown as tables of stages and device, each rate with its change since the baseline."""
 from __future__ import annotations
 
 import statistics
@@ -14,7 +14,7 @@ COLOURS = {"faster": "green", "slower": "bold red", "noise": "dim"}
 
 
 def stage_table(timing: Timing, then: Baseline | None) -> Table:
-    """Each stage alone and, where whole iterations were timed, its part of one."""
+    """Shows each stage alone and, where whole iterations were timed, its part of one."""
     shares, whole = timing.shares(), sum(timing.parts.values())
     in_iteration = ["ms in an iteration", "share"] if shares else []
     table = _table(["stage", "samples/s alone", "range", "ms alone", *in_iteration], then)
@@ -34,7 +34,7 @@ def device_table(facts: Mapping[str, str], probed: Mapping[str, Sequence[float]]
     for name, fact in facts.items():
         table.add_row(name, escape(fact))
     for name, rates in probed.items():
-        change = [] if then is None or name not in then.rates else [_told(then.rates[name], rates)]
+        change = [] if then is None or name not in then.rates else [_change_text(then.rates[name], rates)]
         table.add_row(name, f"{statistics.median(rates):,.1f}", f"{min(rates):,.1f} - {max(rates):,.1f}", *change)
     return table
 
@@ -56,9 +56,9 @@ def _rate(timing: Timing, stage: str) -> list[str]:
 
 def _change(then: Baseline | None, stage: str, timing: Timing) -> list[str]:
     known = then is not None and stage in then.rates and stage in timing.seconds
-    return [_told(then.rates[stage], timing.rates(stage))] if then is not None and known else []
+    return [_change_text(then.rates[stage], timing.rates(stage))] if then is not None and known else []
 
 
-def _told(then: Sequence[float], now: Sequence[float]) -> str:
+def _change_text(then: Sequence[float], now: Sequence[float]) -> str:
     change = compare(then, now)
     return f"[{COLOURS[change.verdict]}]{change}"

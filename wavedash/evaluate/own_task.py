@@ -21,7 +21,7 @@ def evaluate(
     """Play `episodes` whole episodes, of every row of the environment, on the device of the run. `random`: then as many with
     random actions. `trust`: also run code that a run of somebody else names."""
     rounds = -(-episodes // min(episodes, MOST_ENVIRONMENTS))
-    loaded = load_run(run, trust=trust).on_its_device()
+    loaded = load_run(run, trust=trust).to_run_device()
     policy = loaded.policy
     env = loaded.make_env(-(-episodes // rounds))
     try:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from wavedash.envs.spaces import most
 from wavedash.ppo.rank_state import StateTensors
-from wavedash.saved import Saved, SavedError, complaint
+from wavedash.saved import Saved, SavedError, first_problem
 
 if TYPE_CHECKING:
     from wavedash.ppo.learner import Learner
@@ -46,7 +46,7 @@ def check_counters(plain: Any) -> None:
     try:
         Counters.model_validate(plain)
     except ValidationError as error:
-        raise SavedError(STATE_FILE, complaint(error)) from None
+        raise SavedError(STATE_FILE, first_problem(error)) from None
 
 
 def check_saved(learner: Learner, tensors: StateTensors, plain: dict[str, Any]) -> None:

@@ -1,10 +1,13 @@
 """Reports are listeners that write the metrics of a run: metrics file, log file, TensorBoard, Weights & Biases, console."""
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from logging import LogRecord
+
     from wavedash.config import RunConfig
     from wavedash.ppo.listener import Listener
 
@@ -17,13 +20,14 @@ def check(config: RunConfig) -> None:
         check_installed()
 
 
-def listeners(config: RunConfig, run_folder: str | Path) -> list[Listener]:
-    """Makes the listeners that `config.report` asks for. Their packages are imported only when they are used."""
+def listeners(config: RunConfig, run_folder: str | Path, early: Iterable[LogRecord] = ()) -> list[Listener]:
+    """Makes the listeners that `config.report` asks for. Their packages are imported only when they are used. `early` is what
+    was logged before, for the log file."""
     from wavedash.report.log_file import LogFile
     from wavedash.report.metrics_file import MetricsFile
 
     folder, wanted = Path(run_folder), config.report
-    found: list[Listener] = [LogFile(folder / "log.txt"), MetricsFile(folder / "metrics.jsonl")]
+    found: list[Listener] = [LogFile(folder / "log.txt", early), MetricsFile(folder / "metrics.jsonl")]
     if wanted.tensorboard:
         from wavedash.report.tensorboard import TensorBoard
 

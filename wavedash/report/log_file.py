@@ -4,9 +4,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+from collections.abc import Iterable
 from logging.handlers import WatchedFileHandler
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from wavedash.ppo.listener import Listener
 
@@ -19,7 +20,8 @@ PACKAGE = logging.getLogger("wavedash")
 class LogFile(Listener):
     """Takes what the package logs from the moment it is made, so that the preparation of the run is in the file too."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, early: Iterable[logging.LogRecord] = ()):
+        """`early` is what was logged before there was a file: see `EarlyMessages`."""
         self._handler: logging.Handler = logging.NullHandler()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -28,6 +30,8 @@ class LogFile(Listener):
             PACKAGE.warning("%s cannot be written (%s): this run has no log file. Make room on that disk, or move away what is "
                             "in its place", path, error)
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        for record in early:
+            self._handler.handle(record)
         PACKAGE.addHandler(self._handler)
         self._level_before = PACKAGE.level
         PACKAGE.setLevel(logging.DEBUG)  # handlers have levels of their own; the file takes all
@@ -39,6 +43,34 @@ class LogFile(Listener):
         PACKAGE.setLevel(self._level_before)
         with contextlib.suppress(OSError):  # the last messages did not fit on the disk
             self._handler.close()
+
+
+class EarlyMessages(logging.Handler):
+    """Keeps what the package logs while a run is being prepared, for its log file. Messages still appear where they would
+    appear without this handler."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._records: list[logging.LogRecord] = []
+
+    def __enter__(self) -> Self:
+        PACKAGE.addHandler(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        PACKAGE.removeHandler(self)
+
+    def release(self) -> list[logging.LogRecord]:
+        """Returns what was kept and stops: the log file takes over."""
+        PACKAGE.removeHandler(self)
+        return self._records
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._records.append(record)
+        # Python prints warnings itself only while there is no handler at all, which this one must not change.
+        last_resort = logging.lastResort
+        if PACKAGE.handlers == [self] and not logging.root.handlers and last_resort and record.levelno >= last_resort.level:
+            last_resort.handle(record)
 
 
 # WatchedFileHandler begins a deleted file anew. It does not work on Windows, which deletes no open file anyway.

@@ -17,7 +17,7 @@ from threading import Thread
 from typing import IO, TYPE_CHECKING
 
 from wavedash.errors import UserError
-from wavedash.import_path import of_a_child
+from wavedash.import_path import child_environment
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.report.all_metrics import all_metrics
 from wavedash.report.mailbox import Mailbox
@@ -61,7 +61,7 @@ class Wandb(Listener):
     def on_start(self, learner: Learner) -> None:
         with _client_log(self.folder / "wandb.log") as client_output:
             self._process = process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "wavedash.report.wandb_sender"], env=of_a_child(),
+                [sys.executable, "-P", "-m", "wavedash.report.wandb_sender"], env=child_environment(),
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=client_output, text=True, encoding="utf-8",
                 # Ctrl-C must not reach the sender, which ends when its input does (the first option is for POSIX, the second
                 # for Windows).

@@ -17,7 +17,7 @@ from wavedash.policy.actor_critic import ActorCritic
 from wavedash.runs.checkpoint import USE_ANOTHER, Checkpoint, CheckpointError
 from wavedash.runs.compatible import IncompatibleError
 from wavedash.runs.policy_folder import PolicyFolder
-from wavedash.saved import Saved, SavedError, complaint
+from wavedash.saved import Saved, SavedError, first_problem
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ def _description(state: Any) -> tuple[Space[Any], Space[Any], PolicyConfig, floa
     except KeyError as error:
         raise SavedError("state.json", f"fingerprint: {error} is missing") from error
     except ValidationError as error:
-        raise SavedError("state.json", f"fingerprint.policy: {complaint(error)}") from error
+        raise SavedError("state.json", f"fingerprint.policy: {first_problem(error)}") from error
     except _CONTENT_ERRORS as error:
         raise SavedError("state.json", f"fingerprint: {_reason(error)}") from error
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from wavedash.compat.rlgym_ppo.folders import BOOK
 from wavedash.compat.rlgym_ppo.ppo.ppo_learner import layers_of
 from wavedash.compat.rlgym_ppo.read_checkpoint import FILES
-from wavedash.import_path import of_a_child
+from wavedash.import_path import child_environment
 from wavedash.policy.normalizer import RunningMoments
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.optimizer import FlatAdamW
@@ -59,7 +59,7 @@ def read_in_a_process(folder: Path) -> dict[str, Tensor]:
         output = Path(place) / "tensors.safetensors"
         command = [sys.executable, "-P", "-m", "wavedash.compat.rlgym_ppo.read_checkpoint", str(folder), str(output)]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=READING_SECONDS, env=of_a_child())
+            done = subprocess.run(command, capture_output=True, text=True, timeout=READING_SECONDS, env=child_environment())
         except subprocess.TimeoutExpired:
             raise CheckpointError(f"{folder} was not read within {READING_SECONDS:.0f} s; use another checkpoint") from None
         if done.returncode:

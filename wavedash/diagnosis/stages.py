@@ -1,4 +1,4 @@
-"""The stages of an iteration, each as a call that does one iteration's worth of it and nothing else."""
+"""The stages of an iteration are timed one by one; each is a call that does the work of one iteration and nothing else."""
 from __future__ import annotations
 
 import copy
@@ -24,50 +24,51 @@ Work = Callable[[], object]
 
 
 class RandomPlay:
-    """`env`: T steps of every row with random actions, sent and received by group as the collector does it.
+    """The stage `env`: T steps of every row with random actions, sent and received by shard as the collector does.
 
-    Actions are drawn beforehand. Only where the world says which ones are allowed they are drawn on the way, and counted.
+    Actions are drawn beforehand. Only where the environment has action masks are they drawn on the way, within the time that is
+    measured.
     """
 
     def __init__(self, learner: Learner):
-        self.env, self.groups, self.steps = learner.env, learner.collector.shards, learner.config.ppo.rollout_steps
+        self.env, self.shards, self.steps = learner.env, learner.collector.shards, learner.config.ppo.rollout_steps
         self.generator = torch.Generator(self.env.device).manual_seed(learner.config.seed)
-        # A head whose weights are all zero: its actions are of the right kind, in bounds, allowed, and as random as can be.
+        # A head whose weights are all zero draws actions of the right kind, in bounds and allowed, with the most entropy.
         self.head = copy.deepcopy(learner.policy.head).requires_grad_(False)
         for p in self.head.parameters():
             p.zero_()
         self.features = learner.policy.trunks["actor"].outputs
-        masked = any(action_mask(group.obs) is not None for group in self.groups)
-        self.drawn = [] if masked else [[self._draw(index) for _ in range(self.steps)] for index in range(len(self.groups))]
+        masked = any(action_mask(shard.obs) is not None for shard in self.shards)
+        self.drawn = [] if masked else [[self._draw(index) for _ in range(self.steps)] for index in range(len(self.shards))]
 
-    def __call__(self, seen: Callable[[int, Step], None] | None = None) -> None:
-        """`seen` is shown every step of every group."""
-        taken = [0] * len(self.groups)
-        for index in range(len(self.groups)):
+    def __call__(self, observer: Callable[[int, Step], None] | None = None) -> None:
+        """Plays one rollout. `observer` is called with every step of every shard."""
+        taken = [0] * len(self.shards)
+        for index in range(len(self.shards)):
             self.env.send(index, self._action(index, 0))
         while min(taken) < self.steps:
             index, step = self.env.recv()
-            self.groups[index].obs = step.obs
-            if seen is not None:
-                seen(index, step)
+            self.shards[index].obs = step.obs
+            if observer is not None:
+                observer(index, step)
             taken[index] += 1
             if taken[index] < self.steps:
                 self.env.send(index, self._action(index, taken[index]))
-        for group in self.groups:  # the collector goes on from here, with the episodes that it finds
-            group.memory = {name: torch.zeros_like(x) for name, x in group.memory.items()}
-            group.copy_to_static()
+        for shard in self.shards:  # the collector goes on from here, in the middle of these episodes
+            shard.memory = {name: torch.zeros_like(x) for name, x in shard.memory.items()}
+            shard.copy_to_static()
 
     def _action(self, index: int, t: int) -> Tensor:
         return self.drawn[index][t] if self.drawn else self._draw(index)
 
     def _draw(self, index: int) -> Tensor:
-        group = self.groups[index]
-        features = torch.zeros(group.rows.stop - group.rows.start, self.features, device=self.env.device)
-        return self.head.env_action(self.head(features, action_mask(group.obs)).sample(self.generator))
+        shard = self.shards[index]
+        features = torch.zeros(shard.rows.stop - shard.rows.start, self.features, device=self.env.device)
+        return self.head.env_action(self.head(features, action_mask(shard.obs)).sample(self.generator))
 
 
-class Playback(VecEnv):
-    """A world that costs nothing: gives back the steps [group][T] that were seen in another one."""
+class RecordedSteps(VecEnv):
+    """An environment that costs nothing: it returns steps [shard][T] that were taken in another one."""
 
     def __init__(self, env: VecEnv, steps: Sequence[Sequence[Step]]):
         self.num_rows, self.device, self.capturable = env.num_rows, env.device, env.capturable
@@ -84,48 +85,48 @@ class Playback(VecEnv):
         return map_obs(lambda *parts: torch.cat(parts), first, *others)
 
     def step(self, action: Tensor) -> Step:
-        raise EnvError("a playback is stepped by groups: send() and recv()")
+        raise EnvError("recorded steps are returned shard by shard: use send() and recv()")
 
     def send(self, group: int, action: Tensor) -> None:
         self._waiting.append(group)
 
     def recv(self) -> tuple[int, Step]:
-        group = self._waiting.popleft()
-        t = self._taken[group]
-        self._taken[group] = (t + 1) % len(self._steps[group])
-        return group, self._steps[group][t]
+        shard = self._waiting.popleft()
+        t = self._taken[shard]
+        self._taken[shard] = (t + 1) % len(self._steps[shard])
+        return shard, self._steps[shard][t]
 
 
 def inference(learner: Learner, play: RandomPlay, out: Rollout) -> Work:
-    """Collection into `out` by the learner's policy in a world that costs nothing: everything but the world."""
-    steps: list[list[Step]] = [[] for _ in play.groups]
+    """The stage `inference`: collection into `out` by the learner's policy in an environment that costs nothing."""
+    steps: list[list[Step]] = [[] for _ in play.shards]
     play(lambda index, step: steps[index].append(_copied(step)))
-    world = Playback(learner.env, steps)
-    collector = Collector(world, learner.policy, learner.config.ppo.rollout_steps, learner.config.seed)
-    collector.start(world.reset())
-    collector.stopwatch = Stopwatch()  # nobody reads it, and one for a GPU would go on collecting marks
-    return as_trained(learner, lambda: collector.collect(out), [group.generator for group in collector.shards])
+    env = RecordedSteps(learner.env, steps)
+    collector = Collector(env, learner.policy, learner.config.ppo.rollout_steps, learner.config.seed)
+    collector.start(env.reset())
+    collector.stopwatch = Stopwatch()  # it is never read, and one for a GPU would accumulate events
+    return captured_like_training(learner, lambda: collector.collect(out), [shard.generator for shard in collector.shards])
 
 
 def advantages(learner: Learner, out: Rollout) -> Work:
-    """`gae`: the episodes and advantages of `out`."""
+    """The stage `gae`: the episodes and advantages of `out`."""
     last_value = out.value[-1].clone()
-    return as_trained(learner, lambda: learner.complete(out, last_value))
+    return captured_like_training(learner, lambda: learner.complete(out, last_value))
 
 
 def update(learner: Learner) -> Work:
-    """Every epoch over what was gathered last."""
+    """The stage `update`: every epoch over the latest rollouts."""
     return lambda: learner.updater.update(learner.buffer)
 
 
-def as_trained(learner: Learner, work: Work, generators: Sequence[torch.Generator] = ()) -> Work:
-    """A part of collection is captured as a CUDA graph where collection is."""
+def captured_like_training(learner: Learner, work: Work, generators: Sequence[torch.Generator] = ()) -> Work:
+    """Captures a part of collection as a CUDA graph where training captures collection."""
     return CapturedCall(work, "a stage", generators) if learner.captures_collection else work
 
 
 @contextmanager
 def unchanged(learner: Learner) -> Iterator[None]:
-    """Weights, optimiser, statistics and random streams are afterwards what they were before."""
+    """Restores weights, optimiser, statistics and random streams at the end."""
     moments = () if learner.return_moments is None else learner.return_moments.buffers()
     tensors = [*learner.policy.parameters(), *learner.policy.buffers(), *moments, learner.tracker.running]
     kept = [x.detach().clone() for x in tensors]
