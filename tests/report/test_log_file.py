@@ -2,12 +2,15 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.report.reports import stand_in_learner
-from wavedash.report.log_file import LogFile
+from wavedash.report.log_file import EarlyMessages, LogFile
 
 log = logging.getLogger("wavedash.somewhere")
 
@@ -40,3 +43,31 @@ def test_a_full_disk_does_not_flood_the_console(capfd: pytest.CaptureFixture[str
     log.info("cannot be kept")
     listener.on_stop(stand_in_learner(), None)
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_early_messages_are_kept_until_they_are_released(tmp_path: Path) -> None:
+    log.warning("before")
+    with EarlyMessages() as early:
+        log.warning("while the run is prepared")
+        listener = LogFile(tmp_path / "log.txt", early.release())
+        log.warning("with a file")
+    listener.on_stop(stand_in_learner(), None)
+    lines = (tmp_path / "log.txt").read_text(encoding="utf-8").splitlines()
+    assert [line.partition(": ")[2] for line in lines] == ["while the run is prepared", "with a file"]
+
+
+def test_what_is_logged_while_a_run_is_restored_is_on_the_console_and_in_its_log_file(tmp_path: Path) -> None:
+    """A resumed run with more environments drops those that were saved, and warns before the log file is opened."""
+    small = ["env.count=2", "ppo.rollout_steps=32", "ppo.epochs=1", "ppo.minibatch_size=64", "policy.hidden=[8]", "device=cpu",
+             "report.tensorboard=false"]
+    _, run = _wavedash(tmp_path, "train", "cartpole", *small, "total_steps=64"), next((tmp_path / "cartpole").iterdir())
+    console = _wavedash(tmp_path, "resume", str(run), "total_steps=160", "env.count=3")
+    warning = "the saved state has 2 environments, this run has 3"
+    assert console.count(warning) == 1 and (run / "log.txt").read_text(encoding="utf-8").count(warning) == 1
+
+
+def _wavedash(runs: Path, *arguments: str) -> str:
+    """Everything that a command prints."""
+    done = subprocess.run([sys.executable, "-m", "wavedash", *arguments], check=True, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, env={**os.environ, "WAVEDASH_RUNS": str(runs)}, timeout=120)
+    return done.stdout
