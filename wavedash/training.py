@@ -125,7 +125,7 @@ def assembled(config: RunConfig, ranks: Ranks = ALONE, listeners: Sequence[Liste
 
 def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: EarlyMessages) -> int:
     config, ranks, saver = learner.config, learner.ranks, Saver(run, learner.config.checkpoint)
-    learner.listeners.add(*report.listeners(config, run.path, early.release()), SkippedUpdates(run.crash), saver)
+    learner.listeners.add(*report.listeners(config, run.path, early.stop()), SkippedUpdates(run.crash), saver)
     # This comes late, so that a start that failed leaves the folder of the run as it was.
     run.record_start(config)
     processes = "" if ranks.size == 1 else f", in {ranks.size} processes"

@@ -45,11 +45,11 @@ def test_a_full_disk_does_not_flood_the_console(capfd: pytest.CaptureFixture[str
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_early_messages_are_kept_until_they_are_released(tmp_path: Path) -> None:
+def test_early_messages_are_kept_until_the_log_file_takes_over(tmp_path: Path) -> None:
     log.warning("before")
     with EarlyMessages() as early:
         log.warning("while the run is prepared")
-        listener = LogFile(tmp_path / "log.txt", early.release())
+        listener = LogFile(tmp_path / "log.txt", early.stop())
         log.warning("with a file")
     listener.on_stop(stand_in_learner(), None)
     lines = (tmp_path / "log.txt").read_text(encoding="utf-8").splitlines()

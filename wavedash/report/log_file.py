@@ -51,7 +51,7 @@ class EarlyMessages(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
-        self._records: list[logging.LogRecord] = []
+        self.records: list[logging.LogRecord] = []
 
     def __enter__(self) -> Self:
         PACKAGE.addHandler(self)
@@ -60,13 +60,13 @@ class EarlyMessages(logging.Handler):
     def __exit__(self, *error: object) -> None:
         PACKAGE.removeHandler(self)
 
-    def release(self) -> list[logging.LogRecord]:
-        """Returns what was kept and stops: the log file takes over."""
+    def stop(self) -> list[logging.LogRecord]:
+        """Returns what was kept, and keeps no more: the log file takes over."""
         PACKAGE.removeHandler(self)
-        return self._records
+        return self.records
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._records.append(record)
+        self.records.append(record)
         # Python prints warnings itself only while there is no handler at all, which this one must not change.
         last_resort = logging.lastResort
         if PACKAGE.handlers == [self] and not logging.root.handlers and last_resort and record.levelno >= last_resort.level:
