@@ -12,7 +12,7 @@ from gymnasium import spaces
 from tests.compat.gym_envs import Match, teams
 from tests.envs.rlgym_envs import walkers
 from tests.envs.traces import random_actions, record, same
-from wavedash.compat.rlgym_ppo.maker import EnvMaker, host_env_of
+from wavedash.compat.rlgym_ppo.maker import EnvMaker, to_host_env
 from wavedash.compat.rlgym_ppo.util import RLGymV2GymWrapper
 from wavedash.envs.errors import EnvError
 from wavedash.envs.gymnasium.host_env import GymnasiumEnv
@@ -125,10 +125,10 @@ def test_agents_do_not_join_in_the_middle():
 
 
 def test_the_adapter_is_chosen_by_the_interface_of_an_environment():
-    assert isinstance(host_env_of(walkers()), RLGymEnv)
-    assert isinstance(host_env_of(gymnasium.make("CartPole-v1")), GymnasiumEnv)
-    assert isinstance(host_env_of(RLGymV2GymWrapper(walkers())), RLGymEnv)
-    assert isinstance(host_env_of(Match(2)), GymEnv)
+    assert isinstance(to_host_env(walkers()), RLGymEnv)
+    assert isinstance(to_host_env(gymnasium.make("CartPole-v1")), GymnasiumEnv)
+    assert isinstance(to_host_env(RLGymV2GymWrapper(walkers())), RLGymEnv)
+    assert isinstance(to_host_env(Match(2)), GymEnv)
 
 
 # --- RLGymV2GymWrapper ------------------------------------------------------------------------------------------------

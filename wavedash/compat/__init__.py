@@ -1,1 +1,1 @@
-"""Other libraries' interfaces: scripts that were written for them run here with another import."""
+"""Interfaces of other libraries: scripts that were written for them run here with another import."""

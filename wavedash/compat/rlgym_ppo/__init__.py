@@ -1,6 +1,6 @@
 """rlgym-ppo's interface: `from wavedash.compat.rlgym_ppo import Learner`. What works and what differs is in docs/rlgym.md.
 
-Names are imported when first used: worker processes that need `util` alone do without torch.
+Names are imported when they are first used, so that worker processes, which need only `util`, do not load torch.
 """
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Learner", "MetricsLogger"]
 
-_HOMES = {"Learner": "learner", "MetricsLogger": "util"}
+_MODULES = {"Learner": "learner", "MetricsLogger": "util"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

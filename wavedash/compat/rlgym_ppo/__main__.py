@@ -1,4 +1,4 @@
-"""`python -m wavedash.compat.rlgym_ppo train.py ...` runs a script for rlgym-ppo as it is: what it imports from there is ours.
+"""`python -m wavedash.compat.rlgym_ppo train.py ...` runs a script for rlgym-ppo unchanged: its imports of rlgym_ppo get ours.
 
 `python -m wavedash.compat.rlgym_ppo -m package.train ...` does so with a module.
 """
@@ -14,21 +14,21 @@ from wavedash.errors import UserError
 USAGE = "usage: python -m wavedash.compat.rlgym_ppo SCRIPT.py [ARGUMENTS]   (or -m MODULE [ARGUMENTS])"
 
 
-def main(words: list[str]) -> None:
-    as_module = words[:1] == ["-m"]
+def main(arguments: list[str]) -> None:
+    as_module = arguments[:1] == ["-m"]
     if as_module:
-        words = words[1:]
-    if not words or words[0].startswith("-"):
+        arguments = arguments[1:]
+    if not arguments or arguments[0].startswith("-"):
         raise UserError(USAGE)
     alias.install()
-    sys.argv = words
+    sys.argv = arguments
     if as_module:
-        runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
         return
-    script = Path(words[0])
+    script = Path(arguments[0])
     if not script.is_file():
         raise UserError(f"there is no script {script}. {USAGE}")
-    sys.path[0] = str(script.resolve().parent)  # where Python looks for the script's own modules
+    sys.path[0] = str(script.resolve().parent)  # where Python finds the script's own modules
     runpy.run_path(str(script), run_name="__main__")
 
 

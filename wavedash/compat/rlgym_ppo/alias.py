@@ -1,4 +1,4 @@
-"""Our modules under rlgym-ppo's name: after `install()`, `from rlgym_ppo import Learner` imports ours, installed or not."""
+"""After `install()`, `from rlgym_ppo import Learner` imports our module, whether rlgym-ppo is installed or not."""
 from __future__ import annotations
 
 import sys
@@ -21,11 +21,11 @@ class _Finder(MetaPathFinder, Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self._own_spec  # the import system has put that of the other name there
+        module.__spec__ = self._own_spec  # the import system has replaced it
 
 
 def install() -> None:
-    """Modules of rlgym-ppo that were imported before stay what they are for whoever has them."""
+    """Redirects imports. Code that has imported modules of rlgym-ppo before keeps them."""
     if not is_installed():
         sys.meta_path.insert(0, _Finder())
         for name in [name for name in sys.modules if name == THEIRS or name.startswith(f"{THEIRS}.")]:

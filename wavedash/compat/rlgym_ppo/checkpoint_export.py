@@ -1,7 +1,7 @@
-"""Writes what rlgym-ppo and scripts for it look for: `<folder>/<timesteps>/` with `PPO_POLICY.pt`, `BOOK_KEEPING_VARS.json` ...
+"""Checkpoints are also written as rlgym-ppo's: `<folder>/<timesteps>/` with `PPO_POLICY.pt`, `BOOK_KEEPING_VARS.json`, ...
 
-Beside them lies `wavedash.json`, which names the checkpoint of ours that was saved with them: whoever goes on from the folder
-goes on from that, exactly. The folder holds numbered folders and nothing else: scripts read all its names as numbers.
+`wavedash.json` beside them names our own checkpoint that was saved with them: a script that loads the folder goes on from that
+one, exactly. The folder holds numbered folders and nothing else, because scripts read all its names as numbers.
 """
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ StateTensors = Mapping[str, Mapping[str, Tensor]]
 
 
 def write_folder(target: Path, checkpoint: Checkpoint, files: Mapping[str, bytes], book: Mapping[str, Any], keep: int) -> None:
-    """The folder appears in one move where the disk allows it; then the oldest folders of ours go, but for `keep`."""
-    staging = checkpoint.path.parent / f"{HIDDEN}{target.name}"  # nothing that is no number may be seen beside the target
+    """Writes the folder, in one move where the disk allows it, and removes the oldest folders of ours but for `keep`."""
+    staging = checkpoint.path.parent / f"{HIDDEN}{target.name}"  # beside the target there may be numbers only
     aside = staging.with_name(f"{staging.name}-old")
     try:
         for path in (staging, aside):
@@ -45,7 +45,7 @@ def write_folder(target: Path, checkpoint: Checkpoint, files: Mapping[str, bytes
             _remove(target, aside)
         try:
             os.rename(staging, target)
-        except OSError:  # it lies on another disk
+        except OSError:  # the target is on another disk
             shutil.copytree(staging, target)
         sync_folder(target.parent)
     except OSError as error:
@@ -53,14 +53,14 @@ def write_folder(target: Path, checkpoint: Checkpoint, files: Mapping[str, bytes
                               f"{checkpoint.path}; make room on that disk, or lower n_checkpoints_to_keep") from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-    mine = sorted((path for path in target.parent.glob("*") if path.name.isdecimal() and is_pointer(path)), key=saved_at)
-    for old in mine[: max(0, len(mine) - keep)]:
+    own = sorted((path for path in target.parent.glob("*") if path.name.isdecimal() and is_pointer(path)), key=saved_at)
+    for old in own[: max(0, len(own) - keep)]:
         if old != target:
             _remove(old, aside)
 
 
-def files_of(learner: Learner, tensors: StateTensors) -> dict[str, bytes]:
-    """Networks and optimisers of a saved state of `learner`, as rlgym-ppo's own `torch.load` reads them."""
+def checkpoint_files(learner: Learner, tensors: StateTensors) -> dict[str, bytes]:
+    """Returns networks and optimisers of a saved state of `learner` as files that rlgym-ppo reads with `torch.load`."""
     rates = learner.updater.optimizer.base_rates
     names = {id(p): name for name, p in learner.policy.named_parameters()}
     files = {}
@@ -75,8 +75,8 @@ def files_of(learner: Learner, tensors: StateTensors) -> dict[str, bytes]:
     return files
 
 
-def book_of(tensors: StateTensors, state: Mapping[str, Any], learner: Learner) -> dict[str, Any]:
-    """Counters and statistics of a saved state, under rlgym-ppo's names."""
+def book_keeping(tensors: StateTensors, state: Mapping[str, Any], learner: Learner) -> dict[str, Any]:
+    """Returns counters and statistics of a saved state, under rlgym-ppo's names."""
     book = {"cumulative_timesteps": state["steps"], "epoch": state["iteration"],
             "cumulative_model_updates": int(tensors["optimizer"]["step.actor"]),
             "reward_running_stats": _statistics(tensors.get("learner", {}), "return_moments.")}
@@ -87,7 +87,7 @@ def book_of(tensors: StateTensors, state: Mapping[str, Any], learner: Learner) -
 
 
 def _statistics(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Any]:
-    """Statistics as WelfordRunningStat writes them, with the sum of squares as `var`; empty ones where nothing is
+    """Returns statistics as WelfordRunningStat writes them, with the sum of squares as `var`; they are empty where nothing is
     standardised."""
     if f"{prefix}count" not in tensors:
         return {"mean": [0.0], "var": [0.0], "shape": [1], "count": 0}
@@ -97,7 +97,7 @@ def _statistics(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Any]:
 
 
 def _adam_state(parameters: list[nn.Parameter], moments: Mapping[str, Tensor], side: str, rate: float, learner: Learner) -> Any:
-    """What `torch.optim.Adam.state_dict()` would return: empty before the first step."""
+    """Returns what `torch.optim.Adam.state_dict()` would return; its state is empty before the first step."""
     adam = torch.optim.Adam(parameters, lr=rate, betas=learner.updater.optimizer.betas, eps=learner.updater.optimizer.eps)
     content = adam.state_dict()
     step = moments[f"step.{side}"]
@@ -116,7 +116,7 @@ def _saved(content: Any) -> bytes:
 
 
 def _remove(folder: Path, aside: Path) -> None:
-    """Out of sight in one move where the disk allows it: a kill must not leave half of it to be found."""
+    """Removes a folder, hidden in one move where the disk allows it: a kill must not leave half of it."""
     try:
         os.rename(folder, aside)
         shutil.rmtree(aside)

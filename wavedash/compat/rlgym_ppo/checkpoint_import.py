@@ -1,4 +1,4 @@
-"""Going on from a checkpoint that rlgym-ppo saved: networks, optimisers, statistics and counters."""
+"""Networks, optimisers, statistics and counters are imported from a checkpoint that rlgym-ppo saved."""
 from __future__ import annotations
 
 import json
@@ -43,7 +43,7 @@ class Statistics(NamedTuple):
 
 
 class Book(NamedTuple):
-    """What rlgym-ppo writes down beside its networks."""
+    """The content of rlgym-ppo's BOOK_KEEPING_VARS.json."""
 
     steps: int
     iterations: int
@@ -53,8 +53,8 @@ class Book(NamedTuple):
     written: Mapping[str, Any]
 
 
-def read_in_a_process(folder: Path) -> dict[str, Tensor]:
-    """The tensors of all files of a checkpoint, see `read_checkpoint.py`."""
+def read_in_subprocess(folder: Path) -> dict[str, Tensor]:
+    """Returns the tensors of all files of a checkpoint, see `read_checkpoint.py`."""
     with tempfile.TemporaryDirectory() as place:
         output = Path(place) / "tensors.safetensors"
         command = [sys.executable, "-P", "-m", "wavedash.compat.rlgym_ppo.read_checkpoint", str(folder), str(output)]
@@ -69,8 +69,8 @@ def read_in_a_process(folder: Path) -> dict[str, Tensor]:
         return load_file(output)
 
 
-def import_checkpoint(folder: Path, learner: Learner, read: Callable[[Path], Tensors] = read_in_a_process) -> Book:
-    """Into a learner whose networks have the same layers. CheckpointError: the learner is as it was."""
+def import_checkpoint(folder: Path, learner: Learner, read: Callable[[Path], Tensors] = read_in_subprocess) -> Book:
+    """Fills a learner whose networks have the same layers. CheckpointError: the learner is unchanged."""
     book, tensors = _read_book(folder), read(folder)
     networks = {name: layers_of(learner.policy, side) for name, side in (("policy", "actor"), ("value", "critic"))}
     for name, argument in (("policy", "policy_layer_sizes"), ("value", "critic_layer_sizes")):
@@ -83,8 +83,8 @@ def import_checkpoint(folder: Path, learner: Learner, read: Callable[[Path], Ten
         _fill_moments(learner.return_moments, book.returns)
     if learner.policy.normalizer is not None:
         if book.observations is None:
-            log.warning("%s was trained without standardize_obs: pass standardize_obs=False, or its policy sees what it does "
-                        "not know", folder)
+            log.warning("%s was trained without standardize_obs: pass standardize_obs=False, or its policy gets observations "
+                        "unlike those it was trained with", folder)
         else:
             for moments in learner.policy.normalizer.parts.values():
                 _fill_moments(moments, book.observations)  # type: ignore[arg-type]
@@ -96,13 +96,13 @@ def _read_book(folder: Path) -> Book:
         with open(folder / BOOK, "rb") as file:
             written = json.loads(file.read(LARGEST_BOOK))
         average = written["policy_average_reward"]
-        seen, every = written.get("obs_running_stats"), is_pointer(folder)
+        of_observations, every = written.get("obs_running_stats"), is_pointer(folder)
         return Book(
             steps=int(written["cumulative_timesteps"]),
             iterations=int(written["epoch"]),
             average_reward=float(average) if average is not None and math.isfinite(average) else None,
             returns=_statistics(written["reward_running_stats"]),
-            observations=None if seen is None else _statistics(seen, every),
+            observations=None if of_observations is None else _statistics(of_observations, every),
             written=written,
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
@@ -111,21 +111,21 @@ def _read_book(folder: Path) -> Book:
 
 
 def _statistics(written: Mapping[str, Any], every: bool = False) -> Statistics:
-    """The first entry: rlgym-ppo scales by it all returns, but also all numbers of an observation. `every`: we wrote them, and
-    each number has its own."""
+    """Returns the first entry, by which rlgym-ppo scales all returns, and also all numbers of an observation. With `every`,
+    Wavedash has written them, and each number has its own."""
     number = len(written["mean"]) if every else 1
     means, squares = ([float(x) for x in written[name][:number]] for name in ("mean", "var"))
     count = int(written["count"])
     if count < 2:
         return Statistics([0.0], [1.0], count)
-    variances = [x / (count - 1) for x in squares]  # what it saves as `var` is the sum of squares
+    variances = [x / (count - 1) for x in squares]  # rlgym-ppo saves the sum of squares as `var`
     if not all(math.isfinite(x) for x in (*means, *variances)) or min(variances) < 0.0:
         raise ValueError(f"mean {means} and variance {variances} are no statistics")
     return Statistics(means, [x or 1.0 for x in variances], count)
 
 
 def _names(name: str, layers: Layers) -> list[str]:
-    """rlgym-ppo's networks are a Sequential of Linear and ReLU by turns."""
+    """Returns the names of the linear layers: rlgym-ppo's networks are a Sequential of Linear and ReLU in turns."""
     return [f"{name}.model.{2 * index}" for index in range(len(layers))]
 
 
@@ -154,7 +154,7 @@ def _fill_network(name: str, tensors: Tensors, layers: Layers) -> None:
 
 
 def _fill_optimizer(name: str, tensors: Tensors, layers: Layers, optimizer: FlatAdamW, group: str) -> None:
-    """Adam's moments, parameter by parameter; nothing where it was not saved, or had made no step."""
+    """Fills Adam's moments, parameter by parameter. Nothing is filled where they were not saved, or no step was made."""
     parameters = [p for layer in layers for p in (layer.weight, layer.bias)]
     for index, p in enumerate(parameters):
         place = slice(p.storage_offset(), p.storage_offset() + p.numel())
@@ -168,8 +168,8 @@ def _fill_optimizer(name: str, tensors: Tensors, layers: Layers, optimizer: Flat
 
 def _fill_moments(moments: RunningMoments, statistics: Statistics) -> None:
     for target, values in ((moments.mean, statistics.mean), (moments.var, statistics.variance)):
-        told = target.new_tensor(values)
-        target.copy_(told.reshape(target.shape) if len(values) == target.numel() else told[0].expand_as(target))
+        numbers = target.new_tensor(values)
+        target.copy_(numbers.reshape(target.shape) if len(values) == target.numel() else numbers[0].expand_as(target))
     moments.count.fill_(statistics.number)
     moments.shift.copy_(moments.mean)
     moments.scale.copy_(moments.var.rsqrt())

@@ -1,4 +1,4 @@
-"""Warnings of the package on the console of a script that has set up no logging of its own."""
+"""Shows warnings of the package on the console of a script that has not set up logging."""
 from __future__ import annotations
 
 import logging
@@ -10,7 +10,7 @@ PACKAGE = logging.getLogger("wavedash")
 
 @contextmanager
 def warnings_on_console() -> Iterator[None]:
-    """Entered before the run's log file listens: Python shows warnings by itself only while nobody does."""
+    """Prints warnings while a run has a log file: Python prints them itself only while there is no handler."""
     if PACKAGE.hasHandlers():
         yield
         return

@@ -1,6 +1,6 @@
-"""Where checkpoints are: folders as rlgym-ppo writes them (`<run>-<time>/<timesteps>/PPO_POLICY.pt`), and runs of ours.
+"""Finds checkpoints in folders as rlgym-ppo writes them (`<run>-<time>/<timesteps>/PPO_POLICY.pt`), and in our own run folders.
 
-A folder of the first kind that we wrote stands for a checkpoint in a run of ours, see `runs/pointer.py`.
+A folder of the first kind that Wavedash wrote stands for a checkpoint in a run folder, see `runs/pointer.py`.
 """
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ BOOK = "BOOK_KEEPING_VARS.json"
 
 
 def latest_checkpoint(base: Path, stamped: bool) -> Path | None:
-    """The newest one of the newest run that has one. `stamped`: runs are `<base>-<time>`, else there is only `base`."""
+    """Returns the newest checkpoint of the newest run that has one. Runs are `<base>-<time>` if `stamped`; otherwise there is
+    only `base`."""
     return next((found for run in _runs(base, stamped) if (found := checkpoint_in(run))), None)
 
 
 def checkpoint_in(folder: Path) -> Path | None:
-    """The folder itself if it is a checkpoint, else the newest checkpoint in it."""
+    """Returns the folder itself if it is a checkpoint, else the newest checkpoint in it."""
     if (folder / MANIFEST).is_file() or (folder / POLICY_FILE).is_file():
         return folder
     if RunFolder.is_run(folder) and (newest := RunFolder(folder).newest()):
@@ -34,17 +35,18 @@ def checkpoint_in(folder: Path) -> Path | None:
     return max(theirs, key=lambda path: int(path.name), default=None)
 
 
-def ours(folder: Path) -> Path | None:
-    """The checkpoint of ours that a folder is or stands for; None where rlgym-ppo's files are all there is."""
+def own_checkpoint(folder: Path) -> Path | None:
+    """Returns our own checkpoint that a folder is or stands for; None where there are only rlgym-ppo's files."""
     if (folder / MANIFEST).is_file():
         return folder
     if not is_pointer(folder):
         return None
     try:
         checkpoint = follow(folder)
-        told = json.loads((folder / BOOK).read_text(encoding="utf-8"))["cumulative_timesteps"]
-        if told != checkpoint.step:
-            raise DanglingError(f"{folder / BOOK} has been changed since it was saved: {told} timesteps, not {checkpoint.step}")
+        steps = json.loads((folder / BOOK).read_text(encoding="utf-8"))["cumulative_timesteps"]
+        if steps != checkpoint.step:
+            raise DanglingError(f"{folder / BOOK} has been changed since it was saved: {steps} timesteps, not "
+                                f"{checkpoint.step}")
         checkpoint.verify()
     except (CheckpointError, OSError, ValueError, KeyError, TypeError) as error:
         log.warning("%s. So %s is taken as it is, with what rlgym-ppo saves: networks, optimisers, statistics and counters, "

@@ -1,4 +1,4 @@
-"""EnvMaker: the user's function that builds an environment, on its way into worker processes. Must not import torch."""
+"""EnvMaker carries the user's function that builds an environment into worker processes. It must not import torch."""
 from __future__ import annotations
 
 import zlib
@@ -11,15 +11,15 @@ from typing import Any
 import gymnasium
 
 from wavedash.compat.rlgym_ppo import alias
-from wavedash.compat.rlgym_ppo.metrics import WatchedEnv
+from wavedash.compat.rlgym_ppo.metrics import LoggedEnv
 from wavedash.compat.rlgym_ppo.rendering import Rendering
 from wavedash.envs.adapters import as_host_env, is_rlgym
 from wavedash.envs.host import HostEnv
 from wavedash.envs.rlgym.gym_env import GymEnv
 
 
-def host_env_of(env: Any) -> HostEnv:
-    """RLGym v2, Gymnasium (known by a reset that returns a pair), or rlgym-ppo's own interface."""
+def to_host_env(env: Any) -> HostEnv:
+    """Adapts an environment of RLGym v2, Gymnasium (whose reset returns a pair), or rlgym-ppo's own interface."""
     if hasattr(env, "as_host_env") or is_rlgym(env):
         return as_host_env(env)
     if isinstance(env, gymnasium.Env) and isinstance(env.reset(), tuple):
@@ -29,33 +29,33 @@ def host_env_of(env: Any) -> HostEnv:
 
 @dataclass(frozen=True)
 class EnvMaker:
-    """Makes environments of whatever `build` returns, watched by `logger` if there is one."""
+    """Makes environments from what `build` returns, with their metrics collected by `logger` if there is one."""
 
     build: Callable[[], Any]
     logger: Any = None
     keep: int = 0
-    """What was collected in so many steps is kept until it is asked for."""
+    """The number of steps whose metrics are kept until they are read"""
     rendering: Rendering | None = None
-    """How the first environment is shown; the others are not."""
+    """How the first environment is shown; the others are not shown."""
 
     def for_env(self, index: int) -> EnvMaker:
         return self if index == 0 else replace(self, rendering=None)
 
     def __call__(self) -> HostEnv:
         built = self.build()
-        env = host_env_of(built)
+        env = to_host_env(built)
         if self.rendering is not None:
             env = self.rendering.of(env, built)
-        return env if self.logger is None else WatchedEnv(env, self.logger, self.keep)
+        return env if self.logger is None else LoggedEnv(env, self.logger, self.keep)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpacked, (alias.is_installed(), self._packed)
 
     @cached_property
     def _packed(self) -> bytes:
-        """Lambdas, closures and what the started script defines travel by value, so that workers need not import the script.
-        Compressed, because names in it would otherwise be taken for a need to do so. Once: scripts let their logger know the
-        Learner after it is made, and a worker that is started again must not be sent that."""
+        """The pickled content. Lambdas, closures and what the started script defines are pickled by value, so that workers need
+        not import the script; it is compressed, because module names in it would otherwise look like such a need. It is pickled
+        only once: scripts may give their logger the Learner later, which a restarted worker must not be sent."""
         import cloudpickle  # type: ignore[import-untyped]
 
         return zlib.compress(cloudpickle.dumps((self.build, self.logger, self.keep, self.rendering)))

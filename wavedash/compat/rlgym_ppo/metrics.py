@@ -1,4 +1,4 @@
-"""An environment that shows its game to a MetricsLogger after every step. Runs in worker processes: no torch."""
+"""An environment whose metrics a MetricsLogger collects after every step. It runs in worker processes, without torch."""
 from __future__ import annotations
 
 from collections import deque
@@ -8,8 +8,8 @@ from wavedash.envs.errors import EnvError
 from wavedash.envs.host import HostEnv, HostObs, HostStep
 
 
-class WatchedEnv:
-    """Everything as in `env`; `notes` are what the logger collected since they were last asked for, the latest `keep`."""
+class LoggedEnv:
+    """Wraps `env`; `notes` returns what the logger has collected since the last call, at most the latest `keep`."""
 
     def __init__(self, env: HostEnv, logger: Any, keep: int) -> None:
         self._env, self._collect = env, logger.collect_metrics

@@ -1,4 +1,4 @@
-"""What the script's environments look like, and how many agents play in one on average."""
+"""Finds the spaces of the script's environments, and how many agents play in one on average."""
 from __future__ import annotations
 
 import numpy as np
@@ -8,11 +8,12 @@ from wavedash.envs.rlgym.env import TRIES
 from wavedash.envs.row_spec import RowSpec
 
 EPISODES = 200
-"""Begun where teams change their size: the mean is then known to a few percent."""
+"""The number of episodes begun where teams change their size; the mean is then known to a few percent."""
 
 
 def probe(make: EnvMaker) -> tuple[RowSpec, float]:
-    """Begins a few episodes where there is more than one row, because teams may change their size."""
+    """Returns the spaces and the mean number of agents. It begins a few episodes where there is more than one row, because
+    teams may change their size."""
     env = make()
     try:
         spec = RowSpec.of(env)

@@ -1,7 +1,7 @@
 """`python -m wavedash.compat.rlgym_ppo.read_checkpoint FOLDER OUTPUT`: the tensors of an rlgym-ppo checkpoint as safetensors.
 
-Its files are pickles, which can be made to run code. So they are read in a process of their own, by torch's reader that builds
-tensors and plain containers and nothing else. There is no other way in: what that reader refuses is refused.
+Its files are pickles, which can be made to run code. So they are read in a process of their own, by the reader of torch that
+makes only tensors and plain containers (`weights_only=True`). What that reader refuses is refused.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILES = {
     "value_optimizer": "PPO_VALUE_NET_OPTIMIZER.pt",
 }
 LARGEST_BYTES = 4 * 2**30
-"""Unpacked. The networks of the largest known bots have a hundredth of it."""
+"""The largest unpacked size. The networks of the largest known bots have a hundredth of it."""
 
 
 def main(folder: Path, output: Path) -> None:
@@ -49,7 +49,7 @@ def _read(path: Path) -> Any:
 
 
 def _tensors(content: Any, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-    """The tensors in nested dictionaries, by their keys with dots between."""
+    """Yields the tensors in nested dictionaries, by their keys joined with dots."""
     if not isinstance(content, dict):
         raise ValueError(f"it holds a {type(content).__name__}, not a dictionary of tensors")
     for key, value in content.items():

@@ -1,7 +1,7 @@
-"""`render=True`: the first environment is shown while it trains. Runs in its worker process; torch is imported only there.
+"""`render=True` shows the first environment while it trains. This runs in its worker process; torch is imported only there.
 
-An environment that has a way to draw itself is asked to, as in rlgym-ppo. Any other game of RLGym or rlgym-sim is shown through
-RocketSimVis, which may be started before or after, or not at all. A window never ends the training.
+An environment that can render itself does so, as in rlgym-ppo. Any other game of RLGym or rlgym-sim is shown through
+RocketSimVis, which may be started before or after, or not at all. No failure of a renderer ends the training.
 """
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from wavedash.envs.host import HostEnv, HostObs, HostStep
 log = logging.getLogger(__name__)
 
 Show = Callable[[Any], None]
-"""Shows a state of the game."""
+"""A function that shows a state of the game"""
 
 
 @dataclass(frozen=True)
 class Rendering:
-    """`delay`: seconds from one step to the next, as people watch."""
+    """How an environment is shown."""
 
     delay: float
+    """Seconds from one step to the next"""
 
     def of(self, env: HostEnv, built: Any) -> HostEnv:
-        """`env` as it is, but shown. `built`: what the script's function returned."""
-        return ShownEnv(env, own_window(built), self.delay)
+        """Returns `env` with rendering. `built` is what the script's function returned."""
+        return RenderedEnv(env, own_renderer(built), self.delay)
 
 
-class ShownEnv:
-    """Everything as in `env`; what it shows after every step is in info["state"], or known to its own window."""
+class RenderedEnv:
+    """Wraps `env` and shows it after every step: the state in info["state"], or what its own renderer shows."""
 
     def __init__(self, env: HostEnv, own: Show | None, delay: float) -> None:
         self._env, self._show, self._delay = env, own or bridge(), delay
@@ -62,7 +63,7 @@ class ShownEnv:
         except Exception as error:
             if self._is_bridge:
                 self._silent = True
-                print(f"render=True: this environment cannot be shown ({error}); the training goes on without", file=sys.stderr)
+                print(f"render=True: this environment cannot be shown ({error}); the training goes on", file=sys.stderr)
             else:
                 self._show, self._is_bridge = bridge(), True
                 print(f"render=True: the environment's own render() failed ({type(error).__name__}: {error}); it is shown "
@@ -72,8 +73,8 @@ class ShownEnv:
         self._env.close()
 
 
-def own_window(env: Any) -> Show | None:
-    """The environment's own, if it has one: RLGym v2 without a renderer has a `render()` that cannot work."""
+def own_renderer(env: Any) -> Show | None:
+    """Returns the environment's own renderer, if it has one: without one, RLGym v2 still has a `render()`, which fails."""
     inner = getattr(env, "rlgym_env", env)
     if hasattr(inner, "renderer") and inner.renderer is None:
         return None
@@ -81,7 +82,7 @@ def own_window(env: Any) -> Show | None:
 
 
 def bridge() -> Show:
-    """RocketSimVis."""
+    """Returns a function that shows states through RocketSimVis."""
     from wavedash.rocket.bridges import RocketSimVis
     from wavedash.rocket.bridges.rlgym_renderer import from_rlgym, from_rlgym_sim
 
@@ -100,6 +101,6 @@ def bridge() -> Show:
 
 
 def _speed() -> float:
-    """The speed of the game, where RLViser shows it: its window has a slider."""
+    """Returns the speed that is set in the window of RLViser, if that is used; else 1."""
     viser = sys.modules.get("rlviser_py")
     return max(float(viser.get_game_speed()), 1e-3) if viser is not None and hasattr(viser, "get_game_speed") else 1.0

@@ -1,4 +1,4 @@
-"""What rlgym-ppo tells about an iteration: the same metrics under the same names, printed and sent to Weights & Biases."""
+"""Reports an iteration as rlgym-ppo does: the same metrics under the same names, printed and sent to Weights & Biases."""
 from __future__ import annotations
 
 import contextlib
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-GROUPS = (
+BLOCKS = (
     ("Policy Reward", "Policy Entropy", "Value Function Loss"),
     ("Mean KL Divergence", "SB3 Clip Fraction", "Policy Update Magnitude", "Value Function Update Magnitude"),
     ("Collected Steps per Second", "Overall Steps per Second"),
@@ -26,16 +26,16 @@ GROUPS = (
     ("Timesteps Collected",),
 )
 AVERAGE_DECAY = 0.9
-"""How much of the average reward stays after an episode"""
+"""The share of the old average reward after an episode"""
 
 
 def iteration_report(learner: Learner, report: IterationReport, average_reward: float | None) -> dict[str, float]:
-    """Metrics that could not be measured are NaN."""
+    """Returns the metrics of an iteration under rlgym-ppo's names. Those that could not be measured are NaN."""
     metrics, seconds = report.metrics, report.seconds
     steps, total = int(metrics["rollout/steps"]), sum(seconds.values())
     collection = sum(seconds.get(part, 0.0) for part in ("collect", "env", "inference"))
     head = learner.policy.head
-    dimensions = head.size if isinstance(head, ContinuousHead) else 1  # there it is a mean over them
+    dimensions = head.size if isinstance(head, ContinuousHead) else 1  # rlgym-ppo takes the mean over them
     policy_moved, value_moved = _update_sizes(learner)
     return {
         "Policy Reward": math.nan if average_reward is None else average_reward,
@@ -62,7 +62,7 @@ def model_updates(learner: Learner) -> int:
 
 
 def _update_sizes(learner: Learner) -> list[float]:
-    """How far the actor's and the critic's weights moved."""
+    """Returns how far the weights of actor and critic moved in the last update."""
     optimizer = learner.updater.optimizer
     now = [optimizer.parts[group][0][0] for group in ("actor", "critic")]
     before = learner.before_update["parameters"].split([len(part) for part in now])  # type: ignore[no-untyped-call]
@@ -70,8 +70,8 @@ def _update_sizes(learner: Learner) -> list[float]:
 
 
 def as_text(metrics: Mapping[str, float]) -> str:
-    """The block that rlgym-ppo prints."""
-    blocks = ["\n".join(f"{name}: {_number(metrics[name])}" for name in group) for group in GROUPS]
+    """Returns the text that rlgym-ppo prints."""
+    blocks = ["\n".join(f"{name}: {_number(metrics[name])}" for name in block) for block in BLOCKS]
     return "\n".join(["-" * 8 + "BEGIN ITERATION REPORT" + "-" * 8, "\n\n".join(blocks),
                       "-" * 8 + "END ITERATION REPORT" + "-" * 8, "", ""])
 
@@ -80,8 +80,9 @@ def _number(value: float) -> str:
     return f"{value:,d}" if isinstance(value, int) else f"{value:7,.5f}"
 
 
-class RecordingRun:
-    """What loggers know as `wandb_run`: metrics go into our own files too, and a failing tracker does not end the training."""
+class TrackerRun:
+    """The `wandb_run` that loggers are given: metrics go into our own files too, and a tracker that fails does not end the
+    training."""
 
     def __init__(self, run: Any = None) -> None:
         self.run = run
@@ -93,14 +94,14 @@ class RecordingRun:
         self.send(data, *args, **options)
 
     def send(self, data: Mapping[str, Any], *args: Any, **options: Any) -> None:
-        """Hands it to the script's run without keeping it."""
+        """Sends data to the script's run without keeping it."""
         if self.run is None:
             return
         try:
             self.run.log(data, *args, **options)
         except Exception as error:
             if not self._failed:
-                log.warning("Weights & Biases did not take a report (%s); training and metrics.jsonl go on without", error)
+                log.warning("Weights & Biases did not take a report (%s); training and metrics.jsonl go on without it", error)
             self._failed = True
 
     def __getattr__(self, name: str) -> Any:
@@ -108,7 +109,7 @@ class RecordingRun:
 
 
 def numbers_of(data: Mapping[str, Any]) -> dict[str, float]:
-    """The entries that are single numbers."""
+    """Returns the entries that are single numbers."""
     numbers: dict[str, float] = {}
     for name, value in data.items():
         with contextlib.suppress(TypeError, ValueError, RuntimeError):
@@ -117,11 +118,11 @@ def numbers_of(data: Mapping[str, Any]) -> dict[str, float]:
 
 
 class Reporter(Listener):
-    """Prints the report and lets the user's logger report. The user's metrics are told as `user/<name>` to the listeners after
-    this one, and the average reward is saved with the run."""
+    """Prints the report and calls the user's logger. The listeners after this one see the user's metrics as `user/<name>`, and
+    the average reward is saved with the run."""
 
-    def __init__(self, metrics_logger: Any, run: RecordingRun, notes: Callable[[], Iterable[Iterable[Any]]]) -> None:
-        """`notes`: what the logger has collected in each environment since they were last asked for."""
+    def __init__(self, metrics_logger: Any, run: TrackerRun, notes: Callable[[], Iterable[Iterable[Any]]]) -> None:
+        """`notes` returns what the logger has collected in each environment since the last call."""
         self.average_reward: float | None = None
         self.run = run
         self.logger = metrics_logger
@@ -135,7 +136,7 @@ class Reporter(Listener):
             self.logger.report_metrics(collected, self.run, learner.steps)
         own = iteration_report(learner, report, self.average_reward)
         self.run.send(own)
-        with contextlib.suppress(OSError):  # output that goes to a full disk or a closed terminal
+        with contextlib.suppress(OSError):  # the output may go to a full disk or a closed terminal
             print(as_text(own), flush=True)
         return {f"user/{name}": value for name, value in self.run.metrics.items()}
 
@@ -147,7 +148,7 @@ class Reporter(Listener):
         self.average_reward = None if average is None else float(average)
 
     def _average(self, metrics: Mapping[str, float]) -> None:
-        """Over episodes, the latest count most; those of one iteration count alike."""
+        """Updates the moving average over episodes; those of one iteration have equal weights."""
         if "rollout/return" not in metrics:
             return
         mean = metrics["rollout/return"]

@@ -1,6 +1,6 @@
-"""The listener that saves as scripts know it: `learner.save` is called whenever a checkpoint is due, at the end, and at a key.
+"""A listener calls `learner.save` as scripts expect: whenever a checkpoint is due, at the end, and at the press of a key.
 
-The Saver goes first, so a checkpoint of ours is there already; a `save` that a script has replaced is called in any case.
+The Saver has written our own checkpoint before. A `save` that a script has replaced is called in any case.
 """
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ class ScriptSaver(Listener):
         owner, steps = self._owner, report.steps
         owner.ts_since_last_save = steps - self._saved
         if steps // owner.save_every_ts > self._saved // owner.save_every_ts:
-            latest = owner.own_checkpoints.latest()  # by the Saver, in this very iteration
+            latest = owner.own_checkpoints.latest()  # written by the Saver in this iteration
             self.save(learner, latest if latest is not None and latest.step == steps else None)
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:
-        """What the Saver has saved counts: after an error that is the beginning of the iteration that it broke off."""
+        """Saves what the Saver has saved: after an error that is the state at the beginning of the interrupted iteration."""
         self._saver.on_stop(learner, error)
         latest = self._owner.own_checkpoints.latest()
         if latest is not None and latest.step > self._saved:
             self.save(learner, latest)
 
     def save(self, learner: Learner, latest: Checkpoint | None = None) -> None:
-        """The state of now, or of a checkpoint."""
+        """Calls `save` for the current state, or for a checkpoint."""
         owner = self._owner
         step = learner.steps if latest is None else latest.step
         try:
@@ -67,7 +67,7 @@ class ScriptSaver(Listener):
 
 
 class Keys(Listener):
-    """p pauses, c saves, q saves and stops, as in rlgym-ppo; without a keyboard nothing happens."""
+    """Handles keys as rlgym-ppo does: p pauses, c saves, q saves and stops. It does nothing without a keyboard."""
 
     def __init__(self, owner: Owner, saver: ScriptSaver, keyboard: Any) -> None:
         self._owner, self._saver, self._keyboard = owner, saver, keyboard

@@ -1,4 +1,4 @@
-"""How `wavedash eval` and `resume` find the function of a script that builds its environments: `/folder/train.py:build_env`."""
+"""Names the function of a script that builds environments (`/folder/train.py:build_env`), for `wavedash eval` and `resume`."""
 from __future__ import annotations
 
 import functools
@@ -10,8 +10,8 @@ from typing import Any
 
 
 def factory_of(build: Callable[[], Any]) -> dict[str, Any]:
-    """`factory` and `kwargs` of our configuration. What has no name to be found by is named all the same: whoever looks for it
-    is told."""
+    """Returns `factory` and `kwargs` of our configuration. A function that cannot be found by name gets a name too, and the
+    error of `eval` then shows it."""
     if isinstance(build, functools.partial) and not build.args and _is_plain(build.keywords):
         return {"factory": _name(build.func), "kwargs": dict(build.keywords)}
     return {"factory": _name(build)}
@@ -20,12 +20,13 @@ def factory_of(build: Callable[[], Any]) -> dict[str, Any]:
 def _name(build: Any) -> str:
     name = getattr(build, "__qualname__", None)
     if name is None or (hasattr(build, "__self__") and not isinstance(build.__self__, type)):
-        name = f"<{type(build).__name__}>"  # an object that can be called, a method of one
+        name = f"<{type(build).__name__}>"  # a callable object, or a method of an object
     return f"{_place(getattr(build, '__module__', None) or type(build).__module__)}:{name}"
 
 
 def _place(module: str) -> str:
-    """The file of the started script, and of modules beside it: they are imported from where they lie. Others have a name."""
+    """Returns the file of the started script or of a module beside it, which is imported by its path; else the module's
+    name."""
     found = sys.modules.get(module)
     file = getattr(found, "__file__", None)
     if module == "__main__":

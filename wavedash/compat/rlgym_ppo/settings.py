@@ -1,4 +1,4 @@
-"""Turns the arguments of rlgym-ppo's Learner into a configuration of ours that means the same."""
+"""Turns the arguments of rlgym-ppo's Learner into our configuration with the same meaning."""
 from __future__ import annotations
 
 import logging
@@ -24,39 +24,40 @@ DEFAULT_FOLDER = "data/checkpoints/rlgym-ppo-run"
 
 NOT_NEEDED = {
     "min_inference_size": "actions of one half of the environments are inferred while the other half steps",
-    "shm_buffer_size": "shared memory is as large as the spaces ask for",
-    "instance_launch_delay": "processes start one after the other without stepping on each other",
+    "shm_buffer_size": "shared memory is as large as the spaces need",
+    "instance_launch_delay": "processes can start at the same time",
     "max_returns_per_stats_increment": "all returns count for the statistics, at no cost",
     "steps_per_obs_stats_increment": "all observations count for the statistics, at no cost",
 }
-"""Arguments that are accepted and change nothing, and why"""
+"""Arguments that are accepted and have no effect, with the reason"""
 
 
 def check(arguments: Mapping[str, Any], signature: Mapping[str, Parameter]) -> None:
-    """Refuses what cannot be done, and says what is ignored."""
+    """Raises UserError for what cannot be done, and logs what is ignored."""
     if (script := script_being_imported()) is not None:
         raise UserError(f"{script} makes a Learner as soon as it is imported, so its environments cannot be built without "
                         "training anew: put what it does when it is started under `if __name__ == '__main__':`")
     if not callable(arguments["env_create_function"]):
         raise UserError("env_create_function must be a function that returns an environment")
     if arguments["n_proc"] < 1:
-        raise UserError(f"n_proc={arguments['n_proc']}: at least one process has to play")
+        raise UserError(f"n_proc={arguments['n_proc']}: at least one process is needed")
     ignored = [f"{name} ({why})" for name, why in NOT_NEEDED.items() if arguments[name] != signature[name].default]
     if ignored:
-        log.warning("not needed here and ignored: %s", "; ".join(ignored))
+        log.warning("these arguments are not needed and ignored: %s", "; ".join(ignored))
 
 
 def run_config(arguments: Mapping[str, Any], spec: RowSpec, agents: float | None = None) -> RunConfig:
-    """`spec`: of the environment that the arguments build. `agents`: how many play in it on average, where that is fewer than
-    it has rows: empty seats are no timesteps."""
+    """Returns the configuration. `spec` is that of the environment which the arguments build. `agents` is how many play in it
+    on average, where that is fewer than it has rows: empty seats are not counted as timesteps."""
     given = arguments
     batch, minibatch = given["ppo_batch_size"], given["ppo_minibatch_size"] or given["ppo_batch_size"]
     if batch % minibatch:
-        raise UserError(f"ppo_batch_size={batch} must be a multiple of ppo_minibatch_size={minibatch}: a batch is worked off "
-                        "in minibatches of equal size")
-    asked = given["ts_per_iteration"]
-    steps = math.ceil(asked / (given["n_proc"] * (agents or spec.rows_per_env)))
-    # Steps of all rows, empty seats and what was rounded up too: a batch has its share of them, so their number is right.
+        raise UserError(f"ppo_batch_size={batch} must be a multiple of ppo_minibatch_size={minibatch}: a batch is split "
+                        "into minibatches of equal size")
+    timesteps = given["ts_per_iteration"]
+    steps = math.ceil(timesteps / (given["n_proc"] * (agents or spec.rows_per_env)))
+    # This counts empty seats and what was rounded up too. A minibatch holds its share of them, so the number of minibatches is
+    # right.
     stored = steps * given["n_proc"] * spec.rows_per_env
     action_size = int(np.prod(spec.action_space.shape or ())) if isinstance(spec.action_space, spaces.Box) else 1
     values = {
@@ -75,14 +76,14 @@ def run_config(arguments: Mapping[str, Any], spec: RowSpec, agents: float | None
         },
         "ppo": {
             "rollout_steps": steps,
-            "buffer_rollouts": max(1, int(given["exp_buffer_size"] // asked)),
+            "buffer_rollouts": max(1, int(given["exp_buffer_size"] // timesteps)),
             "epochs": given["ppo_epochs"],
-            "minibatch_size": math.ceil(stored * batch / asked),
+            "minibatch_size": math.ceil(stored * batch / timesteps),
             "accumulate": batch // minibatch,
             "learning_rate": given["policy_lr"], "critic_learning_rate": given["critic_lr"], "adam_eps": 1e-8,
             "gamma": given["gae_gamma"], "gae_lambda": given["gae_lambda"],
             "clip_range": given["ppo_clip_range"],
-            # There the entropy of a continuous action is the mean over its dimensions, here it is their sum.
+            # rlgym-ppo takes the mean of the entropy over the dimensions of a continuous action, we take the sum.
             "entropy_coef": given["ppo_ent_coef"] / action_size,
             "value_coef": 1.0, "normalize_advantage": "off", "max_grad_norm": 0.5,
             "normalize_obs": given["standardize_obs"], "obs_clip": 5.0,
@@ -95,4 +96,4 @@ def run_config(arguments: Mapping[str, Any], spec: RowSpec, agents: float | None
         return RunConfig.model_validate(values)
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}, got {e['input']!r}" for e in error.errors())
-        raise UserError(f"an argument of Learner cannot be used. In the terms of our configuration: {wrong}") from None
+        raise UserError(f"an argument of Learner cannot be used. In terms of Wavedash's configuration: {wrong}") from None

@@ -1,4 +1,4 @@
-"""Our running moments as rlgym-ppo's WelfordRunningStat, and as what it writes into BOOK_KEEPING_VARS.json."""
+"""MomentsStat shows our running moments as rlgym-ppo's WelfordRunningStat."""
 from __future__ import annotations
 
 import numpy as np
@@ -9,7 +9,7 @@ from wavedash.policy.normalizer import RunningMoments
 
 
 class MomentsStat(WelfordRunningStat):
-    """A view: what is read is what the learner uses now, what is set it uses from then on."""
+    """A view of the learner's statistics: reading gives the current ones, setting changes them."""
 
     def __init__(self, moments: RunningMoments) -> None:
         self._moments = moments
@@ -22,7 +22,7 @@ class MomentsStat(WelfordRunningStat):
 
     @count.setter
     def count(self, number: int) -> None:
-        squares = self.running_variance  # a sum over so many: as it is now, until it is set too
+        squares = self.running_variance  # this sum depends on the count, but must not change with it
         self._moments.count.fill_(float(number))
         self.running_variance = squares
 
@@ -49,8 +49,3 @@ class MomentsStat(WelfordRunningStat):
         target.copy_(target.new_tensor(np.asarray(values, np.float64)).expand(self.shape).reshape(target.shape))
         moments.shift.copy_(moments.mean)
         moments.scale.copy_(moments.var.clamp(min=1e-8).rsqrt())
-
-
-def empty_stat() -> dict[str, object]:
-    """What rlgym-ppo writes where returns are not standardised."""
-    return {"mean": [0.0], "var": [0.0], "shape": [1], "count": 0}

@@ -1,4 +1,4 @@
-"""The run at Weights & Biases known to scripts as `wandb_run`. The client has a process of its own, see `report/wandb.py`."""
+"""The run at Weights & Biases that scripts get as `wandb_run`. The client has a process of its own, see `report/wandb.py`."""
 from __future__ import annotations
 
 import json
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 IDENTITY = "wandb.json"
-"""A file in the folder of a run. It says which run this is at Weights & Biases, for whoever goes on from one of its
-checkpoints."""
+"""A file in the run folder that identifies the run at Weights & Biases, for when training goes on from one of its
+checkpoints"""
 NAMES = ("id", "entity", "project", "group", "name")
 
 
 class WandbRun(Wandb):
-    """Sends what is given to `log`, numbers only: pictures and tables need a `wandb_run` of your own."""
+    """Sends the numbers that are given to `log`; pictures and tables need a `wandb_run` of your own."""
 
     def __init__(self, config: RunConfig, folder: Path, identity: Mapping[str, str]) -> None:
         super().__init__(config, folder)
@@ -65,10 +65,10 @@ class WandbRun(Wandb):
         self.outbox.put(json.dumps({"steps": self._learner.steps if self._learner else 0, **numbers}))
 
     def finish(self) -> None:
-        """Comes with the end of the training."""
+        """Does nothing: the run is finished at the end of the training."""
 
     def writing_into(self, folder: Path) -> Self:
-        """The folder of the run, once there is one."""
+        """Sets the folder of the run, once there is one."""
         self.folder = folder
         self.settings["dir"] = str(folder)
         return self
@@ -80,11 +80,11 @@ class WandbRun(Wandb):
         super().on_start(learner)
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
-        """The Reporter has logged what there is."""
+        """Does nothing: the Reporter calls `log`."""
 
 
 def saved_identity(checkpoint: Path, book: Mapping[str, Any]) -> dict[str, str] | None:
-    """The identity of the run that a checkpoint belongs to: a checkpoint of ours, or rlgym-ppo's with its book-keeping."""
+    """Returns the identity of the run of a checkpoint, which is our own, or rlgym-ppo's with its book-keeping."""
     if "wandb_run_id" in book:
         theirs = {"id": "wandb_run_id", "entity": "wandb_entity", "project": "wandb_project", "group": "wandb_group"}
         return {name: str(book[key]) for name, key in theirs.items() if book.get(key)}
@@ -95,11 +95,10 @@ def saved_identity(checkpoint: Path, book: Mapping[str, Any]) -> dict[str, str] 
         return None
 
 
-def written_identity(run: Any) -> dict[str, Any]:
-    """What rlgym-ppo writes down about a run at Weights & Biases, of ours or the script's own."""
+def identity_to_save(run: Any) -> dict[str, Any]:
+    """Returns what rlgym-ppo saves about a run at Weights & Biases, our own or the script's."""
     if getattr(run, "id", None) is None:
         return {}
     config: Any = getattr(run, "config", None)
-    told = {name: getattr(run, name, None) for name in ("project", "entity", "group")}
-    return {"wandb_run_id": run.id, **{f"wandb_{name}": value for name, value in told.items()},
-            "wandb_config": config.as_dict() if hasattr(config, "as_dict") else config}
+    names = {f"wandb_{name}": getattr(run, name, None) for name in ("project", "entity", "group")}
+    return {"wandb_run_id": run.id, **names, "wandb_config": config.as_dict() if hasattr(config, "as_dict") else config}

@@ -1,4 +1,5 @@
-"""BatchedAgentManager: who plays, and how it goes. `learner.agent` is one; our collector does the work."""
+"""`learner.agent` is a BatchedAgentManager, from which scripts read the policy, counters and statistics. Our collector
+plays."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -12,13 +13,13 @@ if TYPE_CHECKING:
     from wavedash.compat.rlgym_ppo.report import Reporter
     from wavedash.ppo.learner import Learner
 
-INSTEAD = ("the Learner starts and steps the environments by itself. Call learner.learn(), and let a metrics_logger look on; "
+INSTEAD = ("the Learner starts and steps the environments by itself. Call learner.learn(), and observe it in a metrics_logger; "
            "to play what was trained, step an environment of your own with learner.agent.policy.get_action")
 
 
 class BatchedAgentManager:
-    """`cumulative_timesteps` and `average_reward` (over episodes, the latest count most; None before one has ended) can be set,
-    as scripts do that load a checkpoint by hand."""
+    """Holds what scripts read. `cumulative_timesteps` and `average_reward` (a moving average over episodes; None before one has
+    ended) can be set, as scripts do that load a checkpoint by hand."""
 
     policy: Network
     n_procs: int
@@ -61,11 +62,11 @@ class BatchedAgentManager:
         return MomentsStat(parts[0]) if parts else None
 
     def collect_timesteps(self, n: int) -> NoReturn:
-        """Refused."""
+        """Raises UserError."""
         raise UserError(f"agent.collect_timesteps() cannot be called from outside: {INSTEAD}")
 
     def init_processes(self, *args: Any, **options: Any) -> NoReturn:
-        """Refused."""
+        """Raises UserError."""
         raise UserError(f"agent.init_processes() cannot be called from outside: {INSTEAD}")
 
     def cleanup(self) -> None:

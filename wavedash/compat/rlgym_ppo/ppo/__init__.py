@@ -1,4 +1,4 @@
-"""What `rlgym_ppo.ppo` offers to scripts and RLBot packages: its networks, which load its files, and its PPOLearner."""
+"""The names that scripts and RLBot packages import from `rlgym_ppo.ppo`: networks, which load its files, and PPOLearner."""
 from wavedash.compat.rlgym_ppo.ppo.continuous_policy import ContinuousPolicy
 from wavedash.compat.rlgym_ppo.ppo.discrete_policy import DiscreteFF
 from wavedash.compat.rlgym_ppo.ppo.experience_buffer import ExperienceBuffer

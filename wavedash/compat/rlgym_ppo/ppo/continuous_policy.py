@@ -1,4 +1,4 @@
-"""ContinuousPolicy: a normal distribution for every number of an action."""
+"""ContinuousPolicy draws every number of an action from a normal distribution."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from wavedash.compat.rlgym_ppo.util.torch_functions import MapContinuousToAction
 
 
 class ContinuousPolicy(Network):
-    """Its output is means and deviations side by side: `output_shape` is twice the size of an action."""
+    """Its output is the means followed by the deviations: `output_shape` is twice the size of an action."""
 
     last = staticmethod(nn.Tanh)
 
@@ -23,13 +23,13 @@ class ContinuousPolicy(Network):
         self.affine_map = MapContinuousToAction(var_min, var_max)
 
     def get_output(self, obs: Any) -> tuple[Tensor, Tensor]:
-        """Means and deviations."""
+        """Returns means and deviations."""
         mean, std = self.affine_map(self(obs))
         return mean, std
 
     @torch.no_grad()
     def get_action(self, obs: Any, summed_probs: bool = True, deterministic: bool = False) -> tuple[Tensor, Tensor]:
-        """Actions within -1 and 1, and the log-density of what was drawn before it was clipped (there, of what was clipped)."""
+        """Returns actions within -1 and 1, and the log-density of the samples before clipping (in rlgym-ppo, after it)."""
         mean, std = self.get_output(obs)
         normal: Any = Normal(mean, std)
         drawn = mean if deterministic else normal.sample()
@@ -37,7 +37,7 @@ class ContinuousPolicy(Network):
         return drawn.clamp(-1.0, 1.0).cpu(), (log_prob.sum(-1) if summed_probs else log_prob).cpu()
 
     def get_backprop_data(self, obs: Any, acts: Tensor, summed_probs: bool = True) -> tuple[Tensor, Tensor]:
-        """Log-densities of actions, and the mean entropy of one number."""
+        """Returns log-densities of actions, and the mean entropy of one number."""
         normal: Any = Normal(*self.get_output(obs))
         log_prob = normal.log_prob(acts.to(self.device))
         return log_prob.sum(-1) if summed_probs else log_prob, normal.entropy().mean()

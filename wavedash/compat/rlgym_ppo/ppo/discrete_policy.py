@@ -1,4 +1,4 @@
-"""DiscreteFF: one choice among n."""
+"""DiscreteFF draws one choice among n."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -26,13 +26,13 @@ class DiscreteFF(Network):
 
     @torch.no_grad()
     def get_action(self, obs: Any, deterministic: bool = False) -> tuple[Tensor, Tensor]:
-        """Returns a choice for every row [rows], the likeliest if `deterministic`, and its log-probability [rows]."""
+        """Returns a choice for every row [rows], the most likely one if `deterministic`, and its log-probability [rows]."""
         probabilities = self._probabilities(obs)
         action = probabilities.argmax(-1, True) if deterministic else probabilities.multinomial(1)
         return action.flatten().cpu(), probabilities.log().gather(-1, action).flatten().cpu()
 
     def get_backprop_data(self, obs: Any, acts: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of actions [rows, 1], and the mean entropy."""
+        """Returns log-probabilities of actions [rows, 1], and the mean entropy."""
         probabilities = self._probabilities(obs)
         logs = probabilities.log()
         chosen = logs.gather(-1, acts.long().reshape(len(logs), 1).to(self.device))

@@ -1,4 +1,4 @@
-"""ExperienceBuffer: a name that scripts import; what is learned from lies in our own buffer."""
+"""ExperienceBuffer is a name that scripts import; experience is in our own buffer."""
 from __future__ import annotations
 
 from typing import Any
@@ -7,8 +7,8 @@ from wavedash.errors import UserError
 
 
 class ExperienceBuffer:
-    """Refused: the Learner fills its own."""
+    """Raises UserError when it is made: the Learner fills its own."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         raise UserError("an ExperienceBuffer of one's own cannot be learned from here: the Learner collects, and keeps "
-                        "exp_buffer_size steps by itself. Call learner.learn(), and let a metrics_logger look on")
+                        "exp_buffer_size steps by itself. Call learner.learn(), and observe it in a metrics_logger")

@@ -1,4 +1,4 @@
-"""MultiDiscreteFF: several choices at once. Alone it has those of a controller: five of three, three of two."""
+"""MultiDiscreteFF draws several choices at once; by default those of a controller: five among three, three among two."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ CONTROLLER = (3, 3, 3, 3, 3, 2, 2, 2)
 
 
 class MultiDiscreteFF(Network):
-    """Its output is the logits of all choices side by side."""
+    """Its output is the concatenated logits of all choices."""
 
     splits: Sequence[int] = CONTROLLER
 
@@ -29,7 +29,7 @@ class MultiDiscreteFF(Network):
         return torch.stack(actions, -1).cpu(), log_prob.sum(0).cpu()
 
     def get_backprop_data(self, obs: Any, acts: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of actions [rows, K], and the mean entropy."""
+        """Returns log-probabilities of actions [rows, K], and the mean entropy."""
         each, columns = self._choices(obs), acts.to(self.device).unbind(-1)
         log_prob = torch.stack([one.log_prob(action) for one, action in zip(each, columns, strict=True)])
         return log_prob.sum(0), torch.stack([one.entropy() for one in each]).sum(0).mean()

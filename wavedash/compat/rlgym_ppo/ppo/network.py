@@ -1,7 +1,7 @@
-"""Network: linear layers with ReLU between them as one Sequential `model`, whose names are those in rlgym-ppo's files.
+"""A Network is one Sequential `model` of linear layers with ReLU between them, named as in rlgym-ppo's files.
 
-Built from sizes it stands alone. Built around the layers of our policy it *is* that policy under rlgym-ppo's names: what is
-loaded into it, or changed in it, counts in the training.
+Made from sizes, it has layers of its own. Made `around` the layers of our policy, it *is* that policy under rlgym-ppo's names:
+what is loaded into it, or changed in it, takes effect in training.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Layers = Sequence[nn.Linear]
 
 
 class Network(nn.Module):
-    """Rows of observations in, outputs of the last layer out, through `last` where there is one."""
+    """Turns rows of observations into outputs of the last layer, through `last` where there is one."""
 
     last: Callable[[], nn.Module] | None = None
 
@@ -31,7 +31,7 @@ class Network(nn.Module):
 
     @classmethod
     def around(cls, layers: Layers, normalize: Callable[[Tensor], Tensor] | None) -> Self:
-        """A network of these very layers, not of copies. `normalize`: what a raw observation [..., numbers] passes first."""
+        """Makes a network of these layers themselves, not of copies. `normalize` is applied to raw observations first."""
         network = cls.__new__(cls)
         nn.Module.__init__(network)
         network._build(layers)
@@ -61,9 +61,9 @@ class Network(nn.Module):
         return self(obs)
 
     def _rows(self, obs: Any) -> Tensor:
-        """[..., numbers] as the network takes it."""
-        seen = obs if isinstance(obs, Tensor) else np.asarray(obs)
-        rows = torch.as_tensor(seen, dtype=torch.float32, device=self.device)
+        """Returns observations as [..., numbers], which the network takes."""
+        array = obs if isinstance(obs, Tensor) else np.asarray(obs)
+        rows = torch.as_tensor(array, dtype=torch.float32, device=self.device)
         numbers = self.layers[0].in_features
         if rows.shape[-1:] != (numbers,):  # an observation may have any shape
             rows = rows.reshape(-1, numbers)
@@ -71,7 +71,7 @@ class Network(nn.Module):
 
 
 def own_copy(content: Any) -> Any:
-    """Nested dictionaries of tensors with memory of their own, on the CPU: of a view, torch saves all that it is a view of."""
+    """Copies nested dictionaries of tensors to the CPU. For a view, torch would save the whole tensor behind it."""
     if isinstance(content, dict):
         return {name: own_copy(value) for name, value in content.items()}
     return content.detach().cpu().clone() if isinstance(content, Tensor) else content

@@ -1,6 +1,6 @@
-"""LiveAdam: one network's part of our optimiser as a `torch.optim.Adam`.
+"""LiveAdam shows one network's part of our optimiser as a `torch.optim.Adam`.
 
-Its moments are views of ours, so what is loaded into it counts. Its learning rate is a plain number in `param_groups`, as
+Its moments are views of ours, so what is loaded into it takes effect. Its learning rate is a plain number in `param_groups`, as
 scripts and torch's schedulers set it; the learner reads it before every iteration.
 """
 from __future__ import annotations
@@ -15,7 +15,7 @@ from wavedash.ppo.optimizer import FlatAdamW
 
 
 class LiveAdam(torch.optim.Adam):
-    """One network's part of our optimiser. `group`: what our optimiser calls the network."""
+    """One network's part of our optimiser. `group` is its parameter group there."""
 
     def __init__(self, network: nn.Module, optimizer: FlatAdamW, group: str) -> None:
         super().__init__(network.parameters(), lr=optimizer.base_rates[group], betas=optimizer.betas, eps=optimizer.eps)
@@ -55,5 +55,5 @@ class LiveAdam(torch.optim.Adam):
         self._link()
 
     def step(self, closure: Any = None) -> Any:
-        """Refused: the learner steps."""
+        """Raises UserError: the learner steps."""
         raise UserError("the optimiser is stepped by learner.learn(); change its learning rate, not its weights")

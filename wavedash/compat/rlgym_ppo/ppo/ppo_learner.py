@@ -1,7 +1,7 @@
-"""PPOLearner: networks, optimisers and settings of the update, under rlgym-ppo's names.
+"""PPOLearner holds networks, optimisers and settings of the update, under rlgym-ppo's names.
 
-`learner.ppo_learner` is one around our learner's own networks. Built by a script (to play what was trained) it stands alone: it
-loads and saves, and does not learn.
+`learner.ppo_learner` is one around our learner's own networks. One that a script makes (to play what was trained) has networks
+of its own: it loads and saves, and does not learn.
 """
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from wavedash.ppo.learner import Learner
 
 MULTI_DISCRETE, CONTINUOUS = 1, 2
-"""Kinds of a policy in rlgym-ppo; anything else is one choice among n."""
+"""Numbers of kinds of policies in rlgym-ppo; any other is one choice among n."""
 
 
 class PPOLearner:
-    """The settings (`ent_coef`, `clip_range`, `n_epochs`, `batch_size`, `mini_batch_size`) may be changed at any time and count
-    from the next iteration on."""
+    """Networks, optimisers and settings. The settings (`ent_coef`, `clip_range`, `n_epochs`, `batch_size`, `mini_batch_size`)
+    may be changed at any time and take effect from the next iteration on."""
 
     def __init__(self, obs_space_size: int, act_space_size: int, policy_type: Any, policy_layer_sizes: Sequence[int],
                  critic_layer_sizes: Sequence[int], continuous_var_range: tuple[float, float], batch_size: int, n_epochs: int,
@@ -59,11 +59,11 @@ class PPOLearner:
         self.device = device
         self.batch_size, self.mini_batch_size, self.n_epochs = batch_size, mini_batch_size, n_epochs
         self.clip_range, self.ent_coef = clip_range, ent_coef
-        self._earlier_updates = 0  # beyond those that the optimiser has counted
+        self._earlier_updates = 0  # those that the optimiser has not counted
 
     @classmethod
     def around(cls, learner: Learner, **settings: Any) -> Self:
-        """A view of the networks and moments that `learner` trains."""
+        """Makes a view of the networks and moments that `learner` trains."""
         view = cls.__new__(cls)
         policy, optimizer = learner.policy, learner.updater.optimizer
         view.policy, view.value_net = policy_of(policy), value_net_of(policy)
@@ -82,19 +82,19 @@ class PPOLearner:
         self._earlier_updates += int(number) - self.cumulative_model_updates
 
     def learn(self, exp: Any) -> NoReturn:
-        """Refused."""
+        """Raises UserError."""
         raise UserError("ppo_learner.learn() cannot be called from outside, and a loop of your own around it cannot be run: "
                         "call learner.learn(), and change what you want to change in a metrics_logger, which is called once "
                         "an iteration")
 
     def save_to(self, folder_path: str | Path) -> None:
-        """The four files that rlgym-ppo reads, and nothing else: `learner.save` writes a whole checkpoint."""
+        """Writes the four files that rlgym-ppo reads, and nothing else: `learner.save` writes a whole checkpoint."""
         os.makedirs(folder_path, exist_ok=True)
         for name, part in self._parts().items():
             torch.save(own_copy(part.state_dict()), Path(folder_path) / FILES[name])
 
     def load_from(self, folder_path: str | Path) -> None:
-        """Networks and optimisers; counters and statistics stay (`learner.load` takes them too)."""
+        """Loads networks and optimisers, but not counters and statistics, which `learner.load` loads too."""
         for name, part in self._parts().items():
             path = Path(folder_path) / FILES[name]
             if not path.is_file():
@@ -111,7 +111,7 @@ class PPOLearner:
 
 
 def policy_of(policy: ActorCritic) -> Network:
-    """The actor under rlgym-ppo's names."""
+    """Returns the actor under rlgym-ppo's names."""
     space, layers, normalize = policy.action_space, layers_of(policy, "actor"), _normalizing(policy)
     if isinstance(space, gymnasium.spaces.Box):
         continuous = ContinuousPolicy.around(layers, normalize)
@@ -129,7 +129,7 @@ def value_net_of(policy: ActorCritic) -> ValueEstimator:
 
 
 def layers_of(policy: ActorCritic, side: str) -> list[torch.nn.Linear]:
-    """The layers from the observation to the output."""
+    """Returns the layers from the observation to the output."""
     hidden: Any = policy.trunks[side].body.layers
     last: Any = policy.critic["head"]
     if side == "actor":
@@ -142,7 +142,7 @@ def _normalizing(policy: ActorCritic) -> Any:
 
 
 def _normalized(policy: ActorCritic, rows: Tensor) -> Tensor:
-    """Standardised as in the training."""
-    seen: Any = policy.normalize(rows.reshape(-1, *(policy.observation_space.shape or ())))
-    return seen.reshape(rows.shape)
+    """Normalises observations as in training."""
+    normalized: Any = policy.normalize(rows.reshape(-1, *(policy.observation_space.shape or ())))
+    return normalized.reshape(rows.shape)
 

@@ -1,4 +1,4 @@
-"""ValueEstimator: what an observation is worth."""
+"""ValueEstimator estimates the value of an observation."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""KBHit: has a key been pressed, and which? Where there is no keyboard to ask (a pipe, the background), none ever is."""
+"""KBHit tells which key has been pressed. Without a keyboard (a pipe, the background) it reports none."""
 from __future__ import annotations
 
 import atexit
@@ -8,22 +8,23 @@ from typing import Any
 
 
 class KBHit:
-    """`kbhit()` tells whether a key waits, `getch()` takes it. Keys are not echoed until `set_normal_term()`, or the end."""
+    """`kbhit()` tells whether a key was pressed, `getch()` takes it. Keys are not echoed until `set_normal_term()`, or the
+    end."""
 
     def __init__(self) -> None:
         self._terminal: Any = None
-        if os.name != "nt" and _in_front():
+        if os.name != "nt" and _in_foreground():
             import termios
 
             self._fd = sys.stdin.fileno()
             self._terminal = termios.tcgetattr(self._fd)
             keys = termios.tcgetattr(self._fd)
-            keys[3] &= ~(termios.ICANON | termios.ECHO)  # every key at once and unseen; Ctrl-C stays a signal
+            keys[3] &= ~(termios.ICANON | termios.ECHO)  # keys arrive at once and are not echoed; Ctrl-C stays a signal
             termios.tcsetattr(self._fd, termios.TCSANOW, keys)
             atexit.register(self.set_normal_term)
 
     def set_normal_term(self) -> None:
-        if self._terminal is not None and _in_front():
+        if self._terminal is not None and _in_foreground():
             import termios
 
             termios.tcsetattr(self._fd, termios.TCSANOW, self._terminal)
@@ -34,14 +35,14 @@ class KBHit:
             import msvcrt
 
             return bool(msvcrt.kbhit())  # type: ignore[attr-defined, unused-ignore]
-        if self._terminal is None or not _in_front():
+        if self._terminal is None or not _in_foreground():
             return False
         import select
 
         return bool(select.select([self._fd], [], [], 0)[0])
 
     def getch(self) -> str:
-        """The key that waits, "" if none does."""
+        """Returns the key that was pressed, "" if there is none."""
         if not self.kbhit():
             return ""
         if os.name == "nt":
@@ -51,8 +52,8 @@ class KBHit:
         return os.read(self._fd, 1).decode(errors="replace")
 
 
-def _in_front() -> bool:
-    """Whether this process reads from the terminal it was started in. The system stops one in the background that tries."""
+def _in_foreground() -> bool:
+    """Whether this process is in the foreground of its terminal. The system stops a process that reads in the background."""
     try:
         fd = sys.stdin.fileno()
         return os.isatty(fd) and os.tcgetpgrp(fd) == os.getpgrp()

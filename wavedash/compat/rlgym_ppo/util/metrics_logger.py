@@ -1,6 +1,6 @@
-"""MetricsLogger: the base of loggers that look into the game. Runs in worker processes: no torch.
+"""MetricsLogger is the base of loggers that read states of the game. It runs in worker processes, without torch.
 
-What is collected in one step travels as one float32 vector, as in rlgym-ppo: for every metric the number of its axes, their
+What is collected in one step is sent as one float32 vector, as in rlgym-ppo: for every metric the number of its axes, their
 sizes, and its numbers. Loggers that override `report_metrics` read these vectors themselves.
 """
 from __future__ import annotations
@@ -14,8 +14,8 @@ from wavedash.envs.host import Array
 
 
 class MetricsLogger:
-    """Looks at every state of the game where it is played, and reports once an iteration. Override the two methods with an
-    underscore; the logger is sent to the worker processes, so it must be possible to pickle it."""
+    """Collects metrics from every state of the game in the worker processes, and reports once an iteration. Override the two
+    methods with an underscore; the logger is sent to the workers, so it must be picklable."""
 
     def collect_metrics(self, game_state: Any) -> Array:
         return packed(self._collect_metrics(game_state))
@@ -24,17 +24,17 @@ class MetricsLogger:
         self._report_metrics([unpacked(vector) for vector in collected_metrics], wandb_run, cumulative_timesteps)
 
     def _collect_metrics(self, game_state: Any) -> Sequence[Any]:
-        """Called in a worker after every step; returns numbers and arrays of any shape."""
+        """Is called in a worker after every step; returns numbers and arrays of any shape."""
         raise NotImplementedError
 
     def _report_metrics(self, collected_metrics: Sequence[list[Array]], wandb_run: Any, cumulative_timesteps: int) -> None:
-        """Called in the learner's process. `collected_metrics`: what was collected, one entry per step, every metric as a flat
-        float32 array. Hand metrics on with `wandb_run.log({...})`."""
+        """Is called in the learner's process. `collected_metrics` has one entry per step, with every metric as a flat float32
+        array. Report metrics with `wandb_run.log({...})`."""
         raise NotImplementedError
 
 
 def packed(metrics: Sequence[Any]) -> Array:
-    """One vector of all metrics of a step."""
+    """Packs all metrics of a step into one vector."""
     parts: list[Array] = []
     for metric in metrics:
         array = np.asarray(metric, np.float32)
@@ -43,7 +43,7 @@ def packed(metrics: Sequence[Any]) -> Array:
 
 
 def unpacked(vector: Array) -> list[Array]:
-    """The metrics of a step, each flat."""
+    """Returns the metrics of a step, each flat."""
     metrics, at = [], 0
     while at < len(vector):
         axes = int(vector[at])

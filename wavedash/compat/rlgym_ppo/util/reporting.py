@@ -1,4 +1,4 @@
-"""`report_metrics`: prints an iteration's report as rlgym-ppo does, and hands it to a run at Weights & Biases."""
+"""`report_metrics` prints the report of an iteration as rlgym-ppo does, and sends it to a run at Weights & Biases."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -16,5 +16,5 @@ def report_metrics(loggable_metrics: Mapping[str, Any], debug_metrics: Mapping[s
 
 
 def dump_dict_to_debug_string(dictionary: Mapping[str, Any]) -> str:
-    """One line for each entry."""
+    """Returns one line for each entry."""
     return "".join(f"{name}: {value}\n" for name, value in dictionary.items())

@@ -1,4 +1,4 @@
-"""WelfordRunningStat: a running mean and variance of vectors, by Welford's method."""
+"""WelfordRunningStat computes a running mean and variance of vectors by Welford's method."""
 from __future__ import annotations
 
 import json
@@ -13,7 +13,7 @@ FILE = "RUNNING_STATS.json"
 
 
 class WelfordRunningStat:
-    """`running_variance` is the sum of squared distances from the mean; `std` is the deviation of one number."""
+    """Running statistics. `running_variance` is the sum of squared distances from the mean; `std` is the standard deviation."""
 
     def __init__(self, shape: int | tuple[int, ...]) -> None:
         self.shape = shape
@@ -26,7 +26,7 @@ class WelfordRunningStat:
         self.running_variance: Array = np.zeros(self.shape, np.float64)
 
     def increment(self, samples: Any, num: int) -> None:
-        """The first `num` of several samples, or the only one."""
+        """Adds the first `num` of several samples, or a single one."""
         for sample in samples[:num] if num > 1 else [samples]:
             self.update(sample)
 
@@ -43,7 +43,7 @@ class WelfordRunningStat:
 
     @property
     def std(self) -> Array:
-        """1 where nothing is known, and where nothing varies."""
+        """The standard deviation; 1 where there are too few samples, and where nothing varies."""
         if self.count < 2:
             return self.ones
         variance = self.running_variance / (self.count - 1)
@@ -57,7 +57,7 @@ class WelfordRunningStat:
         self.running_mean, self.running_variance = mean, squares
 
     def increment_from_serialized_other(self, serialized_other: Any) -> None:
-        """Counts everything that the other has seen as seen here (Chan et al. 1979)."""
+        """Adds the samples of another one (Chan et al. 1979)."""
         mean, squares, count = self._parts(serialized_other)
         if count == 0:
             return

@@ -1,12 +1,12 @@
-"""What RLBot packages and scripts take from `rlgym_ppo.util.torch_functions`: how a continuous policy's output is read."""
+"""The class that RLBot packages and scripts import from `rlgym_ppo.util.torch_functions`."""
 from __future__ import annotations
 
 from torch import Tensor, nn
 
 
 class MapContinuousToAction(nn.Module):
-    """The first half of the output is the mean; the second, between -1 and 1, a deviation between `range_min` and
-    `range_max`."""
+    """Turns the output of a continuous policy into mean and deviation: the first half is the mean; the second, between -1 and
+    1, gives a deviation between `range_min` and `range_max`."""
 
     def __init__(self, range_min: float = 0.1, range_max: float = 1.0) -> None:
         super().__init__()
