@@ -66,7 +66,7 @@ def ran(tmp_path: Path) -> bool:
 def test_a_run_of_this_user_needs_no_trust(run, tmp_path):
     assert evaluate(run, episodes=1).returns
     assert ran(tmp_path)
-    assert OWN in export_policy(run, "torchscript", episodes=1).world
+    assert OWN in export_policy(run, "torchscript", episodes=1).env_name
     assert resume(str(run), "total_steps=64") == 0
 
 
@@ -92,9 +92,9 @@ def test_code_that_somebody_else_named_is_listed_and_not_run(run, tmp_path, some
 
 def test_a_policy_of_somebody_else_is_loaded_and_exported_without_its_code(run, tmp_path, somebody_else):
     assert load_policy(run).act([0.0] * 4) in (0, 1)
-    assert "--trust runs it" in export_policy(run, "torchscript", episodes=1).world
+    assert "--trust runs it" in export_policy(run, "torchscript", episodes=1).env_name
     assert not ran(tmp_path)
-    assert OWN in export_policy(run, "torchscript", episodes=1, trust=True).world
+    assert OWN in export_policy(run, "torchscript", episodes=1, trust=True).env_name
 
 
 def test_a_run_that_was_resumed_with_trust_is_this_users(run, somebody_else):
@@ -187,7 +187,7 @@ def test_a_forged_signature_does_not_count(run, content, tmp_path):
 def test_without_a_place_for_the_secret_a_run_starts_and_trust_is_asked_for(run, tmp_path, monkeypatch, caplog):
     (tmp_path / "file").touch()
     monkeypatch.setenv("WAVEDASH_HOME", str(tmp_path / "file" / "home"))
-    with pytest.raises(UntrustedError, match=r"cannot be told \(.*file/home"):
+    with pytest.raises(UntrustedError, match=r"cannot be checked whether this user started it \(.*file/home"):
         evaluate(run, episodes=1)
     assert resume(str(run), "total_steps=64", trust=True) == 0
     assert "this run cannot be marked as yours" in caplog.text
