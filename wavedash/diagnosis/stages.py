@@ -24,7 +24,7 @@ Work = Callable[[], object]
 
 
 class RandomPlay:
-    """The stage `env`: T steps of every row with random actions, sent and received by shard as the collector does.
+    """Is the stage `env`: T steps of every row with random actions, sent and received by shard as the collector does.
 
     Actions are drawn beforehand. Only where the environment has action masks are they drawn on the way, within the time that is
     measured.
@@ -98,7 +98,7 @@ class RecordedSteps(VecEnv):
 
 
 def inference(learner: Learner, play: RandomPlay, out: Rollout) -> Work:
-    """The stage `inference`: collection into `out` by the learner's policy in an environment that costs nothing."""
+    """Returns the stage `inference`: collection into `out` by the learner's policy in an environment that costs nothing."""
     steps: list[list[Step]] = [[] for _ in play.shards]
     play(lambda index, step: steps[index].append(_copied(step)))
     env = RecordedSteps(learner.env, steps)
@@ -109,13 +109,13 @@ def inference(learner: Learner, play: RandomPlay, out: Rollout) -> Work:
 
 
 def advantages(learner: Learner, out: Rollout) -> Work:
-    """The stage `gae`: the episodes and advantages of `out`."""
+    """Returns the stage `gae`: the episodes and advantages of `out`."""
     last_value = out.value[-1].clone()
     return captured_like_training(learner, lambda: learner.complete(out, last_value))
 
 
 def update(learner: Learner) -> Work:
-    """The stage `update`: every epoch over the latest rollouts."""
+    """Returns the stage `update`: every epoch over the latest rollouts."""
     return lambda: learner.updater.update(learner.buffer)
 
 

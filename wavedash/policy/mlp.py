@@ -1,4 +1,4 @@
-"""Multi-layer perceptrons with the usual initialisation of PPO (orthogonal weights, zero biases) or torch's own."""
+"""Multi-layer perceptrons are initialised as is usual for PPO (orthogonal weights, zero biases), or as torch does."""
 from __future__ import annotations
 
 import math

@@ -16,7 +16,7 @@ from wavedash.envs.obs import Obs, map_obs, module_name, sensed, sensed_spaces
 
 
 class RunningMoments(nn.Module):
-    """Mean and variance of everything seen, merged batch by batch (Chan et al. 1979), in float64.
+    """Keeps mean and variance of everything seen, merged batch by batch (Chan et al. 1979), in float64.
 
     Batches are accumulated as sums of *standardised* values: shifted and scaled by the current statistics they are near 0 and
     1, where float32 sums keep their digits. The sums of several processes are added before `commit`.

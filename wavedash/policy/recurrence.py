@@ -1,4 +1,4 @@
-"""The recurrences of GRU and LSTM over whole sequences, with their gradients written out.
+"""GRU and LSTM run over whole sequences, with their gradients written out.
 
 Everything that does not depend on the step before (input projections, all weight gradients, the gradients of the gates) is done
 for the whole sequence at once, and networks of the same size (actor and critic) run as one batch. What remains inside the loop

@@ -75,7 +75,7 @@ class Episode(NamedTuple):
 
 
 class EpisodeWindow:
-    """The most recent episodes, kept on the host."""
+    """Keeps the most recent episodes on the host."""
 
     def __init__(self, size: int):
         self.episodes: deque[Episode] = deque(maxlen=size)

@@ -1,4 +1,4 @@
-"""Generalised advantage estimation (Schulman et al. 2016), right at every boundary.
+"""Generalised advantage estimation (Schulman et al. 2016) is written here for every kind of boundary.
 
     terminated       the future is worth nothing
     truncated        the future is worth V(final observation); the next row belongs to another episode

@@ -29,7 +29,7 @@ COUNT = "count of "
 
 
 class LatestEpisodes(NamedTuple):
-    """The episodes of a rollout that ended last, oldest first, in columns of a fixed length."""
+    """Holds the episodes of a rollout that ended last, oldest first, in columns of a fixed length."""
 
     returns: Tensor
     length: Tensor

@@ -1,4 +1,4 @@
-"""AdamW over one flat buffer.
+"""AdamW works on one flat buffer here.
 
 All parameters become views of one tensor, and so do their gradients. A gradient norm, a clip, an optimiser step and a
 finiteness check are then one operation each instead of one per layer, which is where small networks spend their time, and

@@ -1,4 +1,4 @@
-"""The PPO-clip loss (Schulman et al. 2017) of one minibatch, and its gradient with respect to the policy's outputs.
+"""Computes the PPO-clip loss (Schulman et al. 2017) of one minibatch, and its gradient with respect to the policy's outputs.
 
     loss = sum over samples of weight * (policy + value_coef * value - entropy_coef * entropy)
 
@@ -47,7 +47,7 @@ METRICS = {"policy": "loss/policy", "value": "loss/value", "entropy": ENTROPY, "
 
 
 class PPOLoss(Loss):
-    """The clipped surrogate objective, the squared error of the value and an entropy bonus."""
+    """Adds the clipped surrogate objective, the squared error of the value and an entropy bonus."""
 
     terms = tuple(METRICS[name] for name in TERMS)
 

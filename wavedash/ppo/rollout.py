@@ -85,7 +85,7 @@ class Rollout:
 
 
 class RolloutBuffer:
-    """The latest `capacity` rollouts, first in first out."""
+    """Holds the latest `capacity` rollouts, first in first out."""
 
     def __init__(
         self,

@@ -53,8 +53,8 @@ class Updater:
 
     def __init__(self, policy: ActorCritic, config: PPOConfig, seed: int, graphs: bool = False, ranks: Ranks = ALONE,
                  loss: Loss | None = None):
-        """`graphs`: on CUDA, the step of a minibatch is captured once and replayed. `ranks`: each gradient is the mean over the
-        minibatches of all ranks. `loss`: PPO's, unless another is handed in."""
+        """With `graphs`, the step of a minibatch is captured once as a CUDA graph and replayed. Each gradient is the mean over
+        the minibatches of all `ranks`. `loss` is PPO's, unless another is handed in."""
         self.policy, self.config, self.ranks = policy, config, ranks
         self.loss = PPOLoss(config, next(policy.parameters()).device) if loss is None else loss
         if config.target_kl is not None and KL not in self.loss.terms:
