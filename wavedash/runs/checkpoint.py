@@ -77,7 +77,7 @@ class Manifest(_Record):
 
     @field_validator("metadata")
     @classmethod
-    def _known_notes(cls, metadata: dict[str, Any]) -> dict[str, Any]:
+    def _check_known_metadata(cls, metadata: dict[str, Any]) -> dict[str, Any]:
         _KnownMetadata.model_validate(metadata)
         return metadata
 
