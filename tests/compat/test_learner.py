@@ -100,6 +100,15 @@ def test_a_run_is_exactly_resumed_in_the_same_folder(tmp_path):
     assert len(lines_of(parts.run_folder)) == len(lines_of(whole.run_folder))
 
 
+def test_a_warning_while_a_checkpoint_is_loaded_is_in_the_log_file_of_the_run(tmp_path):
+    """More processes than before cannot go on with the episodes that were saved."""
+    for processes, limit in ((1, 80), (2, 120)):
+        with small_learner(tmp_path / "bot", teams, timestep_limit=limit, n_proc=processes, add_unix_timestamp=False) as learner:
+            learner.learn()
+    text = (learner.run_folder / "log.txt").read_text(encoding="utf-8")
+    assert text.count("the saved state has 1 environments, this run has 2") == 1
+
+
 def test_a_logger_is_called_at_every_step_and_reports_once_an_iteration(tmp_path, capsys):
     """It is called in the workers; its metrics go to the W&B run that was passed and into our own files."""
     run = Run()
