@@ -103,9 +103,10 @@ def test_a_run_is_exactly_resumed_in_the_same_folder(tmp_path):
 def test_a_warning_while_a_checkpoint_is_loaded_is_in_the_log_file_of_the_run(tmp_path):
     """More processes than before cannot go on with the episodes that were saved."""
     for processes, limit in ((1, 80), (2, 120)):
-        with small_learner(tmp_path / "bot", teams, timestep_limit=limit, n_proc=processes, add_unix_timestamp=False) as learner:
+        with small_learner(tmp_path, teams, timestep_limit=limit, n_proc=processes, add_unix_timestamp=False) as learner:
             learner.learn()
-    text = (learner.run_folder / "log.txt").read_text(encoding="utf-8")
+        run_folder = learner.run_folder
+    text = (run_folder / "log.txt").read_text(encoding="utf-8")
     assert text.count("the saved state has 1 environments, this run has 2") == 1
 
 
