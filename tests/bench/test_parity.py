@@ -191,7 +191,7 @@ def test_chaos_is_not_taken_for_a_fault_but_another_distribution_is(rocketsim, p
     apart = (falls[-1].cars.position - other[-1].cars.position)[:, 0].norm(dim=-1)
     assert float(apart.max()) > 0.5, "a nudge of 0.01 uu has grown fifty times"
     assert compare_spread(scene, falls, other, other).misses == []
-    lively = compare_spread(scene, falls, played("dodge front") + played("dodge front")[1:], other)
+    lively = compare_spread(scene, falls, played("flip front") + played("flip front")[1:], other)
     assert {"energy after 1 s", "energy after 2 s", "time to settle"} <= set(lively.misses)
 
 
@@ -326,7 +326,7 @@ def passes(states, x, y, z):
     return torch.stack(squares).amin(0).sqrt()
 
 
-def dodges(states, axis, sign):
+def flips(states, axis, sign):
     return share(car(states, JUDGED, "is_flipping") & (sign * gained(states, axis) > 100)) > 0.75
 
 
@@ -393,13 +393,13 @@ def is_double_jump(states, played):
     return 0.7 < share(jumped) < 1 and share(jumped & (climb > 100)) > 0.6  # for some it is too late
 
 
-def is_dodge_diagonal(states, played):
+def is_flip_diagonal(states, played):
     return share(car(states, JUDGED, "is_flipping") & (gained(states, "forward").abs() > 50) & (
         gained(states, "right").abs() > 50)) > 0.5
 
 
 def is_flip_cancel(states, played):
-    return share(car(states, JUDGED, "is_flipping")) > 0.8 and pitching(states) < 0.8 * pitching(played("dodge front"))
+    return share(car(states, JUDGED, "is_flipping")) > 0.8 and pitching(states) < 0.8 * pitching(played("flip front"))
 
 
 def is_stall(states, played):
@@ -539,11 +539,11 @@ WHAT_THEY_ARE = {
     "drive": is_drive, "turn": is_turn, "powerslide": is_powerslide, "boost": is_boost, "landing": is_landing, "jump": is_jump,
     "wall drive": is_wall_drive, "ramp drive": is_ramp_drive, "corner drive": is_corner_drive, "ceiling": is_ceiling,
     "double jump": is_double_jump,
-    "dodge front": lambda states, played: dodges(states, "forward", 1),
-    "dodge back": lambda states, played: dodges(states, "forward", -1),
-    "dodge left": lambda states, played: dodges(states, "right", -1),
-    "dodge right": lambda states, played: dodges(states, "right", 1),
-    "dodge diagonal": is_dodge_diagonal, "flip cancel": is_flip_cancel, "stall": is_stall, "air control": is_air_control,
+    "flip front": lambda states, played: flips(states, "forward", 1),
+    "flip back": lambda states, played: flips(states, "forward", -1),
+    "flip left": lambda states, played: flips(states, "right", -1),
+    "flip right": lambda states, played: flips(states, "right", 1),
+    "flip diagonal": is_flip_diagonal, "flip cancel": is_flip_cancel, "stall": is_stall, "air control": is_air_control,
     "wavedash": is_wavedash, "roof": is_roof, "tumble": is_tumble, "auto-flip": is_auto_flip, "ball in air": is_ball_in_air,
     "ball rolling": is_ball_rolling, "ball, floor": is_ball_floor, "ball, side wall": is_ball_side_wall,
     "ball, back wall": is_ball_back_wall, "ball, ceiling": is_ball_ceiling, "ball, ramp": is_ball_ramp,
@@ -554,7 +554,7 @@ WHAT_THEY_ARE = {
 
 
 LOOKED_AT = {
-    "drive": 120, "turn": 60, "powerslide": 24, "boost": 120, "dodge front": 120, "flip cancel": 24, "air control": 120,
+    "drive": 120, "turn": 60, "powerslide": 24, "boost": 120, "flip front": 120, "flip cancel": 24, "air control": 120,
     "wavedash": 40, "roof": 60, "tumble": 240, "auto-flip": 120, "ball rolling": 120, "goal": 120, "dribble": 30, "pads": 120,
     "kick-off": 120,
 }

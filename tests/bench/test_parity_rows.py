@@ -23,7 +23,7 @@ BETTER = 10
 SPREAD = [name for name, scene in SCENES.items() if scene.target is Target.SPREAD]
 MISSED = {"flip reset": ({"car position", "car velocity", "on_ground", "wheel_contact"}, 0.2, 8.0)}
 """The targets that are missed, and bounds of the median errors of position (uu) and velocity (uu/s)."""
-LONG = ("drive", "wall drive", "dodge diagonal", "ball, corner", "shot")
+LONG = ("drive", "wall drive", "flip diagonal", "ball, corner", "shot")
 """Scenes of each kind that must still agree after a second."""
 
 

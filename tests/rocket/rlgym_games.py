@@ -9,7 +9,7 @@ from rlgym.rocket_league.api import Car, GameConfig, PhysicsObject
 from rlgym.rocket_league.api import GameState as RLGymState
 
 from wavedash.rocket.constants import FLIP_SECONDS
-from wavedash.rocket.state import GameState
+from wavedash.rocket.state import JUMP, GameState
 
 SAME_NAME = ("supersonic_time", "handbrake", "is_jumping", "has_jumped", "jump_time", "has_flipped", "has_double_jumped",
              "air_time_since_jump", "flip_time", "flip_torque")
@@ -38,7 +38,7 @@ def _car(state: GameState, arena: int, seat: int) -> Car:
         value = getattr(state.cars, ours)[arena, seat].numpy()
         setattr(car, theirs, value.item() if value.ndim == 0 else value.copy())
     car.wheels_with_contact = tuple(state.cars.wheel_contact[arena, seat].tolist())
-    car.is_holding_jump = bool(state.cars.controls[arena, seat, 5])
+    car.is_holding_jump = bool(state.cars.controls[arena, seat, JUMP])
     car.ball_touches, car.bump_victim_id = 0, None
     return car
 
@@ -62,7 +62,7 @@ def from_rlgym(games: Sequence[RLGymState]) -> GameState:
             for theirs, ours in CAR_FIELDS.items():
                 getattr(state.cars, ours)[arena, seat] = torch.as_tensor(np.asarray(getattr(car, theirs)))
             state.cars.wheel_contact[arena, seat] = torch.tensor(car.wheels_with_contact)
-            state.cars.controls[arena, seat, 5] = float(car.is_holding_jump)
+            state.cars.controls[arena, seat, JUMP] = float(car.is_holding_jump)
     cars = state.cars
     cars.present.fill_(True)
     cars.on_ground.copy_(cars.wheel_contact.sum(-1) >= 3)

@@ -211,7 +211,7 @@ def test_any_arena_of_any_shard_can_be_shown():
     torch.testing.assert_close(shown, everywhere, rtol=0, atol=0)
     assert env.step_seconds == 8 / 120
     for arena in (-1, 5):
-        with pytest.raises(IndexError, match=f"no arena {arena}: this world has 5"):
+        with pytest.raises(IndexError, match=f"no arena {arena}: this environment has 5"):
             env.state_of(arena)
     env.close()
 

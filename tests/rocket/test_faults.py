@@ -95,8 +95,8 @@ def test_the_check_for_faults_has_no_host_sync():
     env.step(random_actions(env, 1)[0])
     watch, reward = env._shards[0].watch, torch.zeros(env.num_rows)
     with NoHostSync():
-        watch.look(reward)
-        watch.look(torch.full_like(reward, math.nan))
+        watch.check(reward)
+        watch.check(torch.full_like(reward, math.nan))
         wrong = impossible(env._shards[0].fresh)
     assert watch.seen.item() and not wrong.item()
 

@@ -84,9 +84,9 @@ class OnTheRoof(Start):
         state.ball.position.copy_(state.cars.position[:, 0] + torch.tensor([0.0, 0.0, 140.0]))
 
 
-def env_of(in_parts: bool, *overrides: str, arenas: int = 100) -> RocketEnv:
+def env_of(by_stage: bool, *overrides: str, arenas: int = 100) -> RocketEnv:
     rocket = load_config("rocket-1v1", [ends_after(15), STARTS, *overrides]).env.rocket
-    return RocketEnv([WarpSimulator(arenas, 1, 1, by_stage=in_parts)], lambda: Task.configured(rocket))
+    return RocketEnv([WarpSimulator(arenas, 1, 1, by_stage=by_stage)], lambda: Task.configured(rocket))
 
 
 def numbers_of(env: RocketEnv, step) -> dict[str, Tensor]:
@@ -107,30 +107,30 @@ def unequal(one: dict[str, Tensor], other: dict[str, Tensor]) -> list[str]:
 @pytest.mark.parametrize("task", TASKS)
 def test_an_environment_that_launches_stage_by_stage_is_the_same_to_the_bit(task, synchronous):
     """Without `synchronous`, arenas step without a host sync, as on a GPU."""
-    env, parts = (env_of(in_parts, *TASKS[task]) for in_parts in (False, True))
-    parts._shards[0].on_host = synchronous
-    assert all(torch.equal(x, y) for x, y in zip(env.reset(1).values(), parts.reset(1).values(), strict=True))
+    env, staged = (env_of(by_stage, *TASKS[task]) for by_stage in (False, True))
+    staged._shards[0].on_host = synchronous
+    assert all(torch.equal(x, y) for x, y in zip(env.reset(1).values(), staged.reset(1).values(), strict=True))
     ended, touched = 0, 0
     for t, action in enumerate(random_actions(env, 90)):
         expected = env.step(action)
         if not synchronous:
             with NoHostSync():
-                step = parts.step(action)
+                step = staged.step(action)
         else:
-            step = parts.step(action)
-        assert unequal(numbers_of(parts, step), numbers_of(env, expected)) == [], t
+            step = staged.step(action)
+        assert unequal(numbers_of(staged, step), numbers_of(env, expected)) == [], t
         ended += int((expected.terminated | expected.truncated).sum())
         touched += int((expected.metrics["per_minute/touches"] > 0).sum())
     assert ended > 100 and touched > 20
-    before = parts._shards[0].fresh.memory.clone()
-    parts.prepare()
-    assert torch.equal(parts._shards[0].fresh.memory, before) == synchronous
+    before = staged._shards[0].fresh.memory.clone()
+    staged.prepare()
+    assert torch.equal(staged._shards[0].fresh.memory, before) == synchronous
 
 
-@pytest.mark.parametrize("saves_parts", [False, True])
-def test_a_saved_environment_goes_on_stage_by_stage_or_whole(saves_parts):
+@pytest.mark.parametrize("saves_by_stage", [False, True])
+def test_a_saved_environment_goes_on_stage_by_stage_or_whole(saves_by_stage):
     task = TASKS["advanced_obs_plus"]
-    env, other = env_of(saves_parts, *task), env_of(not saves_parts, *task)
+    env, other = env_of(saves_by_stage, *task), env_of(not saves_by_stage, *task)
     env.reset(2)
     actions = random_actions(env, 50)
     for action in actions[:20]:
@@ -141,9 +141,9 @@ def test_a_saved_environment_goes_on_stage_by_stage_or_whole(saves_parts):
     assert torch.equal(env.save_state()["0.simulator.records"], other.save_state()["0.simulator.records"])
 
 
-@pytest.mark.parametrize("in_parts", [False, True])
-def test_records_in_bytes_are_refused(in_parts):
-    env = env_of(in_parts)
+@pytest.mark.parametrize("by_stage", [False, True])
+def test_records_in_bytes_are_refused(by_stage):
+    env = env_of(by_stage)
     env.reset(0)
     saved = env.save_state()
     for name in ("0.fresh", "0.simulator.records"):

@@ -10,14 +10,13 @@ from tests.rocket.no_host_sync import NoHostSync
 from tests.rocket.random_states import random_state
 from wavedash.rocket import names
 from wavedash.rocket.actions import LookupTable
-from wavedash.rocket.actions.parser import ROLL, STEER, STICKS, YAW
 from wavedash.rocket.constants import KICKOFF_SPAWNS
 from wavedash.rocket.geometry import rotation
 from wavedash.rocket.parts import ScriptedPlayer, Start
 from wavedash.rocket.players import Chaser, Defender, Idle, Random
 from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.starts import Kickoff, Turtle
-from wavedash.rocket.state import GameState
+from wavedash.rocket.state import ROLL, STEER, STICKS, YAW, GameState
 
 SHIPPED = sorted(names.shipped("player"))
 
@@ -124,7 +123,7 @@ def test_a_chaser_reaches_the_ball_from_every_spot_of_a_kickoff(simulator):
     assert touched[:, 0].all()
 
 
-def test_a_chaser_dodges_into_a_ball_ahead(simulator):
+def test_a_chaser_flips_into_a_ball_ahead(simulator):
     state = begin(simulator)
     state.cars.position[:, 0, :2] = torch.tensor([0.0, -1000.0])
     state.cars.rotation[:, 0] = rotation(torch.tensor(math.pi / 2))

@@ -175,7 +175,7 @@ def _in_air(take: Take, tilt: float = 0.5, late: float = 1.1) -> None:
              angular_velocity=take.direction() * take.uniform(0.0, 1.0).unsqueeze(-1))
 
 
-def _dodge(take: Take, forward: Tensor | float, right: Tensor | float) -> Tensor:
+def _flip(take: Take, forward: Tensor | float, right: Tensor | float) -> Tensor:
     """A press of the jump key with the stick held. Returns the tick [E] of the press."""
     start, force = take.number(0, 3), take.uniform(0.6, 1.0)
     take.press(start=start, ticks=take.number(1, 60), pitch=-forward * force, yaw=right * force)
@@ -189,49 +189,49 @@ def _double_jump(take: Take) -> None:
     take.press(start=take.number(0, 3), ticks=take.number(1, 12), jump=1.0)
 
 
-@_scene("dodge front", Target.MOTION, "car")
-def _dodge_front(take: Take) -> None:
+@_scene("flip front", Target.MOTION, "car")
+def _flip_front(take: Take) -> None:
     _in_air(take)
-    _dodge(take, 1.0, 0.0)
+    _flip(take, 1.0, 0.0)
 
 
-@_scene("dodge back", Target.MOTION, "car")
-def _dodge_back(take: Take) -> None:
+@_scene("flip back", Target.MOTION, "car")
+def _flip_back(take: Take) -> None:
     _in_air(take)
-    _dodge(take, -1.0, 0.0)
+    _flip(take, -1.0, 0.0)
 
 
-@_scene("dodge left", Target.MOTION, "car")
-def _dodge_left(take: Take) -> None:
+@_scene("flip left", Target.MOTION, "car")
+def _flip_left(take: Take) -> None:
     _in_air(take)
-    _dodge(take, 0.0, -1.0)
+    _flip(take, 0.0, -1.0)
 
 
-@_scene("dodge right", Target.MOTION, "car")
-def _dodge_right(take: Take) -> None:
+@_scene("flip right", Target.MOTION, "car")
+def _flip_right(take: Take) -> None:
     _in_air(take)
-    _dodge(take, 0.0, 1.0)
+    _flip(take, 0.0, 1.0)
 
 
-@_scene("dodge diagonal", Target.MOTION, "car")
-def _dodge_diagonal(take: Take) -> None:
+@_scene("flip diagonal", Target.MOTION, "car")
+def _flip_diagonal(take: Take) -> None:
     _in_air(take)
     angle = take.angle()
-    _dodge(take, angle.cos(), angle.sin())
+    _flip(take, angle.cos(), angle.sin())
 
 
 @_scene("flip cancel", Target.MOTION, "car")
 def _flip_cancel(take: Take) -> None:
-    """The stick is pulled against a dodge as soon as it has begun."""
+    """The stick is pulled against a flip as soon as it has begun."""
     _in_air(take)
     forward = take.either_side()
-    start = _dodge(take, forward, take.uniform(-0.5, 0.5))
+    start = _flip(take, forward, take.uniform(-0.5, 0.5))
     take.press(start=start + take.number(1, 4), pitch=forward * take.uniform(0.5, 1.0), yaw=0.0)
 
 
 @_scene("stall", Target.MOTION, "car")
 def _stall(take: Take) -> None:
-    """Yaw against roll: a dodge that goes nowhere."""
+    """Yaw against roll: a flip that goes nowhere."""
     _in_air(take)
     side, start = take.either_side(), take.number(0, 3)
     take.press(start=start, ticks=20, yaw=side, roll=-side)
@@ -250,13 +250,13 @@ def _air_control(take: Take) -> None:
 
 @_scene("wavedash", Target.MOTION, "car")
 def _wavedash(take: Take) -> None:
-    """Nose up and close to the floor, a dodge just before the back wheels touch."""
+    """Nose up and close to the floor, a flip just before the back wheels touch."""
     yaw, fall = take.angle(), take.uniform(50.0, 300.0)
     turned = rotation(yaw, take.uniform(0.15, 0.4))
     velocity = vector(yaw.cos(), yaw.sin(), 0.0) * take.uniform(0.0, 1400.0).unsqueeze(-1) + vector(take.zero, 0.0, -fall)
     take.fly(take.seat(0), take.middle() + vector(take.zero, 0.0, take.uniform(35.0, 50.0)), turned, velocity,
              take.uniform(0.1, 0.5), False)
-    _dodge(take, 1.0, take.uniform(-0.5, 0.5))
+    _flip(take, 1.0, take.uniform(-0.5, 0.5))
     take.press(throttle=1.0)
 
 

@@ -1,1 +1,1 @@
-"""How good a policy is: whole episodes of its own task, matches against others, shares and means with their intervals."""
+"""Evaluation of policies: whole episodes of their own task, matches against others, shares and means with intervals."""

@@ -1,6 +1,6 @@
-"""`wavedash eval RUN --against PLAYER`: the share of the goals that a policy scores, in one simulator or in both of them.
+"""`wavedash eval RUN --against PLAYER`: the share of goals that a policy scores, in one simulator or in both.
 
-A policy that was trained in one simulator and keeps its share in the other has learned the game, not the simulator.
+A policy that was trained in one simulator and has the same share in the other has learned the game, not the simulator.
 """
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class AgainstResult:
     deterministic: bool
     own_starts: bool
     scores: dict[str, Score]
-    """By simulator, the one that the policy was trained in first"""
+    """Scores by simulator; the one that the policy was trained in comes first"""
 
     @property
     def difference(self) -> tuple[float, float, float] | None:
-        """Goal share in the second simulator minus that in the first, with its 95 % interval. None: undefined."""
+        """Goal share in the second simulator minus that in the first, with its 95 % interval; None if it is undefined."""
         shares = [score.goal_share for score in self.scores.values()]
         if len(shares) < 2 or not all(share.cases for share in shares):
             return None
@@ -78,9 +78,9 @@ def _share(score: Score) -> str:
 
 def play_against(run: str | Path, opponent: str, simulator: str | None = None, games: int = 100, deterministic: bool = True,
                  own_starts: bool = False, seed: int = 1, trust: bool = False) -> AgainstResult:
-    """The policy of `run` against `opponent`: a script such as chaser, one's own as `module:Class`, or another trained policy
-    (a run, a checkpoint, a folder with a policy). `simulator`: warp, rocketsim, both, or None for the one that the run was
-    trained in. Both begin from the same starts. `trust`: also run code that a run of somebody else names."""
+    """Plays the policy of `run` against `opponent`: a script such as chaser, a user's own as `module:Class`, or another trained
+    policy (a run, a checkpoint, a folder with a policy). `simulator`: warp, rocketsim, both, or None for the one that the run
+    was trained in. Both begin from the same starts. `trust`: also run code that a run of another user names."""
     loaded = load_run(run, trust=trust)
     own = rocket_task(loaded.config.env, loaded.path).simulator
     decide_threads(loaded.config.threads)
@@ -95,7 +95,7 @@ def play_against(run: str | Path, opponent: str, simulator: str | None = None, g
 
 def play_match(config: EnvConfig, first: Player, second: Player, games: int = 100, own_starts: bool = False, seed: int = 1,
                device: torch.device | str = "cpu") -> Score:
-    """One match in arenas of `config`. Players are used up: each is bound to these arenas."""
+    """Plays one match in arenas of `config`. Players cannot be used again: each is bound to these arenas."""
     match = Match(config, first, second, games, own_starts, device)
     try:
         networks = [player.policy.policy.config for player in (first, second) if isinstance(player, FrozenPolicy)]
@@ -107,7 +107,7 @@ def play_match(config: EnvConfig, first: Player, second: Player, games: int = 10
 
 
 def _duel(config: EnvConfig, simulator: str) -> EnvConfig:
-    """As many cars on both sides, in this simulator."""
+    """The configuration with this simulator, and as many cars on both sides."""
     assert config.rocket is not None
     size = max(config.rocket.blue, config.rocket.orange)
     update = {"blue": size, "orange": size, "simulator": simulator}

@@ -1,4 +1,4 @@
-"""Whole episodes of all rows of an environment, and what is counted of them."""
+"""Plays whole episodes of all rows of an environment, and collects their statistics."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,20 +12,20 @@ from wavedash.envs.vec_env import EnvError, Obs, VecEnv
 
 @dataclass(frozen=True)
 class Games:
-    """Whole episodes of one player."""
+    """Statistics of whole episodes of one player, a number for each episode."""
 
     returns: list[float] = field(default_factory=list)
     lengths: list[float] = field(default_factory=list)
     success: list[float] = field(default_factory=list)
     metrics: dict[str, list[float]] = field(default_factory=dict)
-    """What the environment tells about every step, such as touches per minute: means of episodes"""
+    """Metrics of the environment's steps, such as touches per minute, averaged over each episode"""
 
 
 @torch.no_grad()
 def play(env: VecEnv, act: Callable[[Obs], Tensor], episodes: int, rounds: int, seed: int,
          forget: Callable[[Tensor], None] = lambda rows: None) -> Games:
-    """Every row plays `rounds` episodes, so short ones are not favoured; `episodes` environments' worth of them count. `forget`
-    is told the rows [N] whose episode begins."""
+    """Every row plays `rounds` episodes, so that short ones are not favored; those of `episodes` environments are counted.
+    `forget` gets a mask of the rows [N] whose episode begins."""
     obs, rows, device = env.reset(seed), env.num_rows, env.device
     sums: dict[str, Tensor] = {name: torch.zeros(rows, device=device) for name in ("return", "length")}
     played, games = [0] * rows, Games()
@@ -33,8 +33,8 @@ def play(env: VecEnv, act: Callable[[Obs], Tensor], episodes: int, rounds: int, 
     forget(torch.ones(rows, dtype=torch.bool, device=device))
     while min(played) < rounds:
         step = env.step(act(obs))
-        if env.fault is not None and bool(env.fault) and (words := env.explain_fault()):
-            raise EnvError(words)
+        if env.fault is not None and bool(env.fault) and (message := env.explain_fault()):
+            raise EnvError(message)
         obs, active = step.obs, step.active.float()
         sums["return"] += torch.where(step.active, step.reward, 0.0)
         sums["length"] += active
@@ -56,7 +56,7 @@ def play(env: VecEnv, act: Callable[[Obs], Tensor], episodes: int, rounds: int, 
 
 
 def _count(games: Games, row: int, sums: dict[str, Tensor], metrics: dict[str, Tensor]) -> None:
-    """The episode that this row has just finished."""
+    """Adds the episode that this row has just finished."""
     length = float(sums["length"][row])
     games.returns.append(float(sums["return"][row]))
     games.lengths.append(length)

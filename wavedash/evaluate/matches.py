@@ -1,7 +1,7 @@
-"""Matches between any two players, in either simulator: many arenas at once, in half of them the first player is orange.
+"""Matches between any two players, in either simulator: many arenas at once, and in half of them the first player is orange.
 
-A game ends with the first goal, or without one when its time is over. So every game tells at most one goal, games are
-independent of each other, and the share of the goals has an honest interval.
+A game ends with the first goal, or without one when its time is over. So every game has at most one goal, games are independent
+of each other, and the interval of the goal share is valid.
 """
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from wavedash.rocket.task import Task
 
 MOST_ARENAS = 64
 SECONDS = 60.0
-"""Without a goal until then a game is over"""
+"""A game without a goal ends after so many seconds"""
 
 
 @dataclass(frozen=True)
 class Score:
-    """All games of a match, as the first player sees them."""
+    """The result of all games of a match, from the first player's side."""
 
     games: int
     scored: int
     conceded: int
     touches: float
-    """Of all cars of the first player, per minute (a step with contact is one touch)"""
+    """Touches per minute of all cars of the first player (a step with contact is one touch)"""
     opponent_touches: float
     minutes: float
-    """Of play, all games together"""
+    """Minutes of play, all games together"""
 
     @property
     def goal_share(self) -> Share:
-        """How many of the goals the first player scored."""
+        """The share of all goals that the first player scored."""
         return Share(self.scored, self.scored + self.conceded)
 
     @property
@@ -56,8 +56,8 @@ class Match:
 
     def __init__(self, config: EnvConfig, first: Player, second: Player, games: int = 100, own_starts: bool = False,
                  device: torch.device | str = "cpu") -> None:
-        """`games`: at least so many. `own_starts`: those of the configured task instead of kick-offs. Decisions are made as
-        often and take effect as late as the players need it; scripts go along with `config`'s action parser."""
+        """`games`: at least so many are played. `own_starts`: those of the configured task instead of kick-offs. Ticks and
+        delay of actions are those of the players; if both are scripts, those of the action parser of `config`."""
         rocket = config.rocket
         assert rocket is not None
         pairs = -(-games // 2)
@@ -105,13 +105,13 @@ class Match:
 
 
 def nudged_kickoff() -> FuzzedKickoff:
-    """So little off the spots that it is a kick-off still, and that no game is a copy of another: from exactly the same start,
-    players without dice play the same game again."""
+    """Kick-offs with small random changes, so that no game is a copy of another: from exactly the same start, deterministic
+    players would play the same game again."""
     return FuzzedKickoff(distance=30.0, angle=0.05, speed=0.0, boost=(BOOST_START, BOOST_START))
 
 
 class Unobserved(Observation):
-    """Players observe for themselves; the environment has nothing to tell."""
+    """An observation without content: players observe the state themselves."""
 
     def size(self, seats: int) -> int:
         return 1
@@ -121,7 +121,8 @@ class Unobserved(Observation):
 
 
 class Watch(Goal):
-    """A goal ends the game. What happened in the last step is kept here: the arena itself has begun another game already."""
+    """A goal ends the game. What happened in the last step is kept here, because the arena itself has begun another game
+    already."""
 
     goal: Tensor
     ticks: Tensor

@@ -1,4 +1,4 @@
-"""`wavedash eval RUN`: a policy over fresh episodes of its own task, and perhaps random play beside it."""
+"""`wavedash eval RUN`: a policy plays new episodes of its own task, if wanted with random play for comparison."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ MOST_ENVIRONMENTS = 32
 def evaluate(
     run: str | Path, episodes: int = 100, deterministic: bool = True, seed: int = 1, random: bool = False, trust: bool = False
 ) -> EvaluationResult:
-    """Play `episodes` whole episodes, of every row of the environment, on the device of the run. `random`: then as many with
-    random actions. `trust`: also run code that a run of somebody else names."""
+    """Plays `episodes` whole episodes, of every row of the environment, on the device of the run. `random`: then as many with
+    random actions. `trust`: also run code that a run of another user names."""
     rounds = -(-episodes // min(episodes, MOST_ENVIRONMENTS))
     loaded = load_run(run, trust=trust).to_run_device()
     policy = loaded.policy
@@ -35,14 +35,14 @@ def evaluate(
 
 @dataclass(frozen=True)
 class EvaluationResult:
-    """Whole episodes, and perhaps those of random play for comparison; `str()` is the table that `wavedash eval` prints."""
+    """Statistics of whole episodes, if wanted beside those of random play; `str()` is the table that `wavedash eval` prints."""
 
     checkpoint: Path
     games: Games
     deterministic: bool
     random: Games | None = None
     headlines: Sequence[Headline] = ()
-    """What the environment wants to have said first."""
+    """Metrics that the environment wants first"""
 
     @property
     def returns(self) -> list[float]:
@@ -76,7 +76,7 @@ class EvaluationResult:
         return "\n".join(f"{name:<{width}}{value}".rstrip() for name, value in lines)
 
     def _metrics(self) -> list[tuple[str, str]]:
-        """Those of headlines first; amounts that are parts of a whole with their share."""
+        """Lines of all metrics, those of headlines first; amounts that are parts of a whole have their share."""
         metrics = self.games.metrics
         means = {name: Sample(values).mean for name, values in metrics.items()}
         headed = {name: x if headline.shares else None
@@ -85,7 +85,7 @@ class EvaluationResult:
         return [(name, _text(Sample(metrics[name])) + shares.get(name, "")) for name in {**headed, **metrics}]
 
     def _beside(self, name: str, values: list[float]) -> str:
-        """Random play's metric, and how many times that the policy reaches."""
+        """The metric of random play, and the ratio of the policy's metric to it."""
         theirs, ours = Sample(values), Sample(self.games.metrics[name])
         if theirs.mean <= 0 or ours.mean <= 0 or not name.startswith("per_minute/"):
             return _text(theirs)

@@ -1,4 +1,4 @@
-"""Random play: what a policy that has learned nothing would do."""
+"""Random play, as a policy that has learned nothing plays."""
 from __future__ import annotations
 
 import gymnasium
@@ -10,14 +10,14 @@ from wavedash.envs.vec_env import Obs, VecEnv
 
 
 class RandomPlayer:
-    """Any action that the space and the mask allow, all equally likely."""
+    """Draws actions that the space and the mask allow, all equally likely."""
 
     def __init__(self, env: VecEnv, seed: int):
         self.space, self.rows, self.device = env.action_space, env.num_rows, env.device
         self.generator = torch.Generator().manual_seed(seed)
 
     def __call__(self, obs: Obs) -> Tensor:
-        """Drawn on the host, so that the same seed plays the same everywhere."""
+        """Actions of all rows, drawn on the host, so that a seed gives the same actions on all devices."""
         mask = action_mask(obs)
         return self._drawn(None if mask is None else mask.cpu()).to(self.device)
 

@@ -1,4 +1,4 @@
-"""Means and shares with 95 % intervals: a number without one says nothing."""
+"""Means and shares with their 95 % intervals."""
 from __future__ import annotations
 
 import math
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Sample:
-    """Numbers whose mean is wanted."""
+    """Numbers, their mean and its interval."""
 
     values: list[float]
 
@@ -30,7 +30,7 @@ class Sample:
         return self.mean - 1.96 * self.error, self.mean + 1.96 * self.error
 
     def times(self, other: Sample) -> tuple[float, float, float]:
-        """How many times the mean of `other`, with the interval (by the logarithm: a ratio is not symmetric)."""
+        """The ratio to the mean of `other`, with its interval (computed for the logarithm, since a ratio is not symmetric)."""
         ratio = self.mean / other.mean
         spread = math.exp(1.96 * math.hypot(self.error / self.mean, other.error / other.mean))
         return ratio, ratio / spread, ratio * spread
@@ -38,7 +38,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Share:
-    """How many of the cases turned out one way."""
+    """A share of cases and its interval."""
 
     hits: int
     cases: int
@@ -49,7 +49,7 @@ class Share:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 % interval, by Wilson's score: it holds for few cases and near 0 and 1. Without a case anything is possible."""
+        """95 % interval by Wilson's score, which holds for few cases and near 0 and 1. Without a case it is 0 to 1."""
         if not self.cases:
             return 0.0, 1.0
         z2 = 1.959964**2
@@ -58,7 +58,7 @@ class Share:
         return max(0.0, middle - half), min(1.0, middle + half)
 
     def minus(self, other: Share) -> tuple[float, float, float]:
-        """The difference with its 95 % interval (Newcombe 1998, method 10: from Wilson's of the two); both need a case."""
+        """The difference with its 95 % interval (Newcombe 1998, method 10, from the Wilson intervals); both need a case."""
         (low, high), (other_low, other_high) = self.interval, other.interval
         difference = self.value - other.value
         return (difference, difference - math.hypot(self.value - low, other_high - other.value),

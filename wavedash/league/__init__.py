@@ -1,1 +1,1 @@
-"""Who plays against whom: players of any kind by name, and opponents in training."""
+"""Players of any kind by name, for matches and as opponents in training."""

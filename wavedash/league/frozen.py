@@ -20,7 +20,7 @@ class FrozenPolicy(Player):
     """The policy of a run with the observation and the action parser of that run's configuration."""
 
     def __init__(self, run: LoadedRun, deterministic: bool = True, seed: int = 0) -> None:
-        """`deterministic`: take the likeliest action instead of sampling as in training; `seed`: of the samples."""
+        """`deterministic`: takes the most likely action instead of sampling as in training; `seed`: of the samples."""
         self.run, self.deterministic = run, deterministic
         self.policy = TrainedPolicy(run.policy.policy, seed)
         task = Task.configured(rocket_task(run.config.env, run.path))
@@ -63,7 +63,8 @@ class FrozenPolicy(Player):
         return {name: self.get_buffer(_buffer(name)) for name in self.policy.policy.initial_memory(1)}
 
     def _keep_memory(self) -> None:
-        """In the same tensors again, as a CUDA graph and a saved run need it."""
+        """Copies the policy's memory back into the buffers, which a CUDA graph and a checkpoint need to stay the same
+        tensors."""
         kept = self._memory()
         for name, x in (self.policy.memory or {}).items():
             kept[name].copy_(x)

@@ -1,7 +1,7 @@
-"""Players by name: what a user types after `--against` becomes whoever drives the cars.
+"""Players by name, as users type them after `--against`.
 
-A name is that of a script (`chaser`), of a class of one's own (`module:Class`), or the path of a trained policy: a run, a
-checkpoint, or a folder with config.yaml, policy.safetensors and state.json.
+A name is that of a script (`chaser`), the import path of a user's own class (`module:Class`), or the path of a trained policy:
+a run, a checkpoint, or a folder with config.yaml, policy.safetensors and state.json.
 """
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from wavedash.tasks.lookup import snake_case
 
 
 def find_player(name: str, deterministic: bool = True, seed: int = 0, trust: bool = False) -> Player:
-    """`deterministic` and `seed` are for trained policies; `trust`: also run code that a run of somebody else names."""
+    """The player of this name. `deterministic` and `seed` are for trained policies; `trust`: also run code that a run of
+    another user names."""
     shipped = names.shipped("player")
     if snake_case(name) in shipped or (":" in name and not Path(name).exists()):
         player: Player = names.make("player", name)

@@ -1,7 +1,7 @@
-"""Facts of the game: field, ball, cars, pads, kick-offs. Lengths in uu (1 cm), times in seconds, spins in rad/s.
+"""Constants of the game: field, ball, cars, pads, kick-offs. Lengths are in uu (1 cm), times in seconds, spins in rad/s.
 
-They are the numbers of RocketSim 2.2 (`RLConst.h`), which are those of the game as the community has measured them. Those that
-only the physics needs are in `wavedash/rocket/sim/constants.py`.
+They are the numbers of RocketSim 2.2 (`RLConst.h`), which are those of the game as the community has measured them. Constants
+that only the physics needs are in `wavedash/rocket/sim/constants.py`.
 """
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ TICK_RATE = 120
 SIDE_WALL_X = 4096.0
 BACK_WALL_Y = 5120.0
 CEILING_Z = 2044.0
-"""As the game's coordinates are usually given; bodies meet a plane at 2,048 (`sim/constants.py`)"""
+"""The height that is usually given; bodies collide with a plane at 2,048 (`sim/constants.py`)"""
 BACK_NET_Y = 6000.0
 GOAL_HALF_WIDTH = 892.755
 GOAL_HEIGHT = 642.775
 GOAL_Y = 5215.5
-"""The ball is in the goal when its centre is beyond (SOCCAR_GOAL_SCORE_BASE_THRESHOLD_Y and its radius)"""
+"""The ball is in the goal when its center is beyond (SOCCAR_GOAL_SCORE_BASE_THRESHOLD_Y plus its radius)"""
 CORNER_LENGTH = 1152.0
-"""Along x and y, of the slanted corners of the field"""
+"""Length of the slanted corners of the field along x and y"""
 GRAVITY = 650.0
 """uu/s2 downwards"""
 
@@ -30,7 +30,7 @@ BALL_MAX_SPEED = 6000.0
 BALL_MAX_SPIN = 6.0
 
 CAR_REST_Z = 17.0
-"""Origin of an Octane on its wheels"""
+"""Height of the origin of an Octane on its wheels"""
 CAR_MAX_SPEED = 2300.0
 CAR_MAX_SPIN = 5.5
 SUPERSONIC_SPEED = 2200.0
@@ -40,13 +40,13 @@ BOOST_START = 100.0 / 3.0
 BOOST_PER_SECOND = 100.0 / 3.0
 RESPAWN_SECONDS = 3.0
 FLIP_SECONDS = 0.65
-"""For which a flip has torque (FLIP_TORQUE_TIME)"""
+"""Seconds for which a flip has torque (FLIP_TORQUE_TIME)"""
 FLIP_WINDOW = 1.25
-"""After a jump ended, in which a flip or double jump is possible (DOUBLEJUMP_MAX_DELAY)"""
+"""Seconds after the end of a jump in which a flip or double jump is possible (DOUBLEJUMP_MAX_DELAY)"""
 
 
 class Hitbox(NamedTuple):
-    """Size of a car's body, and of its middle's place relative to the car's origin."""
+    """Size of a car's body, and the offset of its center from the car's origin."""
 
     name: str
     size: tuple[float, float, float]
@@ -61,7 +61,7 @@ HITBOXES = (
     Hitbox("hybrid", (129.519, 84.6879, 36.6591), (13.8757, 0.0, 20.755)),
     Hitbox("merc", (123.22, 79.2103, 44.1591), (11.3757, 0.0, 21.505)),
 )
-"""In the order of RocketSim's and RLGym's numbers"""
+"""The hitboxes in the order of their numbers in RocketSim and RLGym"""
 
 
 class Pad(NamedTuple):
@@ -74,7 +74,7 @@ class Pad(NamedTuple):
 
 
 def _pads() -> tuple[Pad, ...]:
-    """Blue's half, middle line left out; orange's half is the same turned by half a turn, in reverse order."""
+    """All pads: those of blue's half, then the same ones rotated by half a turn, in reverse order."""
     own = [
         (0, -4240, 0), (-1792, -4184, 0), (1792, -4184, 0), (-3072, -4096, 1), (3072, -4096, 1), (-940, -3308, 0),
         (940, -3308, 0), (0, -2816, 0), (-3584, -2484, 0), (3584, -2484, 0), (-1788, -2300, 0), (1788, -2300, 0),
@@ -91,7 +91,7 @@ SMALL_PAD_SECONDS, BIG_PAD_SECONDS = 4.0, 10.0
 
 
 class Spawn(NamedTuple):
-    """A place of a blue car; orange's is turned by half a turn about the middle."""
+    """A spot of a blue car; orange's is rotated by half a turn about the center of the field."""
 
     x: float
     y: float

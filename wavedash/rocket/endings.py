@@ -13,14 +13,14 @@ __all__ = ["BallOnGround", "Goal", "NoTouch", "TimeOut"]
 
 
 class Goal(Ending):
-    """A goal, for whichever team. Terminates."""
+    """A goal of either team. Terminates."""
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
         return state.game.goal >= 0
 
 
 class NoTouch(TimeOut):
-    """Nobody touched the ball for `seconds`. Truncates. 30 for games, 10 while a bot learns to find the ball."""
+    """No car touched the ball for `seconds`. Truncates. 30 for games, 10 while a bot learns to find the ball."""
 
     def __init__(self, seconds: float = 30.0) -> None:
         super().__init__(seconds)
@@ -60,7 +60,8 @@ class BallOnGround(Ending):
         self.limit.fill_(self.height)
 
     def _bounced(self, state: GameState, previous: GameState, events: Events) -> Tensor:
-        """Without the floor the ball would be under it now, and no car was there to lift it."""
+        """Whether the ball bounced off the floor during the step: in free fall it would be below the floor now, and no car
+        touched it."""
         seconds = (state.game.tick - previous.game.tick) / TICK_RATE
         z, falling = previous.ball.position[:, 2], previous.ball.velocity[:, 2]
         below = z + falling * seconds - GRAVITY / 2 * seconds**2 < BALL_RADIUS

@@ -1,8 +1,8 @@
-"""RocketEnv: a Rocket League task as an environment of rows: simulators, and parts that say what is seen, done and paid.
+"""RocketEnv: a Rocket League task as a VecEnv, made of simulators and the parts of a task.
 
-Arenas lie in shards, which step while another is thought about; what happens in a step is in `shard.py`. All of it is batched;
-on a GPU there is no host sync, and with the simulator `warp` the whole step can be captured in a CUDA graph. What is drawn at
-random, the beginnings of episodes, is therefore drawn before a rollout.
+Arenas are divided into shards: one steps while the policy acts for another. What happens in a step is in `shard.py`. All of it
+is batched; on a GPU there is no host sync, and with the simulator `warp` the whole step can be captured in a CUDA graph. The
+beginnings of episodes, which are random, are therefore drawn before a rollout.
 """
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from wavedash.threads import cores
 
 
 class RocketEnv(VecEnv):
-    """Cars of all arenas are the rows, arena by arena, seat by seat: row = arena * seats + seat."""
+    """The cars of all arenas are the rows, arena by arena and seat by seat: row = arena * seats + seat."""
 
     def __init__(self, simulators: Sequence[Simulator], task: Callable[[], Task]):
-        """One shard of arenas per simulator; `task` makes a shard's parts."""
+        """Each simulator becomes a shard; `task` makes the parts of one shard."""
         self._shards: list[Shard] = []
         for simulator in simulators:
             self._shards.append(Shard(simulator, task(), sum(shard.state.arenas for shard in self._shards)))
@@ -45,12 +45,12 @@ class RocketEnv(VecEnv):
         self.observation_space, self.action_space = first.observation_space, first.task.action.space
         ends = np.cumsum([shard.rows for shard in self._shards]).tolist()
         self._groups = tuple(slice(end - shard.rows, end) for shard, end in zip(self._shards, ends, strict=True))
-        self._stepping: list[int] = []  # groups that are stepping, oldest first
+        self._stepping: list[int] = []  # shards that are stepping, oldest first
 
     @classmethod
     def configured(cls, config: EnvConfig, device: torch.device | str = "cpu",
                    task: Callable[[], Task] | None = None) -> RocketEnv:
-        """`task`: another one in the arenas of this configuration."""
+        """The environment of a configuration. `task`: makes another task to play in its arenas."""
         rocket = config.rocket
         assert rocket is not None
         rehearse(Task.configured(rocket), rocket)  # a mistake in it is found before kernels are compiled or processes started
@@ -97,8 +97,8 @@ class RocketEnv(VecEnv):
         return torch.stack([shard.watch.seen for shard in self._shards]).any()
 
     def explain_fault(self) -> str | None:
-        words = [shard.explain_fault() for shard in self._shards]
-        return next((told for told in words if told), None)
+        messages = [shard.explain_fault() for shard in self._shards]
+        return next((message for message in messages if message), None)
 
     def name_row(self, row: int) -> str:
         arena, seat = divmod(row, self._shards[0].state.seats)
@@ -107,18 +107,18 @@ class RocketEnv(VecEnv):
 
     @property
     def step_seconds(self) -> float:
-        """How much time of the game a step takes."""
+        """Seconds of game time per step."""
         return self._shards[0].task.action.ticks / TICK_RATE
 
     def state_of(self, arena: int) -> GameState:
-        """One arena [1, ...], counted over all groups, for viewers. It is a view that changes with the steps of its group: look
-        at it between them, not during one."""
-        place = arena
+        """The state of one arena [1, ...], counted over all shards, for viewers. It is a view that every step changes: read it
+        between steps, not during one."""
+        index = arena
         for shard in self._shards:
-            if 0 <= place < shard.state.arenas:
-                return shard.state.part(slice(place, place + 1))
-            place -= shard.state.arenas
-        raise IndexError(f"there is no arena {arena}: this world has {arena - place}, counted from 0")
+            if 0 <= index < shard.state.arenas:
+                return shard.state.part(slice(index, index + 1))
+            index -= shard.state.arenas
+        raise IndexError(f"there is no arena {arena}: this environment has {arena - index}, counted from 0")
 
     def prepare(self) -> None:
         for shard in self._shards:
@@ -182,7 +182,7 @@ class RocketEnv(VecEnv):
 
 
 def check_simulator(rocket: RocketConfig) -> None:
-    """Raises UserError if the package that it needs is not installed."""
+    """Raises UserError if the package that the simulator needs is not installed."""
     if rocket.simulator == "warp":
         from wavedash.rocket.sim.package import start_warp
 
@@ -194,14 +194,15 @@ def check_simulator(rocket: RocketConfig) -> None:
 
 
 def _simulators(config: EnvConfig, device: torch.device | str) -> list[Callable[[], Simulator]]:
-    """What makes the simulator of each group. Warp steps all arenas at once on a GPU; on a CPU one core is left to those who
-    think about another group."""
+    """A function for each shard that makes its simulator. On a GPU warp has one shard; on a CPU with several shards, one core
+    is left to the policy, which acts for another shard."""
     rocket = config.rocket
     assert rocket is not None
     if rocket.simulator == "warp":
         from wavedash.rocket.sim.simulator import WarpSimulator
 
-        # Groups do not depend on the machine: each has a random stream of its own, and a run goes on exactly anywhere.
+        # The number of shards must not depend on the machine: each has a random stream of its own, and a run must go on
+        # exactly on any machine.
         groups = min(config.groups, config.count) if torch.device(device).type == "cpu" else 1
         threads = max(1, cores() - 1) if groups > 1 else cores()
         return [partial(WarpSimulator, count, rocket.blue, rocket.orange, hitboxes=rocket.hitbox, device=device,

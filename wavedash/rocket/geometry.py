@@ -7,15 +7,17 @@ from torch.nn.functional import normalize
 
 
 def vector(x: Tensor | float, y: Tensor | float, z: Tensor | float) -> Tensor:
-    """[..., 3] of coordinates [...], at least one of them a tensor."""
+    """Vectors [..., 3] with coordinates [...], at least one of which is a tensor."""
     zero = torch.zeros_like(x + y + z)  # type: ignore[arg-type]
     return torch.stack([zero + x, zero + y, zero + z], -1)
 
 
 def rotation(yaw: Tensor | float, pitch: Tensor | float = 0.0, roll: Tensor | float = 0.0) -> Tensor:
-    """[..., 3, 3] with the columns forward, right, up, of angles [...] in radians, at least one of them a tensor.
+    """Rotations [..., 3, 3] with the columns forward, right, up, for angles [...] in radians, at least one of which is a
+    tensor.
 
-    Yaw turns from +X toward +Y, pitch lifts the nose, roll lowers the right side. The game's order: roll first, yaw last."""
+    Yaw turns from +X toward +Y, pitch lifts the nose, roll lowers the right side. As in the game, roll is applied first and yaw
+    last."""
     angles = vector(yaw, pitch, roll)
     sy, sp, sr = angles.sin().unbind(-1)
     cy, cp, cr = angles.cos().unbind(-1)
@@ -26,7 +28,8 @@ def rotation(yaw: Tensor | float, pitch: Tensor | float = 0.0, roll: Tensor | fl
 
 
 def look(forward: Tensor, up: Tensor) -> Tensor:
-    """[..., 3, 3]: nose along `forward` [..., 3] exactly, roof as near to `up` [..., 3] as that allows (not parallel to it)."""
+    """Rotations [..., 3, 3] whose nose points along `forward` [..., 3] exactly, and whose roof points along `up` [..., 3] as
+    nearly as that allows. The two must not be parallel."""
     forward = normalize(forward, dim=-1)
     right = normalize(torch.linalg.cross(up, forward), dim=-1)
     return torch.stack([forward, right, torch.linalg.cross(forward, right)], -1)

@@ -1,4 +1,4 @@
-"""The kind of environments that `env.rocket` asks for: Rocket League tasks. Imports warp and torch only when one is made."""
+"""The kind of environments that `env.rocket` configures: Rocket League tasks. It imports warp and torch only to make one."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RocketKind(Kind):
-    """Arenas in one of two simulators."""
+    """Rocket League arenas in one of two simulators."""
 
     about = "a Rocket League task"
 
@@ -38,7 +38,7 @@ class RocketKind(Kind):
         return RocketEnv.configured(config, device)
 
     def spaces(self, config: EnvConfig, device: torch.device) -> Spaces:
-        """A rehearsal of the task, which needs no arena."""
+        """The spaces of the task, found by a rehearsal, which needs no simulator."""
         from wavedash.rocket.env import check_simulator
         from wavedash.rocket.rehearsal import rehearse
         from wavedash.rocket.task import Task
@@ -48,12 +48,12 @@ class RocketKind(Kind):
         return Spaces(*rehearse(Task.configured(rocket), rocket))
 
     def takes_workers(self, config: EnvConfig) -> bool:
-        """The simulator warp uses all cores by itself."""
+        """Whether worker processes help: the simulator warp uses all cores by itself."""
         return _task(config).simulator != "warp"
 
 
 def rocket_task(config: EnvConfig, run: Path) -> RocketConfig:
-    """The task that a run was trained in; UserError if that is none of Rocket League."""
+    """The task that a run was trained in. Raises UserError if it is not a Rocket League task."""
     if config.rocket is None:
         raise UserError(f"{run} was trained in {config.title}; only runs of a Rocket League task (env.rocket) can do this")
     return config.rocket

@@ -1,7 +1,7 @@
-"""Line-ups: who drives which car in which arena. Seats change hands only where an episode begins.
+"""Line-ups: who drives which car in which arena. The driver of a seat changes only where an episode begins.
 
-A line-up stands in the place of a task's action parser. Cars in seat 0's hands follow the parsed actions of the policy that the
-environment's rows belong to, in training the learner's; all other cars are driven by players. Rows of those cars are inactive:
+A line-up takes the place of a task's action parser. The environment's own policy, in training the learner's, drives the cars
+whose number in `LineUp.seats` is POLICY: they follow its parsed actions. Players drive all other cars, whose rows are inactive:
 nothing is learned from them.
 """
 from __future__ import annotations
@@ -19,19 +19,19 @@ from wavedash.rocket.parts import Action, Player
 from wavedash.rocket.state import CONTROLS, GameState
 
 POLICY = 0
-"""The number of the environment's own policy in `LineUp.seats`; players are counted from 1."""
+"""The number of the environment's own policy in `LineUp.seats`; players are counted from 1"""
 
 
 class LineUp(Action):
-    """`players` sit in the last `share` of the arenas, at least in one. They are asked for all cars there, and those that they
-    drive are picked out: so each is one batched call, whoever sits where. `seed`: of what is drawn."""
+    """`players` take part in the last `share` of the arenas, at least in one. Each answers for all cars there in one batched
+    call, and the cars that it drives are picked out. `seed`: of the numbers that `drawn` returns."""
 
     games: Tensor
-    """Episodes that began in each of the arenas with players"""
+    """[n]: episodes that began in each of the n arenas with players"""
     seats: Tensor
     """[E, C]: who drives each car"""
     chosen: Tensor
-    """[E, C, 8]: what every car, whoever drives it, was last told to do"""
+    """[E, C, 8]: the last controls of every car, no matter who drives it"""
 
     def __init__(self, action: Action, players: Sequence[Player], share: float = 1.0, seed: int = 0) -> None:
         if not players or not 0.0 < share <= 1.0:
@@ -47,7 +47,7 @@ class LineUp(Action):
         self.action.bind(state)
         first = state.arenas - max(1, round(self.share * state.arenas))
         self.where = slice(first, state.arenas)
-        """The arenas in which players sit"""
+        """The arenas with players"""
         self.shared = state.part(self.where)
         for player in self._drivers():
             player.bind(self.shared)
@@ -90,12 +90,13 @@ class LineUp(Action):
 
     @abstractmethod
     def sit(self, team: Tensor) -> Tensor:
-        """Who drives each car [n, C] in the next episode of the arenas with players; `team` [n, C] of the cars. Only those of
-        arenas that begin an episode now are used. No randomness but `drawn`, so that a resumed run draws the same."""
+        """[n, C]: who drives each car in the next episode of the n arenas with players; `team` [n, C] of the cars. Only rows of
+        arenas that begin an episode now are used. All randomness must come from `drawn`, so that a resumed run draws the same.
+        """
 
     def drawn(self) -> Tensor:
-        """[n] a number from 0 to 1, another one for every episode of every arena. It is worked out from their numbers: so it
-        needs no state but these, and can be drawn inside of a CUDA graph."""
+        """[n]: a random number from 0 to 1 for the current episode of each arena. It is a hash of the numbers of arena and
+        episode, so it needs no other state and can be drawn inside a CUDA graph."""
         word = 2**32 - 1
         x = (self.seed * 0x27D4EB2F + self.arena * 0x9E3779B1 + self.games * 0x85EBCA77) & word
         for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):  # the finalizer of MurmurHash3
@@ -118,8 +119,8 @@ class Duel(LineUp):
 
 
 class Opponents(LineUp):
-    """In a share of the arenas one of the players has a whole team, the policy the other. The player is drawn for every episode
-    by `weights` [K], which may change at any time; the side changes from episode to episode."""
+    """In a share of the arenas one of the players drives a whole team, and the policy the other. The player is drawn for every
+    episode by `weights` [K], which may change at any time; the sides alternate from episode to episode."""
 
     weights: Tensor
 
@@ -143,7 +144,7 @@ class Opponents(LineUp):
 
 
 class NoAction(Action):
-    """Where players drive all cars: one action, which does nothing."""
+    """The action parser of arenas in which players drive all cars: it has one action, which does nothing."""
 
     space = gymnasium.spaces.Discrete(1)
 
@@ -155,7 +156,7 @@ class NoAction(Action):
 
 
 def check_timing(player: Player, ticks: int, delay: int) -> None:
-    """UserError: the player decides at other times than the arenas have."""
+    """Raises UserError if the player was trained with another `ticks` or `delay` than the arenas have."""
     for what, its, here in (("ticks", player.ticks, ticks), ("delay", player.delay, delay)):
         if its is not None and its != here:
             raise UserError(f"{player} was trained with {what}={its} of its action parser, the arenas have {what}={here}: all "

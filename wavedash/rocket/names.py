@@ -1,4 +1,4 @@
-"""The kinds of parts of a Rocket League task, by name."""
+"""The kinds of parts of a Rocket League task, and their lookup by name."""
 from __future__ import annotations
 
 from wavedash.rocket.parts import Action, Ending, Observation, Player, Reward, Start

@@ -1,8 +1,8 @@
-"""What a Rocket League task is made of, and who else plays in it: small batched classes. Copy one, change it, name it by its
-import path.
+"""The parts of a Rocket League task, and players: small batched classes. To have one of your own, copy one, change it, and name
+it by its import path.
 
-What every part can rely on is in `wavedash/tasks/part.py`. Environments are arenas here, and agents cars: tensors are [E, ...]
-of E arenas, [E, C, ...] where each of C cars has its own.
+What every part can rely on is in `wavedash/tasks/part.py`. Environments are arenas here, and agents are cars: tensors are
+[E, ...] for E arenas, [E, C, ...] where each of C cars has a value of its own.
 """
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ __all__ = ["Action", "Ending", "Observation", "Part", "Player", "Reward", "Scrip
 
 
 class Observation(Part):
-    """What a policy sees, in the perspective of its own team: a car of orange sees the field turned by half a turn, so that it
-    always attacks toward +Y."""
+    """What a policy sees, in the perspective of its own team: an orange car sees the field rotated by half a turn, so that
+    every car attacks toward +Y."""
 
     @abstractmethod
     def size(self, seats: int) -> int:
-        """Numbers per car in an arena of so many seats."""
+        """How many numbers a car observes in an arena with so many seats."""
 
     @abstractmethod
     def build(self, state: GameState, controls: Tensor, stepped: bool = True) -> Tensor:
-        """[E, C, size]; `controls` [E, C, 8] are those that each car chose last. Called once after a step, and again with
-        `stepped` false where episodes began since: one that remembers frames then leaves those of the others as they are."""
+        """[E, C, size]; `controls` [E, C, 8] are the last ones of each car. It is called once after a step, and again with
+        `stepped` false after episodes began: an observation that remembers frames then leaves those of other arenas alone."""
 
 
 class Action(Part):
     """Turns what a policy chooses into controls."""
 
     space: gymnasium.Space[Any]
-    """Of one car"""
+    """The action space of one car"""
     ticks: int
-    """Of physics per action"""
+    """Ticks of physics per action"""
     delay: int
     """Ticks before an action takes effect"""
 
     def mask(self, state: GameState) -> Tensor | None:
-        """[E, C, n] which choices make sense now; None where everything always does."""
+        """[E, C, n]: the choices that make sense now; None where all of them always do."""
         return None
 
     def of_policy(self) -> Tensor | None:
-        """[E, C] the cars that follow the policy's actions; None: all of them. Others are not learned from."""
+        """[E, C]: the cars that follow the policy's actions; None: all of them. Others are not learned from."""
         return None
 
     def generators(self) -> list[torch.Generator]:
@@ -60,15 +60,16 @@ class Action(Part):
 
     @abstractmethod
     def parse(self, action: Tensor, state: GameState) -> Tensor:
-        """Actions [E, C, ...] of `space` to controls [E, C, 8], in the order of CONTROLS. May remember what was held."""
+        """Turns actions [E, C, ...] of `space` into controls [E, C, 8], in the order of CONTROLS. A parser may remember, for
+        example which buttons are held."""
 
 
 class Player(Part):
-    """Whoever drives cars beside the environment's own policy: a script, a frozen policy, later a human. `begin` clears what it
-    remembers of the arenas where an episode begins."""
+    """A driver of cars other than the environment's own policy: a script, a frozen policy, later a human. `begin` clears what
+    it remembers about the arenas in which an episode begins."""
 
     ticks: int | None = None
-    """Of physics per decision; None: as often as the arenas ask"""
+    """Ticks of physics per decision; None: it decides whenever the arenas do"""
     delay: int | None = None
     """Ticks before a decision takes effect; None: that of the arenas"""
 
@@ -78,19 +79,19 @@ class Player(Part):
 
     @abstractmethod
     def drive(self, state: GameState, chosen: Tensor) -> Tensor:
-        """[E, C, 8], in the order of CONTROLS: what to do until asked again, which happens once per step. It answers for every
-        car, as if it drove all of them; those it does drive are picked out. `chosen` [E, C, 8]: what each car, whoever drives
-        it, was last told to do."""
+        """[E, C, 8]: controls for the next step, in the order of CONTROLS. It answers for every car, as if it drove all of
+        them; those that it does drive are picked out. `chosen` [E, C, 8]: the last controls of each car, no matter who drives
+        it."""
 
 
 class ScriptedPlayer(Player):
-    """Plays by rules of its own, without a policy: somebody to play against."""
+    """A player that follows fixed rules, without a policy."""
 
     def drive(self, state: GameState, chosen: Tensor) -> Tensor:
         return self.controls(state)
 
     @abstractmethod
     def controls(self, state: GameState) -> Tensor:
-        """[E, C, 8], in the order of CONTROLS: what to do until asked again. It answers for every car, as if it played all of
-        them; those it does play are picked out. The two teams look at the same field from its two ends: where a direction
-        matters, ask `state.cars.team`."""
+        """[E, C, 8]: controls for the next step, in the order of CONTROLS. It answers for every car, as if it drove all of
+        them; those that it does drive are picked out. The state is not mirrored for orange: where a direction matters, use
+        `state.cars.team`."""

@@ -1,4 +1,4 @@
-"""Players that follow simple rules: to play against, to measure a bot with, to copy.
+"""Players that follow simple rules: opponents to play against and to measure a bot with, and examples to copy.
 
 `wavedash eval RUN --against chaser` plays against one of these, or against one of your own by import path
 (`--against my_players:MyPlayer`): a class with one method, from the state of all arenas to the controls of all cars.
@@ -9,22 +9,21 @@ import torch
 from torch import Tensor
 
 from wavedash.rocket.actions import LookupTable
-from wavedash.rocket.actions.parser import BOOST, HANDBRAKE, JUMP, PITCH, ROLL, STEER, THROTTLE, YAW
 from wavedash.rocket.constants import BACK_WALL_Y
 from wavedash.rocket.geometry import vector
 from wavedash.rocket.parts import ScriptedPlayer
-from wavedash.rocket.state import CONTROLS, Cars, GameState
+from wavedash.rocket.state import BOOST, CONTROLS, HANDBRAKE, JUMP, PITCH, ROLL, STEER, THROTTLE, YAW, Cars, GameState
 
 
 class Idle(ScriptedPlayer):
-    """Touches nothing. Who does not score against it cannot score yet."""
+    """Uses no control. A bot that does not score against it cannot score yet."""
 
     def controls(self, state: GameState) -> Tensor:
         return torch.zeros(state.arenas, state.seats, len(CONTROLS), device=state.memory.device)
 
 
 class Random(ScriptedPlayer):
-    """Another row of the lookup table every time, any of those that have an effect now: how an untrained bot plays."""
+    """Draws a row of the lookup table every time, from those that have an effect now, as an untrained bot does."""
 
     def __init__(self, seed: int = 0) -> None:
         self.seed, self.table = seed, LookupTable()
@@ -44,7 +43,7 @@ class Random(ScriptedPlayer):
 
 
 class Chaser(ScriptedPlayer):
-    """Always drives at the ball, boosts when it is far and straight ahead, dodges into it when it is near. It does not know
+    """Always drives at the ball, boosts when it is far and straight ahead, flips into it when it is near. It does not know
     where the goals are, and scores against itself as well. A bot that beats it clearly plays with purpose."""
 
     def controls(self, state: GameState) -> Tensor:
@@ -52,8 +51,8 @@ class Chaser(ScriptedPlayer):
 
 
 class Defender(ScriptedPlayer):
-    """A chaser that knows where its own goal is: it hits the ball away from there, and where it would not, it drives past the
-    ball first."""
+    """A chaser that knows where its own goal is: it hits the ball only away from it, and otherwise drives past the ball
+    first."""
 
     def controls(self, state: GameState) -> Tensor:
         cars, ball = state.cars, state.ball.position.unsqueeze(1)
@@ -66,27 +65,27 @@ class Defender(ScriptedPlayer):
 
 
 def attack(cars: Cars, ball: Tensor) -> Tensor:
-    """Controls [E, C, 8] to get to the ball [E, C, 3] and to dodge into it."""
+    """Controls [E, C, 8] to get to the ball [E, C, 3] and to flip into it."""
     controls = drive_to(cars, ball)
     turn, distance = bearing(cars, ball)
     height = ball[..., 2] - cars.position[..., 2]
-    dodges = (distance < 400.0) & (turn.abs() < 0.3) & (height < 300.0) & (cars.on_ground | cars.has_flip)
-    let_go = cars.controls[..., JUMP] == 0  # a button that is held does not jump again
-    controls[..., JUMP] = (dodges & let_go).float()
-    controls[..., PITCH] = torch.where(dodges | cars.is_flipping, -1.0, controls[..., PITCH])  # nose down: forward
+    flips = (distance < 400.0) & (turn.abs() < 0.3) & (height < 300.0) & (cars.on_ground | cars.has_flip)
+    released = cars.controls[..., JUMP] == 0  # a button that is held does not jump again
+    controls[..., JUMP] = (flips & released).float()
+    controls[..., PITCH] = torch.where(flips | cars.is_flipping, -1.0, controls[..., PITCH])  # nose down: forward
     return controls
 
 
 def bearing(cars: Cars, target: Tensor) -> tuple[Tensor, Tensor]:
-    """[E, C] each: the angle by which a car would have to turn to look at `target` [E, C, 3], to the right positive, and the
-    distance. In the frame of the car, so it holds on a wall too."""
+    """[E, C] each: the angle by which a car would have to turn to face `target` [E, C, 3], positive to the right, and the
+    distance. The angle is in the frame of the car, so it holds on walls too."""
     way = target - cars.position
     return torch.atan2((way * cars.right).sum(-1), (way * cars.forward).sum(-1)), way.norm(dim=-1)
 
 
 def drive_to(cars: Cars, target: Tensor) -> Tensor:
-    """Controls [E, C, 8] that bring cars to `target` [E, C, 3] at full speed: the nose is turned to it on the ground and in the
-    air, the roof up."""
+    """Controls [E, C, 8] that bring cars to `target` [E, C, 3] at full speed: they turn the nose to it, on the ground and in
+    the air, and keep the roof up."""
     turn, distance = bearing(cars, target)
     way = target - cars.position
     controls = torch.zeros(*turn.shape, len(CONTROLS), device=turn.device)

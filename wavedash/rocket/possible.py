@@ -1,5 +1,5 @@
-"""What can be in the game: where bodies may be, how fast, how turned. For states that come from outside: frames of files, and
-starts that a user wrote.
+"""Rules that every possible state of the game keeps: where bodies may be, how fast, how rotated. They are checked for states
+that come from outside: frames of files, and starts that a user wrote.
 """
 from __future__ import annotations
 
@@ -25,27 +25,28 @@ from wavedash.rocket.constants import (
 from wavedash.rocket.state import GameState
 
 BALL_INSIDE = BALL_RADIUS / 2
-"""How far within the walls the middle of the ball must be. Where it bounces it dips in by some uu, never by so many."""
+"""How far within the walls the center of the ball must be, uu. A bouncing ball sinks in by some uu, never by half its radius"""
 BOUNDS = (f"|x| up to {SIDE_WALL_X:g}, |y| up to {BACK_WALL_Y:g} ({BACK_NET_Y:g} inside a goal), z from 0 to {CEILING_Z:g}; "
-          f"the middle of the ball {BALL_INSIDE:.0f} uu within that")
+          f"the center of the ball {BALL_INSIDE:.0f} uu within that")
 ROTATION = "is no rotation (columns: forward, right, up)"
 SLACK = 1.01
-"""Of the greatest speeds: rounding may exceed them a little."""
+"""Factor by which rounding may exceed the greatest speeds"""
 
 
 class Rule(NamedTuple):
-    """One field of a state, where it breaks the rule, and the rule."""
+    """A rule about one field of a state, and where the state breaks it."""
 
     field: str
     broken: Tensor
-    """[E], or [E, C] of cars"""
+    """[E], or [E, C] for fields of cars"""
     says: str
+    """What is wrong with a value that breaks it"""
     bounds: str = ""
-    """What would be right, where `says` does not tell."""
+    """What would be right, where `says` does not tell"""
 
 
 def rules(state: GameState) -> list[Rule]:
-    """All of them, checked for all arenas of the state on its device, without a host sync. Empty seats may hold anything."""
+    """All rules, checked for all arenas of the state on its device, without a host sync. Empty seats may hold anything."""
     ball, cars, here = state.ball, state.cars, state.cars.present
     ball_speed, car_speed = ball.velocity.norm(dim=-1), cars.velocity.norm(dim=-1)
     return [
@@ -63,7 +64,7 @@ def rules(state: GameState) -> list[Rule]:
 
 
 def _inside(position: Tensor, margin: float) -> Tensor:
-    """Within the walls, corners too, or within a goal. The curves at the foot of walls are left out."""
+    """Whether positions are within walls and corners, or within a goal. The curves at the foot of walls are ignored."""
     x, y, z = position.unbind(-1)
     x, y = x.abs(), y.abs()
     corner = SIDE_WALL_X + BACK_WALL_Y - CORNER_LENGTH - sqrt(2.0) * margin
@@ -72,10 +73,10 @@ def _inside(position: Tensor, margin: float) -> Tensor:
     return (field | goal) & (z >= margin) & (z <= CEILING_Z - margin)
 
 
-def _is_rotation(turned: Tensor) -> Tensor:
-    """Orthonormal, with the right hand: a mirrored frame is no rotation."""
-    forward, right, up = turned.unbind(-1)
-    lengths = (turned.square().sum(-2) - 1.0).abs().amax(-1)
+def _is_rotation(matrix: Tensor) -> Tensor:
+    """Whether matrices are orthonormal and right-handed: a mirrored frame is no rotation."""
+    forward, right, up = matrix.unbind(-1)
+    lengths = (matrix.square().sum(-2) - 1.0).abs().amax(-1)
     third = (torch.linalg.cross(forward, right) - up).abs().amax(-1)  # right-handed and at right angles to both
     angle = (forward * right).sum(-1).abs()
     return (lengths < 0.01) & (third < 0.01) & (angle < 0.01)

@@ -1,5 +1,5 @@
-"""A rehearsal: every part of a task is called once, on a kick-off, before kernels are compiled and processes started. So what a
-part gets wrong (a shape, an exception) is told at once, and by `wavedash config check` too.
+"""A rehearsal: every part of a task is called once, on a kick-off, before kernels are compiled and processes started. So an
+error in a part (a wrong shape, an exception) is reported at once, also by `wavedash config check`.
 """
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ BEGINNINGS = 64
 
 
 def rehearse(task: Task, config: RocketConfig) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
-    """Observation and action space of one car. Raises EnvError for a part that does not do what its kind must. The parts are
-    used up: they are bound to arenas that nobody plays in."""
+    """Observation and action space of one car. Raises EnvError for a part that does not do what its kind must. The parts cannot
+    be used afterwards: they are bound to the arenas of the rehearsal."""
     state, beginnings = _empty(ARENAS, config), _empty(BEGINNINGS, config)
     generator = torch.Generator().manual_seed(0)
     kickoff = Kickoff()
@@ -66,13 +66,13 @@ def _rehearse_start(start: Start, beginnings: GameState, generator: torch.Genera
                 each.write(written, generator)
     start.bind(beginnings)
     start.write(beginnings, generator)
-    words = explain_beginnings(beginnings, start, 0, 0)
-    if words is not None:
-        raise EnvError(words)
+    message = explain_beginnings(beginnings, start, 0, 0)
+    if message is not None:
+        raise EnvError(message)
 
 
 def observation_space(task: Task, state: GameState) -> gymnasium.Space[Any]:
-    """Of one car. The parts must be bound to the state."""
+    """The observation space of one car. The parts must be bound to the state."""
     seen = gymnasium.spaces.Box(-np.inf, np.inf, (task.observation.size(state.seats),), np.float32)
     mask = task.action.mask(state)
     if mask is None:
@@ -81,7 +81,7 @@ def observation_space(task: Task, state: GameState) -> gymnasium.Space[Any]:
 
 
 def _empty(arenas: int, config: RocketConfig) -> GameState:
-    """With cars in all seats, and nothing else."""
+    """A state of zeros, but with cars in all seats."""
     (seats,) = seated(1, config.blue, config.orange, config.hitbox)
     state = GameState.empty(arenas, len(seats))
     for field, values in zip((state.cars.team, state.cars.hitbox, state.cars.present), zip(*seats, strict=True), strict=True):
@@ -98,7 +98,8 @@ def _any_action(task: Task, seats: int) -> Tensor:
 
 
 def _called(part: Part, state: GameState, method: str, shape: tuple[int, ...], call: Callable[[], Any], what: str = "") -> None:
-    """Bind the part, begin episodes and call it; `what`: its kind and name, where its class does not tell."""
+    """Binds the part, begins episodes, calls it and checks the shape of the result. `what`: its kind and name, where its class
+    does not tell."""
     everywhere = torch.ones(ARENAS, dtype=torch.bool)
     with _named(part, what or names.kind_of(part)) as name:
         part.bind(state)
@@ -113,7 +114,7 @@ def _called(part: Part, state: GameState, method: str, shape: tuple[int, ...], c
 
 @contextmanager
 def _named(part: Part, what: str) -> Iterator[str]:
-    """Whatever the part raises is told with its name, which is given."""
+    """Yields the name of the part, and adds it to whatever the part raises."""
     name = what if "'" in what else f"{what} {name_of(part)!r}"
     try:
         yield name

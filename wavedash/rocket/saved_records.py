@@ -1,6 +1,7 @@
-"""Saved records of arenas are looked at before a simulator is handed them: kernels and RocketSim find places in memory by them.
+"""Saved records of arenas are checked before a simulator gets them: kernels and RocketSim index memory by their numbers.
 
-What only cannot be in the game (a ball behind a wall) is left to the simulators, which begin such an arena again and count it.
+States that are merely impossible in the game (a ball behind a wall) are left to the simulators, which restart and count such
+arenas.
 """
 from __future__ import annotations
 
@@ -12,19 +13,19 @@ from wavedash.rocket.state import GameState
 from wavedash.saved import Saved
 
 LARGEST = 1.0e6
-"""Of any number of a state: uu, uu/s, seconds"""
+"""Greatest absolute value of any number of a state: uu, uu/s, seconds"""
 CHOICES = {"cars.team": 1, "cars.hitbox": len(HITBOXES) - 1}
-"""Whole numbers from 0 to this"""
+"""Fields that hold integers from 0 to this"""
 TEAMS = ("game.goal",)
-"""-1: none"""
+"""Fields that hold a team, or -1 for none"""
 SEATS = ("ball.last_touch", "cars.contact_car", "pads.locked_car", "events.bumped", "events.demolished")
-"""Numbers of cars, -1: none"""
+"""Fields that hold the seat of a car, or -1 for none"""
 ALWAYS = ("cars.hitbox", "cars.present")
-"""Looked at in empty seats too, whose other fields mean nothing"""
+"""Fields that are checked in empty seats too, whose other fields mean nothing"""
 
 
 def check_records(saved: Saved, name: str, like: GameState) -> None:
-    """Records as those of `like`, all numbers of which can be used."""
+    """Refuses saved records unless they have the shape of `like` and all their numbers can be used."""
     saved.is_like(name, like.memory)
     state = GameState.over(saved.tensors[name].contiguous(), like.seats)
     empty = ~(state.cars.present.view(torch.uint8) == 1)  # [E, C]

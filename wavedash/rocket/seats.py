@@ -1,4 +1,4 @@
-"""Who sits where in every arena, for all simulators."""
+"""The seats of every arena, for all simulators: team and hitbox of each car, and whether the seat is taken."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from wavedash.rocket.constants import HITBOXES
 
 
 class Seat(NamedTuple):
-    """`hitbox` is an index into HITBOXES."""
+    """A seat of an arena; `hitbox` is an index into HITBOXES."""
 
     team: int
     hitbox: int
@@ -18,8 +18,8 @@ class Seat(NamedTuple):
 
 def seated(arenas: int, blue: int, orange: int, hitboxes: str | Sequence[str] = "octane",
            sizes: Sequence[tuple[int, int]] | None = None) -> tuple[tuple[Seat, ...], ...]:
-    """`arenas` with `blue` and `orange` seats. `hitboxes`: of all cars, or one for each seat. `sizes`: how many of the seats
-    are taken in each arena, (blue, orange); None: all."""
+    """The seats of `arenas` with `blue` and `orange` seats. `hitboxes`: one name for all cars, or one for each seat. `sizes`:
+    how many seats are taken in each arena, (blue, orange); None: all."""
     if arenas < 1 or blue < 0 or orange < 0 or blue + orange < 1:
         raise EnvError(f"{blue} against {orange} is no game: there must be an arena, and in it a seat for a car")
     names = [hitboxes] * (blue + orange) if isinstance(hitboxes, str) else list(hitboxes)

@@ -1,7 +1,7 @@
 """Shard: arenas of one simulator that step together, their task, and the tensors between them.
 
-One step, from top to bottom: actions become controls, the simulator runs its ticks, endings and rewards look at what happened,
-arenas whose episode is over begin another, and every car gets its observation.
+In one step, actions become controls, the simulator runs its ticks, endings and rewards are computed, arenas whose episode is
+over begin another, and every car gets its observation.
 """
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from wavedash.saved import Saved
 log = logging.getLogger(__name__)
 
 BEGINNINGS = 1024
-"""That are written at once, or two for every arena where there are more arenas: many cost little more than one."""
+"""Beginnings that are written at once, or two for every arena if that is more: many cost little more than one"""
 
 TASK, SIMULATOR = "task.", "simulator."
-"""What stands before names of saved tensors"""
+"""Prefixes of the names of saved tensors"""
 EVENTS: dict[str, Callable[[Events], Tensor]] = {
     "goals": lambda events: events.goal,
     "shots": lambda events: events.shot,
@@ -39,20 +39,21 @@ EVENTS: dict[str, Callable[[Events], Tensor]] = {
     "touches": lambda events: events.touches > 0,
     "demos": lambda events: events.demolished >= 0,
 }
-"""What a car can do in a step, [E, C] bool: counted per minute of its game, and shown in this order."""
+"""What a car can do in a step, [E, C] bool. Each is counted per minute of game time, and shown in this order."""
 
 
 class Shard:
     """One simulator and its task."""
 
     def __init__(self, simulator: Simulator, task: Task, first: int = 0):
-        """`first`: number of its first arena among those of all shards."""
+        """`first`: the number of its first arena among those of all shards."""
         self.simulator, self.task, self.first = simulator, task, first
         self.state = simulator.state
         self.previous = self.state.clone()
         device = self.state.memory.device
         self.on_host = device.type == "cpu"
-        """Reading a tensor costs nothing there. On a GPU there is no host sync, and whatever may be needed is done."""
+        """On the host a step reads tensors and skips work that no arena needs. On a GPU it does all work, without a host
+        sync."""
         self.shape = self.state.arenas, self.state.seats
         self.rows = self.state.arenas * self.state.seats
         self.controls = torch.zeros(*self.shape, 8, device=device)
@@ -61,14 +62,14 @@ class Shard:
         self.everywhere = torch.ones(self.state.arenas, dtype=torch.bool, device=device)
         self.depth = max(2, -(-BEGINNINGS // self.state.arenas))
         self.fresh = self.state.repeated(self.depth)
-        """Beginnings: those of arena e are its arenas e, e + E, e + 2 E, ..."""
+        """The store of beginnings: those of arena e are its entries e, e + E, e + 2 E, ..."""
         self.chosen = torch.empty_like(self.state.memory)
-        """The next of them for every arena, once one begins"""
+        """Work memory of `_begin`: the next beginning of every arena"""
         self.numbers = torch.arange(self.state.arenas, device=device)
         self.used = torch.zeros_like(self.numbers)
         """How many of its beginnings each arena has used"""
         self.written_by = 0
-        """The start that wrote the beginnings, see `_start_number`"""
+        """Identifies the start that wrote the beginnings, see `_start_number`"""
         task.bind(self.state, self.fresh)
         self.kickoff.bind(self.fresh)
         self.active = self.state.cars.present.flatten().clone()
@@ -78,8 +79,8 @@ class Shard:
         self.watch = RewardWatch(self.state, task.rewards)
 
     def prepare(self) -> None:
-        """Beginnings are written anew before every rollout on a GPU, where a step cannot tell whether they are used up. On a
-        CPU they are if the starts have changed since: their weights during a run, anything of them on resume."""
+        """On a GPU, beginnings are written anew before every rollout, because a step cannot tell whether they are used up. On a
+        CPU they are written anew if the starts have changed: their weights during a run, any setting on resume."""
         if not self.on_host:
             self._write_beginnings()
             self.watch.seen.logical_or_(impossible(self.fresh))
@@ -96,19 +97,19 @@ class Shard:
         return self._observe(stepped=False)
 
     def send(self, action: Tensor) -> None:
-        """Actions of all rows [N, ...] to controls, and on to the simulator."""
+        """Parses the actions of all rows [N, ...] and starts the simulator's step."""
         task = self.task
         self.controls.copy_(task.action.parse(action.view(*self.shape, *action.shape[1:]), self.state))
         self.previous.copy_(self.state)
         self.simulator.send(self.controls, task.action.ticks, task.action.delay)
 
     def recv(self) -> Step:
-        """What the step led to."""
+        """Waits for the simulator, and returns the result of the step."""
         self.simulator.recv()
         state, previous, events, task = self.state, self.previous, self.state.events, self.task
         terminated, truncated = task.ended(state, previous, events)
         reward = task.rewards(state, previous, events).flatten()
-        self.watch.look(reward)
+        self.watch.check(reward)
         metrics, active = self._metrics(), self._active()
         obs = final_obs = self._observe(stepped=True)
         ended = terminated | truncated
@@ -128,12 +129,12 @@ class Shard:
         )
 
     def _active(self) -> Tensor:
-        """Rows of the policy, in the episodes of now: where others drive, nothing is learned."""
+        """[N]: the rows of the policy in the current episodes. Rows of other players are inactive."""
         of_policy = self.task.action.of_policy()
         return self.active if of_policy is None else self.active & of_policy.flatten()
 
     def keep(self) -> Callable[[], dict[str, Tensor]]:
-        """Everything that the next step depends on."""
+        """A function that returns everything that the next step depends on, as it is now."""
         simulator = self.simulator.keep()
         own = {name: x.clone() for name, x in {**self._own(), **self._of_task()}.items()}
         own |= {"generator": self.generator.get_state(), "written_by": torch.tensor(self.written_by)}
@@ -141,7 +142,7 @@ class Shard:
         return lambda: {**{f"simulator.{name}": x for name, x in simulator().items()}, **own}
 
     def load(self, saved: Saved) -> Obs:
-        """Go on from what was kept; returns the current observations."""
+        """Goes on from saved arenas, and returns the current observations."""
         own, tensors = self._own(), saved.tensors
         if any(name.startswith("part.") for name in tensors):
             raise EnvError("the arenas were saved by an earlier version of Wavedash, in another form")
@@ -173,14 +174,14 @@ class Shard:
         return self._observe(stepped=False)
 
     def _refuse_other_cars(self, records: Tensor) -> None:
-        """EnvError: other cars play in the saved arenas. A simulator cannot exchange them."""
+        """Raises EnvError if other cars play in the saved arenas: a simulator cannot exchange them."""
         then, now = GameState.over(records.contiguous(), self.state.seats).cars, self.fresh.cars
         for field in ("team", "hitbox", "present"):
             if not torch.equal(getattr(then, field).to(self.state.device), getattr(now, field)):
                 raise EnvError(f"other cars played in the saved arenas (they differ in cars.{field})")
 
     def _streams(self) -> dict[str, torch.Generator]:
-        """Those of players."""
+        """The random streams of players, by the names that checkpoints have."""
         return {f"stream.{index}": stream for index, stream in enumerate(self.task.action.generators())}
 
     def _own(self) -> dict[str, Tensor]:
@@ -190,7 +191,7 @@ class Shard:
         return {f"{TASK}{name}": x for name, x in self.task.state_dict().items()}
 
     def _start_number(self) -> int:
-        """Changes with whatever beginnings depend on: the starts, their options and their weights."""
+        """A number that changes with everything that beginnings depend on: the starts, their options and their weights."""
         return zlib.crc32(self.task.start.description.encode())
 
     def _write_beginnings(self) -> None:
@@ -200,7 +201,7 @@ class Shard:
         self.written_by = self._start_number()
 
     def _refuse_impossible(self) -> None:
-        """Where a host sync costs nothing or does not matter."""
+        """Raises EnvError if a beginning breaks a rule of the game. This is a host sync, so it is not for steps on a GPU."""
         if bool(impossible(self.fresh)):
             raise EnvError(self.explain_fault() or "")
 
@@ -209,7 +210,8 @@ class Shard:
                 or self.watch.explain(self.first, self.task.action.ticks))
 
     def _begin(self, arenas: Tensor) -> None:
-        """Episodes in these arenas [E], each from the next of its own beginnings; after the last comes the first again."""
+        """Begins episodes in these arenas [E], each from the next of its own beginnings; after the last, the first is used
+        again."""
         if self.on_host and bool(((self.used >= self.depth) & arenas).any()):
             self._write_beginnings()
             self._refuse_impossible()
@@ -230,7 +232,7 @@ class Shard:
         return {"obs": seen, ACTION_MASK: mask.flatten(0, 1).to(torch.int8)}
 
     def _metrics(self) -> dict[str, Tensor]:
-        """By row: what each reward paid, and what happened."""
+        """Metrics per row: what each reward paid, and rates of events."""
         metrics = {f"reward/{name}": share.flatten() for name, share in self.task.rewards.shares().items()}
         happened = torch.stack([found(self.state.events) for found in EVENTS.values()])
         rates = happened.flatten(1) / self.minutes_per_step

@@ -13,21 +13,21 @@ from wavedash.saved import Saved
 
 
 class Simulator(ABC):
-    """E arenas that step together. `state` is where it reads and writes: the same tensors for its whole life."""
+    """E arenas that step together. It reads and writes `state`, whose tensors stay the same for its whole life."""
 
     state: GameState
     device: torch.device
     capturable: bool = False
-    """Whether `step` and `place` may be recorded in a CUDA graph"""
+    """Whether `step` and `place` may be captured in a CUDA graph"""
 
     @abstractmethod
     def send(self, controls: Tensor, ticks: int, delay: int = 0) -> None:
-        """Start `ticks` ticks with `controls` [E, C, 8] and return at once. For the first `delay` ticks the controls before are
-        still in force, as in the real game, where an answer comes one tick late."""
+        """Starts `ticks` ticks with `controls` [E, C, 8] and returns at once. For the first `delay` ticks the previous controls
+        are still in force, as in the real game, where an action takes effect one tick late."""
 
     @abstractmethod
     def recv(self) -> None:
-        """Wait until the step is done: `state` is then what it led to, its events those of this step alone."""
+        """Waits until the step is done: `state` then holds its result, and the events of this step alone."""
 
     def step(self, controls: Tensor, ticks: int, delay: int = 0) -> None:
         self.send(controls, ticks, delay)
@@ -35,7 +35,7 @@ class Simulator(ABC):
 
     @property
     def health(self) -> dict[str, int]:
-        """Counters of trouble since the start."""
+        """Counters of what went wrong since the start, such as worker restarts."""
         return {}
 
     @property
@@ -45,23 +45,23 @@ class Simulator(ABC):
 
     @abstractmethod
     def place(self, arenas: Tensor) -> None:
-        """What was written into `state` counts for these arenas [E]: bodies, pads, everything is put there before the next
-        tick, whatever was before is forgotten. Team, hitbox and presence of a car cannot be changed."""
+        """Takes over what was written into `state` for these arenas [E]: before the next tick bodies, pads and everything else
+        are as it says, and the past is forgotten. Team, hitbox and presence of a car cannot be changed."""
 
     def save(self) -> dict[str, Tensor]:
-        """Everything that the next step depends on. Not while a step is under way."""
+        """Everything that the next step depends on. It must not be called during a step."""
         return {"records": self.state.memory.clone()}
 
     def keep(self) -> Callable[[], dict[str, Tensor]]:
-        """What `save` would give now, to be asked for later if at all."""
+        """A function that returns later what `save` would return now: long copies can wait until they are needed."""
         saved = self.save()
         return lambda: saved
 
     def load(self, saved: dict[str, Tensor]) -> None:
-        """Go on from `save`, with as many arenas and seats."""
+        """Goes on from what `save` returned, with as many arenas and seats."""
         check_records(Saved("env", saved, "simulator."), "records", self.state)
         self.state.memory.copy_(saved["records"])
         self.place(torch.ones(self.state.arenas, dtype=torch.bool, device=self.device))
 
     def close(self) -> None:  # noqa: B027 (optional)
-        """Release processes and memory. Safe to call twice."""
+        """Releases processes and memory. It may be called twice."""

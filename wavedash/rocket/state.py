@@ -1,12 +1,12 @@
 """The game state: everything that a simulator knows about E arenas with C seats each, as tensors.
 
-All of an arena is one record of words, and every field below is a view over the records of all arenas: `ball.position` is
-[E, 3], `cars.velocity` [E, C, 3]. So copying a state, keeping the one before, moving it to another device or resetting some of
-its arenas is one operation, and simulators write where tasks read.
+An arena is one record of words, and every field below is a view over the records of all arenas: `ball.position` is [E, 3],
+`cars.velocity` [E, C, 3]. So copying a state, keeping the previous one, moving it to another device or resetting some of its
+arenas is one operation, and simulators write where tasks read.
 
 Units are the game's: uu (1 cm), uu/s, radians/s, seconds. Y points from blue's goal (-) to orange's (+), X along the goal
-lines, Z up. The columns of a rotation are the forward, right and up axes of a body in the world. Team 0 is blue, 1 is orange.
-Cars are numbered by seat, 0 to C - 1, blue's first; -1 means no car.
+lines, Z up. The columns of a rotation are the forward, right and up axes of a body. Team 0 is blue, 1 is orange. Cars are
+numbered by seat, 0 to C - 1, blue's first; -1 means no car.
 """
 from __future__ import annotations
 
@@ -18,13 +18,17 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from wavedash.rocket.constants import PADS, TICK_RATE
+from wavedash.rocket.constants import FLIP_WINDOW, PADS, TICK_RATE
 
 CONTROLS = ("throttle", "steer", "pitch", "yaw", "roll", "jump", "boost", "handbrake")
-"""The eight controls of a car, in the order of every tensor of controls. The first five in [-1, 1], buttons 0 or 1."""
+"""The eight controls of a car, in the order of every tensor of controls: five sticks from -1 to 1, three buttons 0 or 1"""
+THROTTLE, STEER, PITCH, YAW, ROLL, JUMP, BOOST, HANDBRAKE = range(len(CONTROLS))
+STICKS = len(CONTROLS) - 3
+"""Number of sticks, which come before the buttons"""
 PIECE = 16
 """Bytes that a thread of a GPU loads at once: parts of a record begin at multiples of it"""
 WORD = 4
+"""Bytes of a word"""
 
 
 def _of(*shape: int, dtype: torch.dtype = torch.float32) -> Any:
@@ -62,14 +66,14 @@ class Cars:
     boost: Tensor = _of()
     """0 to 100"""
     boost_time: Tensor = _of()
-    """Since boosting began; 0: not boosting"""
+    """Seconds since boosting began; 0: not boosting"""
     supersonic_time: Tensor = _of()
     handbrake: Tensor = _of()
     """How far the handbrake has closed, 0 to 1"""
     air_time: Tensor = _of()
-    """Since the wheels left the ground"""
+    """Seconds since the wheels left the ground"""
     air_time_since_jump: Tensor = _of()
-    """Since the jump ended: a flip or double jump is possible up to 1.25 s"""
+    """Seconds since the jump ended: a flip or double jump is possible up to 1.25 s"""
     jump_time: Tensor = _of()
     flip_time: Tensor = _of()
     flip_torque: Tensor = _of(3)
@@ -78,19 +82,19 @@ class Cars:
     auto_flip_torque: Tensor = _of()
     """Direction in which a car on its roof turns over, -1 or 1"""
     demo_timer: Tensor = _of()
-    """Until the respawn of a demolished car"""
+    """Seconds until the respawn of a demolished car"""
     contact_normal: Tensor = _of(3)
-    """Of the arena where the car's body touches it"""
+    """Normal of the arena where the car's body touches it"""
     contact_cooldown: Tensor = _of()
-    """Until the car can bump the same car again"""
+    """Seconds until the car can bump the same car again"""
     ball_hit_offset: Tensor = _of(3)
-    """Last hit: its place relative to the ball"""
+    """Last hit: its point relative to the ball"""
     ball_hit_position: Tensor = _of(3)
     """Last hit: where the ball was"""
     ball_hit_impulse: Tensor = _of(3)
     """Last hit: velocity added on top of the collision"""
     controls: Tensor = _of(8)
-    """Of the last tick, see CONTROLS"""
+    """Controls of the last tick, in the order of CONTROLS"""
     contact_car: Tensor = _number()
     """Seat of the car that was touched last, -1: none"""
     ball_hit_tick: Tensor = _number()
@@ -104,7 +108,7 @@ class Cars:
     present: Tensor = _flag()
     """False: an empty seat. Its other fields mean nothing."""
     on_ground: Tensor = _flag()
-    """Three wheels or more touch"""
+    """Three wheels or more touch something"""
     has_jumped: Tensor = _flag()
     has_double_jumped: Tensor = _flag()
     has_flipped: Tensor = _flag()
@@ -130,14 +134,14 @@ class Cars:
 
     @property
     def alive(self) -> Tensor:
-        """On the field: neither an empty seat nor demolished."""
+        """Cars on the field: neither an empty seat nor demolished."""
         return self.present & ~self.is_demoed
 
     @property
     def has_flip(self) -> Tensor:
-        """A flip or double jump is left: in the air, unused, and not too late after a jump."""
+        """Cars that can flip or double jump: in the air, not done yet, and not too late after a jump."""
         used = self.has_flipped | self.has_double_jumped
-        return ~self.on_ground & ~used & (self.air_time_since_jump < 1.25)
+        return ~self.on_ground & ~used & (self.air_time_since_jump < FLIP_WINDOW)
 
 
 @dataclass
@@ -145,7 +149,7 @@ class Pads:
     """[E, 34], in the order of PADS."""
 
     timer: Tensor = _of(len(PADS))
-    """Until the pad is back; 0: there"""
+    """Seconds until the pad is back; 0: it is there"""
     locked_car: Tensor = _number(len(PADS))
     """Seat of the car that took it last and has not left it, -1: none"""
 
@@ -156,7 +160,7 @@ class Pads:
 
 @dataclass
 class Game:
-    """[E, ...]: the arena's clock, score and what happened during the last step."""
+    """[E, ...]: the arena's clock and score, and the goal of the last step."""
 
     tick: Tensor = _number()
     """Ticks (1/120 s) since the episode began"""
@@ -171,7 +175,7 @@ class Events:
     """[E, C]: what each car did during the last step, and to whom."""
 
     touches: Tensor = _number()
-    """Contacts with the ball: ticks in which the car hit it"""
+    """Ticks in which the car hit the ball"""
     bumped: Tensor = _number()
     """Seat of the car that it bumped, -1: none"""
     demolished: Tensor = _number()
@@ -179,7 +183,7 @@ class Events:
     small_pads: Tensor = _number()
     big_pads: Tensor = _number()
     goal: Tensor = _flag()
-    """It scored: the last of its team to touch the ball before a goal against the other"""
+    """It scored: it was the last car of its team to touch the ball before a goal against the other"""
     assist: Tensor = _flag()
     shot: Tensor = _flag()
     """Its touch put the ball on course for the other goal"""
@@ -224,12 +228,12 @@ class GameState:
 
     @property
     def clock(self) -> Tensor:
-        """[E]: ticks."""
+        """[E]: ticks since the episode began."""
         return self.game.tick
 
     @classmethod
     def record_bytes(cls, seats: int) -> int:
-        """Bytes of one arena."""
+        """Bytes of the record of one arena."""
         end = 0
         for *_, dtype, shape, offset, stride in cls.layout(seats):
             end = max(end, offset + (seats - 1) * stride + prod(shape) * dtype.itemsize)
@@ -237,21 +241,22 @@ class GameState:
 
     @classmethod
     def layout(cls, seats: int) -> Iterator[tuple[str, str, torch.dtype, tuple[int, ...], int, int]]:
-        """Part, field, type, shape, offset in the record, and distance from car to car (0: not per car)."""
+        """For every field: part, name, type, shape, offset in the record, and stride from car to car (0: not per car); in
+        bytes."""
         offset = 0
         for part, kind in cls.PARTS.items():
-            wide = [(f.name, f.metadata["dtype"], f.metadata["shape"]) for f in fields(kind)]
-            size = sum(prod(shape) * dtype.itemsize for _, dtype, shape in wide)
+            columns = [(f.name, f.metadata["dtype"], f.metadata["shape"]) for f in fields(kind)]
+            size = sum(prod(shape) * dtype.itemsize for _, dtype, shape in columns)
             stride = -(-size // PIECE) * PIECE
-            place = offset
-            for name, dtype, shape in wide:  # words are declared before flags, four flags before one: none crosses two words
-                yield part, name, dtype, shape, place, stride if part in cls.PER_CAR else 0
-                place += prod(shape) * dtype.itemsize
+            at = offset
+            for name, dtype, shape in columns:  # words are declared before flags, four flags before one: none crosses words
+                yield part, name, dtype, shape, at, stride if part in cls.PER_CAR else 0
+                at += prod(shape) * dtype.itemsize
             offset += stride * (seats if part in cls.PER_CAR else 1)
 
     @classmethod
     def over(cls, memory: Tensor, seats: int) -> GameState:
-        """Views over words [E, W] that lie somewhere already."""
+        """A state whose fields are views over existing words [E, W]."""
         parts: dict[str, dict[str, Tensor]] = {part: {} for part in cls.PARTS}
         for part, name, dtype, shape, offset, stride in cls.layout(seats):
             per_car = [(seats, stride)] if stride else []
@@ -261,7 +266,7 @@ class GameState:
 
     @classmethod
     def empty(cls, arenas: int, seats: int, device: torch.device | str = "cpu") -> GameState:
-        """All zero: cars are absent, and nothing has happened."""
+        """A state of zeros, in which all seats are empty."""
         words = cls.record_bytes(seats) // WORD
         return cls.over(torch.zeros(arenas, words, dtype=torch.int32, device=device), seats)
 
@@ -269,14 +274,14 @@ class GameState:
         return GameState.over(self.memory.clone(), self.seats)
 
     def repeated(self, times: int) -> GameState:
-        """So many copies of all arenas, one after the other."""
+        """A state with so many copies of all arenas, one after the other."""
         return GameState.over(self.memory.repeat(times, 1), self.seats)
 
     def to(self, device: torch.device | str) -> GameState:
         return GameState.over(self.memory.to(device), self.seats)
 
     def copy_(self, other: GameState, arenas: Tensor | None = None) -> GameState:
-        """Take over another state, all of it or the arenas [E] that are true."""
+        """Takes over another state, all of it or the arenas [E] that are true."""
         if arenas is None:
             self.memory.copy_(other.memory)
         else:
@@ -284,17 +289,17 @@ class GameState:
         return self
 
     def part(self, arenas: slice) -> GameState:
-        """A range of arenas, as views."""
+        """A state of views over a range of arenas."""
         return GameState.over(self.memory[arenas], self.seats)
 
     def clear_events(self) -> None:
-        """Nothing has happened."""
+        """Sets goal and events to nothing happened."""
         self.game.goal.fill_(-1)
         for f in fields(self.events):
             getattr(self.events, f.name).fill_(-1 if f.name in ("bumped", "demolished") else 0)
 
     def mirrored(self) -> GameState:
-        """The same game seen from the other side: turned by half a turn about the middle, teams exchanged, seats kept."""
+        """The same game seen from the other side: rotated by half a turn about the center, teams exchanged, seats kept."""
         other = self.clone()
         half_turn = torch.tensor([-1.0, -1.0, 1.0], device=self.memory.device)
         for body in (other.ball, other.cars):
@@ -312,8 +317,8 @@ class GameState:
 
 
 def view_of(memory: Tensor, dtype: torch.dtype, offset: int, *dims: tuple[int, int]) -> Tensor:
-    """What is at the same place of all records [E, W]: [E, ...]. The place is in bytes of a record, where it begins, and for
-    every dimension the size and the distance from one to the next."""
+    """[E, ...]: a view over one field of all records [E, W]. `offset`: where it begins in a record, in bytes; `dims`: size and
+    stride in bytes of every dimension."""
     typed = memory.view(dtype)
     steps = [step // dtype.itemsize for _, step in dims]
     return typed.as_strided((len(memory), *(size for size, _ in dims)), (typed.stride(0), *steps),

@@ -1,4 +1,4 @@
-"""A Rocket League task as a YAML file describes it."""
+"""A Rocket League task, made as a YAML file describes it."""
 from __future__ import annotations
 
 from typing import Any
@@ -13,7 +13,7 @@ from wavedash.tasks.starts import Mixture
 
 
 class Task(task.Task):
-    """The parts of a task."""
+    """The parts of a Rocket League task."""
 
     observation: Observation
     action: Action

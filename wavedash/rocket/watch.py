@@ -1,7 +1,7 @@
-"""What a task is watched for: rewards that are not finite, and starts that put something where it cannot be.
+"""Checks on a running task: for rewards that are not finite, and for starts that write impossible states.
 
-There is no host sync. The step in which a reward first was NaN is kept as it was, by operations that a CUDA graph can capture;
-only when an explanation is wanted is it read.
+There is no host sync. The rewards of the first step that had a NaN are kept, by operations that a CUDA graph can capture; they
+are read only when an explanation is wanted.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEAMS = ("blue", "orange")
 
 
 class RewardWatch:
-    """Keeps the shares of all rewards [K, E, C], and the clocks [E], of the first step whose rewards were not all finite."""
+    """Keeps the shares of all rewards [K, E, C] and the clocks [E] of the first step whose rewards were not all finite."""
 
     def __init__(self, state: GameState, rewards: Rewards) -> None:
         self._state, self._rewards = state, rewards
@@ -27,14 +27,15 @@ class RewardWatch:
         self._ticks = torch.zeros_like(state.game.tick)
         self.seen = torch.zeros((), dtype=torch.bool, device=state.memory.device)
 
-    def look(self, paid: Tensor) -> None:
-        """At the rewards of this step: `paid` to each car, [N]."""
+    def check(self, paid: Tensor) -> None:
+        """Checks the rewards of this step, `paid` [N] to each car."""
         torch.where(self.seen, self._shares, self._rewards.table, out=self._shares)
         torch.where(self.seen, self._ticks, self._state.game.tick, out=self._ticks)
         self.seen.logical_or_(~paid.sum().isfinite())
 
     def explain(self, first_arena: int, ticks_per_step: int) -> str | None:
-        """In words, if anything was wrong: the sum of many huge rewards is not finite either, which `look` cannot tell."""
+        """A message about the reward that was not finite, if there was one. (`check` cannot tell that from a sum of many huge
+        rewards, which is not finite either.)"""
         bad = (~self._shares.isfinite()).nonzero()
         if not bool(self.seen) or not len(bad):
             self.seen.zero_()
@@ -50,12 +51,13 @@ class RewardWatch:
 
 
 def impossible(beginnings: GameState) -> Tensor:
-    """Whether any arena breaks a rule, as a flag on the device."""
+    """A flag on the device: whether any arena breaks a rule."""
     return torch.stack([rule.broken.any() for rule in rules(beginnings)]).any()
 
 
 def explain_beginnings(beginnings: GameState, start: Start, first_arena: int, arenas: int) -> str | None:
-    """In words, which start broke which rule. Beginning b is one of arena b modulo `arenas` (0: there are no arenas yet)."""
+    """A message about the start that broke a rule, if one did. Beginning b belongs to arena b modulo `arenas` (0: there are no
+    arenas yet)."""
     for rule in rules(beginnings):
         places = rule.broken.nonzero()
         if len(places):

@@ -1,1 +1,1 @@
-"""What tasks of any environment are made of: parts, weighted rewards, mixtures of starts, endings, and how they are named."""
+"""What tasks of any environment are made of: parts, weighted rewards, mixtures of starts, endings, and lookup by name."""

@@ -1,6 +1,6 @@
-"""What a part changes must be declared: a tensor that is no buffer would be lost when a run is saved.
+"""A check that every tensor that a part changes is declared as a buffer: any other would be lost when a run is saved.
 
-The check looks at what calls do to a part, not at what tensors look like. It is made once, at a rehearsal on few environments.
+The check compares the tensors of a part before and after it is called. It is made once, at a rehearsal on few environments.
 """
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from wavedash.envs.errors import EnvError
 from wavedash.tasks.part import Part
 
 OF_MODULES = frozenset(vars(nn.Module()))
-"""What every module has: its buffers, its modules, ..."""
+"""Attributes that every module has: its buffers, its modules, ..."""
 
 
 @contextmanager
 def refuse_undeclared(part: Part, named: str, foreign: Collection[Tensor] = ()) -> Iterator[None]:
-    """EnvError: what is called within changes a tensor of the part that is no buffer, or puts another in a buffer's place.
-    `foreign`: memory that is not the part's own; it may hold views of it."""
+    """Raises EnvError if the code inside changes a tensor of the part that is no buffer, or replaces a buffer by another
+    tensor. `foreign`: memory that is not the part's own, of which the part may hold views."""
     before = {path: (x, x._version) for path, x in _plain(part)}
     buffers = dict(part.named_buffers())
     yield
@@ -40,7 +40,7 @@ def refuse_undeclared(part: Part, named: str, foreign: Collection[Tensor] = ()) 
 
 
 def _plain(part: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Tensors that are attributes, or lie in a list, a dictionary or an object that is one."""
+    """Tensors that are attributes, or lie in a list, dictionary or object that is an attribute; with their paths."""
     for prefix, module in part.named_modules():
         for name, value in vars(module).items():
             if name not in OF_MODULES:

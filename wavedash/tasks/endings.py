@@ -1,7 +1,7 @@
-"""Endings: when an episode ends. An ending that truncates cuts the episode off: what comes after has still a value. Where
-several happen in the same step, the episode counts as terminated if one of those that terminate is among them.
+"""Endings decide when an episode ends. An ending that truncates cuts the episode off: the future still has a value. If several
+endings happen in the same step, the episode is terminated if one of them terminates.
 
-Times are counted by the environment's clock, so they hold whatever the number of ticks in a step.
+Times are counted by the environment's clock, so they do not depend on the number of ticks in a step.
 """
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from wavedash.tasks.part import Part
 
 
 class Ending(Part):
-    """When an episode ends."""
+    """Decides when an episode ends."""
 
     truncates: bool = False
-    """True: the episode is cut off, and the future has still a value (time ran out). False: it is over (a goal)."""
+    """True: the episode is truncated, and the future still has a value (time ran out). False: it is terminated (a goal)"""
 
     @abstractmethod
     def __call__(self, state: Any, previous: Any, events: Any) -> Tensor:
-        """[E] bool."""
+        """[E] bool: the episode ends with this step."""
 
 
 class TimeOut(Ending):
-    """The episode lasted `seconds` of the environment's time. Truncates. In Rocket League 300 for whole games, 10 to 30 for
-    training."""
+    """The episode has lasted `seconds` of the environment's time. Truncates. In Rocket League use 300 for whole games, 10 to 30
+    for training."""
 
     truncates = True
     settings = ("seconds",)

@@ -1,7 +1,7 @@
-"""Parts by name: `goal`, `Goal` or `my_module:MyReward` in a YAML file become the class that they mean.
+"""Lookup of parts by name: `goal`, `Goal` or `my_module:MyReward` in a YAML file become the class that they mean.
 
-Each environment has a `Lookup` of its own, which says what kinds of parts there are and where those that ship with it lie. A
-shipped part goes by the name of its class, in CamelCase or snake_case. A part of one's own goes by its import path.
+Each environment has a `Lookup` of its own, which knows the kinds of parts and the modules of those that ship with it. A shipped
+part has the name of its class, in CamelCase or snake_case. A user's own part is named by its import path.
 """
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Lookup:
     """The kinds of parts of one environment."""
 
     def __init__(self, bases: str, kinds: Mapping[str, tuple[type[Part], str]]) -> None:
-        """`bases`: the module that users derive their own parts from. `kinds`: what each kind must be, and the module whose
-        classes ship with it."""
+        """`bases`: the module with the base classes that users derive their own parts from. `kinds`: for each kind, its base
+        class and the module of the parts that ship with it."""
         self.bases, self.kinds = bases, dict(kinds)
 
     def shipped(self, kind: str) -> dict[str, type[Part]]:
@@ -34,7 +34,7 @@ class Lookup:
                 if inspect.isclass(c) and issubclass(c, base) and not inspect.isabstract(c) and not c.__name__.startswith("_")}
 
     def find(self, kind: str, name: str) -> type[Part]:
-        """The class that `name` means: a shipped one, or one's own by import path."""
+        """The class that `name` means: a shipped one, or a user's own by import path."""
         if ":" in name:
             own = import_callable(name)
             if not (inspect.isclass(own) and issubclass(own, self.kinds[kind][0])):
@@ -48,7 +48,7 @@ class Lookup:
         return classes[snake_case(name)]
 
     def make(self, kind: str, name: str, options: Mapping[str, Any] | None = None) -> Any:
-        """A part of this name, made with these options."""
+        """Makes a part of this name with these options."""
         found, given = self.find(kind, name), dict(options or {})
         _, *parameters = inspect.signature(found.__init__).parameters.items()  # without self
         accepted = dict(parameters)
@@ -73,19 +73,19 @@ class Lookup:
         return part
 
     def kind_of(self, part: Part) -> str:
-        """`reward` for a reward."""
+        """The kind of a part, such as "reward"."""
         return next(kind for kind, (base, _) in self.kinds.items() if isinstance(part, base))
 
 
 def name_of(part: Part) -> str:
-    """As a YAML file would name it."""
+    """The name of a part as a YAML file would have it."""
     kind = type(part)
     ships = kind.__module__.startswith("wavedash.")
     return snake_case(kind.__name__) if ships else f"{kind.__module__}:{kind.__qualname__}"
 
 
 def snake_case(name: str) -> str:
-    """`VelocityPlayerToBall` -> `velocity_player_to_ball`; what is snake_case already stays."""
+    """`VelocityPlayerToBall` -> `velocity_player_to_ball`; a name in snake_case stays as it is."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 

@@ -1,16 +1,16 @@
 """Part: one small batched module of a task, such as a reward, a start or an ending.
 
-A part sees all environments at once: tensors [E, ...] of E environments, [E, C, ...] where each of C agents has its own.
-Environments begin episodes at different times; a part that remembers something over an episode forgets it in `begin` for the
-environments that are true there. Nothing may look at the content of a tensor from Python (no `if tensor`, no `.item()`), so
-that the same task runs on a GPU without a host sync, and inside of a CUDA graph.
+A part sees all environments at once: tensors [E, ...] of E environments, [E, C, ...] where each of C agents has its own value.
+Environments begin episodes at different times: a part that remembers something about an episode clears it in `begin`, for the
+environments that are true in its mask. Python must not read the content of a tensor (no `if tensor`, no `.item()`), so that the
+same task runs on a GPU without a host sync, and inside a CUDA graph.
 
-A part is an `nn.Module`, and that says what lasts:
+A part is an `nn.Module`, which declares what lasts:
 
 - what it remembers from step to step is a buffer, `self.register_buffer("done", ...)` in `bind`, changed in place. It is saved
   with a checkpoint and comes back on resume;
-- tables and work memory are buffers with `persistent=False`, or plain attributes where they never change. They are not saved;
-- settings are what the configuration says, also on resume. Those that may change during a run are named in `settings`; CUDA
+- tables and work memory are buffers with `persistent=False`, or plain attributes if they never change. They are not saved;
+- settings always come from the configuration, also on resume. Those that may change during a run are named in `settings`; CUDA
   graphs read them from tensors, which `write_settings` fills.
 """
 from __future__ import annotations
@@ -27,7 +27,7 @@ from wavedash.tasks.direct import DirectModule
 
 
 class State(Protocol):
-    """What the state of every environment can tell. The rest is known to the parts of that environment."""
+    """What the state of every environment has. The rest of it is known only to the parts of that environment."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -38,7 +38,7 @@ class State(Protocol):
 
     @property
     def clock(self) -> Tensor:
-        """[E] whole ticks; it runs on within an episode."""
+        """[E]: integer ticks, which increase within an episode."""
 
     @property
     def tick_rate(self) -> float:
@@ -46,30 +46,30 @@ class State(Protocol):
 
 
 class Part(DirectModule, ABC):
-    """Common to all parts."""
+    """The base of all parts."""
 
     settings: tuple[str, ...] = ()
     """Attributes that `set` may change during a run"""
     origin: str = ""
-    """How it was named and with which options, where it was made by name"""
+    """Its name and options, if it was made by name"""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         part = super().__new__(cls)
-        nn.Module.__init__(part)  # here, so that a part with an `__init__` of its own need not think of it
+        nn.Module.__init__(part)  # here, so that a part with an `__init__` of its own need not call it
         return part
 
     def __init__(self) -> None:
-        """Everything is done in `__new__`; a part may call this or not."""
+        """`__new__` does everything; a part need not call this."""
 
     def bind(self, state: Any) -> None:
-        """Called once before anything else; sizes and device are known from here on."""
+        """Is called once before everything else, when sizes and device are known."""
         self.to(state.device)
 
     def begin(self, state: Any, mask: Tensor) -> None:
-        """Episodes begin in these environments [E]; `state` is that of their first observation."""
+        """Is called when episodes begin in the environments of `mask` [E]; `state` is that of their first observation."""
 
     def set(self, **settings: Any) -> None:
-        """Change settings from the next step on, without a host sync: `ending.set(seconds=20)`. The part must be bound."""
+        """Changes settings from the next step on, without a host sync: `ending.set(seconds=20)`. The part must be bound."""
         for name in settings:
             if name not in self.settings:
                 has = f"these may change: {', '.join(self.settings)}" if self.settings else "it has none that may change"
@@ -83,7 +83,7 @@ class Part(DirectModule, ABC):
             raise
 
     def write_settings(self) -> None:
-        """Fill the tensors that CUDA graphs read from the settings. UserError: a setting cannot be so, and none was written."""
+        """Writes the settings into the tensors that CUDA graphs read. Raises UserError, and writes none, if one is invalid."""
 
     def _assign(self, settings: Mapping[str, Any]) -> None:
         for name, value in settings.items():
@@ -94,14 +94,14 @@ P = TypeVar("P", bound=Part)
 
 
 class Parts(nn.Module, Generic[P]):
-    """Parts by their names in the configuration. What they remember is saved under these names, not by their places, so that
-    a run can be resumed with others beside them."""
+    """Parts by their names in the configuration. What they remember is saved under these names, not by position, so that a run
+    can be resumed with other parts beside them."""
 
     def __init__(self, parts: Mapping[str, P] | Parts[P]) -> None:
         super().__init__()
         self._parts = {name: parts[name] for name in parts.keys()}  # noqa: SIM118 (a module is no iterable)
         for name, part in self._parts.items():
-            # Not by `add_module`, which refuses names of methods ("type") and the dots of import paths.
+            # `add_module` would refuse names of methods ("type") and the dots of import paths.
             self._modules[name.replace(".", "/")] = part
 
     def __getitem__(self, name: str) -> P:

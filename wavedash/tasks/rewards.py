@@ -1,4 +1,4 @@
-"""Rewards: many rewards, weighted and summed. How the sum is spread between agents is each environment's own."""
+"""Rewards: the weighted sum of many rewards. Each environment decides how the sum is spread between agents."""
 from __future__ import annotations
 
 from abc import abstractmethod
@@ -17,14 +17,14 @@ Mode = Literal["dense", "sparse", "hybrid"]
 
 
 class Reward(Part):
-    """What is good. Positive is good for the agent itself; what contains it decides who else is paid for it."""
+    """What an agent is paid for, positive if it is good for that agent. `Rewards` decides how others share it."""
 
     sparse: bool = False
-    """True: it pays when something happens (a goal, a touch). False: it pays for how things are, at every step."""
+    """True: it pays when something happens (a goal, a touch). False: it pays for a state of things, at every step"""
 
     @abstractmethod
     def __call__(self, state: Any, previous: Any, events: Any) -> Tensor:
-        """[E, C]: of the step that led from `previous` to `state`, during which `events` happened. True and false count as 1
+        """[E, C]: the reward of the step from `previous` to `state`, during which `events` happened. True and false count as 1
         and 0."""
 
 
@@ -32,7 +32,7 @@ class Rewards(Part):
     """The weighted sum of named rewards.
 
     `mode`: `dense` pays everything, `sparse` only events, `hybrid` events in full and the rest times `dense_scale`.
-    `scale`: of everything.
+    `scale`: multiplies everything.
     """
 
     settings: tuple[str, ...] = ("mode", "dense_scale", "scale")
@@ -42,13 +42,13 @@ class Rewards(Part):
     def __init__(self, rewards: Sequence[tuple[str, Reward, float]], *, mode: Mode = "dense", dense_scale: float = 0.1,
                  scale: float = 1.0):
         self.given_names = [name for name, _, _ in rewards]
-        """As the configuration has them"""
+        """The names as the configuration has them"""
         self.names = [label(name) for name in self.given_names]
         self.rewards = [reward for _, reward, _ in rewards]
         if not rewards or len(set(self.names)) < len(rewards):
             raise UserError(f"rewards need at least one, and each a name of its own; got: {', '.join(self.names) or 'none'}")
         self.weights = {label(name): float(weight) for name, _, weight in rewards}
-        """By name; `set_weights` changes them"""
+        """Weights by name; `set_weights` changes them"""
         self.mode, self.dense_scale, self.scale = mode, dense_scale, scale
         self.parts = Parts(dict(zip(self.names, self.rewards, strict=True)))
         self.register_buffer("_factors", torch.zeros(len(rewards), 1, 1), persistent=False)  # [K, 1, 1]: weight, mode, scale
@@ -56,8 +56,8 @@ class Rewards(Part):
 
     @classmethod
     def named(cls, rewards: Mapping[str, Any], lookup: Lookup, **options: Any) -> Rewards:
-        """As a YAML file has them: `goal: 10`, `boost_pickup: {weight: 0.5, small: 0.2}`, `my_module:MyReward: 1`. To have one
-        twice, give it a name and say which it is: `far_touch: {reward: touch, weight: 1}`."""
+        """Makes rewards as a YAML file has them: `goal: 10`, `boost_pickup: {weight: 0.5, small: 0.2}`, `my_module:MyReward:
+        1`. To use one twice, give it another name: `far_touch: {reward: touch, weight: 1}`."""
         return cls([(name, *_read(name, value, lookup)) for name, value in rewards.items()], **options)
 
     def bind(self, state: Any) -> None:
@@ -81,27 +81,27 @@ class Rewards(Part):
         return self.spread(self._shares.sum(0), state)
 
     def due(self, values: Tensor, state: Any) -> Tensor:
-        """Of the values of all rewards [K, E, C], those that are paid: an environment may leave agents out."""
+        """[K, E, C]: the values of all rewards that are paid: an environment may exclude agents."""
         return values
 
     def spread(self, own: Tensor, state: Any) -> Tensor:
-        """[E, C]: what each agent gets where `own` [E, C] is what each has earned."""
+        """[E, C]: what each agent gets when `own` [E, C] is what it has earned itself."""
         return own
 
     @property
     def table(self) -> Tensor:
-        """[K, E, C]: the same as `shares`, in one tensor, which every step overwrites."""
+        """[K, E, C]: the same as `shares` in one tensor, which every step overwrites."""
         return self._shares
 
     def shares(self) -> dict[str, Tensor]:
-        """What each reward contributed to the last step, [E, C] by name: weighted, before it is spread between agents."""
+        """What each reward contributed to the last step, by name: [E, C], weighted, before it is spread between agents."""
         return dict(zip(self.names, self._shares.unbind(0), strict=True))
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
-        """From the next step on, without a host sync; rewards that are not named keep theirs."""
+        """Changes weights from the next step on, without a host sync; rewards that are not named keep theirs."""
         for name in weights:
             if label(name) not in self.weights:
-                raise UserError(f"no reward {name!r} to give a weight: this task has {', '.join(self.names)}. If it shall come "
+                raise UserError(f"no reward {name!r} to give a weight: this task has {', '.join(self.names)}. To add one "
                                 "later, name it among the rewards with weight 0")
         self.weights |= {label(name): float(weight) for name, weight in weights.items()}
         self.write_settings()
@@ -115,7 +115,7 @@ class Rewards(Part):
 
 
 def label(name: str) -> str:
-    """The name in logs: `goal` for `Goal`, `my_reward` for `my_module:MyReward`."""
+    """The name of a reward in logs: `goal` for `Goal`, `my_reward` for `my_module:MyReward`."""
     return snake_case(name.rpartition(":")[2])
 
 

@@ -1,4 +1,4 @@
-"""Starts: how an episode begins, and mixtures of several, each with its share."""
+"""Starts write the beginnings of episodes. A mixture draws one of several starts, each with its weight."""
 from __future__ import annotations
 
 from abc import abstractmethod
@@ -16,18 +16,18 @@ from wavedash.tasks.part import Part, Parts
 
 
 class Start(Part):
-    """How an episode begins. It is bound to a store with several beginnings for every environment; `begin` is not called."""
+    """Writes beginnings of episodes. It is bound to a store with several beginnings for every environment; `begin` is not
+    called."""
 
     @abstractmethod
     def write(self, state: Any, generator: torch.Generator) -> None:
-        """Fill in beginnings for all environments of `state`, which comes as the environment's plainest beginning (in Rocket
-        League a kick-off: ball in the middle, cars on their spots with 33 boost, pads there). Only those of environments that
-        need one are used."""
+        """Writes beginnings for all environments of `state`, which holds the environment's default beginning (in Rocket League
+        a kick-off: ball in the center, cars on their spots with 33 boost, all pads there). Only those of environments that need
+        one are used."""
 
     @property
     def description(self) -> str:
-        """How it begins episodes, in words that change with its settings: beginnings that were written by another description
-        are written anew."""
+        """A text that changes with its settings: beginnings that were written under another description are written anew."""
         return self.origin
 
 
@@ -40,19 +40,21 @@ class Mixture(Start):
     """[E]: which start was written last"""
 
     def __init__(self, starts: Sequence[tuple[Start, float]], names: Sequence[str] | None = None) -> None:
-        """`names`: as the configuration has them; if not given those of the classes, or numbers where these are not enough."""
+        """`names`: as the configuration has them. Without them the starts have the names of their classes, or numbers if those
+        are not unique."""
         self.starts = [start for start, _ in starts]
         classes = [snake_case(type(start).__name__) for start in self.starts]
         self.names = list(names or (classes if len(set(classes)) == len(classes) else map(str, range(len(classes)))))
         self.shares = dict(zip(self.names, (float(weight) for _, weight in starts), strict=True))
-        """The weights by name; `set_weights` changes them"""
+        """Weights by name; `set_weights` changes them"""
         self._check(self.shares)
         self.parts = Parts(dict(zip(self.names, self.starts, strict=True)))
         self.register_buffer("weights", torch.tensor(list(self.shares.values())), persistent=False)  # [K]
 
     @classmethod
     def named(cls, starts: Mapping[str, Any], lookup: Lookup) -> Mixture:
-        """As a YAML file has them: `kickoff: 0.5`, `random: {weight: 0.5, ball_in_air: 0.2}`, `my_module:MyStart: 1`."""
+        """Makes starts as a YAML file has them: `kickoff: 0.5`, `random: {weight: 0.5, ball_in_air: 0.2}`,
+        `my_module:MyStart: 1`."""
         return cls([_read(name, value, lookup) for name, value in starts.items()], list(starts))
 
     def bind(self, state: Any) -> None:
@@ -67,19 +69,19 @@ class Mixture(Start):
         below = self.weights.cumsum(0)
         ticket = torch.rand(len(self.drawn), 1, generator=generator, device=below.device) * below[-1]
         self.drawn.copy_((ticket >= below[:-1]).sum(-1))
-        plainest = state.clone()
+        default = state.clone()
         for i, start in enumerate(self.starts):
-            written = plainest.clone()
+            written = default.clone()
             start.write(written, generator)
             state.copy_(written, self.drawn == i)
         return None
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
-        """For the episodes to come, without a host sync; starts that are not named keep theirs."""
+        """Changes weights for the episodes to come, without a host sync; starts that are not named keep theirs."""
         for name in weights:
             if name not in self.shares:
-                raise UserError(f"no start {name!r} to give a weight: this task has {', '.join(self.names)}. If it shall come "
-                                "later, name it among the starts with weight 0")
+                raise UserError(f"no start {name!r} to give a weight: this task has {', '.join(self.names)}. To add one later, "
+                                "name it among the starts with weight 0")
         shares = self.shares | {name: float(weight) for name, weight in weights.items()}
         self._check(shares)
         self.shares = shares
@@ -87,7 +89,7 @@ class Mixture(Start):
             place.fill_(weight)
 
     def writer(self, number: int) -> Start:
-        """The start that wrote the beginning of this number."""
+        """The start that wrote the beginning with this number."""
         return self.starts[min(int(self.drawn[number]), len(self.starts) - 1)]
 
     @property

@@ -1,4 +1,4 @@
-"""Task: the parts of a task, called together, and what they remember."""
+"""Task: the parts of a task, which are called together, and what they remember."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -16,8 +16,8 @@ from wavedash.tasks.starts import Start
 
 
 class Task(DirectModule):
-    """What agents see, do and are paid for, how episodes begin and end. Every shard of environments has its own: parts
-    remember. Its `state_dict` is what they remember, under the names of the configuration."""
+    """What agents see, do and are paid for, and how episodes begin and end. Every shard of environments has a task of its own,
+    because parts remember. Its `state_dict` is what they remember, under the names of the configuration."""
 
     observation: Any
     action: Any
@@ -32,11 +32,11 @@ class Task(DirectModule):
 
     @property
     def played(self) -> list[Part]:
-        """The parts that follow episodes: all but the start, which only writes their beginnings."""
+        """The parts that take part in episodes: all but the start, which only writes their beginnings."""
         return [self.observation, self.action, self.rewards, *self.endings.values()]
 
     def bind(self, state: Any, beginnings: Any) -> None:
-        """To the environments that are played in, and to the store that beginnings are written to."""
+        """Binds the parts to the environments of `state`, and the start to the store of beginnings."""
         self.to(state.device)
         for part in self.played:
             part.bind(state)
@@ -54,17 +54,17 @@ class Task(DirectModule):
         return over[False], over[True]
 
     def compare(self, saved: Saved) -> Remembered:
-        """What of the saved memory fits the parts of now. SavedError: one of them cannot be right."""
+        """Compares saved memory with the parts of this task. Raises SavedError if a saved tensor cannot be right."""
         now, then = _by_owner(self.state_dict()), _by_owner(saved.tensors)
         fits = {owner: owner in then and {name: x.shape for name, x in own.items()}
                 == {name: x.shape for name, x in then[owner].items()} for owner, own in now.items()}
         kept = {name: x for owner, own in now.items() if fits[owner] for name, x in own.items()}
         for name, x in kept.items():
-            saved.is_like(name, x, finite=False)  # parts may remember what they like
+            saved.is_like(name, x, finite=False)  # a part may remember NaN
         return Remembered(kept, [owner for owner in now if not fits[owner]], [owner for owner in then if owner not in now])
 
     def restore(self, remembered: Remembered, saved: Saved, state: Any) -> None:
-        """Go on from what fits; parts that have no memory of the current episodes take `state` for their first."""
+        """Restores the memory that fits; for parts that have none, episodes begin at `state`."""
         for name, x in remembered.kept.items():
             x.copy_(saved.tensors[name])
         everywhere = torch.ones(state.shape[0], dtype=torch.bool, device=state.device)
@@ -72,31 +72,31 @@ class Task(DirectModule):
             part.begin(state, everywhere)
 
     def _part_of(self, owner: str) -> Part:
-        """The part that a module belongs to: itself, or what it is inside of."""
+        """The part that a module belongs to: itself, or the part around it."""
         while not isinstance(module := self.get_submodule(owner), Part):
             owner = owner.rpartition(".")[0]
         return module
 
 
 class Remembered(NamedTuple):
-    """The memory of a task's parts, held against what was saved."""
+    """The memory of a task's parts, compared with what was saved."""
 
     kept: dict[str, Tensor]
-    """The tensors of now for which something was saved"""
+    """The tensors of this task that have a saved value"""
     fresh: list[str]
-    """Parts for which nothing was saved, or something of another shape"""
+    """Parts for which nothing was saved, or tensors of another shape"""
     dropped: list[str]
-    """Parts that were saved and are gone"""
+    """Saved parts that this task does not have"""
 
     def __str__(self) -> str:
-        """For a log line; empty where nothing is to be said."""
+        """The differences, for a log line; empty if there are none."""
         said = [f"{what}: {', '.join(_named(parts))}" for parts, what in (
             (self.fresh, "new, with a memory that begins now"), (self.dropped, "gone, with what was remembered")) if parts]
         return "; ".join(said)
 
 
 def _by_owner(tensors: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
-    """By the module that they belong to."""
+    """Tensors by the module that they belong to."""
     owners: dict[str, dict[str, Tensor]] = {}
     for name, x in tensors.items():
         owners.setdefault(name.rpartition(".")[0], {})[name] = x
@@ -104,5 +104,5 @@ def _by_owner(tensors: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
 
 
 def _named(owners: list[str]) -> Iterator[str]:
-    """As the configuration names them."""
+    """The names of modules as the configuration has them."""
     return (owner.replace(".parts.", ".").replace("/", ".") for owner in owners)

@@ -83,8 +83,8 @@ def test_the_number_of_threads_changes_nothing():
 def test_send_returns_while_arenas_step(threads):
     """It does with one thread as well: of two cores a run leaves one to the policy."""
     sim, go_on, began = WarpSimulator(4, 1, 1, threads=threads), Event(), Event()
-    for shard in sim._shards:
-        shard.step = partial(step_when_told, began, go_on, shard.step)
+    for partition in sim._partitions:
+        partition.step = partial(step_when_told, began, go_on, partition.step)
     sim.send(torch.zeros(4, 2, 8), ticks=8)
     assert began.wait(60) and sim.state.game.tick.eq(0).all()
     go_on.set()
@@ -264,12 +264,12 @@ def test_without_warp_the_error_says_how_to_install_it(monkeypatch):
 
 
 def test_only_a_compilation_is_announced(monkeypatch, caplog):
-    monkeypatch.setattr(package, "COMPILES", 0.05)
-    with package.announced("two cars"):
+    monkeypatch.setattr(package, "COMPILE_SECONDS", 0.05)
+    with package.log_if_compiling("two cars"):
         pass
     time.sleep(0.1)
     assert caplog.text == ""
-    with package.announced("two cars"):
+    with package.log_if_compiling("two cars"):
         time.sleep(0.2)
     (line,) = caplog.messages
     assert "compiling the simulator for two cars" in line and "once on this machine" in line and "warp" in line

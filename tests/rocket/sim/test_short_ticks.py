@@ -85,8 +85,8 @@ def test_in_the_middle_there_is_nothing_but_the_floor():
 
 def test_no_part_of_a_car_is_farther_than_the_search_radius():
     for shape in SHAPES:
-        corner = np.linalg.norm(np.abs(shape["middle"]) + shape["half"])
-        assert corner + 0.02 * (np.linalg.norm(shape["half"]) + np.linalg.norm(shape["middle"])) < min(REACH, CAR_REACH)
+        corner = np.linalg.norm(np.abs(shape["center"]) + shape["half"])
+        assert corner + 0.02 * (np.linalg.norm(shape["half"]) + np.linalg.norm(shape["center"])) < min(REACH, CAR_REACH)
         for end in ("front", "back"):
             x, y, z = shape[f"{end}_wheel"]
             reach = shape[f"{end}_length"] + SUSPENSION_TRAVEL + shape[f"{end}_radius"]
@@ -122,9 +122,9 @@ def test_the_short_tick_of_a_car_alone_is_the_tick_of_a_car_in_contact():
     for _ in range(40):
         controls = torch.rand(ARENAS, 2, 8, generator=generator) * 2 - 1
         for sim, short in zip(sims, (True, False), strict=True):
-            shard = sim._shards[0]
+            partition = sim._partitions[0]
             sim._memory.controls.copy_(controls)
-            wp.launch(tick_of_the_cars, ARENAS, inputs=[shard.model, shard.arenas, short, classes], device="cpu")
+            wp.launch(tick_of_the_cars, ARENAS, inputs=[partition.model, partition.arenas, short, classes], device="cpu")
             seen += torch.bincount(wp.to_torch(classes).flatten(), minlength=3) if short else 0
         ours, theirs = (sim.state for sim in sims)
         for name in ("position", "rotation", "velocity", "angular_velocity", "boost", "contact_normal"):

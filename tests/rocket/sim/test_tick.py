@@ -27,7 +27,7 @@ def lost(order: Sequence[Stage]) -> set[int]:
     wrong = set()
     for number in range(CLASS_COUNT):
         sorting = [i for i, stage in enumerate(order) if number in stage.sorts_into]
-        running = [i for i, stage in enumerate(order) if stage.over.number == number]
+        running = [i for i, stage in enumerate(order) if stage.over.class_number == number]
         if not sorting or not running or max(sorting) > min(running):
             wrong.add(number)
     return wrong
@@ -36,7 +36,7 @@ def lost(order: Sequence[Stage]) -> set[int]:
 def test_every_class_is_sorted_into_before_its_stages_run():
     order = stages(2)
     assert lost(order) == set()
-    assert order[-1].over.number is None, "the last stage runs over all arenas"
+    assert order[-1].over.class_number is None, "the last stage runs over all arenas"
 
 
 def test_a_stage_in_a_wrong_place_would_be_noticed():
@@ -48,11 +48,11 @@ def test_a_stage_in_a_wrong_place_would_be_noticed():
 
 
 def test_launches_follow_the_list():
-    shard = WarpSimulator(2, 1, 1, by_stage=True)._shards[0]
-    keys = [launch.kernel.key.split("__")[-1] for launch in shard.launches(ticks=2, delay=1)]
-    of_a_tick = [stage.function.key.split("__")[-1] for stage in stages(2) if stage.over.number is not None]
+    partition = WarpSimulator(2, 1, 1, by_stage=True)._partitions[0]
+    keys = [launch.kernel.key.split("__")[-1] for launch in partition.launches(ticks=2, delay=1)]
+    of_a_tick = [stage.function.key.split("__")[-1] for stage in stages(2) if stage.over.class_number is not None]
     assert keys == ["begin", "begin_tick", *of_a_tick, "end_tick", *of_a_tick, "end_tick", "end"]
-    assert len(shard.launches(ticks=2, delay=0)) == len(keys)
+    assert len(partition.launches(ticks=2, delay=0)) == len(keys)
 
 
 @pytest.mark.parametrize("file", MECHANICS, ids=lambda file: file.stem)

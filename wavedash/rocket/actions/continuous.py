@@ -1,4 +1,4 @@
-"""Continuous: eight numbers."""
+"""Continuous: each control is a number that the policy chooses."""
 from __future__ import annotations
 
 import gymnasium
@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wavedash.rocket.actions.parser import STICKS, Parser
-from wavedash.rocket.state import CONTROLS
+from wavedash.rocket.actions.parser import Parser
+from wavedash.rocket.state import CONTROLS, STICKS
 
 
 class Continuous(Parser):
-    """Eight numbers from -1 to 1 in the order throttle, steer, pitch, yaw, roll, jump, boost, handbrake; what is beyond is
-    clipped. A button is pressed above 0. For fine steering; harder to learn than the lookup table."""
+    """Eight numbers from -1 to 1 in the order throttle, steer, pitch, yaw, roll, jump, boost, handbrake; values beyond are
+    clipped. A button is pressed above 0. It allows fine steering, and is harder to learn than the lookup table."""
 
     def __init__(self, ticks: int = 8, delay: int = 1, sticky: int = 0):
         super().__init__(ticks, delay, sticky)

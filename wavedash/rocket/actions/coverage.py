@@ -1,4 +1,4 @@
-"""What an action parser lets a car do, and what is missing: printed by `wavedash rocket actions`."""
+"""The controls that an action parser can produce, and those that are missing: printed by `wavedash rocket actions`."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -12,31 +12,30 @@ from rich.table import Table
 from torch import Tensor
 
 from wavedash.errors import UserError
-from wavedash.rocket.actions.parser import BOOST, HANDBRAKE, JUMP, PITCH, ROLL, STEER, STICKS, THROTTLE, YAW
 from wavedash.rocket.names import make
 from wavedash.rocket.parts import Action
-from wavedash.rocket.state import CONTROLS, GameState
+from wavedash.rocket.state import BOOST, CONTROLS, HANDBRAKE, JUMP, PITCH, ROLL, STEER, STICKS, THROTTLE, YAW, GameState
 from wavedash.yaml_text import YamlError, read_yaml
 
 MOST = 100_000
-"""Combinations that are looked at one by one; of more, as many random ones"""
+"""Up to this many combinations all are examined; of more, a random sample of this size"""
 SIDES = {THROTTLE: ("back", "forward"), STEER: ("left", "right"), PITCH: ("down", "up"), YAW: ("left", "right"),
          ROLL: ("left", "right")}
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """Of all combinations of controls that a parser can produce."""
+    """Statistics of all combinations of controls that a parser can produce."""
 
     name: str
     controls: Tensor
     """[n, 8]"""
     complete: bool
-    """All that there are, rather than a sample or, of continuous actions, their ends and middles"""
+    """These are all combinations, not a sample, nor the ends and middles of continuous actions"""
 
     @classmethod
     def of(cls, parser: Action) -> Coverage:
-        """Lets it parse everything that can be chosen."""
+        """Lets the parser parse everything that can be chosen."""
         choices, complete = _choices(parser.space)
         state = GameState.empty(len(choices), 1)
         parser.bind(state)
@@ -53,21 +52,21 @@ class Coverage:
 
     @property
     def idle(self) -> int | None:
-        """Number of the combination without any control."""
+        """The number of the combination without any control; None: there is none."""
         found = (self.controls == 0).all(1).nonzero()
         return int(found[0]) if len(found) else None
 
     def count(self, *controls: int) -> int:
-        """Combinations that use any of these controls."""
+        """How many combinations use any of these controls."""
         return int((self.controls[:, controls] != 0).any(1).sum())
 
     def sides(self, control: int) -> tuple[int, int, int]:
-        """Combinations with the control below, at and above zero."""
+        """How many combinations have the control below, at and above zero."""
         column = self.controls[:, control]
         return int((column < 0).sum()), int((column == 0).sum()), int((column > 0).sum())
 
     def warnings(self) -> list[str]:
-        """What a bot would miss, in words."""
+        """Messages about what a bot with this parser could not do."""
         found = []
         if not self.controls.isfinite().all() or self.controls.abs().max() > 1:
             found.append("some controls are outside -1 to 1, or no numbers")
@@ -92,7 +91,7 @@ class Coverage:
         return found
 
     def show(self, console: Console) -> None:
-        """As a table, with what follows from it below."""
+        """Prints a table, counts and warnings."""
         total = len(self.controls)
         table = Table(title=f"{self.name}: {total:,} combinations of controls", title_justify="left")
         for heading in ("control", "-", "0", "+"):
@@ -113,7 +112,7 @@ class Coverage:
 
 
 def _choices(space: gymnasium.Space[object]) -> tuple[Tensor, bool]:
-    """Everything that can be chosen [n, ...], and whether it is all."""
+    """Choices [n, ...], and whether they are all that there are."""
     spaces = gymnasium.spaces
     if isinstance(space, spaces.Discrete):
         return torch.arange(int(space.n)) + int(space.start), True
@@ -135,7 +134,7 @@ def _grid(space: gymnasium.Space[object], values: list[Tensor], complete: bool) 
 
 
 def show_coverage(parser: str, options: Sequence[str]) -> None:
-    """Of a shipped parser or one's own (`module:Class`), made with options `key=value`."""
+    """Prints the coverage of a shipped parser or one's own (`module:Class`), made with options `key=value`."""
     Coverage.of(make("action", parser, dict(map(_option, options)))).show(Console(width=110, highlight=False))
 
 

@@ -1,4 +1,4 @@
-"""LookupTable: a list of controls to choose from, and which of them are different from each other now."""
+"""LookupTable: the policy chooses a row of a table of controls. A mask offers the rows that differ in their effect now."""
 from __future__ import annotations
 
 from itertools import product
@@ -8,18 +8,19 @@ import torch
 from torch import Tensor
 
 from wavedash.rocket.actions import effects
-from wavedash.rocket.actions.parser import BOOST, HANDBRAKE, JUMP, PITCH, ROLL, Parser
-from wavedash.rocket.state import GameState
+from wavedash.rocket.actions.parser import Parser
+from wavedash.rocket.state import BOOST, HANDBRAKE, JUMP, PITCH, ROLL, GameState
 
 Row = list[float]
 
 
 class LookupTable(Parser):
-    """One of 90 combinations of controls: RLGym's `LookupTableAction`, row by row, so that its policies can be run. To use
-    combinations of your own, derive a class and give it another `rows`.
+    """One of 90 combinations of controls: the rows of RLGym's `LookupTableAction`, in its order, so that policies trained with
+    it can be run. To use combinations of your own, derive a class with another `rows`.
 
-    masked: rows that would do the same as another one now are not offered: pitch and roll on four wheels or in a flip, jumps
-    without a jump, boost without boost. This makes early learning faster. The row without any control is always offered.
+    masked: rows that would have the same effect as another one now are not offered: pitch and roll on four wheels or in a flip,
+    jump without a jump left, boost with an empty tank. This makes early learning faster. The row without any control is always
+    offered.
     """
 
     def __init__(self, ticks: int = 8, delay: int = 1, masked: bool = True, sticky: int = 0):
@@ -38,7 +39,7 @@ class LookupTable(Parser):
             [boost, yaw, pitch, yaw, roll, jump, boost, jump and bool(pitch or roll)]
             for pitch, yaw, roll, jump, boost in product((-1, 0, 1), (-1, 0, 1), (-1, 0, 1), (0, 1), (0, 1))
             if not (jump and yaw)  # roll is enough for flips to the side
-            and (pitch or roll or jump)  # the others are on the ground already
+            and (pitch or roll or jump)  # the others are in `ground` already
         ]
         return [[float(control) for control in row] for row in ground + air]
 
@@ -66,7 +67,7 @@ class LookupTable(Parser):
 
 
 def _different(rows: list[Row], no_jump: bool, no_boost: bool, balance: int) -> list[bool]:
-    """Of rows that have the same effect, only the one with the fewest controls; all if they are the only one."""
+    """For each row, whether it is offered: of rows with the same effect, only the one with the fewest controls is."""
     simplest: dict[tuple[float, ...], Row] = {}
     for row in sorted(rows, key=_strength):
         simplest.setdefault(_effect(row, no_jump, no_boost, balance), row)

@@ -1,4 +1,4 @@
-"""MultiDiscrete: every control is chosen by itself."""
+"""MultiDiscrete: the policy chooses every control by itself."""
 from __future__ import annotations
 
 import gymnasium
@@ -7,16 +7,16 @@ from torch import Tensor
 
 from wavedash.errors import UserError
 from wavedash.rocket.actions import effects
-from wavedash.rocket.actions.parser import BOOST, JUMP, STEER, STICKS, YAW, Parser
-from wavedash.rocket.state import CONTROLS, GameState
+from wavedash.rocket.actions.parser import Parser
+from wavedash.rocket.state import BOOST, CONTROLS, JUMP, STEER, STICKS, YAW, GameState
 
 
 class MultiDiscrete(Parser):
     """Every control by itself: the sticks have `bins` positions from -1 to 1 (3: left, middle, right), the buttons are pressed
-    or not. More freedom than the lookup table, and slower to learn.
+    or not. It gives more freedom than the lookup table, and is slower to learn.
 
     shared_yaw: steer moves yaw too, as for players with a gamepad; False: yaw is chosen by itself (RLGym's eight dimensions).
-    masked: boost is not offered without boost, jump not without a jump or flip, and nothing to a demolished car.
+    masked: boost is not offered with an empty tank, jump not without a jump or flip left, and nothing to a demolished car.
     """
 
     def __init__(self, ticks: int = 8, delay: int = 1, masked: bool = True, sticky: int = 0, bins: int = 3,

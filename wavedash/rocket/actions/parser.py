@@ -1,4 +1,4 @@
-"""What the parsers share: how long an action lasts, when it takes effect, and buttons that stay pressed."""
+"""The base of our action parsers: how long an action lasts, when it takes effect, and buttons that stay pressed."""
 from __future__ import annotations
 
 from abc import abstractmethod
@@ -9,17 +9,13 @@ from torch import Tensor
 from wavedash.errors import UserError
 from wavedash.rocket.constants import TICK_RATE
 from wavedash.rocket.parts import Action
-from wavedash.rocket.state import CONTROLS, GameState
-
-STICKS = len(CONTROLS) - 3
-"""Number of analog controls, which come first; the three buttons come after"""
-THROTTLE, STEER, PITCH, YAW, ROLL, JUMP, BOOST, HANDBRAKE = range(len(CONTROLS))
+from wavedash.rocket.state import STICKS, GameState
 
 
 class Parser(Action):
     """ticks: how long an action lasts, in 1/120 s. 8 is usual; fewer react faster but make learning slower.
     delay: ticks before an action takes effect; 1 in the real game.
-    sticky: a button stays pressed for so many further actions after it was let go. 0: it does not.
+    sticky: a button stays pressed for so many actions after it was released. 0: it does not.
     """
 
     left: Tensor
@@ -33,7 +29,7 @@ class Parser(Action):
 
     @property
     def seconds(self) -> float:
-        """From the choice of an action to the end of its effect."""
+        """Seconds from the choice of an action to the end of its effect."""
         return (self.ticks + self.delay) / TICK_RATE
 
     def bind(self, state: GameState) -> None:
@@ -52,4 +48,4 @@ class Parser(Action):
 
     @abstractmethod
     def controls(self, action: Tensor) -> Tensor:
-        """A new tensor [E, C, 8] for actions [E, C, ...]."""
+        """Controls [E, C, 8] of actions [E, C, ...], as a new tensor."""

@@ -1,4 +1,4 @@
-"""Windows in which people see a game: RocketSimVis and RLViser, fed from any Rocket League environment."""
+"""Viewers: RocketSimVis and RLViser show games of any Rocket League environment."""
 from wavedash.rocket.bridges.rlgym_renderer import RLGymRenderer
 from wavedash.rocket.bridges.rlviser import RLViser
 from wavedash.rocket.bridges.rocketsimvis import RocketSimVis

@@ -1,4 +1,4 @@
-"""RLGymRenderer: an environment of RLGym v2 in any viewer: `RLGym(..., renderer=RLGymRenderer(RocketSimVis()))`."""
+"""RLGymRenderer shows an environment of RLGym v2 in any viewer: `RLGym(..., renderer=RLGymRenderer(RocketSimVis()))`."""
 from __future__ import annotations
 
 from typing import Any
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from wavedash.rocket.bridges.viewer import Viewer
-from wavedash.rocket.state import Ball, Cars, GameState
+from wavedash.rocket.state import JUMP, Ball, Cars, GameState
 
 BODY = {"position": "position", "rotation": "rotation_mtx", "velocity": "linear_velocity",
         "angular_velocity": "angular_velocity"}
@@ -21,11 +21,11 @@ CAR = {
     "has_flipped": "has_flipped", "is_jumping": "is_jumping", "is_flipping": "is_flipping",
     "is_auto_flipping": "is_autoflipping", "is_supersonic": "is_supersonic", "is_demoed": "is_demoed",
 }
-"""Our names and RLGym's"""
+"""RLGym's names of fields by ours"""
 
 
 class RLGymRenderer:
-    """Shows what `env.render()` is called on. RLGym knows nothing of steering: of the controls only jump is shown."""
+    """Shows the state at every `env.render()`. RLGym's states hold no controls but jump, so only that one is shown."""
 
     def __init__(self, viewer: Viewer):
         self.viewer = viewer
@@ -38,7 +38,7 @@ class RLGymRenderer:
 
 
 def from_rlgym(game: Any) -> GameState:
-    """RLGym's state of a game as one arena; its cars take seats in their order."""
+    """RLGym's state of a game as a state of one arena; its cars take seats in their order."""
     state = GameState.empty(1, len(game.cars))
     state.clear_events()
     state.game.tick[0] = game.tick_count
@@ -50,16 +50,16 @@ def from_rlgym(game: Any) -> GameState:
             getattr(state.cars, ours)[0, seat] = _tensor(getattr(car.physics, theirs))
         for ours, theirs in CAR.items():
             getattr(state.cars, ours)[0, seat] = _tensor(getattr(car, theirs))
-        state.cars.controls[0, seat, 5] = float(car.is_holding_jump)
+        state.cars.controls[0, seat, JUMP] = float(car.is_holding_jump)
     state.cars.present.fill_(True)
     return state
 
 
 def from_rlgym_sim(game: Any) -> GameState:
-    """The state of a game of rlgym-sim (RLGym 1) as one arena: what can be seen of it."""
+    """The state of a game of rlgym-sim (RLGym 1) as a state of one arena, as far as a viewer shows it."""
     state = GameState.empty(1, len(game.players))
     state.clear_events()
-    state.pads.timer[0] = 1.0 - _tensor(game.boost_pads).float()  # there is no clock: above zero is taken
+    state.pads.timer[0] = 1.0 - _tensor(game.boost_pads).float()  # it tells no times: 1 s stands for a pad that is taken
     _move(state.ball, (0,), game.ball)
     for seat, player in enumerate(game.players):
         index = (0, seat)

@@ -1,7 +1,7 @@
 """RLViser: the viewer of RLGym (github.com/VirxEC/rlviser), fed by the package `rlviser-py`, which speaks its protocol.
 
-That package has its manners. It starts `./rlviser` from the working directory unless a process of that name is there, listens
-on a fixed port, and ends the whole process where it cannot have it: so this is looked at first.
+That package starts `./rlviser` from the working directory unless a process of that name runs, and listens on a fixed port. If
+the port is taken it ends the whole process, so we check the port first.
 """
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from wavedash.rocket.rocketsim.package import rocketsim
 from wavedash.rocket.state import CONTROLS, Ball, Cars, GameState
 
 OWN_PORT = 34254
-"""Where the package listens for what the window wants"""
+"""UDP port on which the package listens to the window"""
 PAD_LOCATIONS = [(pad.x, pad.y, pad.z) for pad in PADS]
 
 
 class RLViser(Viewer):
-    """Opens the window with the first state, and closes it with `close`."""
+    """A window of RLViser. The first state opens it, `close` closes it."""
 
     _opened: ClassVar[bool] = False
-    """By this process, at any time"""
+    """This process has opened a window before"""
 
     def __init__(self) -> None:
         self._viser, self._rs = _package(), rocketsim()
@@ -48,7 +48,7 @@ class RLViser(Viewer):
         return self._fill(self._rs.BallState(), ball, (0,), BODY)
 
     def _car(self, cars: Cars, seat: int) -> tuple[int, int, Any, Any]:
-        """Number, team, body, state."""
+        """A car as RLViser takes it: number, team, body, state."""
         index = (0, seat)
         car = self._fill(self._rs.CarState(), cars, index, VECTORS)
         for ours, theirs in (SCALARS | FLAGS).items():

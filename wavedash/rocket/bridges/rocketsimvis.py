@@ -1,7 +1,7 @@
 """RocketSimVis: a small viewer in Python that takes states as JSON over UDP (github.com/ZealanL/RocketSimVis).
 
-Its networking-format.md says what is in a packet. In two places its code reads otherwise, and that is what counts: boost goes
-from 0 to 100, and the control is called `steer`.
+Its networking-format.md describes a packet. Its code differs from that in two places, and we follow the code: boost goes from 0
+to 100, and the control is called `steer`.
 """
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from wavedash.rocket.state import CONTROLS, Ball, Cars, GameState
 log = logging.getLogger(__name__)
 
 PORT = 9273
-"""Where RocketSimVis listens, on its own machine only"""
+"""UDP port on which RocketSimVis listens, to its own machine only"""
 BUTTONS = ("jump", "boost", "handbrake")
 PAD_LOCATIONS = [[pad.x, pad.y, pad.z] for pad in PADS]
 
 
 class RocketSimVis(Viewer):
-    """Start RocketSimVis before or after; states that nobody receives are lost without harm."""
+    """A window of RocketSimVis, which may be started before or after; states that it does not receive are lost without harm."""
 
     def __init__(self, port: int = PORT):
         self.port = port
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
-        self._socket.connect(("127.0.0.1", port))  # sends nothing; but now the system says if nobody listens
+        self._socket.connect(("127.0.0.1", port))  # sends nothing, but makes the system report that nothing listens there
         self._silent = False
 
     def show(self, state: GameState, arena: int = 0) -> None:
@@ -39,7 +39,7 @@ class RocketSimVis(Viewer):
         except OSError as error:
             if not self._silent:
                 log.warning("RocketSimVis does not receive what is sent to port %d (%s): is it started? The game goes on, "
-                            "and shows from when it is", self.port, error)
+                            "and is shown as soon as it is", self.port, error)
             self._silent = True
 
     def close(self) -> None:
@@ -47,8 +47,8 @@ class RocketSimVis(Viewer):
 
 
 def packet(state: GameState, arena: int) -> dict[str, Any]:
-    """What RocketSimVis reads. Left out are empty seats, and how the ball is turned: RocketSim does not compute that, but the
-    viewer does, from the spin."""
+    """A packet as RocketSimVis reads it. Empty seats are left out, and the rotation of the ball, which the viewer computes from
+    the spin."""
     one = on_host(state, arena)
     return {
         "gamemode": "soccar",

@@ -15,8 +15,8 @@ VIEWERS: dict[str, type[Viewer]] = {"rocketsimvis": RocketSimVis, "rlviser": RLV
 
 def show_run(run: str | Path, viewer: str = "rocketsimvis", speed: float = 1.0, episodes: int | None = None,
              deterministic: bool = True, trust: bool = False) -> None:
-    """Until so many episodes are over; without a number, until Ctrl-C. Other games at every call. `trust`: also run code that a
-    run of somebody else names."""
+    """Shows games until so many episodes are over, or without a number until Ctrl-C. Every call plays other games. `trust`:
+    also run code that a run of another user names."""
     loaded = load_run(run, trust=trust)
     rocket_task(loaded.config.env, loaded.path)  # refuses other runs before a window opens
     window = VIEWERS[viewer]()
@@ -33,7 +33,7 @@ def show_run(run: str | Path, viewer: str = "rocketsimvis", speed: float = 1.0, 
 
 
 def play(env: RocketEnv, player: TrainedPolicy, viewer: Viewer, pace: Pace, episodes: int | None, deterministic: bool) -> None:
-    """In an environment of one arena."""
+    """Plays and shows an environment of one arena."""
     obs, played, seconds = env.reset(secrets.randbits(31)), 0, 0.0
     viewer.show(env.state_of(0))
     while episodes is None or played < episodes:

@@ -1,4 +1,4 @@
-"""Viewer: what every window offers; and Pace, which holds a game back to the speed at which people watch."""
+"""Viewer: the interface of every window; and Pace, which slows a game down to the speed at which people watch."""
 from __future__ import annotations
 
 import time
@@ -13,11 +13,11 @@ class Viewer(ABC):
 
     @abstractmethod
     def show(self, state: GameState, arena: int = 0) -> None:
-        """Send one arena of a state, in the game's own coordinates. The call does not wait for the window, nor fail because
-        there is none."""
+        """Sends one arena of a state, in the game's own coordinates. The call does not wait for the window, and does not fail
+        when there is none."""
 
     def close(self) -> None:  # noqa: B027 (optional)
-        """No more states come. Safe to call twice."""
+        """Ends the window: no more states come. It may be called twice."""
 
 
 def on_host(state: GameState, arena: int) -> GameState:
@@ -28,7 +28,7 @@ def on_host(state: GameState, arena: int) -> GameState:
 
 
 class Pace:
-    """`speed` 1 is the game's own, 2 twice as fast; 0 does not wait at all."""
+    """Keeps a game at a speed: 1 is the game's own, 2 is twice as fast, 0 does not wait at all."""
 
     def __init__(self, speed: float = 1.0, clock: Callable[[], float] = time.monotonic,
                  sleep: Callable[[float], None] = time.sleep):
@@ -36,7 +36,7 @@ class Pace:
         self._due = clock()
 
     def wait(self, seconds: float) -> None:
-        """Until so many seconds of the game have passed since the wait before. Time that was lost is not made up for."""
+        """Waits until so many seconds of the game have passed since the previous call. Lost time is not made up for."""
         if self.speed == 0:
             return
         now = self._clock()

@@ -1,4 +1,4 @@
-"""What is good: every reward is a small class that can be copied as a start, and `Rewards` puts them together."""
+"""Rewards: each is a small class that can be copied and changed; `Rewards` combines them."""
 from __future__ import annotations
 
 from wavedash.rocket.rewards.ball import (

@@ -1,4 +1,4 @@
-"""Rewards for where the ball is, where it goes, and how it was hit.
+"""Rewards for the position and velocity of the ball, and for how it was hit.
 
 Typical weights are those of a step of 8 ticks (15 steps a second), beside `goal: 10`.
 """
@@ -39,8 +39,8 @@ class VelocityBallToOwnGoal(Reward):
 
 
 class BallToGoalDistance(Reward):
-    """How near the ball is to the goal that the car attacks: 1 deep in the net, a third of it for every half field farther
-    away (exp(-distance / 5120 uu)). Makes bots that keep the ball in the other half. Typical weight: 0.02. Farmed by
+    """How near the ball is to the goal that the car attacks: 1 deep in the net, and about a third of that for every half field
+    farther away (exp(-distance / 5120 uu)). Makes bots that keep the ball in the other half. Typical weight: 0.02. Farmed by
     holding the ball in a corner of that half."""
 
     def bind(self, state: GameState) -> None:
@@ -80,8 +80,8 @@ class BasicShot(Reward):
 
 
 class JumpShot(BasicShot):
-    """`basic_shot` for cars that are in the air: they jumped into the ball. When the bot shoots along the ground only.
-    Typical weight: 5. Hard to farm, as `basic_shot`."""
+    """`basic_shot` for cars that are in the air: they jumped into the ball. For bots that shoot along the ground only. Typical
+    weight: 5. Hard to farm, as `basic_shot`."""
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
         return super().__call__(state, previous, events) * ~state.cars.on_ground

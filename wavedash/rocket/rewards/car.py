@@ -1,4 +1,4 @@
-"""Rewards for how a car moves, where it is, and its boost.
+"""Rewards for the motion and position of a car, and for its boost.
 
 Typical weights are those of a step of 8 ticks (15 steps a second), beside `goal: 10`.
 """
@@ -30,12 +30,12 @@ class VelocityPlayerToBall(Reward):
 
 
 class Kickoff(VelocityPlayerToBall):
-    """`velocity_player_to_ball` while the ball lies in the middle and nobody has touched it. Makes quick kick-offs. Typical
+    """`velocity_player_to_ball` while the ball lies in the center and no car has touched it. Makes quick kick-offs. Typical
     weight: 0.2. Cannot be farmed: it ends with the first touch."""
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
-        in_the_middle = length(state.ball.position[:, :2]) < 1.0
-        return super().__call__(state, previous, events) * in_the_middle.unsqueeze(-1)
+        in_center = length(state.ball.position[:, :2]) < 1.0
+        return super().__call__(state, previous, events) * in_center.unsqueeze(-1)
 
 
 class FaceBall(Reward):
@@ -51,7 +51,7 @@ class AlignBallGoal(Reward):
     the car between the ball and its own goal. Teaches to come from behind the ball. Typical weight: 0.02. Farmed by waiting
     far back.
 
-    `offense`, `defense`: the shares of the two.
+    `offense`, `defense`: the weights of the two.
     """
 
     def __init__(self, offense: float = 0.5, defense: float = 0.5):

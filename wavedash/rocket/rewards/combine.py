@@ -1,4 +1,4 @@
-"""Rewards of Rocket League: weighted, summed, and shared between team mates and opponents."""
+"""The weighted sum of rewards in Rocket League, shared between team mates and opponents."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ from wavedash.tasks.rewards import Reward
 
 
 class Rewards(rewards.Rewards):
-    """The weighted sum of named rewards. An empty seat gets nothing, and a demolished car only what is sparse.
+    """The weighted sum of named rewards. An empty seat gets nothing, and a demolished car gets only sparse rewards.
 
     `team_spirit`: 0 pays each car what it earned itself, 1 the mean of its team. Raise it as team play begins to matter.
-    `zero_sum`: the share of the opponents' mean that is taken off: with 1 (or true), what is good for them is bad for the car.
-    Beside these, `mode`, `dense_scale` and `scale`, as in tasks of any environment.
+    `zero_sum`: the share of the opponents' mean that is subtracted: with 1 (or true), what is good for them is bad for the car.
+    Other options are `mode`, `dense_scale` and `scale`, as in tasks of any environment.
     """
 
     settings = (*rewards.Rewards.settings, "team_spirit", "zero_sum")
@@ -48,9 +48,9 @@ class Rewards(rewards.Rewards):
         return torch.where((self._is_sparse & cars.present) | cars.alive, values, 0.0)
 
     def spread(self, own: Tensor, state: GameState) -> Tensor:
-        """Team spirit and zero-sum."""
+        """Applies team spirit and zero-sum."""
         if own.device.type == "cpu" and not (self.team_spirit or self.zero_sum):
-            return own  # a CUDA graph cannot decide this when it is replayed
+            return own  # not on a GPU: a CUDA graph cannot branch when it is replayed
         cars = state.cars
         blue = cars.team == 0
         member = (torch.stack([blue, ~blue], 1) & cars.present.unsqueeze(1)).float()  # [E, 2, C]

@@ -1,4 +1,4 @@
-"""Rewards for what happened during the step. They pay 1 for an event, or -1 for a bad one: give all of them positive weights.
+"""Rewards for events of the step. They pay 1 for an event, or -1 for a bad one: give all of them positive weights.
 
 Typical weights are those of a step of 8 ticks (15 steps a second), beside `goal: 10`.
 """
@@ -15,8 +15,8 @@ class Goal(Reward):
     """1 for every car of the team that scored. What the game is about, but too rare to learn from alone. Typical weight:
     10; much more drowns the rest. Cannot be farmed.
 
-    `mates`: what the others of the team get; below 1 the scorer is preferred, with 0 an own goal of the opponents pays
-    nobody.
+    `mates`: what the other cars of the team get; below 1 the scorer gets more than they do. With 0 an own goal of the opponents
+    pays nothing.
     """
 
     sparse = True
@@ -59,8 +59,8 @@ class Touch(Reward):
 
 
 class Shot(Reward):
-    """1 for a touch that puts the ball on course for the other goal. When the bot hits the ball but not yet on purpose.
-    Typical weight: 2. Farmed by rolling the ball at the goal again and again: keep it well below `goal`."""
+    """1 for a touch that puts the ball on course for the other goal. For bots that hit the ball but do not aim yet. Typical
+    weight: 2. Farmed by rolling the ball at the goal again and again: keep it well below `goal`."""
 
     sparse = True
 
@@ -69,7 +69,7 @@ class Shot(Reward):
 
 
 class Save(Reward):
-    """1 for a touch that keeps the ball out of the own goal. Typical weight: 3. Farmed by letting shots come: keep it below
+    """1 for a touch that keeps the ball out of the car's own goal. Typical weight: 3. Farmed by allowing shots: keep it below
     `concede`."""
 
     sparse = True
@@ -97,8 +97,9 @@ class Demoed(Reward):
 
 
 class BoostPickup(Reward):
-    """`big` for a big pad, `small` for a small one. When the bot plays but runs dry. Typical weight: 0.5. Farmed by touring
-    the pads instead of playing. Small pads hold 12 of 100, yet they are worth more than that: they lie on the way."""
+    """`big` for a big pad, `small` for a small one. For bots that play but run out of boost. Typical weight: 0.5. Farmed by
+    touring the pads instead of playing. Small pads hold 12 of 100 boost, yet they are worth more than that: they lie on the
+    way."""
 
     sparse = True
 

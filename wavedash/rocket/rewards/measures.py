@@ -9,56 +9,56 @@ from wavedash.rocket.state import Cars, Events, GameState
 
 
 def dot(a: Tensor, b: Tensor) -> Tensor:
-    """[..., 3] and [..., 3] to [...]"""
+    """[...]: dot product of vectors [..., 3]."""
     return torch.linalg.vecdot(a, b)
 
 
 def length(vector: Tensor) -> Tensor:
-    """[..., 3] to [...]"""
+    """[...]: length of vectors [..., 3]."""
     return torch.linalg.vector_norm(vector, dim=-1)
 
 
 def along(vector: Tensor, way: Tensor) -> Tensor:
-    """How much of `vector` points in the direction of `way`, which is some uu long: [...]"""
+    """[...]: component of `vector` along the direction of `way`; a `way` shorter than 1 uu counts as 1 uu long."""
     return dot(vector, way) / length(way).clamp(min=1.0)
 
 
 def to_ball(state: GameState) -> Tensor:
-    """From each car to the ball: [E, C, 3]"""
+    """[E, C, 3]: vector from each car to the ball."""
     return state.ball.position.unsqueeze(1) - state.cars.position
 
 
 def goal_backs(state: GameState) -> Tensor:
-    """Middles of the nets that blue and orange attack: [2, 3]. Made once, in `bind`. It is the back of the net, not the goal
+    """[2, 3]: centers of the nets that blue and orange attack, made once, in `bind`. It is the back of the net, not the goal
     line, so that a ball in the goal still moves toward it."""
     return torch.tensor([[0.0, BACK_NET_Y, GOAL_HEIGHT / 2], [0.0, -BACK_NET_Y, GOAL_HEIGHT / 2]], device=state.memory.device)
 
 
 def attacked(goals: Tensor, cars: Cars) -> Tensor:
-    """Of `goal_backs`, the one that each car attacks: [E, C, 3]"""
+    """[E, C, 3]: the one of `goal_backs` that each car attacks."""
     return torch.where(cars.team.unsqueeze(-1) == 0, goals[0], goals[1])
 
 
 def defended(goals: Tensor, cars: Cars) -> Tensor:
-    """Of `goal_backs`, the one that each car defends: [E, C, 3]"""
+    """[E, C, 3]: the one of `goal_backs` that each car defends."""
     return torch.where(cars.team.unsqueeze(-1) == 0, goals[1], goals[0])
 
 
 def touched(events: Events) -> Tensor:
-    """Which cars hit the ball during the step: [E, C] bool"""
+    """[E, C] bool: the car hit the ball during the step."""
     return events.touches > 0
 
 
 def flip_left(cars: Cars) -> Tensor:
-    """A flip is unused and can still be used, on the ground as well (after a jump): [E, C] bool"""
+    """[E, C] bool: the flip is unused and can still be used, on the ground as well (after a jump)."""
     return ~(cars.has_flipped | cars.has_double_jumped) & (cars.air_time_since_jump < FLIP_WINDOW)
 
 
 def landed(cars: Cars, before: Cars) -> Tensor:
-    """Which cars got their wheels onto a surface during the step: [E, C] bool"""
+    """[E, C] bool: the car got its wheels onto a surface during the step."""
     return cars.on_ground & ~before.on_ground
 
 
 def surface_speed(velocity: Tensor, up: Tensor) -> Tensor:
-    """Speed along the surface that a car with this `up` stands on: [E, C]"""
+    """[E, C]: speed along the surface that a car with this `up` stands on."""
     return length(velocity - dot(velocity, up).unsqueeze(-1) * up)

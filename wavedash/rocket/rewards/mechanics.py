@@ -1,6 +1,6 @@
 """Rewards for mechanics: landing, getting off the roof, wavedash, flip reset, aerials.
 
-Those that remember something keep it in buffers that are made in `bind`, forget it in `begin` and change it in place.
+Those that remember something keep it in buffers, which they make in `bind`, clear in `begin` and change in place.
 Typical weights are those of a step of 8 ticks (15 steps a second), beside `goal: 10`.
 """
 from __future__ import annotations
@@ -11,14 +11,12 @@ from torch import Tensor
 from wavedash.rocket.constants import BACK_WALL_Y
 from wavedash.rocket.parts import Reward
 from wavedash.rocket.rewards.measures import dot, flip_left, landed, length, surface_speed, to_ball, touched
-from wavedash.rocket.state import CONTROLS, Cars, Events, GameState
+from wavedash.rocket.state import JUMP, PITCH, ROLL, Cars, Events, GameState
 
-JUMP = CONTROLS.index("jump")
-PITCH, ROLL = CONTROLS.index("pitch"), CONTROLS.index("roll")
 FLIP_DEADZONE = 0.5
-"""Pitch, yaw and roll together must reach it for a jump in the air to be a flip"""
+"""Sum of |pitch|, |yaw| and |roll| from which a jump in the air is a flip"""
 FLIP_SPEED = 500.0
-"""uu/s, that a flip forward adds"""
+"""uu/s that a forward flip adds"""
 
 
 class Landing(Reward):
@@ -42,7 +40,8 @@ class Landing(Reward):
 
 class Recovery(Reward):
     """1 for getting back on the wheels from the roof, -1 for falling on it. The two cancel out, so nothing is earned by
-    turning over on purpose; a car that begins an episode on its roof earns 1. With the start `turtle`. Typical weight: 0.5."""
+    turning over on purpose; a car that begins an episode on its roof earns 1. Use it with the start `turtle`. Typical weight:
+    0.5."""
 
     sparse = True
     turtled: Tensor
@@ -72,7 +71,7 @@ class Wavedash(Reward):
 
     sparse = True
     velocity: Tensor
-    """Before the flip"""
+    """[E, C, 3]: velocity before the flip"""
 
     def __init__(self, within: float = 0.3):
         self.within = within
@@ -93,18 +92,18 @@ class Wavedash(Reward):
 
     @staticmethod
     def _flips_within_step(cars: Cars, before: Cars) -> Tensor:
-        """A good wavedash begins its flip and lands within one step; then only the controls tell of the flip."""
+        """Whether the car flipped and landed within one step, as in a good wavedash: then only the controls show the flip."""
         pressed = (cars.controls[..., JUMP] > 0) & (before.controls[..., JUMP] <= 0)
         aimed = cars.controls[..., PITCH : ROLL + 1].abs().sum(-1) >= FLIP_DEADZONE
         return before.has_flip & pressed & aimed
 
 
 class FlipReset(Reward):
-    """1 for getting a used flip back by touching the ball with the wheels, in the air. With the start `flip_reset`. Typical
-    weight: 5. Hard to farm: the flip must be used up before.
+    """1 for getting a used flip back by touching the ball with the wheels in the air. Use it with the start `flip_reset`.
+    Typical weight: 5. Hard to farm: the flip must be used before.
 
-    `reach`: how far away the ball may be (uu, middle to middle); `min_height`: of the car, so that a ball on the ground
-    does not count.
+    `reach`: greatest distance of the ball (uu, center to center); `min_height`: least height of the car, so that a ball on the
+    ground does not count.
     """
 
     sparse = True
@@ -127,8 +126,9 @@ class AerialDistance(Reward):
 
     sparse = True
     carries: Tensor
+    """[E, C] bool: the car has touched the ball in this flight"""
     carried: Tensor
-    """uu, since the last touch"""
+    """[E, C]: uu that the ball has moved since the car's last touch"""
 
     def __init__(self, min_height: float = 256.0):
         self.min_height = min_height

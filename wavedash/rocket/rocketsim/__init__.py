@@ -1,1 +1,1 @@
-"""RocketSim, the community's simulator, behind our own state: arenas in this process or in worker processes."""
+"""RocketSim, the community's simulator, as a `Simulator` with our state: its arenas run in this process or in workers."""

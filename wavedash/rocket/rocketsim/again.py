@@ -1,4 +1,4 @@
-"""A game that a worker did not survive, kept in a file and played again: what it began with and the controls since."""
+"""Games in which a worker died: they are written to a file, as beginning and controls, and can be played again."""
 from __future__ import annotations
 
 import os
@@ -17,8 +17,8 @@ from wavedash.rocket.seats import Seat
 from wavedash.rocket.state import GameState
 
 
-def how_to_see_it_again(log: EpisodeLog, arena: int, seats: Sequence[Seat]) -> str:
-    """Writes the game of an arena to a file; returns the line of Python that plays it."""
+def how_to_play_it_again(log: EpisodeLog, arena: int, seats: Sequence[Seat]) -> str:
+    """Writes the game of an arena to a file, and returns the line of Python that plays it."""
     path = Path(tempfile.gettempdir(), f"wavedash-{os.getpid()}-arena-{arena}.npz")
     beginning, controls, timing = log.game_of(arena)
     try:
@@ -29,7 +29,7 @@ def how_to_see_it_again(log: EpisodeLog, arena: int, seats: Sequence[Seat]) -> s
 
 
 def play(path: str | Path) -> GameState:
-    """Plays a game that was kept, up to and with the step in which its worker ended; returns its state then."""
+    """Plays a game from its file, including the step in which its worker died, and returns the state after that."""
     with np.load(path, allow_pickle=False) as file:
         beginning, controls, timing = file["beginning"], file["controls"], file["timing"]
         seats = [Seat(int(team), int(hitbox), bool(present)) for team, hitbox, present in file["seats"]]

@@ -1,4 +1,4 @@
-"""RocketSimArena: one arena: ticks it, and puts it into any state that a record holds."""
+"""RocketSimArena: one arena of RocketSim, which can be ticked and put into any state that a record holds."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -18,21 +18,21 @@ from wavedash.rocket.rocketsim.record import Array
 from wavedash.rocket.seats import Seat
 
 FIRST_TICK = 1 << 40
-"""Of an arena's clock. It cannot be set back, and a state may know of touches from before the arena was made."""
+"""Where an arena's clock starts. It cannot be set back, and a state may hold touches from before the arena was made"""
 
 CROWD = 300
-"""RocketSim's limit is 512 bodies"""
+"""Cars that `_make_room` adds and removes; RocketSim's limit is 512 bodies"""
 
 
 class RocketSimArena:
-    """Begins as a kick-off. `record` are the fields of the next state of this arena, by part and name."""
+    """An arena that begins with a kick-off. `record` holds the fields of the arena's next state, by part and name."""
 
     def __init__(self, seats: Sequence[Seat], record: Mapping[str, Mapping[str, Array]]) -> None:
         self._rs = rs = rocketsim()
         self._seats, self._record = seats, record
         self._arena = rs.Arena(rs.GameMode.SOCCAR)
         _late_arena().clone_into(self._arena)
-        self._arena.step(1)  # Bullet takes a time step of 1/60 s in the first tick of its life: let there be no car in it
+        self._arena.step(1)  # Bullet's very first tick takes 1/60 s, so it happens before there are cars
         self._ball, self._pads = self._arena.ball, self._arena.get_boost_pads()
         self._configs = [rs.CarConfig(hitbox) for hitbox in range(len(HITBOXES))]
         self._pressed, self._nobody = rs.CarControls(), rs.CarState()
@@ -42,14 +42,14 @@ class RocketSimArena:
         self.events = ArenaEvents(record["game"], record["events"], {pad: (i, pad.is_big) for i, pad in enumerate(self._pads)})
         self.events.connect(self._arena)
         self.tick_offset = self._arena.tick_count
-        """From the clock of the episode to that of the arena"""
+        """Tick of the arena minus tick of the episode"""
         self.number_offset = 0
-        """From the seat of a car to RocketSim's number of it"""
+        """RocketSim's number of a car minus its seat"""
         self._everyone: list[Any] = []
         self._cars: dict[int, Any] = {}
-        """By seat"""
+        """Cars by seat"""
         self._waiting: set[int] = set()
-        """Pads that are not there, or that a car has not left"""
+        """Pads that are not back yet, or that a car has not left"""
         self._make_room()
         self._sit_down()
         self._line_up()
@@ -57,7 +57,8 @@ class RocketSimArena:
     # Ticking
 
     def step(self, controls: list[list[float]], ticks: int, delay: int) -> bool:
-        """`controls` [C][8]. A goal stops the arena for the rest of the step. False if it never came to the new controls."""
+        """Runs the ticks of a step with `controls` [C][8]. A goal stops the arena for the rest of the step. Returns whether the
+        new controls came into force."""
         events = self.events
         if events.happened:
             events.clear()
@@ -78,7 +79,7 @@ class RocketSimArena:
 
     @property
     def tick(self) -> int:
-        """Of the episode"""
+        """The tick of the episode."""
         return self._arena.tick_count - self.tick_offset
 
     def _press(self, controls: list[float]) -> Any:
@@ -99,8 +100,8 @@ class RocketSimArena:
                 return
 
     def _choose_respawn_spot(self, seat: int) -> None:
-        """RocketSim draws one of the four spots with a generator that cannot be seeded. So that the same game goes the same way
-        every time, the clock chooses instead. They differ in x only."""
+        """RocketSim draws one of the four spots with a generator that cannot be seeded. To make games reproducible, the clock
+        chooses instead. The spots differ in x only."""
         car = self._cars[seat]
         state = car.get_state()
         if not state.is_demoed:
@@ -110,7 +111,8 @@ class RocketSimArena:
             car.set_state(state)
 
     def _write_pads(self) -> None:
-        """Into the record; those that may have changed. (A pad that is there is locked by no car: that would take it.)"""
+        """Writes the pads that may have changed into the record. (A pad that is there is locked by no car, which would take
+        it.)"""
         fields = self._record["pads"]
         self._waiting.update(self.events.taken)
         for index in self._waiting.copy():
@@ -123,8 +125,8 @@ class RocketSimArena:
     # Placing
 
     def load(self) -> None:
-        """Everything as the record says, nothing as it was. What a record cannot hold begins anew: the forces of the wheels,
-        the contacts of the last tick, and RocketSim's memory of shots."""
+        """Puts everything as the record says. What a record cannot hold begins anew: the forces of the wheels, the contacts of
+        the last tick, and RocketSim's memory of shots."""
         self._check()
         self._sit_down()
         self.tick_offset = self._arena.tick_count - int(self._record["game"]["tick"])
@@ -142,14 +144,15 @@ class RocketSimArena:
                     raise EnvError(f"an arena was placed with a {part}.{name} that is not finite: {values.tolist()}")
 
     def _make_room(self) -> None:
-        """RocketSim goes through its cars in the order of a hash set of their addresses, and where one drives over another the
-        order makes a difference. Once there were many, the set stays so large that cars seldom share a bucket; then the order
-        is that in which they came, whatever their addresses."""
+        """RocketSim iterates over its cars in the order of a hash set of their addresses, and where one drives over another the
+        order makes a difference. After many cars were added the set stays so large that cars seldom share a bucket; then the
+        order is that in which they were added, whatever their addresses."""
         for car in reversed([self._arena.add_car(0) for _ in range(CROWD)]):
             self._arena.remove_car(car)
 
     def _line_up(self) -> None:
-        """For a kick-off, each team in the order of its seats. (RocketSim's own takes cars in the order of their addresses.)"""
+        """Puts the cars on the spots of a kick-off, each team in the order of its seats. (RocketSim's own kick-off takes cars
+        in the order of their addresses.)"""
         spots, taken = (*KICKOFF_SPAWNS, *RESPAWN_SPOTS), [0, 0]
         for seat, car in self._cars.items():
             team, state = self._seats[seat].team, self._rs.CarState()
@@ -160,12 +163,12 @@ class RocketSimArena:
             car.set_state(state)
 
     def _sit_down(self) -> None:
-        """RocketSim's cars remember forces of their wheels that cannot be set, and the ball its contacts: only new ones have no
-        past.
+        """Replaces all cars and the ball by new ones: RocketSim's cars remember forces of their wheels that cannot be set, and
+        the ball its contacts.
 
-        All leave in the reverse order, because Bullet gives out the places in its lists anew as a stack does: so the new ones
-        get the places of a new arena, and their contacts are solved in the same order as there. Cars come to empty seats only
-        to leave again: so RocketSim's numbers follow those of the seats.
+        Cars are removed in reverse order, because Bullet reuses the slots of its lists like a stack: so the new ones get the
+        slots that they have in a new arena, and their contacts are solved in the same order. Cars for empty seats are added and
+        removed again, so that RocketSim's numbers of cars follow the seats.
         """
         empty = [seat for seat, who in enumerate(self._seats) if not who.present]
         if self._everyone:
@@ -173,7 +176,7 @@ class RocketSimArena:
                 self._everyone[seat] = self._new_car(seat)
             for car in reversed(self._everyone):
                 self._arena.remove_car(car)
-            for rules in self._rules:  # a ball of another size is a new one
+            for rules in self._rules:  # RocketSim makes a new ball when its size changes
                 self._arena.set_mutator_config(rules)
         self._everyone = [self._new_car(seat) for seat in range(len(self._seats))]
         self.number_offset = self._everyone[0].id
@@ -233,13 +236,13 @@ class RocketSimArena:
                 is_active=timer <= 0, cooldown=max(timer, 0.0), prev_locked_car_id=self._number(locked_car)))
 
     def _number(self, seat: Any) -> int:
-        """RocketSim's, of the car in a seat; 0 for -1."""
+        """RocketSim's number of the car in a seat; 0 for -1."""
         return int(seat) + self.number_offset if seat >= 0 else 0
 
 
 @cache
 def _boosting_state() -> Any:
-    """Of a car that boosts. RocketSim knows that by a flag that has no name in Python, but comes along with a copy."""
+    """The state of a car that boosts. RocketSim keeps that in a flag that Python cannot set, but that a copy of a state has."""
     rs = rocketsim()
     arena = rs.Arena(rs.GameMode.THE_VOID)
     car = arena.add_car(0)
@@ -250,7 +253,7 @@ def _boosting_state() -> Any:
 
 @cache
 def _late_arena() -> Any:
-    """Its clock shows FIRST_TICK. Only unpickling can set a clock, but one arena can take over that of another."""
+    """An arena whose clock shows FIRST_TICK. Only unpickling can set a clock, but an arena can take over that of another."""
     rs = rocketsim()
     arena = rs.Arena(rs.GameMode.SOCCAR)
     arena.__setstate__(arena.__getstate__() | {"tick_count": FIRST_TICK})

@@ -1,4 +1,4 @@
-"""ArenaBatch: the arenas of one process. They tick one after the other; what became of them is written for all at once."""
+"""ArenaBatch: the arenas of one process. They tick one after the other; their states are written for all at once."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from wavedash.rocket.rocketsim.state_reader import StateReader
 from wavedash.rocket.seats import Seat
 
 PLACING, STEPPING = MAKING + 1, MAKING + 2
-"""What a process is doing besides waiting and making its arenas."""
+"""What a process can be doing besides waiting and making its arenas"""
 
 
 class ArenaBatch:
-    """One after the other: RocketSim's own threads (`Arena.multi_step`) take Python's lock for every callback, count references
-    without it, and on two busy cores took longer. More cores are used by more processes."""
+    """The arenas of one process. They do not use RocketSim's own threads (`Arena.multi_step`), which take Python's lock for
+    every callback, count references without it, and took longer on two loaded cores. More processes use more cores instead."""
 
     def __init__(self, layout: RecordLayout, seats: Sequence[Sequence[Seat]], arrays: SharedArrays) -> None:
         self._arrays = arrays
@@ -39,15 +39,15 @@ class ArenaBatch:
         for i, arena in enumerate(self._arenas):
             self._reader.set_offsets(i, arena.number_offset, arena.tick_offset)
         self._goes_on = bool(arrays.placed.any() or arrays.done.any())
-        """Another process died; its arenas are in the records, and not yet here"""
+        """This process replaces one that died: it must load its arenas from the records"""
         if not self._goes_on:
             fields["pads"]["locked_car"].fill(-1)
             self._tick(0, 0)
             arrays.records[:] = arrays.next_records
 
     def step(self, number: int, ticks: int, delay: int) -> None:
-        """Step `number` of every arena. A process that dies in the middle of it leaves either the records as they were before,
-        and another can do it again, or the next ones complete."""
+        """Runs step `number` of every arena. A process that dies in the middle of it leaves either the records as they were, so
+        that another can do the step again, or complete next records."""
         arrays = self._arrays
         if arrays.done[0] != number:
             self._load_placed()
@@ -68,12 +68,12 @@ class ArenaBatch:
         self._goes_on = False
 
     def _tick(self, ticks: int, delay: int) -> None:
-        """And write what RocketSim knows then into the next records."""
+        """Ticks all arenas and writes their states into the next records."""
         fields, controls = self._fields, self._arrays.controls
         self._events[:] = self._no_events
         fields["game"]["goal"].fill(-1)
         read: list[bytes] = []
-        stopped: dict[int, bool] = {}  # arenas with a goal, and whether they came to the new controls
+        stopped: dict[int, bool] = {}  # arenas with a goal, and whether the new controls came into force there
         for i, (arena, pressed) in enumerate(zip(self._arenas, controls.tolist(), strict=True)):
             self._pulse.note(i, STEPPING)
             obeyed = arena.step(pressed, ticks, delay)

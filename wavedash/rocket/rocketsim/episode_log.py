@@ -1,8 +1,7 @@
-"""EpisodeLog: how the games that are being played came to be where they are.
+"""EpisodeLog: the beginnings and controls of the games that are being played.
 
-RocketSim does not show all that it knows (contacts, forces of the wheels), so a game cannot be saved by its state alone. But a
-game is what follows from its beginning and the controls since, and those are kept here: played again, they lead to the same
-bits.
+RocketSim does not expose all of its state (contacts, forces of the wheels), so a game cannot be saved by its state alone. But
+its beginning and the controls since determine it: played again, they give the same game bit for bit.
 """
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from wavedash.rocket.rocketsim.record import Array, SharedArrays
 
 
 class EpisodeLog:
-    """Of E arenas. A game begins when its arena is placed."""
+    """The log of E arenas. A game begins when its arena is placed."""
 
     def __init__(self, arrays: SharedArrays) -> None:
         self._beginnings = arrays.records.copy()  # [E, R]: what each arena was placed with
@@ -26,7 +25,7 @@ class EpisodeLog:
         """Controls [E, C, 8], ticks and delay of the last steps, as many as the oldest game has"""
 
     def record(self, arrays: SharedArrays, ticks: int, delay: int) -> None:
-        """A step begins, before which the arenas that are `placed` begin anew."""
+        """Adds a step to the log. Arenas that are `placed` begin a new game with it."""
         placed = arrays.placed
         if placed.any():
             self._beginnings[placed] = arrays.records[placed]
@@ -47,7 +46,7 @@ class EpisodeLog:
         return self._beginnings[arena], controls, np.array([[ticks, delay] for _, ticks, delay in steps])
 
     def keep(self) -> Callable[[], dict[str, Tensor]]:
-        """What is known now, to be asked for later if at all."""
+        """A function that returns later the log as it is now."""
         beginnings, age, steps = self._beginnings.copy(), self._age.copy(), list(self._steps)
         return lambda: {
             "beginnings": torch.from_numpy(beginnings.view(np.int32)),

@@ -1,4 +1,4 @@
-"""ArenaEvents: what RocketSim reports while it ticks, written where tasks read it."""
+"""ArenaEvents: writes what RocketSim reports while it ticks into the fields that tasks read."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -7,27 +7,28 @@ from typing import Any
 from wavedash.rocket.rocketsim.record import Array
 
 NOTHING = {"bumped": -1, "demolished": -1}
-"""What the fields of events hold when nothing has happened, where it is not 0"""
+"""Values of events when nothing has happened, where they are not 0"""
 LONG_AGO = -2
+"""A tick before all others"""
 PASS_TICKS = 240
-"""From a pass to the scorer's last touch, for an assist: two seconds, as in RocketSim"""
+"""Longest time from a pass to the scorer's last touch for an assist: two seconds, as in RocketSim"""
 
 
 class ArenaEvents:
-    """The callbacks of one arena. It must not hold the arena, which holds the callbacks: RocketSim's objects are not collected
-    when they form a ring.
+    """The callbacks of one arena. It must not refer to the arena, which refers to the callbacks: Python cannot collect
+    reference cycles of RocketSim's objects.
 
     RocketSim decides on shots (0.3 s after the touch the ball is faster than 1750 uu/s and on course for the goal) and saves (a
     defender touched a shot, and it is no longer on course). It names no scorer when the last touch was over four seconds ago;
-    for us that touch counts all the same, so goals and assists are found here.
+    here that touch counts all the same, so goals and assists are decided in this class.
     """
 
     def __init__(self, game: Mapping[str, Array], events: Mapping[str, Array], pads: Mapping[Any, tuple[int, bool]]) -> None:
         self._game, self._events, self._pads = game, events, pads
         self.seat_of: dict[int, int] = {}
-        """By RocketSim's number of the car"""
+        """Seats by RocketSim's number of the car"""
         self.happened = False
-        """Something did during this step"""
+        """A goal or a pickup happened during this step"""
         self.scored_by: int | None = None
         """Team that scored during this step"""
         self.taken: list[int] = []
@@ -52,7 +53,7 @@ class ArenaEvents:
         self.scored_by = None
         self.taken.clear()
 
-    # RocketSim gives its arguments by name.
+    # RocketSim calls these with keyword arguments.
 
     def _touch(self, arena: Any, car: Any, data: None) -> None:
         seat, tick = self.seat_of[car.id], arena.tick_count
@@ -83,7 +84,7 @@ class ArenaEvents:
         self.in_goal = tick
 
     def _credit_goal(self, cars: Sequence[Any]) -> None:
-        """To the last of the team that touched the ball; and to who passed to it."""
+        """Credits a goal to the car of the team that touched the ball last, and the assist to the car that passed to it."""
         states = [(car.get_state().ball_hit_info, self.seat_of[car.id]) for car in cars]
         hits = sorted((hit.tick_count_when_hit, seat) for hit, seat in states if hit.is_valid)
         if hits:

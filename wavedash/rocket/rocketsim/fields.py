@@ -1,6 +1,6 @@
-"""Our names of fields and RocketSim's, and the numbers of RocketSim's states in one order.
+"""RocketSim's names of fields by ours, and the numbers of its states in a fixed order.
 
-`ball_values` and `car_values` read the numbers; `BALL_COLUMNS` and `CAR_COLUMNS` say, in the same order, where each belongs.
+`ball_values` and `car_values` read the numbers; `BALL_COLUMNS` and `CAR_COLUMNS` say, in the same order, which fields they are.
 """
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ class Column(NamedTuple):
     """One number of one of RocketSim's states."""
 
     field: str
-    """The field of ours that it is for. Empty for `is_valid` of a hit, which only says whether the ticks mean anything."""
+    """Our field that holds it. Empty for `is_valid` of a hit, which only says whether its ticks mean anything"""
     position: int
-    """Which of the numbers of that field it is."""
+    """Its index among the numbers of that field"""
     code: str
-    """Its type in RocketSim, as in the module `struct`."""
+    """Its type in RocketSim, as in the module `struct`"""
 
 
 def _vectors(names: dict[str, str]) -> list[Column]:
     return [Column(name, axis, "f") for name in names for axis in range(3)]
 
 
-# RocketSim gives the axes of a rotation one after the other; in our matrices they are columns.
+# RocketSim gives the axes of a rotation one after the other; they are the columns of our matrices.
 _ROTATION = [Column("rotation", 3 * row + axis, "f") for axis in range(3) for row in range(3)]
 
 BALL_COLUMNS = [*_vectors(BODY), *_ROTATION, Column("last_touch", 0, "I")]
@@ -75,7 +75,7 @@ def ball_values(state: Any) -> list[Any]:
 
 
 def car_values(state: Any) -> list[Any]:
-    """The numbers of a `RocketSim.CarState`. Whole vectors are asked for, which is three times as fast as their numbers."""
+    """The numbers of a `RocketSim.CarState`. Reading whole vectors is three times as fast as reading their coordinates."""
     hit = state.ball_hit_info
     values: list[Any] = []
     for vector in _car_vectors(state):

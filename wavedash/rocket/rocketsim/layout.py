@@ -1,4 +1,5 @@
-"""The layout of records, taken from the game state. In a file of its own: workers are given the layout and need no torch."""
+"""The layout of records, taken from the game state. It has a file of its own because workers, which get the layout as an
+argument, must not import torch."""
 from __future__ import annotations
 
 from wavedash.rocket.rocketsim.record import Field, RecordLayout
@@ -6,7 +7,7 @@ from wavedash.rocket.state import GameState
 
 
 def record_layout(seats: int) -> RecordLayout:
-    """Of arenas with so many seats."""
+    """The layout of records of arenas with so many seats."""
     fields = (Field(part, name, str(dtype).removeprefix("torch."), shape, offset, stride)
               for part, name, dtype, shape, offset, stride in GameState.layout(seats))
     return RecordLayout(tuple(fields), seats, GameState.record_bytes(seats))

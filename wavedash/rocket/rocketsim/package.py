@@ -1,4 +1,5 @@
-"""The RocketSim package, imported and with its walls loaded. It is an optional dependency: only this file imports it."""
+"""The RocketSim package, imported and with its collision meshes loaded. It is an optional dependency: only this file imports
+it."""
 from __future__ import annotations
 
 from functools import cache
@@ -13,7 +14,7 @@ INSTALL = "pip install 'wavedash[rocket]'"
 
 @cache
 def rocketsim() -> Any:
-    """The module. Its first use in a process reads the collision meshes that the package `rlgym-rocket-league` brings."""
+    """The module. The first call in a process loads the collision meshes of the package `rlgym-rocket-league`."""
     try:
         import RocketSim
     except ImportError as error:
@@ -21,19 +22,19 @@ def rocketsim() -> Any:
     try:
         RocketSim.init(str(collision_meshes()))
     except RuntimeError as error:
-        if "inited" not in str(error):  # RLGym's own engine may have come first, with the same meshes
+        if "inited" not in str(error):  # RLGym's own engine may have loaded the same meshes before
             raise
     return RocketSim
 
 
 def collision_meshes() -> Path:
-    """The folder with the walls of every kind of field, of the package `rlgym-rocket-league`."""
+    """The folder of the package `rlgym-rocket-league` that holds the collision meshes of every kind of field."""
     try:
         spec = find_spec("rlgym.rocket_league")
     except ModuleNotFoundError:
         spec = None
     for folder in (spec.submodule_search_locations or []) if spec else []:
         meshes = Path(folder, "sim", "collision_meshes")
-        if any(meshes.glob("soccar/*.cmf")):  # RocketSim itself does not mind if there are none: an arena without walls
+        if any(meshes.glob("soccar/*.cmf")):  # without them RocketSim would make arenas without walls
             return meshes
     raise UserError(f"The walls of the field come with rlgym-rocket-league, which is not installed. Install it with: {INSTALL}")

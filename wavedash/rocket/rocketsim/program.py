@@ -1,4 +1,4 @@
-"""What a worker with RocketSim arenas computes. Must not import torch."""
+"""The program of a worker process with RocketSim arenas. It must not import torch."""
 from __future__ import annotations
 
 import struct
@@ -21,9 +21,9 @@ class ArenaJob:
     layout: RecordLayout
     block: SharedBlock
     seats: tuple[tuple[Seat, ...], ...]
-    """Of all arenas"""
+    """The seats of all arenas"""
     share: slice
-    """Those of this worker"""
+    """The arenas of this worker"""
 
     def __call__(self) -> ArenaProgram:
         arrays = SharedArrays.over(self.block.buffer, self.layout, len(self.seats)).part(self.share)
@@ -31,7 +31,7 @@ class ArenaJob:
 
 
 class ArenaProgram:
-    """Steps when told to."""
+    """Steps the arenas at every command."""
 
     def __init__(self, batch: ArenaBatch) -> None:
         self._batch = batch
@@ -41,4 +41,4 @@ class ArenaProgram:
         return DONE
 
     def close(self) -> None:
-        """Arenas go with the process."""
+        """Nothing to do: the arenas end with the process."""

@@ -1,6 +1,6 @@
-"""Records: how the memory that simulator and workers share is divided. Must not import torch, because workers import it.
+"""Records as arrays, and the layout of the memory that simulator and workers share.
 
-What a record holds is said in `wavedash.rocket.state`; here it is the same as arrays, for the processes that fill it.
+The fields of a record are those of `wavedash.rocket.state`. Workers import this file, so it must not import torch.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALIGNMENT = 64  # bytes, a cache line
 
 
 class Field(NamedTuple):
-    """Where a field lies in a record. `stride` is the distance from car to car, 0 for what is not per car."""
+    """Where a field lies in a record. `stride` is the number of bytes from car to car, 0 for a field that is not per car."""
 
     part: str
     name: str
@@ -34,7 +34,7 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True)
 class RecordLayout:
-    """Of arenas with so many seats."""
+    """The layout of records of arenas with so many seats."""
 
     fields: tuple[Field, ...]
     seats: int
@@ -52,12 +52,12 @@ class RecordLayout:
         return parts
 
     def place(self, part: str, name: str, index: int = 0, seat: int = 0) -> int:
-        """Where in a record the number `index` of a field is."""
+        """The offset in a record of number `index` of a field."""
         field = next(field for field in self.fields if (field.part, field.name) == (part, name))
         return field.offset + index * np.dtype(field.dtype).itemsize + seat * field.stride
 
     def bytes_of(self, records: Array, part: str) -> Array:
-        """A whole part, [n, bytes]."""
+        """The bytes of a whole part of the records: [n, bytes]."""
         fields = [field for field in self.fields if field.part == part]
         last = fields[-1].offset + fields[-1].nbytes + (self.seats - 1) * fields[-1].stride
         return records[:, fields[0].offset:last]
@@ -65,24 +65,24 @@ class RecordLayout:
 
 @dataclass(frozen=True)
 class SharedArrays:
-    """What simulator and workers share, for E arenas with C seats."""
+    """The arrays that simulator and workers share, for E arenas with C seats."""
 
-    records: Array  # [E, R] uint8: where tasks read and write
-    next_records: Array  # [E, R] uint8: where workers prepare what `records` will be after the step
-    controls: Array  # [E, C, 8] float32: for the step to come
-    placed: Array  # [E] bool: the record was written from outside and is to be loaded before the next tick
+    records: Array  # [E, R] uint8: what tasks read and write
+    next_records: Array  # [E, R] uint8: where workers prepare the records after the step
+    controls: Array  # [E, C, 8] float32: controls of the next step
+    placed: Array  # [E] bool: the record was written from outside and must be loaded before the next tick
     done: Array  # [E] int64: number of the last step that `next_records` contains; 0: none yet
-    beats: Array  # [E] int64: signs of life, see `SignsOfLife`; before each call of an arena
-    doing: Array  # [E] int64: of the first arena of a process: what the process is doing
+    beats: Array  # [E] int64: signs of life, see `SignsOfLife`; counted before each call of an arena
+    doing: Array  # [E] int64: the entry of a process's first arena says what the process is doing
 
     @property
     def signs(self) -> SignsOfLife:
-        """Of the process of these arenas."""
+        """The signs of life of the process of these arenas."""
         return SignsOfLife(self.beats, self.doing)
 
     @classmethod
     def over(cls, buffer: Any, layout: RecordLayout, arenas: int) -> SharedArrays:
-        """Over a buffer of `nbytes`; the same in every process."""
+        """The arrays over a buffer of `nbytes`; they are the same in every process."""
         arrays: list[Array] = []
         end = 0
         for shape, dtype in cls._shapes(layout, arenas):

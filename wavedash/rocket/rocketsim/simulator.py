@@ -1,8 +1,8 @@
-"""RocketSimSimulator: E arenas of RocketSim behind one batched state, in this process or in worker processes.
+"""RocketSimSimulator: E arenas of RocketSim with one batched state, in this process or in worker processes.
 
-State and controls lie in one block of memory that all workers map: they write what tasks read, a step sends a few bytes to each
-worker, and on a CPU nothing is copied at all. As the memory holds everything, a worker that dies loses nothing: a new one
-loads the last state of its arenas and does the step again.
+State and controls lie in one block of memory that all workers map. Workers write where tasks read, a step sends a few bytes to
+each worker, and on a CPU nothing is copied. As the memory holds everything, a worker that dies loses nothing: a new one loads
+the last state of its arenas and does the step again.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wavedash.envs.workers.process import Worker, WorkerFailed
 from wavedash.envs.workers.shared_block import SharedBlock
 from wavedash.envs.workers.signs_of_life import MAKING, WAITING
 from wavedash.envs.workers.supervisor import LOOK_EVERY, Post, Supervisor, Timeouts, shares
-from wavedash.rocket.rocketsim.again import how_to_see_it_again
+from wavedash.rocket.rocketsim.again import how_to_play_it_again
 from wavedash.rocket.rocketsim.batch import ArenaBatch
 from wavedash.rocket.rocketsim.episode_log import EpisodeLog
 from wavedash.rocket.rocketsim.layout import record_layout
@@ -34,24 +34,24 @@ from wavedash.saved import Saved
 logger = logging.getLogger(__name__)
 
 START_SECONDS = 120.0
-"""What a new process may take to start, or for one arena; an arena takes about 0.05 s."""
+"""Seconds that a new process may take to start, or to make one arena, which takes about 0.05 s"""
 LONGEST_STEP = 1200
-"""Ticks of a saved step: ten seconds, longer than any task has"""
+"""Greatest number of ticks of a saved step: ten seconds, more than any task has"""
 
 
 class RocketSimSimulator(Simulator):
     """`arenas` with `blue` and `orange` seats, in `workers` processes (0: in this one). It begins with kick-offs.
 
-    `hitboxes`: of all cars, or one for each seat. `sizes`: how many of the seats are taken in each arena, (blue, orange); None:
-    all. `timeout`: seconds without a sign of life after which a worker is taken for dead. `first`: number of its first arena
-    in the run, for messages.
+    `hitboxes`: one name for all cars, or one for each seat. `sizes`: how many seats are taken in each arena, (blue, orange);
+    None: all. `timeout`: seconds without a sign of life after which a worker counts as dead. `first`: the number of its first
+    arena in the run, for messages.
 
-    - A goal stops its arena for the rest of the step: the state stays that of the moment, until it is placed or stepped on.
+    - A goal stops its arena for the rest of the step: the state stays that of the goal until the arena is placed or stepped.
     - The same states and controls give the same games, bit for bit, whatever was before and however many workers there are.
       (With three cars or more, one arena in some hundred can differ in the last digits where one car drives over another.)
-    - A state that is placed holds all but what RocketSim does not show: forces of the wheels, contacts of the last tick and the
-      order in which these are solved. In the air nothing is missing; on the wheels the velocity is about 4 and seldom more than
-      20 uu/s off, 8 ticks later, from that of the game from which the state was taken.
+    - A state that is placed lacks what RocketSim does not expose: forces of the wheels, contacts of the last tick and the order
+      in which these are solved. In the air nothing is missing; on the wheels the velocity 8 ticks later is about 4 and seldom
+      more than 20 uu/s off from that of the game from which the state was taken.
     - A demolished car comes back on one of RocketSim's four spots; the clock chooses which.
     """
 
@@ -60,7 +60,7 @@ class RocketSimSimulator(Simulator):
                  timeout: float = 60.0, first: int = 0) -> None:
         if not 0 <= workers <= arenas:
             raise EnvError(f"{arenas} arenas cannot be divided among {workers} workers: every worker needs an arena")
-        rocketsim()  # if it is missing, better said here than by a worker
+        rocketsim()  # a missing package is better reported here than by a worker
         self._seats, self._first = seated(arenas, blue, orange, hitboxes, sizes), first
         layout = record_layout(blue + orange)
         block = SharedBlock(SharedArrays.nbytes(layout, arenas))
@@ -133,13 +133,12 @@ class RocketSimSimulator(Simulator):
         return self.keep()()
 
     def keep(self) -> Callable[[], dict[str, Tensor]]:
-        """The controls of long games are not copied before they are asked for."""
+        """The controls of long games are copied only when they are needed."""
         records, log = super().save(), self._log.keep()
         return lambda: {**records, **log()}
 
     def load(self, saved: dict[str, Tensor]) -> None:
-        """By playing the saved games again. One that comes out differently (a demolished car came back elsewhere) goes on from
-        its saved state."""
+        """Plays the saved games again. A game that comes out differently goes on from its saved state."""
         if "age" not in saved:
             raise EnvError("the saved arenas are those of another simulator: set env.rocket.simulator to what it was, or go on "
                            "without the saved arenas")
@@ -155,7 +154,7 @@ class RocketSimSimulator(Simulator):
         memory.copy_(saved["records"])
         self.place(differ)
         if bool(differ.any()):
-            logger.warning("%d of %d games could not be replayed to the bit and go on from their saved states",
+            logger.warning("%d of %d games differ when they are played again, and go on from their saved states",
                            int(differ.sum()), len(differ))
 
     def _check_saved(self, saved: Saved) -> None:
@@ -176,18 +175,19 @@ class RocketSimSimulator(Simulator):
         self._batch = None
 
     def _settle(self) -> None:
-        """Until every worker has answered everything."""
+        """Waits until every worker has answered everything."""
         while self._supervisor.awaited:
             self._hear(LOOK_EVERY)
 
     def _hear(self, seconds: float) -> None:
-        """Whatever the workers have to say within so many seconds."""
+        """Handles the answers and failures of workers that arrive within so many seconds."""
         for worker, news in self._supervisor.news(seconds):
             if isinstance(news, WorkerFailed):
                 self._recover(worker, news)
 
     def _recover(self, worker: Worker, failure: WorkerFailed) -> None:
-        """The new process goes on from the records. But an exception would be met again."""
+        """Starts a new process, which goes on from the records. After an exception it would only fail again, so that is
+        raised."""
         if failure.raised:
             self.close()
             raise EnvError(str(failure))
@@ -197,7 +197,7 @@ class RocketSimSimulator(Simulator):
             worker.tell(STEP.pack(*self._step))
 
     def _arena_of(self, worker: Worker) -> int | None:
-        """The arena that it was in, if any."""
+        """The arena in which the worker was, if any."""
         playing = worker.ready and worker.signs.doing[0] not in (WAITING, MAKING)
         return self._shares[worker.index].start + worker.signs.thing if playing else None
 
@@ -210,9 +210,9 @@ class RocketSimSimulator(Simulator):
                 f"{int(state.game.tick[arena])})")
 
     def _again(self, worker: Worker) -> str:
-        """How to see the game again that a worker did not survive."""
+        """How to play the game again in which a worker died."""
         arena = self._arena_of(worker)
-        return "" if arena is None else "\n" + how_to_see_it_again(self._log, arena, self._seats[arena])
+        return "" if arena is None else "\n" + how_to_play_it_again(self._log, arena, self._seats[arena])
 
 
 class _DeviceMirror:
@@ -232,7 +232,8 @@ class _DeviceMirror:
         self._placing = True
 
     def to_host(self, controls: Tensor) -> None:
-        """Waits until it is there, and so also for the copy of the step before, which is ahead of it in the stream."""
+        """Waits until the controls are there, and so also for the copy of the previous step, which is ahead of it in the
+        stream."""
         self._host_controls.copy_(controls.clamp(-1.0, 1.0), non_blocking=True)
         if self._placing:
             self._host.memory.copy_(self.state.memory, non_blocking=True)
@@ -247,7 +248,7 @@ class _DeviceMirror:
 
 
 class _PageLock:
-    """Keeps memory that others allocated where the GPU reaches it by itself."""
+    """Page-locks memory that others allocated, so that the GPU can copy it without the host."""
 
     def __init__(self, memory: Tensor) -> None:
         self._memory, self._runtime = memory, torch.cuda.cudart()  # type: ignore[no-untyped-call]

@@ -1,8 +1,8 @@
-"""The numbers of a RocketSim state as bytes, with the place of each: what `StateReader` takes apart for all arenas at once.
+"""The numbers of a RocketSim state as bytes, with the offset of each, which `StateReader` decodes for all arenas at once.
 
-An object of RocketSim holds its own C++ struct, so a copy of the object's memory has every number in it. To ask for sixty
-attributes instead makes a whole step of RocketSim take about 12 % longer. Where each number lies is found by looking for the
-values of random states in their memory, so that no compiler's layout is assumed. Where they are not found, attributes are read.
+An object of RocketSim holds its own C++ struct, so a copy of the object's memory has every number in it. Reading sixty
+attributes instead makes a whole step of RocketSim take about 12 % longer. The offset of each number is found by searching the
+memory of random states for their values, so that no compiler's layout is assumed. If they are not found, attributes are read.
 """
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ from wavedash.rocket.rocketsim.package import rocketsim
 
 WORD = 4  # bytes
 SAMPLES = 32
-"""So many that no other byte of an object is by chance the same as a flag in all of them"""
+"""Enough random states that no other byte of an object equals a flag in all of them by chance"""
 
 Values = Callable[[Any], list[Any]]
 
 
 class StateBytes(NamedTuple):
-    """How the states of one type become bytes."""
+    """How states of one type are read as bytes."""
 
     read: Callable[[Any], bytes]
     size: int
-    """Bytes that `read` returns, whole words"""
+    """Number of bytes that `read` returns, a multiple of WORD"""
     offsets: list[int]
-    """Where each column is in them"""
+    """Offset of each column in these bytes"""
 
 
 def of_balls_and_cars(by_attributes: bool = False) -> tuple[StateBytes, StateBytes]:
-    """The fast way where it is known to be right, else (or when asked for) by attributes."""
+    """How states of balls and cars are read: from memory where that is known to be right, else by attributes."""
     return (not by_attributes and from_memory()) or (packed(BALL_COLUMNS, ball_values), packed(CAR_COLUMNS, car_values))
 
 
 def packed(columns: Sequence[Column], values: Values) -> StateBytes:
-    """By attributes."""
+    """Reads states by their attributes."""
     starts = [struct.calcsize(_codes(columns[:i])) for i in range(len(columns))]
     end = struct.calcsize(_codes(columns))
     whole = struct.Struct(f"{_codes(columns)}{-end % WORD}x")
@@ -59,7 +59,7 @@ def packed(columns: Sequence[Column], values: Values) -> StateBytes:
 
 @cache
 def from_memory() -> tuple[StateBytes, StateBytes] | None:
-    """None if the place of a column cannot be told for certain."""
+    """Reads states of balls and cars from memory; None if the offset of a column cannot be found for certain."""
     balls, cars = zip(*_samples(), strict=True)
     ball, car = _find(BALL_COLUMNS, ball_values, balls), _find(CAR_COLUMNS, car_values, cars)
     if ball is None or car is None:
@@ -69,8 +69,8 @@ def from_memory() -> tuple[StateBytes, StateBytes] | None:
 
 
 def copier(kind: type) -> Callable[[Any], bytes]:
-    """Copies the memory of objects of this very type, and never a byte beyond: CPython allocates `__basicsize__` bytes at `id`
-    for each, and the object lives while it is an argument."""
+    """A function that copies the memory of objects of exactly this type, and never a byte beyond: CPython allocates
+    `__basicsize__` bytes at `id` for each, and the object lives while it is an argument."""
     size = kind.__basicsize__
 
     def copy(state: Any) -> bytes:
@@ -86,7 +86,7 @@ def _codes(columns: Sequence[Column]) -> str:
 
 
 def _find(columns: Sequence[Column], values: Values, samples: Sequence[Any]) -> list[int] | None:
-    """Where each column is in the memory of the samples; None unless there is exactly one place for each."""
+    """The offset of each column in the memory of the samples; None unless there is exactly one for each."""
     copy = copier(type(samples[0]))
     memory = np.array([np.frombuffer(copy(sample), np.uint8) for sample in samples])
     if memory.shape[1] % WORD:

@@ -1,5 +1,5 @@
 """StateReader: writes RocketSim's states into records. Each state is read as a few hundred bytes; the rest is done for all
-arenas at once: numbers of cars become seats, the arena's clock becomes the episode's, everything goes to its place.
+arenas at once: numbers of cars become seats, ticks of the arena become ticks of the episode, and all goes into its field.
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wavedash.rocket.rocketsim.state_bytes import WORD, StateBytes, of_balls_and
 
 
 class StateReader:
-    """Of n arenas with C seats into their records [n, R]."""
+    """Writes the states of n arenas with C seats into their records [n, R]."""
 
     def __init__(self, layout: RecordLayout, records: Array, by_attributes: bool = False) -> None:
         n, seats = len(records), layout.seats
@@ -29,25 +29,26 @@ class StateReader:
         self._record_words, self._record_bytes = records.view(np.uint32), records
 
         self._words = np.empty((n, len(words)), np.uint32)
-        self._numbers = self._words[:, len(floats):]  # [n, 1 + 3 C]: of cars, then ticks, as unsigned words
+        self._numbers = self._words[:, len(floats):]  # [n, 1 + 3 C]: numbers of cars, then ticks, as unsigned words
         self._signed = self._numbers.view(np.int32)
         self._ticks = self._signed[:, len(numbers):]  # [n, 2 C]
         self._offsets = np.zeros((n, 1 + 3 * seats), np.uint32)
 
     def set_offsets(self, arena: int, number: int, tick: int) -> None:
-        """What is to be taken off RocketSim's numbers of cars to get seats, and off its ticks to get those of the episode."""
+        """Sets what is subtracted from RocketSim's numbers of cars to get seats, and from its ticks to get those of the
+        episode."""
         split = self._offsets.shape[1] - self._ticks.shape[1]
         self._offsets[arena, :split], self._offsets[arena, split:] = number, tick % 2**32
 
     def read(self, ball: Any, cars: Sequence[Any]) -> list[bytes]:
-        """The states of one arena, `cars` by seat."""
+        """The bytes of the states of one arena, `cars` by seat."""
         return [self._ball.read(ball), *map(self._car.read, cars)]
 
     def write(self, read: list[bytes]) -> None:
-        """What was read of all arenas, one after the other, into their records."""
+        """Writes the bytes that were read of all arenas, one after the other, into their records."""
         bytes_ = np.frombuffer(b"".join(read), np.uint8).reshape(len(self._words), self._size)
         np.take(bytes_.view(np.uint32), self._word_source, axis=1, out=self._words, mode="clip")
-        self._numbers -= self._offsets  # of ticks the lower 32 bits are enough: what is left of them fits
+        self._numbers -= self._offsets  # the lower 32 bits of ticks are enough: the difference fits in them
         np.maximum(self._signed, -1, out=self._signed)
         self._ticks[bytes_[:, self._hit_source] == 0] = -1
         self._record_words[:, self._word_place] = self._words
@@ -55,15 +56,15 @@ class StateReader:
 
 
 class _Place(NamedTuple):
-    """Where a number is, in bytes: among those that were read of an arena, and in its record."""
+    """Offsets of a number in bytes: among those that were read of an arena, and in its record."""
 
     source: int
     target: int
 
 
 def _places(layout: RecordLayout, ball: StateBytes, car: StateBytes) -> dict[str, list[_Place]]:
-    """By the code of its type, where each number of an arena is. `hit`: the flags that say, seat by seat, whether ticks mean
-    anything."""
+    """The places of all numbers of an arena, by the code of their type. `hit`: the flags that say, seat by seat, whether ticks
+    mean anything."""
     places: dict[str, list[_Place]] = {}
     start = 0
     for part, seat, columns, state in (("ball", 0, BALL_COLUMNS, ball),

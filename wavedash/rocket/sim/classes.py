@@ -1,6 +1,6 @@
-"""Classes of cars and arenas: who takes part in which stage of a tick (`tick.py`).
+"""Classes of cars and arenas: they decide which stages of a tick (`tick.py`) a car or arena takes part in.
 
-On a GPU each class is a list, so that neighbouring threads have the same to do.
+On a GPU each class is a list, so that neighboring threads do the same work.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DRIVING = wp.constant(1)
 IN_CONTACT = wp.constant(2)
 """All other cars: near a wall, the ball or another car, demolished, or absent."""
 NEAR_MESH = wp.constant(3)
-"""Cars in a cell of the arena's grid that lists triangles: the triangles within reach decide which of the first three it is."""
+"""Cars in a cell of the arena's grid that lists triangles: those within reach decide which of the first three classes it is."""
 MESH_IN_REACH = wp.constant(4)
 """Cars near the mesh to which a triangle may be close enough."""
 AT_ARENA = wp.constant(5)

@@ -1,4 +1,4 @@
-"""Numbers that only the physics needs: unit, meaning, and where in RocketSim 2.2 or its Bullet 3.24 they come from.
+"""Constants that only the physics needs, each with its unit, meaning, and name in RocketSim 2.2 or its Bullet 3.24.
 
 Lengths are in uu (1 cm), times in seconds, angles in radians; RocketSim writes many of them in Bullet's unit of 50 uu. Facts of
 the game that tasks need as well are in `wavedash/rocket/constants.py`.
@@ -15,23 +15,23 @@ DT = 1.0 / TICK_RATE
 CAR_MASS = 180.0
 """CAR_MASS_BT"""
 BALL_MASS = 30.0
-"""BALL_MASS_BT: a sixth of a car"""
+"""BALL_MASS_BT: a sixth of a car's mass"""
 BALL_DRAG = 0.03
 """BALL_DRAG: share of its velocity that the ball loses in a second"""
 BALL_VELOCITY_KEPT = (1.0 - BALL_DRAG) ** DT
 """Share of its velocity that the ball keeps in a tick"""
 BALL_INVERSE_INERTIA = 1.0 / (0.4 * BALL_MASS * BALL_RADIUS**2)
-"""A solid sphere"""
+"""Inverse moment of inertia of a solid sphere"""
 MAX_TURN = 0.25 * pi
-"""Radians that a body turns in a tick at most (Bullet's ANGULAR_MOTION_THRESHOLD)"""
+"""Greatest angle in radians by which a body turns in a tick (Bullet's ANGULAR_MOTION_THRESHOLD)"""
 ARENA_WALL_X = SIDE_WALL_X
 """ARENA_EXTENT_X: planes of the side walls"""
 ARENA_CEILING_Z = 2048.0
 """ARENA_HEIGHT: plane of the ceiling"""
 
-# Contacts (RLConst.h, Arena.cpp: pairs override what each body has) -----------------------------------------------------------
+# Contacts (RLConst.h, Arena.cpp: values of pairs override those of the bodies) ------------------------------------------------
 BALL_FRICTION, BALL_RESTITUTION = 0.35, 0.6
-"""Ball and arena: the least friction and the greatest restitution of the two count"""
+"""Between ball and arena: the smaller friction and the greater restitution of the two"""
 CAR_ARENA_FRICTION, CAR_ARENA_RESTITUTION = 0.3, 0.3
 """CARWORLD_COLLISION_FRICTION, CARWORLD_COLLISION_RESTITUTION"""
 CAR_BALL_FRICTION = 2.0
@@ -39,21 +39,21 @@ CAR_BALL_FRICTION = 2.0
 CAR_CAR_FRICTION, CAR_CAR_RESTITUTION = 0.09, 0.1
 """CARCAR_COLLISION_FRICTION, CARCAR_COLLISION_RESTITUTION"""
 CONTACT_SHARE = 0.02
-"""Bodies touch within this share of the radius around a shape (Bullet's gContactThresholdFactor)"""
+"""Bodies touch within this share of a shape's bounding radius (Bullet's gContactThresholdFactor)"""
 BALL_CONTACT_DISTANCE = CONTACT_SHARE * (BALL_RADIUS + 4.0)
-"""uu between the ball and another surface below which they touch, with Bullet's margin of 0.08 of its units: the ball lies
+"""uu between the ball and another surface below which they touch, with Bullet's margin of 0.08 of its units; a ball at rest is
 1.9 uu above the floor"""
 BOX_MARGIN = 2.0
-"""uu that Bullet takes off a box before it rounds its edges (CONVEX_DISTANCE_MARGIN, 0.04 of its units)"""
+"""uu by which Bullet shrinks a box on each side before it adds the margin (CONVEX_DISTANCE_MARGIN, 0.04 of its units)"""
 BOX_MARGIN_SHARE = 0.05
-"""Flat boxes get less back, this share of the least size: such bodies are up to 0.4 uu smaller than their hitboxes (Bullet's
-setSafeMargin)"""
+"""The margin is at most this share of the box's smallest size (setSafeMargin): bodies of flat boxes are up to 0.4 uu smaller
+than their hitboxes"""
 EDGE_DISTANCE = 5.0
 """uu from an edge within which its angle counts (Bullet's m_edgeDistanceThreshold, 0.1 of its units)"""
 POINTS_PER_MESH = 4
 """Contacts that a body keeps with one mesh (Bullet's MANIFOLD_CACHE_SIZE)"""
 BOX_EDGE_FACTOR = 1.05
-"""Edges of two boxes count as what touches if they overlap less than faces do by this factor (fudge_factor of dBoxBox2)"""
+"""Two boxes touch with their edges if these overlap less than their faces by this factor (fudge_factor of dBoxBox2)"""
 
 # Solver (Bullet's btContactSolverInfo as RocketSim sets it) -------------------------------------------------------------------
 SOLVER_ITERATIONS = 10
@@ -67,7 +67,7 @@ RESTITUTION_THRESHOLD = 10.0
 MIN_SLIDING_SPEED = 0.0173
 """uu/s below which a contact does not slide in any direction (SIMD_EPSILON against the squared speed in Bullet's units)"""
 CONVERGED = 1.0e-4
-"""Change of an impulse below which another iteration changes nothing that matters"""
+"""Iterations end when no impulse changes by more than this"""
 
 # Wheels (CarConfig.cpp, btVehicleRL.cpp, RLConst.h) ---------------------------------------------------------------------------
 
@@ -105,11 +105,11 @@ SUSPENSION_FORCE_FRONT, SUSPENSION_FORCE_BACK = 35.75, 54.265
 MIN_TILT = 0.1
 """Cosine between the ground's normal and the car's up below which the ground counts as steep (btVehicleRL::rayCast)"""
 STEEP_INVERSE_TILT = 10.0
-"""What stands for the inverse cosine there"""
+"""Replaces the inverse of that cosine on steep ground"""
 PUSHBACK_RATE = 0.2
 """Share of its depth by which a wheel deep in the ground is pushed back in a tick (btVehicleRL: erp of the extra pushback)"""
 PUSHBACK_SHARE = 0.25
-"""One of four wheels"""
+"""Each of the four wheels gets this share of the pushback"""
 
 # Tyres (btVehicleRL.cpp, RLConst.h) -------------------------------------------------------------------------------------------
 SIDE_GRIP = 0.2
@@ -117,13 +117,13 @@ SIDE_GRIP = 0.2
 BRAKE_RATE = 113.73963
 """ROLLING_FRICTION_SCALE_MAGIC: force of a braked wheel per uu/s of rolling"""
 TYRE_MASS = CAR_MASS / 3.0
-"""Mass that a tyre moves (frictionImpulse * mass / 3)"""
+"""Mass by which a tyre's friction is scaled (frictionImpulse * mass / 3)"""
 MIN_SLIP_SPEED = 5.0
 """uu/s sideways below which a tyre does not slip (Car::_UpdateWheels)"""
 HANDBRAKE_SIDE_GRIP = 0.1
 """HANDBRAKE_LAT_FRICTION_FACTOR: share of the sideways grip that a full handbrake leaves"""
 LATERAL_FRICTION = ((0.0, 1.0), (1.0, 0.2))
-"""LAT_FRICTION_CURVE: grip of a tyre sideways, by its slip (0: it rolls, 1: it slides)"""
+"""LAT_FRICTION_CURVE: sideways grip of a tyre, by its slip (0: it rolls, 1: it slides)"""
 HANDBRAKE_LONG_FRICTION = ((0.0, 0.5), (1.0, 0.9))
 """HANDBRAKE_LONG_FRICTION_FACTOR: share of the grip along the rolling direction that a full handbrake leaves, by slip"""
 NON_STICKY_FRICTION = ((0.0, 0.1), (0.7075, 0.5), (1.0, 1.0))
@@ -143,7 +143,7 @@ STEER_ANGLE = ((0.0, 0.53356), (500.0, 0.31930), (1000.0, 0.18203), (1500.0, 0.1
 POWERSLIDE_STEER_ANGLE = ((0.0, 0.39235), (2500.0, 0.12610))
 """POWERSLIDE_STEER_ANGLE_FROM_SPEED: the same with a full handbrake"""
 HANDBRAKE_RISE, HANDBRAKE_FALL = 5.0, 2.0
-"""POWERSLIDE_RISE_RATE, POWERSLIDE_FALL_RATE: the handbrake closes and opens by this much in a second"""
+"""POWERSLIDE_RISE_RATE, POWERSLIDE_FALL_RATE: how much the handbrake closes and opens in a second"""
 THROTTLE_DEADZONE = 0.001
 """THROTTLE_DEADZONE"""
 STOPPED_SPEED = 25.0
@@ -151,7 +151,7 @@ STOPPED_SPEED = 25.0
 COASTING_BRAKE = 0.15
 """COASTING_BRAKE_FACTOR"""
 STICKY_FORCE = 0.5
-"""Share of gravity that holds a car to the ground, more on walls while it drives (Car::_UpdateWheels)"""
+"""Share of gravity that holds a car to the ground; it is more on walls while the car drives (Car::_UpdateWheels)"""
 
 # In the air (RLConst.h, Car::_UpdateAirTorque, Car::_UpdateAutoRoll) ----------------------------------------------------------
 AIR_TORQUE_SCALE = 2.0 * pi / 65536.0 * 1000.0
@@ -169,19 +169,19 @@ AUTO_ROLL_TORQUE = 80.0
 
 # Jumps and flips (RLConst.h, Car.cpp) -----------------------------------------------------------------------------------------
 JUMP_SPEED = 875.0 / 3.0
-"""JUMP_IMMEDIATE_FORCE, uu/s, also of a double jump"""
+"""JUMP_IMMEDIATE_FORCE, uu/s, for jumps and double jumps"""
 JUMP_HOLD = 4375.0 / 3.0
 """JUMP_ACCEL, uu/s2 while the button is held"""
 JUMP_HOLD_EARLY = 0.62
-"""JUMP_PRE_MIN_ACCEL_SCALE: share of it in the first JUMP_SHORTEST seconds"""
+"""JUMP_PRE_MIN_ACCEL_SCALE: share of that acceleration in the first JUMP_SHORTEST seconds"""
 JUMP_SHORTEST, JUMP_LONGEST = 0.025, 0.2
 """JUMP_MIN_TIME, JUMP_MAX_TIME, seconds"""
 JUMP_RESET = JUMP_SHORTEST + 1.0 / 40.0
-"""JUMP_RESET_TIME_PAD: seconds from a jump until the ground gives the next one back"""
+"""JUMP_MIN_TIME + JUMP_RESET_TIME_PAD: seconds after a jump from which the ground allows the next one"""
 FLIP_DEADZONE = 0.5
-"""Sum of the stick's deflections from which a second jump is a flip (CarConfig.dodgeDeadzone)"""
+"""Sum of |pitch|, |yaw| and |roll| from which a second jump is a flip (CarConfig.dodgeDeadzone)"""
 FLIP_AXIS_DEADZONE = 0.1
-"""Deflection of one axis below which it counts as none (Car::_UpdateDoubleJumpOrFlip)"""
+"""Deflection below which an axis of the stick counts as centered (Car::_UpdateDoubleJumpOrFlip)"""
 FLIP_SPEED = 500.0
 """FLIP_INITIAL_VEL_SCALE, uu/s"""
 FLIP_BACKWARD_GAIN, FLIP_SIDE_GAIN = 1.5, 0.9
@@ -189,13 +189,13 @@ FLIP_BACKWARD_GAIN, FLIP_SIDE_GAIN = 1.5, 0.9
 FLIP_BACKWARD_SCALE = 16.0 / 15.0
 """FLIP_BACKWARD_IMPULSE_SCALE_X"""
 FLIP_DIRECTION_SPEED = 100.0
-"""uu/s from which the motion, not the stick, decides what is backward (Car::_UpdateDoubleJumpOrFlip)"""
+"""uu/s from which a flip against the motion, not against the nose, is a backward one (Car::_UpdateDoubleJumpOrFlip)"""
 FLIP_TORQUE_ROLL, FLIP_TORQUE_PITCH = 260.0, 224.0
 """FLIP_TORQUE_X, FLIP_TORQUE_Y, rad/s2"""
 FLIP_PITCH_LOCK = FLIP_SECONDS + 0.3
 """FLIP_TORQUE_TIME + FLIP_PITCHLOCK_EXTRA_TIME: seconds from a flip until the pitch is free again"""
 FLIP_FALL_BEGINS, FLIP_FALL_ENDS = 0.15, 0.21
-"""FLIP_Z_DAMP_START, FLIP_Z_DAMP_END, seconds: until the end also a rising car is slowed"""
+"""FLIP_Z_DAMP_START, FLIP_Z_DAMP_END, seconds: between them vertical speed is damped also while the car rises"""
 FLIP_FALL_KEPT = 0.65
 """1 - FLIP_Z_DAMP_120: share of its vertical speed that a flipping car keeps in a tick"""
 AUTO_FLIP_SPEED = 200.0
@@ -203,33 +203,33 @@ AUTO_FLIP_SPEED = 200.0
 AUTO_FLIP_TORQUE = 50.0
 """CAR_AUTOFLIP_TORQUE, rad/s2"""
 AUTO_FLIP_SECONDS = 0.4
-"""CAR_AUTOFLIP_TIME, for half a turn"""
+"""CAR_AUTOFLIP_TIME: seconds for half a turn"""
 AUTO_FLIP_ROLL = 2.8
-"""CAR_AUTOFLIP_ROLL_THRESH: radians of roll from which a car lies on its roof"""
+"""CAR_AUTOFLIP_ROLL_THRESH: radians of roll beyond which a car lies on its roof"""
 AUTO_FLIP_GROUND = 0.70710678
 """CAR_AUTOFLIP_NORMZ_THRESH: least z of the ground's normal"""
 
 # Boost and speed (RLConst.h, Car::_UpdateBoost) -------------------------------------------------------------------------------
 BOOST_SHORTEST = 0.1
-"""BOOST_MIN_TIME: seconds for which a boost goes on at least"""
+"""BOOST_MIN_TIME: least duration of a boost in seconds"""
 BOOST_ACCELERATION_GROUND, BOOST_ACCELERATION_AIR = 2975.0 / 3.0, 3175.0 / 3.0
 """BOOST_ACCEL_GROUND, BOOST_ACCEL_AIR, uu/s2"""
 SUPERSONIC_KEPT_SPEED = 2100.0
-"""SUPERSONIC_MAINTAIN_MIN_SPEED, uu/s"""
+"""SUPERSONIC_MAINTAIN_MIN_SPEED: uu/s above which a car stays supersonic"""
 SUPERSONIC_KEPT_SECONDS = 1.0
-"""SUPERSONIC_MAINTAIN_MAX_TIME"""
+"""SUPERSONIC_MAINTAIN_MAX_TIME: for at most this long"""
 
 # Hits and bumps (RLConst.h, Arena.cpp) ----------------------------------------------------------------------------------------
 EXTRA_HIT = ((500.0, 0.65), (2300.0, 0.55), (4600.0, 0.30))
 """BALL_CAR_EXTRA_IMPULSE_FACTOR: velocity that a hit adds to the ball, as a share of the speed between car and ball (uu/s)"""
 EXTRA_HIT_MAX_SPEED = 4600.0
-"""BALL_CAR_EXTRA_IMPULSE_MAXDELTAVEL_UU, uu/s"""
+"""BALL_CAR_EXTRA_IMPULSE_MAXDELTAVEL_UU: uu/s up to which that speed counts"""
 EXTRA_HIT_HEIGHT = 0.35
-"""BALL_CAR_EXTRA_IMPULSE_Z_SCALE: it goes along the line from car to ball with its height scaled by this"""
+"""BALL_CAR_EXTRA_IMPULSE_Z_SCALE: scale of the z component of its direction, which goes from car to ball"""
 EXTRA_HIT_FORWARD = 0.65
-"""BALL_CAR_EXTRA_IMPULSE_FORWARD_SCALE: and its part along the car's nose by this"""
+"""BALL_CAR_EXTRA_IMPULSE_FORWARD_SCALE: scale of the component of its direction along the car's nose"""
 BUMPER_X = 64.5
-"""BUMP_MIN_FORWARD_DIST: a car bumps with what is farther ahead of its origin, uu"""
+"""BUMP_MIN_FORWARD_DIST: uu from a car's origin forward beyond which its body bumps others"""
 BUMP_COOLDOWN = 0.25
 """BUMP_COOLDOWN_TIME: seconds until the same car can be bumped again"""
 BUMP_GROUND = ((0.0, 5.0 / 6.0), (1400.0, 1100.0), (2200.0, 1530.0))
@@ -243,26 +243,26 @@ RESPAWN_Z = 36.0
 
 # Boost pads (RLConst.h: BoostPads) --------------------------------------------------------------------------------------------
 PAD_RADIUS_SMALL, PAD_RADIUS_BIG = 144.0, 208.0
-"""CYL_RAD_SMALL, CYL_RAD_BIG, uu: a car takes a pad when its origin is this near"""
+"""CYL_RAD_SMALL, CYL_RAD_BIG: a car takes a pad when its origin is within so many uu of it along x and y"""
 PAD_HEIGHT = 95.0
-"""CYL_HEIGHT, uu: and not farther above or below"""
+"""CYL_HEIGHT: and within so many uu of it along z"""
 PAD_BOX_SMALL, PAD_BOX_BIG = 120.0, 160.0
-"""BOX_RAD_SMALL, BOX_RAD_BIG, uu: half sizes of the box in which the car that took it holds it"""
+"""BOX_RAD_SMALL, BOX_RAD_BIG, uu: half sizes of the box; the car that took a pad holds it while its body overlaps the box"""
 PAD_BOX_HEIGHT = 64.0
-"""BOX_HEIGHT, uu"""
+"""BOX_HEIGHT, uu: height of that box above the pad"""
 
 # Goals and shots (RLConst.h, GameEventTracker.cpp) ----------------------------------------------------------------------------
 GOAL_LINE_Y = GOAL_Y - BALL_RADIUS
 """SOCCAR_GOAL_SCORE_BASE_THRESHOLD_Y, 5124.25"""
 SHOT_HALF_WIDTH, SHOT_HEIGHT = GOAL_HALF_WIDTH + 9.125, GOAL_HEIGHT + 9.125
-"""Where a ball that crosses the goal line goes in, with a tenth of its radius"""
+"""uu within which a ball that crosses the goal line is on course: the goal, widened by a tenth of the ball's radius"""
 SHOT_SPEED = 1750.0
 """shotMinSpeed, uu/s"""
 SHOT_SECONDS = 2.0
-"""shotMinScoreTime: to the goal at most"""
+"""shotMinScoreTime: a shot reaches the goal within so many seconds"""
 SHOT_DELAY_TICKS = 36
-"""shotTouchMinDelay, 0.3 s: from the touch until a shot counts"""
+"""shotTouchMinDelay, 0.3 s: time from the touch until a shot counts"""
 SHOT_AGAIN_SECONDS = 1.0
-"""shotEventCooldown"""
+"""shotEventCooldown: time until the next shot can count"""
 ASSIST_TICKS = 240
-"""passMaxTouchTime, 2 s: between the touches of passer and scorer"""
+"""passMaxTouchTime, 2 s: longest time between the touches of passer and scorer"""

@@ -1,7 +1,7 @@
-"""No state leaves the simulator that cannot be in the game: no NaN, nothing outside of the field.
+"""No invalid state leaves the simulator: no NaN, nothing outside the field.
 
-Before and after every step each arena is checked. An invalid one begins again with a kick-off, and is counted. Before a step
-this protects kernels, which find places in memory by what they read, from what users write into a state.
+Each arena is checked before and after every step. An invalid one begins again with a kick-off, and is counted. The check before
+a step protects the kernels, which index memory by numbers of the state, from whatever users write into it.
 """
 from __future__ import annotations
 
@@ -47,41 +47,41 @@ from wavedash.rocket.state import GameState
 
 wp.set_module_options({"enable_backward": False})
 
-BEHIND = 50.0
-"""uu that a body's origin may be behind a wall: cars get half as far"""
+WALL_SLACK = 50.0
+"""uu that a body's origin may be behind a wall: in games cars get half as far"""
 SKEW = wp.constant(0.01)
 """How far the axes of a rotation may be from right angles and unit length"""
-WALL = wp.constant(SIDE_WALL_X + BEHIND)
-END = wp.constant(BACK_WALL_Y + BEHIND)
-FLOOR = wp.constant(-BEHIND)
-CEILING = wp.constant(CEILING_Z + BEHIND)
-CORNER = wp.constant(SIDE_WALL_X + BACK_WALL_Y - CORNER_LENGTH + BEHIND * 2**0.5)
-NET = wp.constant(BACK_NET_Y + BEHIND)
-POST = wp.constant(GOAL_HALF_WIDTH + BEHIND)
-CROSSBAR = wp.constant(GOAL_HEIGHT + BEHIND)
-LEAST, MOST = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+WALL = wp.constant(SIDE_WALL_X + WALL_SLACK)
+END = wp.constant(BACK_WALL_Y + WALL_SLACK)
+FLOOR = wp.constant(-WALL_SLACK)
+CEILING = wp.constant(CEILING_Z + WALL_SLACK)
+CORNER = wp.constant(SIDE_WALL_X + BACK_WALL_Y - CORNER_LENGTH + WALL_SLACK * 2**0.5)
+NET = wp.constant(BACK_NET_Y + WALL_SLACK)
+POST = wp.constant(GOAL_HALF_WIDTH + WALL_SLACK)
+CROSSBAR = wp.constant(GOAL_HEIGHT + WALL_SLACK)
+INT_MIN, INT_MAX = np.iinfo(np.int32).min, np.iinfo(np.int32).max
 
 SPEED = (-1.0e4, 1.0e4)
 SPIN = (-100.0, 100.0)
 UNIT = (-1.01, 1.01)
 SECONDS = (-1.0, 1.0e6)
-NOTE = (-1.0e5, 1.0e5)
-"""Limits of notes about hits, on which nothing depends, and of positions, which the walls limit further"""
+DISTANCE = (-1.0e5, 1.0e5)
+"""Limits of positions, which the walls limit further, and of what is stored about hits, on which no physics depends"""
 LIMITS = {
-    "ball.position": NOTE, "ball.rotation": UNIT, "ball.velocity": SPEED, "ball.angular_velocity": SPIN,
-    "cars.position": NOTE, "cars.rotation": UNIT, "cars.velocity": SPEED, "cars.angular_velocity": SPIN,
+    "ball.position": DISTANCE, "ball.rotation": UNIT, "ball.velocity": SPEED, "ball.angular_velocity": SPIN,
+    "cars.position": DISTANCE, "cars.rotation": UNIT, "cars.velocity": SPEED, "cars.angular_velocity": SPIN,
     "cars.boost": (0.0, BOOST_MAX), "cars.handbrake": (0.0, 1.0), "cars.controls": UNIT,
     "cars.boost_time": SECONDS, "cars.supersonic_time": SECONDS, "cars.air_time": SECONDS, "cars.air_time_since_jump": SECONDS,
     "cars.jump_time": SECONDS, "cars.flip_time": SECONDS, "cars.auto_flip_timer": SECONDS, "cars.demo_timer": SECONDS,
     "cars.contact_cooldown": SECONDS, "pads.timer": SECONDS,
     "cars.flip_torque": UNIT, "cars.auto_flip_torque": UNIT, "cars.contact_normal": UNIT,
-    "cars.ball_hit_offset": NOTE, "cars.ball_hit_position": NOTE, "cars.ball_hit_impulse": NOTE,
+    "cars.ball_hit_offset": DISTANCE, "cars.ball_hit_position": DISTANCE, "cars.ball_hit_impulse": DISTANCE,
     "cars.team": (0, 1), "cars.hitbox": (0, len(HITBOXES) - 1),
 }
-"""Least and most of every number of a state. Wider than what the game allows where a tick brings it back: speeds are capped.
-Whole numbers that are not here may be anything."""
+"""The least and greatest valid value of the fields of a state. They are wider than what the game allows where a tick brings the
+value back: speeds are capped. Integers that are not listed may be anything."""
 SEATS = ("ball.last_touch", "cars.contact_car", "pads.locked_car")
-"""Numbers of cars, -1: none"""
+"""Fields that hold the seat of a car, or -1 for none"""
 
 
 @wp.struct
@@ -89,26 +89,27 @@ class StateLimits:
     """The limits of a valid state, and the kick-off that replaces an invalid one."""
 
     low: wp.array(dtype=wp.int32)
-    """[W], by word of a record: the least it may be, and the most"""
+    """[W]: the least valid value of each word of a record, as `sortable` has it"""
     high: wp.array(dtype=wp.int32)
-    turned: wp.array(dtype=wp.int32)
-    """[W]: bits to turn in a negative one to compare it as an integer; none in one that is an integer"""
+    """[W]: the greatest"""
+    inverted: wp.array(dtype=wp.int32)
+    """[W]: the bits that are inverted in a negative word before it is compared as an integer; 0 where it is an integer"""
     kickoff: wp.array2d(dtype=wp.int32)
-    """[1, W]: the record of an arena that begins, all seats taken"""
+    """[1, W]: the record of an arena at a kick-off, with all seats taken"""
 
 
 def sortable(x: float) -> int:
-    """The bits of a float as an integer: the larger the one, the larger the other. The least zero is the negative one."""
+    """The bits of a float as an integer, in the same order as the floats. Of the two zeros the negative one is smaller."""
     bits = int(np.float32(x or -0.0).view(np.int32))
-    return bits ^ (bits >> 31 & MOST)
+    return bits ^ (bits >> 31 & INT_MAX)
 
 
 def state_limits(kickoff: GameState) -> Any:
-    """The limits for kernels. Invalid arenas begin again like the one arena of `kickoff`."""
+    """The limits as kernels read them. An invalid arena begins again with the state of the only arena of `kickoff`."""
     device = wp.device_from_torch(kickoff.memory.device)
     table: Any = StateLimits()
     words = kickoff.memory.shape[1]
-    low, high, turned = (np.full(words, bits, np.int32) for bits in (LEAST, MOST, 0))
+    low, high, inverted = (np.full(words, bits, np.int32) for bits in (INT_MIN, INT_MAX, 0))
     for part, name, dtype, shape, offset, stride in GameState.layout(kickoff.seats):
         field, is_float = f"{part}.{name}", dtype == torch.float32
         limits = (-1, kickoff.seats - 1) if field in SEATS else LIMITS.get(field)
@@ -117,32 +118,32 @@ def state_limits(kickoff: GameState) -> Any:
                 first = (offset + seat * stride) // 4
                 where = slice(first, first + prod(shape))
                 low[where], high[where] = (sortable(x) for x in LIMITS[field]) if is_float else limits
-                turned[where] = MOST if is_float else 0
-    table.low, table.high, table.turned = (wp.array(column, device=device) for column in (low, high, turned))
+                inverted[where] = INT_MAX if is_float else 0
+    table.low, table.high, table.inverted = (wp.array(column, device=device) for column in (low, high, inverted))
     table.kickoff = wp.from_torch(kickoff.memory)
     return table
 
 
-# Floats are compared as integers, which are in the same order once the other bits of negative ones are turned: so NaN is beyond
-# infinity, and a CPU compares many words at once.
+# Floats are compared as integers, which have the same order once all bits but the sign of negative ones are inverted. So NaN
+# lies beyond infinity, and a CPU compares many words at once.
 ARE_WITHIN = """
 const int* word = (const int*)((const char*)words.data + (size_t)e * words.strides[0]);
 const int* low = (const int*)limits.low.data;
 const int* high = (const int*)limits.high.data;
-const int* turned = (const int*)limits.turned.data;
+const int* inverted = (const int*)limits.inverted.data;
 int wrong = 0;
 int w = start;
 #ifdef __CUDA_ARCH__
 for (; w % 4 == 0 && w + 4 <= end; w += 4) {
     const int4 x = *(const int4*)(word + w), l = *(const int4*)(low + w), h = *(const int4*)(high + w);
-    const int4 t = *(const int4*)(turned + w);
+    const int4 t = *(const int4*)(inverted + w);
     const int a = x.x ^ (x.x >> 31 & t.x), b = x.y ^ (x.y >> 31 & t.y);
     const int c = x.z ^ (x.z >> 31 & t.z), d = x.w ^ (x.w >> 31 & t.w);
     wrong |= (a < l.x) | (a > h.x) | (b < l.y) | (b > h.y) | (c < l.z) | (c > h.z) | (d < l.w) | (d > h.w);
 }
 #endif
 for (; w < end; ++w) {
-    const int x = word[w] ^ (word[w] >> 31 & turned[w]);
+    const int x = word[w] ^ (word[w] >> 31 & inverted[w]);
     wrong |= (x < low[w]) | (x > high[w]);
 }
 return wrong == 0;
@@ -156,7 +157,7 @@ def are_within(limits: StateLimits, words: wp.array2d(dtype=wp.int32), e: int, s
 
 @wp.func
 def sanitised(controls: Controls) -> Controls:
-    """Controls that a car can follow."""
+    """Controls with every axis between -1 and 1."""
     controls.throttle = sanitised_axis(controls.throttle)
     controls.steer = sanitised_axis(controls.steer)
     controls.pitch = sanitised_axis(controls.pitch)
@@ -170,7 +171,7 @@ def sanitised(controls: Controls) -> Controls:
 
 @wp.func
 def sanitised_axis(value: float) -> float:
-    """Within -1 and 1; what is no number is 0."""
+    """A value between -1 and 1; NaN and infinity become 0."""
     if wp.isfinite(value):
         return wp.clamp(value, -1.0, 1.0)
     return 0.0
@@ -180,7 +181,7 @@ def sanitised_axis(value: float) -> float:
 def reset_if_invalid(
     limits: StateLimits, words: wp.array2d(dtype=wp.int32), floats: wp.array2d(dtype=wp.float32), e: int, seats: int
 ) -> bool:
-    """Begins an invalid arena again, and returns whether it was one."""
+    """Restarts the arena if it is invalid, and returns whether it was."""
     if is_valid(limits, words, floats, e, seats):
         return False
     reset_to_kickoff(limits, words, e, seats)
@@ -191,7 +192,7 @@ def reset_if_invalid(
 def is_valid(
     limits: StateLimits, words: wp.array2d(dtype=wp.int32), floats: wp.array2d(dtype=wp.float32), e: int, seats: int
 ) -> bool:
-    """Whether an arena can be one of the game. An empty seat may hold anything but a hitbox that does not exist."""
+    """Whether the state of an arena can occur in the game. An empty seat may hold anything but a hitbox that does not exist."""
     if not (are_within(limits, words, e, BALL_AT, CARS_AT) and is_on_field(floats, e, BALL_AT)):
         return False
     for c in range(seats):
@@ -206,7 +207,7 @@ def is_valid(
 
 @wp.func
 def is_on_field(floats: wp.array2d(dtype=wp.float32), e: int, first: int) -> bool:
-    """Whether the ball or car whose record begins there is on the field or in a goal, and turned by a rotation."""
+    """Whether the ball or car whose record begins at word `first` is on the field or in a goal, and its rotation is one."""
     x = wp.abs(floats[e, first])
     y = wp.abs(floats[e, first + 1])
     z = floats[e, first + 2]
@@ -221,7 +222,7 @@ def is_on_field(floats: wp.array2d(dtype=wp.float32), e: int, first: int) -> boo
 
 @wp.func
 def reset_to_kickoff(limits: StateLimits, words: wp.array2d(dtype=wp.int32), e: int, seats: int):
-    """Writes a kick-off. Seats, clock and score stay; a step that went wrong has no goal and no events."""
+    """Writes a kick-off. Seats, clock and score stay; a goal and the events of the failed step are taken back."""
     store_ball(words, e, BALL_AT, load_ball(limits.kickoff, 0, BALL_AT))
     for c in range(seats):
         before = load_car(words, e, car_at(c))

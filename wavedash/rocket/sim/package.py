@@ -1,4 +1,4 @@
-"""Warp, started without a word. It is an optional dependency, started before anything else of this package is imported."""
+"""Warp, an optional dependency: `__init__.py` starts it before anything else of this package is imported."""
 from __future__ import annotations
 
 import logging
@@ -16,12 +16,12 @@ from wavedash.errors import UserError
 log = logging.getLogger(__name__)
 
 INSTALL = "pip install 'wavedash[rocket]'"
-COMPILES = 1.5
-"""Seconds after which loading a kernel must be compiling it: from the cache it takes some tenths of one"""
+COMPILE_SECONDS = 1.5
+"""A kernel that takes longer to load is being compiled: from the cache it takes some tenths of a second"""
 
 
 def start_warp() -> None:
-    """Warp without its greeting, and without its complaint about a missing driver where there is no GPU."""
+    """Starts Warp without its greeting, and without its warning about a missing driver where there is no GPU."""
     try:
         import warp
     except ImportError as error:
@@ -33,24 +33,24 @@ def start_warp() -> None:
 
 
 @contextmanager
-def announced(what: str) -> Iterator[None]:
-    """Around the loading of a kernel: says so if it has to be compiled."""
+def log_if_compiling(device: str) -> Iterator[None]:
+    """Wraps the loading of kernels, and logs a line if they have to be compiled."""
     import warp
 
     folder = Path(warp.config.kernel_cache_dir or "")
-    line = Timer(COMPILES, log.warning, (
-        "compiling the simulator for %s: about a minute, once on this machine (kept in %s)", what, folder))
-    line.daemon = True
-    line.start()
+    warning = Timer(COMPILE_SECONDS, log.warning, (
+        "compiling the simulator for %s: about a minute, once on this machine (kept in %s)", device, folder))
+    warning.daemon = True
+    warning.start()
     try:
         yield
     finally:
-        line.cancel()
+        warning.cancel()
 
 
 @contextmanager
 def _without_stderr() -> Iterator[None]:
-    """Silences C code too, which writes to the descriptor; no option of Warp's reaches that."""
+    """Silences C code too, which writes to the file descriptor; Warp has no option for that."""
     try:
         kept = os.dup(2)
     except OSError:  # a program without a console

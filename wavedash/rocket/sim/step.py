@@ -1,4 +1,4 @@
-"""What comes before and after the ticks of a step."""
+"""What happens before and after the ticks of a step."""
 from __future__ import annotations
 
 import warp as wp
@@ -16,7 +16,7 @@ wp.set_module_options({"enable_backward": False})
 
 @wp.func
 def begin_step(model: Model, arenas: Arenas, e: int):
-    """Nothing has happened yet in this step."""
+    """Clears the events of the previous step, and finds out which pads are held."""
     arenas.words[e, game_at(arenas.seats) + GOAL_WORD] = -1
     arenas.ticks_done[e] = 0
     reset_invalid_arena(model, arenas, e)
@@ -47,7 +47,7 @@ def end_step(model: Model, arenas: Arenas, e: int):
 
 @wp.func
 def reset_invalid_arena(model: Model, arenas: Arenas, e: int):
-    """An arena whose state cannot be in the game begins again, and what it remembered is forgotten."""
+    """Restarts an arena whose state cannot occur in the game, and clears what it remembered."""
     if reset_if_invalid(model.limits, arenas.words, arenas.floats, e, arenas.seats):
         arenas.reset_count[e] = arenas.reset_count[e] + 1
         store_scoring(arenas.scoring, e, 0, ScoringMemory())

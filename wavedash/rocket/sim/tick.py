@@ -4,10 +4,10 @@ The order is RocketSim's: wheels and controls of each car, contacts where bodies
 bumps, pads, goals. `stages` is the only place where it is written. `kernels/launches.py` makes two programs of it: for a CPU,
 one loop that runs all ticks of an arena while it is in the cache; for a GPU, one launch per stage over the list of its class.
 
-Every function over cars has the arguments (model, arenas, e, c, late, lanes): arena, seat, whether the controls of the step
-before are still in force, and the cooperative lanes that share the car. Every function over arenas has (model, arenas, e,
-lanes). A stage that sorts returns the class in which the car or arena goes on. Stages over cars do not read what stages over
-cars write of other cars, so that those which follow each other may run car by car.
+Every function over cars has the arguments (model, arenas, e, c, late, lanes): `e` is the arena, `c` the seat, `late` tells that
+the controls of the previous step are still in force, and `lanes` are the cooperative threads that share the car. Every function
+over arenas has (model, arenas, e, lanes). A stage that sorts returns the class in which the car or arena goes on. A stage over
+cars never reads what a stage over cars writes about another car, so that successive ones may run car by car.
 """
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ class Over(NamedTuple):
     """What a stage runs over: cars or arenas, all of them or those of one class."""
 
     cars: bool
-    number: int | None
+    class_number: int | None
+    """One of those in `classes.py`; None: all cars or arenas"""
 
 
 def each_car(car_class: int | None = None) -> Over:
@@ -71,19 +72,19 @@ def each_arena(arena_class: int | None = None) -> Over:
 
 
 class Stage(NamedTuple):
-    """A part of a tick."""
+    """One stage of a tick."""
 
     function: Any
-    """For kernels, see above"""
+    """A `wp.func` with the arguments listed above"""
     over: Over
     sorts_into: tuple[int, ...] = ()
     """Classes in which cars or arenas may go on; (): they stay in theirs"""
     lanes: bool = False
     """Cooperative threads share the triangles around each car or ball"""
     diverges: bool = False
-    """Each thread of a GPU goes its own way, so that few of a warp work at the same time"""
+    """The threads of a GPU's warp take different branches, so that few of them work at the same time"""
     shortcut: bool = False
-    """Spares lanes of a GPU work of the next stage, which would come to the same; a CPU goes on with the next stage"""
+    """On a GPU it saves the lanes of the next stage work that would have the same result; a CPU skips it"""
 
 
 def stages(seats: int) -> tuple[Stage, ...]:
@@ -107,8 +108,8 @@ def stages(seats: int) -> tuple[Stage, ...]:
 
 @wp.func
 def finish_tick(model: Model, arenas: Arenas, e: int, lanes: Lanes) -> bool:
-    """The last stage: the ball goes on to the end of the tick, demolished cars wait, pads are taken, goals are counted. Returns
-    whether the arena goes on with the next tick: a goal stops it for the rest of the step."""
+    """The last stage: the ball moves, demolished cars wait, pads are taken, goals are counted. Returns whether the arena goes
+    on with the next tick: a goal stops it for the rest of the step."""
     seats = arenas.seats
     for c in range(seats):
         prefetch(arenas.words, e, car_at(c))

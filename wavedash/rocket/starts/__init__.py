@@ -1,4 +1,4 @@
-"""How episodes begin: kick-offs, anywhere, in the middle of a mechanic, before a goal, from replays; and mixtures of these."""
+"""Starts of episodes: kick-offs, random states, in the middle of a mechanic, before a goal, from replays; and mixtures."""
 from wavedash.rocket.starts.anywhere import Random, Turtle
 from wavedash.rocket.starts.frames import ReplayFrames, load_frames, save_frames
 from wavedash.rocket.starts.kickoff import FuzzedKickoff, Kickoff

@@ -1,4 +1,4 @@
-"""Starts anywhere on the field: a bot that has seen everything is not lost anywhere."""
+"""Starts anywhere on the field, so that a bot meets all situations."""
 from __future__ import annotations
 
 from math import pi
@@ -13,8 +13,8 @@ from wavedash.rocket.state import GameState
 
 
 class Random(Start):
-    """Ball and cars anywhere, moving anyhow, any boost. `ball_in_air` and `cars_in_air` are shares from 0 (all on the floor) to
-    1 (all in the air): 0 and 0 to learn to touch the ball, 0.5 and 0.5 for all-round training."""
+    """Ball and cars at random places with random velocities and boost. `ball_in_air` and `cars_in_air` are shares from 0 (all
+    on the floor) to 1 (all in the air): 0 and 0 to learn to touch the ball, 0.5 and 0.5 for all-round training."""
 
     def __init__(self, ball_in_air: float = 0.5, cars_in_air: float = 0.5) -> None:
         self.ball_in_air, self.cars_in_air = ball_in_air, cars_in_air
@@ -47,7 +47,7 @@ class Random(Start):
 
 class Turtle(Start):
     """Cars on their roofs, sliding and turning a little, the ball anywhere on the floor. Teaches to get back on the wheels.
-    `share`: of the cars that lie on the roof (0.5: a bot also learns to play against one); the others drive."""
+    `share`: the share of cars that lie on their roof (0.5: a bot also learns to play against one); the others drive."""
 
     def __init__(self, share: float = 1.0) -> None:
         self.share = share

@@ -1,7 +1,7 @@
 """Starts from stored game states: frames of replays, or of games that were played here.
 
-A file of frames, `.npz` or `.safetensors`, holds arrays over N frames named as in the state: `ball.position` [N, 3],
-`cars.velocity` [N, C, 3] and so on, in its units. Those in REQUIRED must be there; others may be.
+A file of frames, `.npz` or `.safetensors`, holds arrays over N frames, with the names and units of the state: `ball.position`
+[N, 3], `cars.velocity` [N, C, 3] and so on. Those in REQUIRED must be there; others may be.
 """
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ REQUIRED = (
     "cars.angular_velocity", "cars.boost",
 )
 FORGOTTEN = ("ball.last_touch", "cars.contact_car", "cars.ball_hit_tick", "cars.ball_hit_impulse_tick", "pads.locked_car")
-"""Who touched what before the frame: no part of a new episode"""
+"""Fields about touches before the frame, which a new episode does not keep"""
 
 
 def save_frames(path: str | Path, state: GameState) -> None:
-    """Write the arenas of a state as frames to start from. The file's ending chooses the format."""
+    """Writes the arenas of a state as frames to start from. The ending of the file's name chooses the format."""
     path = Path(path)
     arrays = {
         f"{part}.{field.name}": getattr(getattr(state, part), field.name).cpu().contiguous()
@@ -46,7 +46,7 @@ def save_frames(path: str | Path, state: GameState) -> None:
 
 def load_frames(path: str | Path) -> GameState:
     """The frames of a file as a state of N arenas, with as many seats as the file has cars. Raises UserError if it is no such
-    file, or if what it describes cannot be in the game."""
+    file, or if a frame cannot occur in the game."""
     path = Path(path)
     arrays = _read(path)
     missing = [name for name in REQUIRED if name not in arrays]
@@ -69,8 +69,9 @@ def load_frames(path: str | Path) -> GameState:
 
 
 class ReplayFrames(Start):
-    """Begins in the middle of recorded games: a frame drawn from a file (see `save_frames`) with at least as many cars in each
-    team as play here; more are left out. Half of the time the frame is turned and the teams exchanged."""
+    """Begins in the middle of stored games: draws a frame from a file (see `save_frames`) with at least as many cars in each
+    team as play here; surplus cars are left out. Half of the time the frame is rotated by half a turn and the teams are
+    exchanged."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -115,7 +116,7 @@ class ReplayFrames(Start):
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a file; nothing in it can run code."""
+    """The arrays of a file, read so that nothing in it can run code."""
     if not path.is_file():
         raise UserError(f"{path}: no such file of frames; write one with wavedash.rocket.starts.save_frames")
     try:
@@ -125,13 +126,13 @@ def _read(path: Path) -> dict[str, np.ndarray]:
         if path.suffix == ".npz":
             with np.load(path, allow_pickle=False) as file:
                 return {name: file[name] for name in file.files}
-    except Exception as error:  # both readers raise many kinds
+    except Exception as error:  # both readers raise many kinds of exceptions
         raise UserError(f"{path} cannot be read as {path.suffix[1:]}: {error}") from error
     raise UserError(f"{path}: frames are stored as .npz or .safetensors, not as {path.suffix or 'this'}")
 
 
 def _complete(frames: GameState, given: Mapping[str, Any]) -> None:
-    """What a file may leave out, and what a new episode forgets."""
+    """Fills in what a file may leave out, and clears what a new episode does not keep."""
     cars = frames.cars
     if "cars.present" not in given:
         cars.present.fill_(True)

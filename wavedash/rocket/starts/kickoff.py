@@ -1,4 +1,4 @@
-"""Kick-offs: as in the game, and not quite so."""
+"""Kick-offs: as in the game, and with random changes."""
 from __future__ import annotations
 
 import torch
@@ -11,9 +11,9 @@ from wavedash.rocket.state import GameState
 
 
 class Kickoff(Start):
-    """The game's kick-off: both teams on the same spots, drawn from the five. Up to five cars a team.
+    """The game's kick-off: both teams on the same spots, drawn from the five. A team has up to five cars.
 
-    It writes the whole state but team, hitbox and presence of the cars, and is what every other start begins from."""
+    It writes the whole state but team, hitbox and presence of the cars. Every other start begins from a kick-off."""
 
     def bind(self, state: GameState) -> None:
         self.spots = torch.tensor(KICKOFF_SPAWNS, device=state.memory.device)
@@ -29,7 +29,7 @@ class Kickoff(Start):
 
         order = torch.rand(state.arenas, len(self.spots), generator=generator, device=team.device).argsort(-1)
         mates = (team.unsqueeze(-1) == team.unsqueeze(-2)) & present.unsqueeze(-2) & self.up_to
-        number = mates.sum(-1) - 1  # in its team; both teams use the same order
+        number = mates.sum(-1) - 1  # index of a car in its team; both teams use the same order
         x, y, yaw = self.spots[order.gather(1, number.clamp(0, len(self.spots) - 1))].unbind(-1)
         side = 1.0 - 2.0 * team
         cars.position.copy_(vector(side * x, side * y, CAR_REST_Z))
@@ -46,8 +46,8 @@ class Kickoff(Start):
 
 class FuzzedKickoff(Start):
     """A kick-off where cars and ball are a little off their spots, cars already roll and have any boost. Stops a bot from
-    learning one fixed opening by heart. `distance` in uu (up to 120: spots are 512 apart), `angle` in radians, `speed` uu/s;
-    `boost`: the least and the most of it."""
+    learning one fixed opening by heart. `distance` in uu (up to 120: spots are 512 apart), `angle` in radians, `speed` in uu/s;
+    `boost`: its range."""
 
     def __init__(self, distance: float = 100.0, angle: float = 0.2, speed: float = 300.0,
                  boost: tuple[float, float] = (0.0, BOOST_MAX)) -> None:

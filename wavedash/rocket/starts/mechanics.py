@@ -1,4 +1,4 @@
-"""Starts in the middle of a mechanic: on the wall, under the ball in the air, before a flip reset, a challenge, a dribble."""
+"""Starts in the middle of a mechanic: wall play, air dribble, flip reset, challenge, dribble."""
 from __future__ import annotations
 
 import torch
@@ -10,7 +10,7 @@ from wavedash.rocket.geometry import look, rotation, vector
 from wavedash.rocket.starts.stage import Scene, Stage
 
 NOSE = 80.0
-"""From a car's origin to the tip of its nose; the longest of the hitboxes"""
+"""uu from a car's origin to the tip of its nose, for the longest of the hitboxes"""
 
 
 class Wall(Scene):
@@ -85,7 +85,8 @@ class FlipReset(Scene):
 
 
 class JumpChallenge(Scene):
-    """Two opponents drive at a ball that both can just reach with a jump at the same moment (50-50). Alone: one car."""
+    """Two opponents drive at a ball that both can just reach with a jump at the same moment (50-50). Without opponents, one car
+    does."""
 
     def stage(self, stage: Stage) -> Tensor:
         meeting = torch.stack([stage.uniform(-1500.0, 1500.0), stage.uniform(-2000.0, 2000.0)], -1)

@@ -1,4 +1,4 @@
-"""Starts before a goal: one's own chance, or the other's."""
+"""Starts before a goal: a chance of the own team, or of the opponents."""
 from __future__ import annotations
 
 from math import log
@@ -11,11 +11,12 @@ from wavedash.rocket.geometry import vector
 from wavedash.rocket.starts.stage import Scene, Stage
 
 DRAG = -log(1.0 - 0.03)
-"""1/s: what the air takes of the ball's velocity"""
+"""Rate at which drag reduces the ball's velocity, 1/s"""
 
 
 def throw(start: Tensor, target: Tensor, seconds: Tensor) -> Tensor:
-    """[E, 3]: the velocity with which the ball flies from `start` [E, 3] to `target` in `seconds` [E], without a bounce."""
+    """[E, 3]: the velocity with which the ball flies from `start` [E, 3] to `target` [E, 3] in `seconds` [E] without a
+    bounce."""
     seconds = seconds.unsqueeze(-1)
     reach = -torch.expm1(-DRAG * seconds) / DRAG
     x, y, z = ((target - start) / reach).unbind(-1)
@@ -24,20 +25,20 @@ def throw(start: Tensor, target: Tensor, seconds: Tensor) -> Tensor:
 
 
 def goal_mouth(stage: Stage) -> Tensor:
-    """[E, 3]: a point in the leading team's own goal, so that the ball clears posts and bar."""
+    """[E, 3]: a point in the leading team's own goal that the ball reaches clear of posts and crossbar."""
     return vector(stage.uniform(-600.0, 600.0), -BACK_WALL_Y, stage.uniform(150.0, 480.0))
 
 
 class Shot(Scene):
-    """The ball rolls or falls to a spot before the opponent's goal, and the attacker with pace would be there at the same time.
-    The opponents are somewhere in their half."""
+    """The ball rolls or falls to a spot before the opponent's goal, and the attacker would be there at the same time at its
+    current speed. The opponents are somewhere in their half."""
 
     def stage(self, stage: Stage) -> Tensor:
         spot = torch.stack([stage.uniform(-1000.0, 1000.0), stage.uniform(3000.0, 3900.0)], -1)
         seconds, lobbed = stage.uniform(1.0, 2.0), stage.chance(0.5)
 
         def before(angle: Tensor, distance: Tensor) -> Tensor:
-            """Behind the spot, as seen by the goal; angle 0: straight."""
+            """[E, 2]: a place behind the spot, as seen from the goal; angle 0: straight behind."""
             return spot - torch.stack([angle.sin(), angle.cos()], -1) * distance.unsqueeze(-1)
 
         distance = torch.where(lobbed, stage.uniform(300.0, 1200.0), stage.uniform(300.0, 500.0)) * seconds
@@ -55,7 +56,7 @@ class Shot(Scene):
 
 
 class Save(Scene):
-    """The ball flies at the own goal and goes in unless the defender, who is near the goal but not in it, gets there."""
+    """The ball flies at the defender's goal and goes in unless the defender, who is near the goal but not in it, stops it."""
 
     def stage(self, stage: Stage) -> Tensor:
         start = vector(stage.uniform(-2000.0, 2000.0), stage.uniform(-2800.0, -500.0), stage.uniform(150.0, 800.0))
@@ -69,7 +70,7 @@ class Save(Scene):
 
 
 class Goalie(Scene):
-    """An attacker has just shot from the distance and comes after the ball; the defender stands in the goal and looks at it."""
+    """An attacker has just shot from a distance and follows the ball; the defender stands in the goal and faces it."""
 
     def stage(self, stage: Stage) -> Tensor:
         place = torch.stack([stage.uniform(-2000.0, 2000.0), stage.uniform(-2800.0, -300.0)], -1)

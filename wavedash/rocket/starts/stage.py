@@ -1,7 +1,7 @@
-"""The stage on which a start is set: which car it is about, where the others go, and which arenas are turned for orange.
+"""Stage: helpers with which starts place the ball and cars. Scene: a start that is about one car, the leading car.
 
-A `Scene` is written once, as if the team of its leading car attacked toward +Y. Which team and which of its cars that is, is
-drawn for each arena; where it is orange, everything is turned by half a turn in the end. So blue and orange learn alike.
+A `Scene` is written as if the team of its leading car attacked toward +Y. The leading car is drawn for each arena; where it is
+orange, everything is rotated by half a turn in the end. So blue and orange learn alike.
 """
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from wavedash.rocket.parts import Start
 from wavedash.rocket.state import GameState
 
 FLOOR_X, FLOOR_Y, FLOOR_CORNER = 3600.0, 4700.0, 7500.0
-"""Where the floor is flat for a whole car: |x|, |y| and |x| + |y| up to here; beyond, it bends up into the walls"""
+"""Up to these |x|, |y| and |x| + |y| the floor is flat for a whole car; beyond, it bends up into the walls"""
 APART = 260.0
-"""Distance of the middles of bodies that cannot touch: a car reaches 95 uu from its origin, the ball 91"""
+"""uu between the origins of bodies that cannot touch: a car reaches 95 uu from its origin, the ball 91"""
 
 
 class Stage:
-    """Random numbers [E] and what to do with bodies, in the perspective of the leading car's team."""
+    """Random numbers [E] and methods that place bodies, in the perspective of the leading car's team."""
 
     def __init__(self, state: GameState, generator: torch.Generator) -> None:
         self.state, self.generator = state, generator
@@ -32,34 +32,34 @@ class Stage:
         blue = (cars.present & (cars.team == 0)).any(-1)
         orange = (cars.present & (cars.team == 1)).any(-1)
         self.leading_team = torch.where(blue & orange, self.chance(0.5), orange).int()
-        """[E] 0 or 1; the only team where there is one"""
+        """[E]: 0 or 1; where an arena has one team only, that one"""
         ours = cars.team == self.leading_team.unsqueeze(-1)
         self.ours = ours
-        """[E, C]: of the leading team"""
+        """[E, C]: cars of the leading team"""
         self.lead = self._one_of(cars.present & ours)
         """[E, C]: the car that the start is about"""
         self.rival = self._one_of(cars.present & ~ours)
-        """[E, C]: one opponent of it; none where there are no opponents"""
+        """[E, C]: one of its opponents; none where there are no opponents"""
 
     def uniform(self, low: float, high: float, *shape: int) -> Tensor:
-        """[E, *shape]"""
+        """[E, *shape]: numbers between low and high."""
         random = torch.rand(self.arenas, *shape, generator=self.generator, device=self.device)
         return low + (high - low) * random
 
     def chance(self, probability: float, *shape: int) -> Tensor:
-        """[E, *shape] bool"""
+        """[E, *shape] bool: true with this probability."""
         return self.uniform(0.0, 1.0, *shape) < probability
 
     def angle(self, *shape: int) -> Tensor:
-        """[E, *shape]: any direction"""
+        """[E, *shape]: angles from -pi to pi."""
         return self.uniform(-pi, pi, *shape)
 
     def either_side(self) -> Tensor:
-        """[E]: -1 or 1"""
+        """[E]: -1 or 1."""
         return torch.where(self.chance(0.5), 1.0, -1.0)
 
     def ball(self, position: Tensor, velocity: Tensor, rolling: Tensor | None = None) -> None:
-        """Ball at [E, 3]; spins as a ball that rolls on the floor where `rolling` [E]."""
+        """Puts the ball at `position` [E, 3]. Where `rolling` [E], it spins as a ball that rolls on the floor."""
         ball = self.state.ball
         ball.position.copy_(position)
         ball.velocity.copy_(velocity)
@@ -69,7 +69,7 @@ class Stage:
             ball.angular_velocity.copy_(spin * (allowed * rolling).unsqueeze(-1))
 
     def drive(self, who: Tensor, place: Tensor, yaw: Tensor, speed: Tensor) -> None:
-        """Cars [E, C] on their wheels at [E, 2] or [E, C, 2] of the floor, driving straight on."""
+        """Puts the cars `who` [E, C] on the floor at `place` [E, 2] or [E, C, 2], driving straight ahead."""
         turned = rotation(yaw)
         position = vector(place[..., 0], place[..., 1], CAR_REST_Z)
         self.put(who, position=position, rotation=turned, velocity=turned[..., 0] * speed.unsqueeze(-1))
@@ -77,14 +77,16 @@ class Stage:
     def fly(
         self, who: Tensor, position: Tensor, turned: Tensor, velocity: Tensor, since_jump: Tensor, flip_used: Tensor | bool,
     ) -> None:
-        """Cars [E, C] in the air, so many seconds [E] or [E, C] after their jump ended (1.25: too late to flip)."""
+        """Puts the cars `who` [E, C] in the air, `since_jump` [E] or [E, C] seconds after their jump ended (from 1.25 on they
+        cannot flip)."""
         self.put(
             who, position=position, rotation=turned, velocity=velocity, on_ground=False, wheel_contact=False, has_jumped=True,
             has_double_jumped=flip_used, air_time_since_jump=since_jump, air_time=since_jump + 0.2, jump_time=since_jump + 0.2,
         )
 
     def put(self, who: Tensor, **values: Tensor | float | bool) -> None:
-        """Fields of the cars [E, C]: tensors [E, C, ...], or [E, ...] for all of an arena alike, or plain numbers."""
+        """Writes fields of the cars `who` [E, C]: tensors [E, C, ...], or [E, ...] for all cars of an arena, or plain
+        numbers."""
         for name, value in values.items():
             field: Tensor = getattr(self.state.cars, name)
             chosen = who.reshape(who.shape + (1,) * (field.dim() - 2))
@@ -93,20 +95,21 @@ class Stage:
             field.copy_(torch.where(chosen, value, field))
 
     def roof(self) -> Tensor:
-        """[E, C]: height of the roof over the car's origin."""
+        """[E, C]: height of the roof above the car's origin."""
         hitbox = self.state.cars.hitbox
         heights = (box.offset[2] + box.size[2] / 2 for box in HITBOXES)
         return torch.stack([(hitbox == i) * height for i, height in enumerate(heights)]).sum(0)
 
     def of(self, who: Tensor, value: Tensor) -> Tensor:
-        """[E]: of the one car [E, C] of each arena."""
+        """[E]: the value [E, C] of the only car of each arena that is true in `who` [E, C]."""
         return (value * who).sum(-1)
 
     def spots(self, count: int, low_y: float, high_y: float, keep_off: Tensor | None = None) -> Tensor:
-        """[E, count, 2]: places on the floor, so far apart that nothing there touches, and from what lies at [E, K, 2].
+        """[E, count, 2]: places on the floor that are so far from each other, and from `keep_off` [E, K, 2], that no bodies
+        touch.
 
-        A grid with a cell for each, shifted at random over its edges and each place moved at random inside its cell: every
-        place is equally likely, and none has to be drawn twice."""
+        Each place has a cell of a grid. The grid is shifted at random over its edges, and each place is moved at random inside
+        its cell: so every place is equally likely, and none has to be drawn twice."""
         columns, rows = 6, round((high_y - low_y) / 1000)
         width, height = 2 * FLOOR_X / columns, (high_y - low_y) / rows
         cell = torch.arange(columns * rows, device=self.device)
@@ -124,7 +127,7 @@ class Stage:
         return places.gather(1, order.unsqueeze(-1).expand(-1, -1, 2))
 
     def fill(self, others: Tensor) -> None:
-        """Cars [E, C] somewhere on the floor of their own half, clear of everything else, looking roughly at the ball."""
+        """Puts cars [E, C] somewhere on the floor of their own half, clear of everything else, facing roughly the ball."""
         cars, ball = self.state.cars, self.state.ball.position[:, :2]
         far = torch.full_like(cars.position[..., :2], 1e5)
         placed = torch.where((others | ~cars.present).unsqueeze(-1), far, cars.position[..., :2])
@@ -137,7 +140,7 @@ class Stage:
         self.drive(others, place, yaw, self.uniform(0.0, 1000.0, self.state.seats))
 
     def turn(self) -> None:
-        """Half a turn for the arenas that orange leads."""
+        """Rotates the arenas that orange leads by half a turn."""
         side = 1.0 - 2.0 * self.leading_team
         factor = vector(side, side, 1.0)
         for body, wide in ((self.state.ball, factor), (self.state.cars, factor.unsqueeze(1))):
@@ -146,14 +149,14 @@ class Stage:
             body.rotation.mul_(wide.unsqueeze(-1))
 
     def _one_of(self, candidates: Tensor) -> Tensor:
-        """One of the cars [E, C] that are true, drawn; none where none is."""
+        """[E, C]: one of the cars that are true, drawn at random; none where none is true."""
         seats = torch.arange(candidates.shape[1], device=self.device)
         drawn = (self.uniform(0.1, 1.0, candidates.shape[1]) * candidates).argmax(-1, keepdim=True)
         return (seats == drawn) & candidates
 
 
 class Scene(Start):
-    """A start that is about one car. Copy one, and write `stage` as if that car's team attacked toward +Y."""
+    """A start that is about one car. To make one, copy a scene and write `stage` as if that car's team attacked toward +Y."""
 
     def write(self, state: GameState, generator: torch.Generator) -> None:
         stage = Stage(state, generator)
@@ -164,5 +167,5 @@ class Scene(Start):
 
     @abstractmethod
     def stage(self, stage: Stage) -> Tensor:
-        """Put the ball and some cars where they should be; return which [E, C]. The others get places in their own halves."""
+        """Places the ball and some cars, and returns these cars [E, C]. The others get places in their own halves."""
 

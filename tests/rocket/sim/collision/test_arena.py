@@ -24,12 +24,12 @@ from wavedash.rocket.sim.collision.baked_file import BAKED_FILE
 from wavedash.rocket.sim.collision.ball_arena import MAX_BALL_CONTACTS, add_ball_contacts
 from wavedash.rocket.sim.collision.bodies import Body
 from wavedash.rocket.sim.collision.contacts import Contact, TriangleTouch
-from wavedash.rocket.sim.collision.mesh_reach import CANDIDATES, mesh_in_reach
+from wavedash.rocket.sim.collision.mesh_reach import MAX_CANDIDATES, mesh_in_reach
 from wavedash.rocket.sim.collision.shapes import CarShape
 from wavedash.rocket.sim.collision.wheel_rays import OtherBodies, WheelHits, cast_wheel_rays
 from wavedash.rocket.sim.kernels.lanes import one_lane
 from wavedash.rocket.sim.kernels.records import BallRecord
-from wavedash.rocket.sim.kernels.struct_io import room_of
+from wavedash.rocket.sim.kernels.struct_io import stride_of
 
 PLANES = [((0, 0, 1), 0.0), ((0, 0, -1), -2048.0), ((1, 0, 0), -4096.0), ((-1, 0, 0), -4096.0)]
 PIECES = {880: "corner", 983: "end", 126: "side ramp", 16: "ceiling curve"}
@@ -259,7 +259,7 @@ def wheel_rays(hitbox: np.ndarray, position: np.ndarray, rotation: np.ndarray) -
 
 def nobody_else() -> OtherBodies:
     """There is no other car, and the ball is far away."""
-    others, far = OtherBodies(), np.full((1, room_of(BallRecord)), 1e6, np.float32)
+    others, far = OtherBodies(), np.full((1, stride_of(BallRecord)), 1e6, np.float32)
     others.words = to_warp(far.view(np.int32), wp.int32)
     return others
 
@@ -271,7 +271,7 @@ def test_wheels_stand_on_what_brute_force_hits(baked: Baked, rng: np.random.Gene
     rotation = rotations(cars, rng)
     poses = to_warp(bodies(position, rotation), Body)
     inputs = [load_arena("cpu"), warp_shapes(), nobody_else(), to_warp(hitbox, wp.int32), poses]
-    outputs = [wp.zeros(cars, dtype=WheelHits, device="cpu"), wp.zeros((cars, CANDIDATES), dtype=wp.int32, device="cpu")]
+    outputs = [wp.zeros(cars, dtype=WheelHits, device="cpu"), wp.zeros((cars, MAX_CANDIDATES), dtype=wp.int32, device="cpu")]
     wheels, _ = launch(cast, inputs, outputs)
     ground, fraction, normal = wheels["ground"], wheels["fraction"], wheels["normal"]
     source, target = wheel_rays(hitbox, position, rotation)

@@ -24,11 +24,11 @@ from wavedash.rocket.sim.collision.box_triangle import ClosestPoints, closest_bo
 from wavedash.rocket.sim.collision.car_arena import MAX_CAR_CONTACTS, ArenaTouch, add_car_contacts
 from wavedash.rocket.sim.collision.contacts import Contact, TriangleTouch
 from wavedash.rocket.sim.collision.manifold import add_to_manifold
-from wavedash.rocket.sim.collision.mesh_reach import CANDIDATES
+from wavedash.rocket.sim.collision.mesh_reach import MAX_CANDIDATES
 from wavedash.rocket.sim.collision.shapes import CarShape, car_shapes
 from wavedash.rocket.sim.collision.solver import Constraint, make_constraint, solve_contacts
 from wavedash.rocket.sim.kernels.lanes import one_lane
-from wavedash.rocket.sim.kernels.struct_io import room_of
+from wavedash.rocket.sim.kernels.struct_io import stride_of
 
 Array = NDArray[np.float64]
 CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
@@ -75,7 +75,7 @@ def find(
 
 def room(cars: int) -> list[Any]:
     """Buffers for so many threads."""
-    return [wp.zeros((cars, CANDIDATES), dtype=int, device="cpu"), wp.zeros(cars, dtype=TriangleTouch, device="cpu")]
+    return [wp.zeros((cars, MAX_CANDIDATES), dtype=int, device="cpu"), wp.zeros(cars, dtype=TriangleTouch, device="cpu")]
 
 
 def touch_arena(position: Array, rotation: Array, hitbox: Any = 0) -> tuple[Any, Any, Any]:
@@ -351,7 +351,7 @@ def test_walls_throw_a_car_back_as_in_rocketsim() -> None:
     bodies, same = wp.array(cars, dtype=Body, device="cpu"), wp.array(cars, dtype=Body, device="cpu")
     contacts = wp.zeros((len(cars), MAX_CAR_CONTACTS), dtype=Contact, device="cpu")
     rows = wp.zeros((len(cars), MAX_CAR_CONTACTS), dtype=Constraint, device="cpu")
-    wall_rows = wp.zeros((len(cars), MAX_CAR_CONTACTS * room_of(ArenaConstraint)), dtype=wp.int32, device="cpu")
+    wall_rows = wp.zeros((len(cars), MAX_CAR_CONTACTS * stride_of(ArenaConstraint)), dtype=wp.int32, device="cpu")
     for solved, by_itself in ((bodies, True), (same, False)):
         inputs = [load_arena("cpu"), car_shapes("cpu"), solved, contacts, rows, wall_rows, *room(len(cars)), by_itself]
         wp.launch(collide, len(cars), inputs, device="cpu")

@@ -48,7 +48,7 @@ def scene(n: int, gap: tuple[float, float]) -> tuple[np.ndarray, np.ndarray, np.
     dice = np.random.default_rng(0)
     cars = np.zeros(n, Car.numpy_dtype())
     cars["hitbox"], cars["ball_hit_tick"], cars["ball_hit_impulse_tick"] = dice.integers(0, 6, n), -1, -1
-    half, middle = SHAPES["half"][cars["hitbox"]], SHAPES["middle"][cars["hitbox"]]
+    half, middle = SHAPES["half"][cars["hitbox"]], SHAPES["center"][cars["hitbox"]]
     cube = dice.uniform(-1, 1, (n, 3))
     surface = np.clip(cube / np.abs(cube).max(1, keepdims=True) * 1.3, -1, 1)  # on faces, edges and corners
     away = np.where(np.abs(surface) == 1, np.abs(dice.normal(size=(n, 3))) * surface, 0.0)
@@ -66,20 +66,20 @@ def cloud(half: np.ndarray) -> np.ndarray:
     return points[(np.abs(points) >= half - 1e-6).any(1)]
 
 
-CLOUDS = [cloud(shape["half"] - shape["edge"]) for shape in SHAPES]
+CLOUDS = [cloud(shape["half"] - shape["margin"]) for shape in SHAPES]
 
 
 def ball_in_box(cars: np.ndarray, car_bodies: np.ndarray, balls: np.ndarray) -> np.ndarray:
     """Centres of balls relative to the centres of the cars' boxes."""
     seen = turned(np.swapaxes(car_bodies["rotation"], 1, 2).astype(np.float64), balls["position"] - car_bodies["position"])
-    return seen - SHAPES["middle"][cars["hitbox"]]
+    return seen - SHAPES["center"][cars["hitbox"]]
 
 
 def test_a_contact_is_where_a_cloud_of_points_has_it() -> None:
     cars, car_bodies, balls = scene(1500, (-60.0, 30.0))
     found, contacts, _, _ = run(cars, car_bodies, balls)
     for i, center in enumerate(ball_in_box(cars, car_bodies, balls)):
-        edge, points = SHAPES["edge"][cars["hitbox"][i]], CLOUDS[cars["hitbox"][i]]
+        edge, points = SHAPES["margin"][cars["hitbox"][i]], CLOUDS[cars["hitbox"][i]]
         nearest = np.linalg.norm(points - center, axis=1).min()
         slack = nearest - max(nearest**2 - GRID**2 / 2, 0.0) ** 0.5 + 0.01  # the true point is half a cell's diagonal away
         if (np.abs(center) < points.max(0)).all():
@@ -104,22 +104,22 @@ def test_a_contact_lies_on_both_surfaces() -> None:
     assert np.abs(on_car - on_ball - contacts["normal"] * contacts["distance"][:, None]).max() < 2e-3
     box_point = ball_in_box(cars, car_bodies, bodies(on_car, balls["rotation"]))
     shape = SHAPES[cars["hitbox"]]
-    core = shape["half"] - shape["edge"][:, None]
+    core = shape["half"] - shape["margin"][:, None]
     to_core = np.linalg.norm(box_point - np.clip(box_point, -core, core), axis=1)
-    assert np.abs(to_core - shape["edge"]).max() < 5e-3
+    assert np.abs(to_core - shape["margin"]).max() < 5e-3
 
 
 def test_a_ball_inside_a_car_is_pushed_out_of_the_nearest_face() -> None:
     dice = np.random.default_rng(1)
     cars, car_bodies, balls = scene(300, (0.0, 0.0))
     shape = SHAPES[cars["hitbox"]]
-    core = shape["half"] - shape["edge"][:, None]
+    core = shape["half"] - shape["margin"][:, None]
     center = dice.uniform(-0.95, 0.95, (300, 3)) * core
-    balls["position"] = car_bodies["position"] + turned(car_bodies["rotation"], shape["middle"] + center)
+    balls["position"] = car_bodies["position"] + turned(car_bodies["rotation"], shape["center"] + center)
     found, contacts, _, _ = run(cars, car_bodies, balls)
     assert found.all()
     depth = core - np.abs(center)
-    assert np.abs(contacts["distance"] + depth.min(1) + shape["edge"] + RADIUS).max() < 2e-3
+    assert np.abs(contacts["distance"] + depth.min(1) + shape["margin"] + RADIUS).max() < 2e-3
     away = -turned(np.swapaxes(car_bodies["rotation"], 1, 2), contacts["normal"])
     face = depth.argmin(1)
     rows = np.arange(300)

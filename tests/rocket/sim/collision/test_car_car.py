@@ -60,7 +60,7 @@ def run(cars: np.ndarray, pair: np.ndarray, a: int = 1, b: int = 0, room: int = 
 
 
 def box_middles(cars: np.ndarray, pair: np.ndarray) -> np.ndarray:
-    return pair["position"] + turned(pair["rotation"].astype(float), SHAPES["middle"][cars["hitbox"]])
+    return pair["position"] + turned(pair["rotation"].astype(float), SHAPES["center"][cars["hitbox"]])
 
 
 def overlaps(cars: np.ndarray, pair: np.ndarray, directions: np.ndarray) -> np.ndarray:
@@ -131,7 +131,7 @@ def test_cars_touch_if_no_axis_separates_them_along_the_one_on_which_they_overla
 def outside(car: np.ndarray, body: np.ndarray, points: np.ndarray) -> np.ndarray:
     """How far points [k, 3] are outside of a car's box; negative if inside."""
     shape = SHAPES[car["hitbox"]]
-    local = (points - body["position"]) @ body["rotation"] - shape["middle"]
+    local = (points - body["position"]) @ body["rotation"] - shape["center"]
     return (np.abs(local) - shape["half"]).max(1)
 
 

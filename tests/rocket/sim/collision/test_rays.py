@@ -42,7 +42,7 @@ def test_a_ray_ends_at_its_first_point_inside_a_body() -> None:
 
     shape, along = SHAPES[hitbox], np.linspace(0, 1, STEPS)
     walk = (source - position)[:, None] + way[:, None] * along[:, None]  # [n, STEPS, 3]
-    in_box = np.abs(turned(np.swapaxes(turn, 1, 2)[:, None], walk) - shape["middle"][:, None]) - shape["half"][:, None]
+    in_box = np.abs(turned(np.swapaxes(turn, 1, 2)[:, None], walk) - shape["center"][:, None]) - shape["half"][:, None]
     for kind, depth in enumerate((np.linalg.norm(walk, axis=2) - 91.25, in_box.max(2))):  # outside: positive
         first = (depth <= 0).argmax(1)
         expected = (depth <= 0).any(1) & (first > 0)
@@ -56,6 +56,6 @@ def test_a_ray_ends_at_its_first_point_inside_a_body() -> None:
         ends = source + way * fractions.numpy()[kind][:, None] - position
         for step in (-0.1, 0.1):
             there = ends + step * normals.numpy()[kind]
-            local = turned(np.swapaxes(turn, 1, 2), there) - shape["middle"]
+            local = turned(np.swapaxes(turn, 1, 2), there) - shape["center"]
             outside = np.linalg.norm(there, axis=1) - 91.25 if kind == 0 else (np.abs(local) - shape["half"]).max(1)
             assert (outside * np.sign(step) > 0.09)[both].mean() > 0.98  # not at an edge

@@ -24,7 +24,7 @@ from wavedash.rocket.sim.kernels.records import (
     load_pose,
     pads_at,
 )
-from wavedash.rocket.sim.kernels.struct_io import room_of
+from wavedash.rocket.sim.kernels.struct_io import stride_of
 from wavedash.rocket.state import GameState
 
 KINDS = {"ball": BallRecord, "cars": Car, "game": GameRecord, "events": EventRecord}
@@ -64,7 +64,7 @@ def test_the_parts_of_a_record_begin_where_the_state_has_them(seats: int) -> Non
     for word, name in ((records.BOOST_WORD, "boost"), (records.HITBOX_WORD, "hitbox"), (records.TEAM_WORD, "team"),
                        (records.HIT_TICK_WORD, "ball_hit_tick")):
         assert car + word == place["cars", name][0]
-    assert records.CAR_WORDS == room_of(Car) == to_next and records.EVENT_WORDS == room_of(EventRecord) == to_next_event
+    assert records.CAR_WORDS == stride_of(Car) == to_next and records.EVENT_WORDS == stride_of(EventRecord) == to_next_event
 
 
 @wp.kernel(enable_backward=False)

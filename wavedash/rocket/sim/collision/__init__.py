@@ -1,1 +1,1 @@
-"""What touches what: the field's geometry, contacts, rays, and the impulses that follow."""
+"""Collision: the field's geometry, contacts between bodies, rays of wheels, and the impulses that follow."""

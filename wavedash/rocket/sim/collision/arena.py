@@ -1,7 +1,7 @@
-"""The field as kernels see it: four planes, 8,020 triangles and a grid that tells which of them are near.
+"""The field as kernels see it: four planes, 8,020 triangles and a grid that lists the triangles near each cell.
 
 Floor, ceiling and side walls are planes; back walls, goals, corners and curves are triangles. A body looks up the cell of its
-origin once and finds every triangle it can touch there; over most of the field that is none.
+origin once and finds every triangle that it can touch; over most of the field there is none.
 """
 from __future__ import annotations
 
@@ -20,39 +20,38 @@ from wavedash.rocket.rocketsim.package import collision_meshes
 from wavedash.rocket.sim.collision.bake import CELL, GRID_LOW, GRID_SHAPE, Baked, bake
 from wavedash.rocket.sim.collision.baked_file import BAKED_FILE, read_baked, write_baked
 from wavedash.rocket.sim.constants import ARENA_CEILING_Z, ARENA_WALL_X
-from wavedash.rocket.sim.kernels.struct_io import loader, room_of, words_of
+from wavedash.rocket.sim.kernels.struct_io import loader, stride_of, words_of
 
 wp.set_module_options({"enable_backward": False})
 
 FORMAT = 1
-"""Format of the baked file; another number makes everyone bake anew"""
+"""Format of the baked file; when it changes, every user's cache is baked anew"""
 
 CELLS_X, CELLS_Y, CELLS_Z = (wp.constant(cells) for cells in GRID_SHAPE)
 LOW_X, LOW_Y, LOW_Z = (wp.constant(low) for low in GRID_LOW)
 PER_UU = wp.constant(1.0 / CELL)
 OPEN_X, OPEN_Y, OPEN_Z = wp.constant(3584.0), wp.constant(4352.0), wp.constant(1728.0)
 OPEN_CORNER = wp.constant(7232.0)
-"""The middle of the field ends there, and where |x| + |y| is this much: no cell of the grid that it has a part in lists a
-triangle"""
+"""Open space: within these |x|, |y|, z and |x| + |y| no cell of the grid lists a triangle"""
 RAY_EDGE = wp.constant(-1.0e-4)
 """How far outside a triangle a ray still hits it, as a share of the triangle"""
 
 
 @wp.struct
 class Triangle:
-    """A piece of wall."""
+    """A triangle of the arena's mesh, with corners a, b, c."""
 
     a: wp.vec3
     b: wp.vec3
     c: wp.vec3
     normal: wp.vec3
-    """Unit length; the corners run anticlockwise as seen from where it points"""
+    """Unit length; the corners run counterclockwise as seen from where it points"""
     offset: wp.float32
-    """Place of its plane along the normal"""
+    """Distance of its plane from the origin, along the normal"""
     angles: wp.vec3
     """Angles to the neighbours across ab, bc and ca, see `bake.Baked.angles`"""
     mesh: wp.int32
-    """0 ... 15: which of the field's pieces it belongs to"""
+    """0 ... 15: the mesh file that it comes from"""
 
 
 load_triangle = loader(Triangle)
@@ -67,10 +66,10 @@ class ArenaGeometry:
     first: wp.array(dtype=wp.int32)
     items: wp.array(dtype=wp.int32)
     planes: wp.array(dtype=wp.vec4)
-    """Normal and offset of each item again, in the order in which they are looked at"""
+    """Normal and offset of the triangle of each item, so that they lie in the order in which they are read"""
     boxes: wp.array2d(dtype=wp.int32)
-    """[items, 4]: the box along the world's axes around each, in eight numbers of 16 bits, see `quarters`. It rules out half of
-    the triangles around a car, in a few instructions."""
+    """[items, 4]: the axis-aligned box of each triangle as eight numbers of 16 bits, see `aabb_query`. It rules out half of the
+    triangles around a car in a few instructions."""
 
 
 @wp.func
@@ -89,8 +88,8 @@ def triangle_of(arena: ArenaGeometry, item: int) -> Triangle:
     return query;
 """)
 def aabb_query(low: wp.vec3, high: wp.vec3) -> wp.vec4i:
-    """A box that asks which others it overlaps: in quarters of uu, rounded outwards, what their least x, y, z may be at most
-    (then a zero), and what their greatest may be at least, negated (and a zero)."""
+    """A box for `may_overlap`, as eight numbers of 16 bits in quarters of uu, rounded outwards: its greatest x, y, z and a
+    zero, then its least x, y, z, negated, and a zero. A box overlaps it if none of its own eight numbers is greater."""
     return wp.vec4i()
 
 
@@ -110,7 +109,7 @@ def aabb_query(low: wp.vec3, high: wp.vec3) -> wp.vec4i:
 #endif
 """)
 def may_overlap(boxes: wp.array2d(dtype=wp.int32), item: int, query: wp.vec4i) -> bool:
-    """Whether a triangle's box overlaps the one of `quarters`, or nearly so."""
+    """Whether the box of a triangle overlaps that of `aabb_query`, or nearly so."""
     return False
 
 
@@ -130,7 +129,7 @@ def plane_of(planes: wp.array(dtype=wp.vec4), item: int) -> wp.vec4:
 
 @wp.func
 def cell_of(position: wp.vec3) -> int:
-    """Number of the grid cell at a place; outside the grid, that of the nearest one."""
+    """Number of the grid cell at a position; outside the grid, that of the nearest one."""
     x = wp.clamp(int(wp.floor((position[0] - LOW_X) * PER_UU)), 0, CELLS_X - 1)
     y = wp.clamp(int(wp.floor((position[1] - LOW_Y) * PER_UU)), 0, CELLS_Y - 1)
     z = wp.clamp(int(wp.floor((position[2] - LOW_Z) * PER_UU)), 0, CELLS_Z - 1)
@@ -139,7 +138,7 @@ def cell_of(position: wp.vec3) -> int:
 
 @wp.func
 def is_over_open_floor(position: wp.vec3) -> bool:
-    """Where a car or ball can touch nothing of the field but the floor."""
+    """Whether a car or ball there can touch nothing of the field but the floor."""
     x = wp.abs(position[0])
     y = wp.abs(position[1])
     return x < OPEN_X and y < OPEN_Y and x + y < OPEN_CORNER and position[2] < OPEN_Z
@@ -147,7 +146,7 @@ def is_over_open_floor(position: wp.vec3) -> bool:
 
 @wp.func
 def ray_hits_planes(source: wp.vec3, target: wp.vec3):
-    """Closest of the four planes between two points: (1 or 0, share of the way, normal towards the source)."""
+    """The first of the four planes that a ray hits: (whether, 1 or 0; fraction of the ray; normal towards the source)."""
     hit = int(0)
     closest = float(1.0)
     normal = wp.vec3(0.0, 0.0, 0.0)
@@ -175,7 +174,7 @@ def ray_hits_planes(source: wp.vec3, target: wp.vec3):
 
 @wp.func
 def is_inside(t: Triangle, point: wp.vec3) -> bool:
-    """Whether a point of its plane lies in a triangle or a hair beside it."""
+    """Whether a point of its plane lies in a triangle, or outside by no more than RAY_EDGE."""
     area = wp.dot(wp.cross(t.b - t.a, t.c - t.a), t.normal)
     least = RAY_EDGE * area
     to_a = t.a - point
@@ -192,7 +191,7 @@ def is_inside(t: Triangle, point: wp.vec3) -> bool:
 
 
 def load_arena(device: Any) -> Any:
-    """The field in a device's memory. It is baked once per user."""
+    """The field in a device's memory."""
     return _on_device(str(wp.get_device(device)))
 
 
@@ -205,7 +204,7 @@ def _on_device(device: str) -> Any:
     triangles["offset"] = (baked.normals.astype(np.float64) * baked.corners[:, 0]).sum(axis=1)
     planes = np.concatenate([triangles["normal"], triangles["offset"][:, None]], axis=1)[baked.items]
     arena = ArenaGeometry()
-    words = np.zeros((len(triangles), room_of(Triangle)), np.int32)
+    words = np.zeros((len(triangles), stride_of(Triangle)), np.int32)
     words[:, :words_of(Triangle)] = triangles.view(np.int32).reshape(len(triangles), -1)
     arena.triangles = wp.array(words, dtype=wp.int32, device=device)
     arena.first = wp.array(baked.first, dtype=wp.int32, device=device)
@@ -216,7 +215,7 @@ def _on_device(device: str) -> Any:
 
 
 def _boxes(corners: NDArray[np.float32]) -> NDArray[np.int32]:
-    """[triangles, 4] words around triangles: least x, y, z, and the greatest, negated, as `quarters` asks for them."""
+    """[triangles, 4] words: the least x, y, z of triangles, and the greatest, negated, to be compared with `aabb_query`."""
     halves = np.full((len(corners), 2, 4), -(1 << 15), np.int16)
     halves[:, 0, :3], halves[:, 1, :3] = np.floor(corners.min(axis=1) * 4), np.floor(-corners.max(axis=1) * 4)
     return halves.reshape(len(corners), 8).view(np.int32)
@@ -224,7 +223,7 @@ def _boxes(corners: NDArray[np.float32]) -> NDArray[np.int32]:
 
 @cache
 def baked_arena() -> Baked:
-    """From the file that the environment names, from this user's cache, or from the meshes themselves."""
+    """The arena from the file that an environment variable names, from this user's cache, or baked from the meshes."""
     named = os.environ.get(BAKED_FILE)
     if named:
         return read_baked(Path(named))
@@ -234,14 +233,14 @@ def baked_arena() -> Baked:
         try:
             return read_baked(file)
         except UserError:
-            pass  # damaged, or of another user: bake again
+            pass  # it is damaged or belongs to another user: bake again
     baked = bake(files)
     write_baked(baked, file)
     return baked
 
 
 def cache_file(files: list[Path]) -> Path:
-    """Where what is baked from these meshes is kept."""
+    """The cache file of the arena that is baked from these meshes."""
     key = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
     named = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
     return (Path(named) if named else Path.home() / ".cache") / "wavedash" / f"arena-{FORMAT}-{key}.npz"

@@ -1,4 +1,4 @@
-"""Stages for bodies that touch nothing but the arena: their contacts are found by lanes together, and solved body by body."""
+"""Stages for bodies that touch nothing but the arena: lanes find their contacts together, one thread per body solves them."""
 from __future__ import annotations
 
 import warp as wp
@@ -38,7 +38,7 @@ wp.set_module_options({"enable_backward": False})
 
 @wp.func
 def find_car_contacts(model: Model, arenas: Arenas, e: int, c: int, late: bool, lanes: Lanes):
-    """Where a car's body touches the arena."""
+    """Finds where a car's body touches the arena."""
     shape = model.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
     body = load_body(arenas.bodies, e, (1 + c) * BODY_WORDS)
     start = c * CONTACTS_PER_CAR
@@ -51,8 +51,8 @@ def find_car_contacts(model: Model, arenas: Arenas, e: int, c: int, late: bool, 
 
 @wp.func
 def solve_car_contacts(model: Model, arenas: Arenas, e: int, c: int, late: bool, lanes: Lanes):
-    """The impulses of the arena on a car, which then goes on to the end of the tick. `collide_bodies` does that for a car that
-    may touch other bodies as well."""
+    """Applies the arena's impulses to a car and moves it to the end of the tick. `collide_bodies` does that for a car that may
+    touch other bodies as well."""
     if not is_in_mask(arenas.collision_mask[e], c):
         prefetch(arenas.words, e, car_at(c))
         prefetch(arenas.words, e, car_at(c) + CAR_WORDS / 2)
@@ -68,7 +68,7 @@ def solve_car_contacts(model: Model, arenas: Arenas, e: int, c: int, late: bool,
 
 @wp.func
 def find_ball_contacts(model: Model, arenas: Arenas, e: int, lanes: Lanes):
-    """Where a ball that is far from all cars touches the arena."""
+    """Finds where a ball that is far from all cars touches the arena."""
     body = ball_body(load_ball(arenas.words, e, BALL_AT))
     start = arenas.seats * CONTACTS_PER_CAR
     end = add_bounce(arenas, e, start, model.arena, body.position, lanes)
@@ -79,8 +79,8 @@ def find_ball_contacts(model: Model, arenas: Arenas, e: int, lanes: Lanes):
 
 @wp.func
 def solve_ball_contacts(model: Model, arenas: Arenas, e: int, lanes: Lanes):
-    """All contacts of the ball but the last only push it out of the arena, and it bounces off the last. `finish_tick` moves
-    it."""
+    """Applies the arena's impulses to the ball: all contacts but the last only push it out of the arena, and it bounces off the
+    last. `finish_tick` moves it."""
     body = load_body(arenas.bodies, e, 0)
     start = arenas.seats * CONTACTS_PER_CAR
     count = arenas.arena_contact_count[e, 0]
@@ -95,8 +95,8 @@ def solve_ball_contacts(model: Model, arenas: Arenas, e: int, lanes: Lanes):
 
 @wp.func
 def add_bounce(arenas: Arenas, e: int, count: int, arena: ArenaGeometry, position: wp.vec3, lanes: Lanes) -> int:
-    """Writes the contacts of the ball with the arena behind the `count` that are there: each pushes the ball out, and it
-    bounces off one more, the mean of all. Lane 0 knows the new count."""
+    """Appends the contacts of the ball with the arena to the `count` contacts that are there: each pushes the ball out, and one
+    more, the mean of all, bounces it. Returns the new count, on lane 0."""
     count, touch = add_ball_contacts(arena, position, arenas.contacts, e, count, lanes, arenas.lane_touches)
     if touch.contacts > 0:
         many = float(touch.contacts)

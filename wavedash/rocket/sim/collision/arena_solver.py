@@ -1,7 +1,7 @@
-"""Sequential impulses for one body that touches nothing but the arena: what `solver.py` comes to, with less memory.
+"""Sequential impulses for one body that touches nothing but the arena: the same result as `solver.py`, with less memory.
 
 Impulses are kept apart from the constraints: nothing writes to a constraint while it is being solved, so that a GPU keeps it
-in its nearest cache.
+in its L1 cache.
 """
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from wavedash.rocket.sim.constants import (
     RESTITUTION_THRESHOLD,
     SOLVER_ITERATIONS,
 )
-from wavedash.rocket.sim.kernels.struct_io import loader, room_of, storer
+from wavedash.rocket.sim.kernels.struct_io import loader, storer, stride_of
 
 wp.set_module_options({"enable_backward": False})
 
 vec13 = wp.types.vector(length=13, dtype=wp.float32)
-"""An impulse of each contact that a ball or car can have with the arena"""
+"""One impulse for each contact that a ball or car can have with the arena"""
 
 
 @wp.struct
 class ArenaConstraint:
-    """What a `Constraint` with the arena needs, in the order in which it is read."""
+    """The fields of a `Constraint` that one with the arena needs, in the order in which they are read."""
 
     n: wp.vec3
     n_mass: wp.float32
@@ -45,12 +45,12 @@ class ArenaConstraint:
 
 
 load_arena_constraint, store_arena_constraint = loader(ArenaConstraint), storer(ArenaConstraint)
-ARENA_CONSTRAINT_WORDS = wp.constant(room_of(ArenaConstraint))
+ARENA_CONSTRAINT_WORDS = wp.constant(stride_of(ArenaConstraint))
 
 
 @wp.func
 def make_arena_constraint(contact: Contact, body: Body) -> ArenaConstraint:
-    """A contact of a body with the arena, ready to be solved."""
+    """The constraint of a contact between a body and the arena."""
     constraint = make_constraint(contact, body, body)
     reduced = ArenaConstraint()
     reduced.n = constraint.n
@@ -70,7 +70,7 @@ def make_arena_constraint(contact: Contact, body: Body) -> ArenaConstraint:
 
 @wp.func
 def solve_arena_penetration(constraint: ArenaConstraint, old: float, body: Body):
-    """Solves one overlap, from the impulse that it has: (its new impulse, the body)."""
+    """Solves the overlap of one contact, whose impulse so far is `old`: (its new impulse, the body)."""
     now = wp.dot(constraint.n, body.push_velocity) + wp.dot(constraint.n_turn, body.turn_velocity)
     new = wp.max(0.0, old + constraint.push_target - now * constraint.n_mass)
     body.push_velocity = body.push_velocity + constraint.n * (body.inverse_mass * (new - old))
@@ -80,7 +80,7 @@ def solve_arena_penetration(constraint: ArenaConstraint, old: float, body: Body)
 
 @wp.func
 def solve_arena_normal(constraint: ArenaConstraint, old: float, body: Body):
-    """Solves one normal: (its new impulse, the body)."""
+    """Solves one contact along its normal: (its new impulse, the body)."""
     now = wp.dot(constraint.n, body.delta_velocity) + wp.dot(constraint.n_turn, body.delta_spin)
     new = wp.max(0.0, old + constraint.n_target - now * constraint.n_mass)
     body.delta_velocity = body.delta_velocity + constraint.n * (body.inverse_mass * (new - old))
@@ -90,7 +90,8 @@ def solve_arena_normal(constraint: ArenaConstraint, old: float, body: Body):
 
 @wp.func
 def solve_arena_friction(constraint: ArenaConstraint, old: float, pressed: float, body: Body):
-    """Solves one friction: (its new impulse, the body). It stays as it was while nothing presses."""
+    """Solves the friction of one contact: (its new impulse, the body). `pressed` is the impulse along the normal; without one
+    nothing changes."""
     if pressed <= 0.0:
         return old, body
     now = wp.dot(constraint.s, body.delta_velocity) + wp.dot(constraint.s_turn, body.delta_spin)
@@ -103,7 +104,7 @@ def solve_arena_friction(constraint: ArenaConstraint, old: float, pressed: float
 
 @wp.func
 def solve_arena_penetrations(constraints: wp.array2d(dtype=wp.int32), e: int, start: int, count: int, body: Body) -> Body:
-    """What `solve_penetrations` comes to for constraints that all are of one body and the arena."""
+    """`solve_penetrations` for constraints that are all between one body and the arena."""
     push_impulses = vec13()
     for _ in range(SOLVER_ITERATIONS):
         change = float(0.0)
@@ -120,7 +121,7 @@ def solve_arena_penetrations(constraints: wp.array2d(dtype=wp.int32), e: int, st
 
 @wp.func
 def solve_arena_contacts(constraints: wp.array2d(dtype=wp.int32), e: int, start: int, count: int, body: Body) -> Body:
-    """What `solve_contacts` comes to for constraints that all are of one body and the arena, none of them only to push."""
+    """`solve_contacts` for constraints that are all between one body and the arena, none of them `push_only`."""
     body = solve_arena_penetrations(constraints, e, start, count, body)
     normal_impulses = vec13()
     friction_impulses = vec13()
@@ -143,7 +144,7 @@ def solve_arena_contacts(constraints: wp.array2d(dtype=wp.int32), e: int, start:
 
 @wp.func
 def solve_single_contact(contact: Contact, body: Body) -> Body:
-    """What `solve_contacts` comes to for a body that has no contact but this one, with the arena. One push is enough."""
+    """`solve_contacts` for a body whose only contact is this one with the arena. Its overlap needs a single iteration."""
     constraint = make_arena_constraint(contact, body)
     _push, body = solve_arena_penetration(constraint, 0.0, body)
     normal_impulse = float(0.0)
@@ -160,7 +161,7 @@ def solve_single_contact(contact: Contact, body: Body) -> Body:
 
 @wp.func
 def solve_ball_on_plane(body: Body, normal: wp.vec3, height: float, radius: float, friction: float, restitution: float) -> Body:
-    """A ball that touches one plane and nothing else, its center `height` above: `solve_contacts` in one iteration."""
+    """`solve_contacts` for a ball whose only contact is with a plane, `height` below its center: one iteration is exact."""
     arm = normal * (-radius)
     approach = wp.dot(normal, body.velocity)
     bounce = float(0.0)

@@ -1,8 +1,8 @@
-"""Turn the collision meshes of the standard field into the arrays that kernels read.
+"""Turns the collision meshes of the standard field into the arrays that kernels read.
 
 RocketSim hands the meshes to Bullet, whose answers depend on more than the triangles: on the order in which its tree visits
-them (two bodies have four contact points at most, so who comes first matters) and on the angle at every shared edge (contacts
-near an edge get the normal of a face). Both are worked out here once, and a grid lists the triangles near every cell.
+them (two bodies have four contact points at most, so the order matters) and on the angle at every shared edge (contacts near an
+edge get the normal of a face). Both are worked out here once, and a grid lists the triangles near every cell.
 """
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 UU = 50.0
 """uu per unit of the mesh files, which is Bullet's"""
 CELL = 64.0
-"""Side of a grid cell in uu. Half of it: lists near walls a fifth shorter, seven times the memory. Twice: a third longer"""
+"""Side of a grid cell in uu. With half of it lists near walls are a fifth shorter and need seven times the memory; with twice
+as much they are a third longer"""
 REACH = 100.0
-"""What a cell lists lies within this distance of it: farther than any point of a car or ball from its origin"""
+"""A cell lists the triangles within this distance of it, in uu. No point of a car or ball is as far from its origin"""
 GRID_LOW = (-4096.0, -6016.0, 0.0)
 GRID_SHAPE = (128, 188, 32)
 """Cells along x, y, z: from wall to wall, net to net, floor to ceiling"""
 BOUNDARY = 7.0
-"""Stands for the angle of an edge that only one triangle of its mesh has; Bullet leaves those alone"""
+"""Stands for the angle of an edge that only one triangle of its mesh has; Bullet's edge rule does not apply there"""
 
 Array = NDArray[np.float32]
 
@@ -33,18 +34,20 @@ class Baked(NamedTuple):
     corners: Array
     """[triangles, 3, 3] in uu"""
     normals: Array
-    """[triangles, 3]: unit, to the side from which the corners run anticlockwise"""
+    """[triangles, 3]: unit vectors, to the side from which the corners run counterclockwise"""
     angles: Array
     """[triangles, 3]: turn from this triangle's normal to that of its neighbour across the edge from corner k to k + 1, about
     the direction from k + 1 to k. Negative: convex. Positive: concave. Zero: flat. `BOUNDARY`: no neighbour"""
     mesh: NDArray[np.int32]
+    """[triangles]: number of the mesh file"""
     first: NDArray[np.int32]
     """[cells + 1]: where a cell's list begins in `items`"""
     items: NDArray[np.int32]
+    """Triangles near the first cell, then those near the second, ..."""
 
 
 def bake(files: list[Path]) -> Baked:
-    """All meshes in one."""
+    """The arena of all mesh files."""
     corners, angles, mesh = [], [], []
     for number, file in enumerate(files):
         points = read_mesh(file)
@@ -58,7 +61,7 @@ def bake(files: list[Path]) -> Baked:
 
 
 def read_mesh(file: Path) -> Array:
-    """Corners [triangles, 3, 3] of a .cmf file: two counts, corner numbers, then positions."""
+    """Corners [triangles, 3, 3] of a .cmf file. It holds two counts, the indices of corners, then positions."""
     data = file.read_bytes()
     triangles, vertices = np.frombuffer(data, np.int32, 2)
     indices = np.frombuffer(data, np.int32, 3 * triangles, 8).reshape(-1, 3)
@@ -79,24 +82,24 @@ def unit(vectors: Array) -> Array:
 # Bullet's tree ----------------------------------------------------------------------------------------------------------------
 
 _SMALL_TREE = 64
-"""Leaves of a tree that Bullet walks in one go (2,048 bytes); larger ones it walks part by part"""
+"""Greatest number of leaves of a tree that Bullet walks at once (2,048 bytes); it walks larger ones part by part"""
 
 
 def visiting_order(corners: Array) -> NDArray[np.int64]:
-    """The order in which Bullet's quantised tree reports a mesh's triangles. A query only leaves some out."""
-    middle = _quantized_middles(corners)
+    """The order in which Bullet's quantized tree reports a mesh's triangles. A query leaves some out and keeps the order."""
+    center = _quantized_centers(corners)
     order = np.arange(len(corners))
 
     def split(start: int, end: int) -> int:
-        """Sort a node's leaves into its children, larger coordinates first. Returns where the second child begins."""
-        points = middle[order[start:end]]
+        """Sorts a node's leaves into its children, larger coordinates first. Returns where the second child begins."""
+        points = center[order[start:end]]
         count = end - start
         mean = np.add.accumulate(points, dtype=np.float32)[-1] * (np.float32(1.0) / np.float32(count))
         spread = (points - mean) ** 2
         axis = int(np.argmax(np.add.accumulate(spread, dtype=np.float32)[-1]))
         at = start
         for i in range(start, end):
-            if middle[order[i], axis] > mean[axis]:
+            if center[order[i], axis] > mean[axis]:
                 order[i], order[at] = order[at], order[i]
                 at += 1
         third = count // 3
@@ -116,8 +119,8 @@ def visiting_order(corners: Array) -> NDArray[np.int64]:
     return np.concatenate([order[start:end] for start, end in walk(0, len(corners))])
 
 
-def _quantized_middles(corners: Array) -> Array:
-    """Middles of the triangles' boxes after Bullet's rounding to 16 bits, which decides ties."""
+def _quantized_centers(corners: Array) -> Array:
+    """Centers of the triangles' boxes after Bullet's rounding to 16 bits, which decides ties."""
     low, high = corners.min(axis=1), corners.max(axis=1)
     thin = high - low < np.float32(0.002)
     low, high = np.where(thin, low - np.float32(0.001), low), np.where(thin, high + np.float32(0.001), high)
@@ -136,13 +139,13 @@ def _quantized_middles(corners: Array) -> Array:
 # Edges ------------------------------------------------------------------------------------------------------------------------
 
 _SAME_POINT = 1e-4
-"""Corners closer than this, in the files' unit, are one"""
+"""Corners closer than this, in the files' unit, are the same vertex"""
 _FLAT = 1e-4
 """Squared sine of the angle below which two triangles count as one plane"""
 
 
 def edge_angles(corners: Array) -> Array:
-    """`Baked.angles` of one mesh: what Bullet's internal-edge utility knows about it. Where an edge has several neighbours, the
+    """`Baked.angles` of one mesh, as Bullet's internal-edge utility computes them. Where an edge has several neighbors, the
     last one that the tree visits counts."""
     vertex = _vertex_numbers(corners)
     angles = np.full((len(corners), 3), BOUNDARY, np.float32)
@@ -165,7 +168,7 @@ def edge_angles(corners: Array) -> Array:
 
 
 def _vertex_numbers(corners: Array) -> NDArray[np.int64]:
-    """The same number for corners at the same place: that of the first one. [triangles, 3]"""
+    """[triangles, 3]: a number for each corner, the same for corners at the same place."""
     points = corners.reshape(-1, 3)
     places, inverse = np.unique(points, axis=0, return_inverse=True)
     near = ((places[:, None] - places[None]) ** 2).sum(axis=2) < _SAME_POINT**2
@@ -173,21 +176,22 @@ def _vertex_numbers(corners: Array) -> NDArray[np.int64]:
 
 
 def _neighbors(vertex: NDArray[np.int64], proper: NDArray[np.bool_]) -> tuple[NDArray[np.int64], ...]:
-    """Triangles a, edges of theirs, and triangles b that have that edge but not the third corner; b ascends for an edge."""
+    """Triples of a triangle a, one of its edges (0 to 2), and a triangle b that has this edge but another third corner. For an
+    edge, b ascends. `proper`: triangles with an area."""
     a, edge = np.nonzero(np.repeat(proper[:, None], 3, axis=1))
     ends = np.sort(np.stack([vertex[a, edge], vertex[a, (edge + 1) % 3]], axis=1), axis=1)
-    _, group = np.unique(ends, axis=0, return_inverse=True)
-    group = group.reshape(-1)
-    by_group = np.argsort(group, kind="stable")
-    begin = np.searchsorted(group[by_group], np.arange(group.max() + 2))
-    owners = (by_group[begin[g]:begin[g + 1]] for g in range(group.max() + 1))
+    _, shared = np.unique(ends, axis=0, return_inverse=True)  # the same number for edges with the same ends
+    shared = shared.reshape(-1)
+    by_edge = np.argsort(shared, kind="stable")
+    begin = np.searchsorted(shared[by_edge], np.arange(shared.max() + 2))
+    owners = (by_edge[begin[k]:begin[k + 1]] for k in range(shared.max() + 1))
     pairs = [(i, j) for same in owners for i in same for j in same if set(vertex[a[i]]) != set(vertex[a[j]])]
     i, j = np.array(pairs).T
     return a[i], edge[i], a[j]
 
 
 def _towards(vectors: Array, goal: Array) -> Array:
-    """Unit vectors, turned round where they point away from `goal`."""
+    """Unit vectors, negated where they point away from `goal`."""
     return unit(vectors) * np.where((vectors * goal).sum(axis=1, keepdims=True) < 0, np.float32(-1.0), np.float32(1.0))
 
 
@@ -202,8 +206,8 @@ def fill_grid(corners: Array) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         begin = np.clip(np.floor((triangle.min(axis=0) - REACH - low) / CELL), 0, shape - 1).astype(int)
         end = np.clip(np.floor((triangle.max(axis=0) + REACH - low) / CELL), 0, shape - 1).astype(int) + 1
         x, y, z = (grid.reshape(-1) for grid in np.meshgrid(*map(np.arange, begin, end), indexing="ij"))
-        middle = low + (np.stack([x, y, z], axis=1) + 0.5) * CELL
-        near = _distance_at_least(triangle, middle) <= REACH
+        center = low + (np.stack([x, y, z], axis=1) + 0.5) * CELL
+        near = _distance_at_least(triangle, center) <= REACH
         cells.append(((x * shape[1] + y) * shape[2] + z)[near])
         triangles.append(np.full(near.sum(), number, np.int32))
     cell, items = np.concatenate(cells), np.concatenate(triangles)
@@ -212,16 +216,16 @@ def fill_grid(corners: Array) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     return first, items[order]
 
 
-def _distance_at_least(triangle: NDArray[np.float64], middle: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A lower bound of the distance between a triangle and grid cells, measured along the line from a cell's middle to the
-    triangle's nearest point: beyond that point lies the whole triangle, and the cell ends at its farthest corner. [cells]"""
-    away = nearest_point(triangle, middle) - middle
+def _distance_at_least(triangle: NDArray[np.float64], center: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[cells]: a lower bound of the distance between a triangle and grid cells, measured along the line from a cell's center to
+    the triangle's nearest point: the whole triangle lies beyond that point, and the cell ends at its farthest corner."""
+    away = nearest_point(triangle, center) - center
     distance = np.maximum(np.linalg.norm(away, axis=1), 1e-9)
     return distance - 0.5 * CELL * np.abs(away).sum(axis=1) / distance
 
 
 def nearest_point(triangle: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The point of a triangle nearest to each of some points. [points, 3]"""
+    """[points, 3]: the point of a triangle nearest to each of the points."""
     normal = np.cross(triangle[1] - triangle[0], triangle[2] - triangle[0])
     normal /= max(np.linalg.norm(normal), 1e-12)
     best = points - ((points - triangle[0]) @ normal)[:, None] * normal

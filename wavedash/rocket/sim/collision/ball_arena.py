@@ -1,7 +1,7 @@
-"""Where the ball touches the field.
+"""Contacts of the ball with the field.
 
-RocketSim bounces the ball off the mean of all its contacts' normals, so how many there are matters, not only which way they
-face. The contacts themselves only push the ball out of what it overlaps. None is kept from one tick to the next.
+RocketSim bounces the ball off the mean of all its contacts' normals, so their number matters, not only their directions. The
+contacts themselves only push the ball out of what it overlaps. None is kept from one tick to the next.
 """
 from __future__ import annotations
 
@@ -16,41 +16,37 @@ from wavedash.rocket.sim.collision.arena import (
     plane_of,
     triangle_of,
 )
-from wavedash.rocket.sim.collision.contacts import ARENA, BALL, Contact, TriangleTouch
+from wavedash.rocket.sim.collision.contacts import BALL, Contact, TriangleTouch, arena_contact
 from wavedash.rocket.sim.collision.edges import normal_near_edges
-from wavedash.rocket.sim.collision.manifold import add_to_manifold
+from wavedash.rocket.sim.collision.manifold import add_lane_contacts
 from wavedash.rocket.sim.constants import ARENA_CEILING_Z, ARENA_WALL_X, BALL_CONTACT_DISTANCE
 from wavedash.rocket.sim.kernels.lanes import Lanes, ballot, sync_lanes
 
 wp.set_module_options({"enable_backward": False})
 
-MAX_BALL_CONTACTS = 12
+MAX_BALL_CONTACTS = wp.constant(12)
 """A ball in a corner touches two planes and two meshes"""
-ROOM = wp.constant(MAX_BALL_CONTACTS)
 ON_PLANE, ON_MESH = wp.constant(1), wp.constant(2)
+"""What the ball touches: one plane, or more than that"""
 
 
 @wp.struct
 class BallTouch:
-    """All contacts of the ball with the field in one."""
+    """The sum of all contacts of the ball with the field."""
 
     contacts: wp.int32
-    """How many there are"""
+    """Number of contacts"""
     normals: wp.vec3
     """Sum of their normals"""
     arms: wp.float32
-    """Sum of the distances from the ball's middle to its contacts"""
+    """Sum of the distances from the ball's center to its contacts"""
 
 
 @wp.func
 def ball_contact(arm: wp.vec3, normal: wp.vec3, distance: float) -> Contact:
     """A contact that pushes the ball out of the arena, and does not bounce it."""
-    contact = Contact()
+    contact = arena_contact(arm, normal, distance)
     contact.a = BALL
-    contact.b = ARENA
-    contact.arm_a = arm
-    contact.normal = normal
-    contact.distance = distance
     contact.push_only = True
     return contact
 
@@ -86,7 +82,7 @@ def nearest_on_triangle(t: Triangle, p: wp.vec3) -> wp.vec3:
 
 @wp.func
 def add_plane_contact(contacts: wp.array2d(dtype=Contact), e: int, count: int, normal: wp.vec3, height: float) -> int:
-    """Adds a contact with a plane that the ball's center is `height` above, if they touch."""
+    """Adds a contact with a plane, `height` below the ball's center, if they touch. Returns the new count."""
     if height - BALL_RADIUS < BALL_CONTACT_DISTANCE:
         contacts[e, count] = ball_contact(normal * (-BALL_RADIUS), normal, height - BALL_RADIUS)
         return count + 1
@@ -95,7 +91,7 @@ def add_plane_contact(contacts: wp.array2d(dtype=Contact), e: int, count: int, n
 
 @wp.func
 def ball_triangle_touch(t: Triangle, position: wp.vec3) -> TriangleTouch:
-    """Where the ball touches a triangle."""
+    """The contact of the ball with a triangle, if they touch."""
     touch = TriangleTouch()
     point = nearest_on_triangle(t, position)
     away = position - point
@@ -111,7 +107,7 @@ def ball_triangle_touch(t: Triangle, position: wp.vec3) -> TriangleTouch:
 
 @wp.func
 def ball_item_touch(arena: ArenaGeometry, item: int, position: wp.vec3) -> TriangleTouch:
-    """Where the ball touches the triangle of an item of the arena."""
+    """The contact of the ball with the triangle of an item of the arena, if they touch."""
     plane = plane_of(arena.planes, item)
     if wp.abs(wp.dot(wp.vec3(plane[0], plane[1], plane[2]), position) - plane[3]) >= BALL_RADIUS + BALL_CONTACT_DISTANCE:
         return TriangleTouch()
@@ -120,11 +116,11 @@ def ball_item_touch(arena: ArenaGeometry, item: int, position: wp.vec3) -> Trian
 
 @wp.func
 def add_triangle_contacts(
-    arena: ArenaGeometry, cell: int, position: wp.vec3, contacts: wp.array2d(dtype=Contact), e: int, count: int, room: int,
+    arena: ArenaGeometry, cell: int, position: wp.vec3, contacts: wp.array2d(dtype=Contact), e: int, count: int, limit: int,
     lanes: Lanes, lane_touches: wp.array(dtype=TriangleTouch),
 ) -> int:
-    """Adds contacts with the triangles near the ball, at most four points for each mesh. Lanes test triangles side by side;
-    lane 0 takes the contacts in their order, and is the one that knows how many there are."""
+    """Adds contacts with the triangles near the ball, at most four points for each mesh. Each lane tests a triangle at a time;
+    lane 0 adds the contacts in the order of the triangles, and returns the new count."""
     first = count
     mesh = int(-1)
     end = arena.first[cell + 1]
@@ -132,19 +128,13 @@ def add_triangle_contacts(
         mine = wp.min(start + lanes.lane, end - 1)
         touch = ball_item_touch(arena, mine, position)
         found = touch.touches and mine == start + lanes.lane
-        who = ballot(lanes.lane, lanes.count, found)
+        votes = ballot(lanes.lane, lanes.count, found)
         if found:
             lane_touches[lanes.slot + lanes.lane] = touch
-        if who != 0:
+        if votes != 0:
             sync_lanes(lanes.lane, lanes.count)
             if lanes.lane == 0:
-                for k in range(lanes.count):
-                    if (who >> k) & 1 == 1:
-                        touch = lane_touches[lanes.slot + k]
-                        if touch.mesh != mesh:
-                            mesh = touch.mesh
-                            first = count
-                        count = add_to_manifold(contacts, e, first, count, room, touch.contact)
+                mesh, first, count, _ = add_lane_contacts(contacts, e, mesh, first, count, limit, votes, lanes, lane_touches)
             sync_lanes(lanes.lane, lanes.count)
     return count
 
@@ -154,8 +144,8 @@ def add_ball_contacts(
     arena: ArenaGeometry, position: wp.vec3, contacts: wp.array2d(dtype=Contact), e: int, count: int, lanes: Lanes,
     lane_touches: wp.array(dtype=TriangleTouch),
 ):
-    """Writes the ball's contacts behind the `count` that a row of the list has: (new count, what the ball bounces off), for
-    lane 0. The last argument is room for the work of the lanes."""
+    """Appends the ball's contacts to the first `count` of row e: (new count, BallTouch), on lane 0. The last argument is work
+    memory of the lanes."""
     start = count
     if lanes.lane == 0:
         count = add_plane_contact(contacts, e, count, wp.vec3(0.0, 0.0, 1.0), position[2])
@@ -164,7 +154,8 @@ def add_ball_contacts(
         count = add_plane_contact(contacts, e, count, wp.vec3(-1.0, 0.0, 0.0), ARENA_WALL_X - position[0])
     cell = cell_of(position)
     if arena.first[cell] < arena.first[cell + 1]:
-        count = add_triangle_contacts(arena, cell, position, contacts, e, count, start + ROOM, lanes, lane_touches)
+        limit = start + MAX_BALL_CONTACTS
+        count = add_triangle_contacts(arena, cell, position, contacts, e, count, limit, lanes, lane_touches)
     touch = BallTouch()
     if lanes.lane == 0:
         for i in range(start, count):
@@ -199,7 +190,7 @@ def planes_at_ball(position: wp.vec3):
 
 @wp.func
 def classify_ball(arena: ArenaGeometry, position: wp.vec3) -> int:
-    """0: nothing, ONE_PLANE, or MORE: planes, and maybe triangles."""
+    """What a ball touches: 0 for nothing, ON_PLANE, or ON_MESH for several planes or perhaps triangles."""
     touched, _normal, _height = planes_at_ball(position)
     if not is_over_open_floor(position):
         cell = cell_of(position)

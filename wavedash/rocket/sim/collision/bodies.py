@@ -15,14 +15,14 @@ from wavedash.rocket.sim.constants import (
     PUSH_TURN_RATE,
 )
 from wavedash.rocket.sim.kernels.records import BallRecord, Car
-from wavedash.rocket.sim.kernels.struct_io import loader, room_of, storer
+from wavedash.rocket.sim.kernels.struct_io import loader, storer, stride_of
 
 wp.set_module_options({"enable_backward": False})
 
 
 @wp.struct
 class Body:
-    """A ball or car during one tick."""
+    """A ball or car during one tick. `spin` is its angular velocity."""
 
     position: wp.vec3
     rotation: wp.mat33
@@ -33,21 +33,22 @@ class Body:
     inverse_inertia: wp.vec3
     """About the body's own axes"""
     forced_velocity: wp.vec3
-    """Velocity that forces add during the tick"""
+    """Velocity that forces add during the tick (Bullet's m_externalForceImpulse)"""
     forced_spin: wp.vec3
     """Spin that torques add during the tick"""
     delta_velocity: wp.vec3
-    """Velocity that contacts add"""
+    """Velocity that contacts add (Bullet's m_deltaLinearVelocity)"""
     delta_spin: wp.vec3
     push_velocity: wp.vec3
-    """Velocity that takes it out of an overlap; gone after the tick"""
+    """Velocity that takes the body out of an overlap and ends with the tick (Bullet's m_pushVelocity)"""
     turn_velocity: wp.vec3
+    """Angular velocity that does the same (Bullet's m_turnVelocity)"""
     late_velocity: wp.vec3
-    """Velocity that hits and bumps add at the end of the tick"""
+    """Velocity that hits and bumps add at the end of the tick (RocketSim's _velocityImpulseCache)"""
 
 
 load_body, store_body = loader(Body), storer(Body)
-BODY_WORDS = wp.constant(room_of(Body))
+BODY_WORDS = wp.constant(stride_of(Body))
 
 
 @wp.func
@@ -81,7 +82,7 @@ def ball_body(ball: BallRecord) -> Body:
 
 @wp.func
 def apply_inverse_inertia(body: Body, torque: wp.vec3) -> wp.vec3:
-    """Change of spin by an angular impulse, in the world's axes."""
+    """Change of spin by an angular impulse, both in world axes."""
     return body.rotation * wp.cw_mul(body.inverse_inertia, wp.transpose(body.rotation) * torque)
 
 
@@ -93,25 +94,25 @@ def point_velocity(body: Body, arm: wp.vec3) -> wp.vec3:
 
 @wp.func
 def inverse_effective_mass(body: Body, arm: wp.vec3, direction: wp.vec3) -> float:
-    """Inverse of the mass that an impulse along `direction` at `arm` meets."""
+    """Inverse of the effective mass of a body for an impulse along `direction` at `arm`."""
     turn_velocity = wp.transpose(body.rotation) * wp.cross(arm, direction)
     return body.inverse_mass + wp.dot(turn_velocity, wp.cw_mul(body.inverse_inertia, turn_velocity))
 
 
 @wp.func
 def apply_impulse(body: Body, impulse: wp.vec3, angular_impulse: wp.vec3) -> Body:
-    """Impulses change velocity and spin at once."""
+    """The body after an impulse, which changes velocity and spin at once."""
     body.velocity = body.velocity + impulse * body.inverse_mass
     body.spin = body.spin + apply_inverse_inertia(body, angular_impulse)
     return body
 
 
 @wp.func
-def clamp_length(v: wp.vec3, most: float) -> wp.vec3:
-    """A vector shortened to a length of `most`."""
+def clamp_length(v: wp.vec3, limit: float) -> wp.vec3:
+    """A vector, shortened to the length `limit` if it is longer."""
     squared = wp.length_sq(v)
-    if squared > most * most:
-        return v * (most / wp.sqrt(squared))
+    if squared > limit * limit:
+        return v * (limit / wp.sqrt(squared))
     return v
 
 
@@ -129,13 +130,13 @@ def rotated(rotation: wp.mat33, spin: wp.vec3) -> wp.mat33:
 
 @wp.func
 def orthonormalised(rotation: wp.mat33) -> wp.mat33:
-    """A rotation whose axes are again of unit length and at right angles, after they were a little off."""
+    """A rotation whose rounding errors are removed: its axes get unit length and right angles again."""
     return rotation * 1.5 - rotation * (wp.transpose(rotation) * rotation) * 0.5
 
 
 @wp.func
 def integrated(body: Body) -> Body:
-    """The body after the tick: out of overlaps first, then along its new velocity."""
+    """The body after the tick: it moves out of overlaps first, then along its new velocity."""
     body.velocity = body.velocity + body.delta_velocity + body.forced_velocity
     body.spin = body.spin + body.delta_spin + body.forced_spin
     if wp.length_sq(body.push_velocity) + wp.length_sq(body.turn_velocity) > 0.0:

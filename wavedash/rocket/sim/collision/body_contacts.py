@@ -37,7 +37,7 @@ wp.set_module_options({"enable_backward": False})
 
 @cache
 def collide_bodies(seats: int) -> Any:
-    """The stage for arenas with a number of seats: it needs room for all their bodies."""
+    """The stage for arenas with a number of seats. Warp must know it to allocate the local arrays."""
     SEATS = seats
     BODIES = 1 + seats
 
@@ -56,8 +56,8 @@ def collide(
     model: Model, arenas: Arenas, e: int, lanes: Lanes, cars: wp.array(dtype=Car), bodies: wp.array(dtype=Body),
     events: wp.array(dtype=EventRecord),
 ):
-    """Contacts between the bodies of an arena that are close to each other, and the impulses that follow; cars go on to the end
-    of the tick, `finish_tick` moves the ball."""
+    """Finds and solves the contacts between the bodies of an arena that are close to each other, and moves the cars to the end
+    of the tick. `finish_tick` moves the ball."""
     seats = arenas.seats
     ball = load_ball(arenas.words, e, BALL_AT)
     bodies[0] = ball_body(ball)
@@ -82,8 +82,8 @@ def find_contacts(
     model: Model, arenas: Arenas, e: int, lanes: Lanes, tick: int, ball: BallRecord, cars: wp.array(dtype=Car),
     bodies: wp.array(dtype=Body), events: wp.array(dtype=EventRecord),
 ):
-    """Contacts of cars with the ball and each other, and of the ball with the arena, where the bodies are now. Hits, bumps and
-    demolitions are decided here. Returns the end of the list of contacts, and the ball."""
+    """Writes the contacts of cars with the ball and each other, and of the ball with the arena, and decides hits, bumps and
+    demolitions. Returns the end of the list of contacts, and the ball."""
     count = arenas.seats * CONTACTS_PER_CAR
     for c in range(arenas.seats):
         if is_in_mask(arenas.collision_mask[e], c) and bodies[1 + c].inverse_mass > 0.0:
@@ -108,7 +108,8 @@ def find_contacts(
 
 @wp.func
 def make_constraints(arenas: Arenas, e: int, end: int, bodies: wp.array(dtype=Body)) -> int:
-    """Writes a constraint for each contact of a car with the arena, then for all others up to `end`. Returns their number."""
+    """Writes a constraint for each contact of a car with the arena, then for all others up to `end`. Returns the number of
+    constraints."""
     count = int(0)
     for c in range(arenas.seats):
         if is_in_mask(arenas.collision_mask[e], c):

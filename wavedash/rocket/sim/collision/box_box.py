@@ -1,4 +1,4 @@
-"""Where two boxes touch: separating axes, then the part of one face that lies over the other (Bullet's dBoxBox2)."""
+"""Contacts between two boxes: a separating axis test, then one face is clipped by the other (Bullet's dBoxBox2)."""
 from __future__ import annotations
 
 import warp as wp
@@ -9,18 +9,20 @@ from wavedash.rocket.sim.constants import BOX_EDGE_FACTOR
 wp.set_module_options({"enable_backward": False})
 
 APART = wp.constant(-1)
+"""The boxes do not overlap"""
 FIRST_FACE_OF_B, FIRST_EDGE = wp.constant(3), wp.constant(6)
 """Numbers of the axes: faces of A, then faces of B, then pairs of edges"""
 MAX_CORNERS = 8
-"""Corners of a face that is clipped to the size of another one"""
+"""A face that is clipped by another one has at most this many corners"""
 MAX_POINTS = wp.constant(4)
+"""Two boxes have at most this many contacts"""
 
 
 @wp.struct
 class Box:
-    """A car's body in the world."""
+    """A car's body, in world coordinates."""
 
-    middle: wp.vec3
+    center: wp.vec3
     axes: wp.mat33
     """Axes of the box, as columns"""
     half: wp.vec3
@@ -34,7 +36,7 @@ def axis(box: Box, i: int) -> wp.vec3:
 
 @wp.func
 def add_box_contacts(contacts: wp.array2d(dtype=Contact), e: int, count: int, a: Box, b: Box) -> int:
-    """Appends contacts whose arms are points in the world, and returns how many there are now."""
+    """Appends contacts whose arms are points in world coordinates, and returns the new count."""
     kind, normal, overlap = separating_axis(a, b)
     if kind == APART:
         return count
@@ -47,11 +49,9 @@ def add_box_contacts(contacts: wp.array2d(dtype=Contact), e: int, count: int, a:
 
 @wp.func
 def separating_axis(a: Box, b: Box):
-    """Along which of 15 axes the boxes overlap least (faces of A, of B, pairs of edges), its direction from A to B, how much.
-
-    APART if they do not overlap along one of them.
-    """
-    between = b.middle - a.middle
+    """The one of 15 axes (faces of A, faces of B, pairs of edges) along which the boxes overlap least: (number of the axis, its
+    direction from A to B, the overlap). The number is APART if they do not overlap along some axis."""
+    between = b.center - a.center
     turn = wp.transpose(a.axes) * b.axes
     in_a = wp.transpose(a.axes) * between
     in_b = wp.transpose(b.axes) * between
@@ -95,7 +95,7 @@ def separating_axis(a: Box, b: Box):
 
 @wp.func
 def half_size_along(box: Box, direction: wp.vec3) -> float:
-    """From the middle of a box to its end in a direction."""
+    """Half of the length of a box along a direction."""
     return wp.dot(box.half, wp.abs(wp.transpose(box.axes) * direction))
 
 
@@ -103,11 +103,11 @@ def half_size_along(box: Box, direction: wp.vec3) -> float:
 def add_edge_contact(
     contacts: wp.array2d(dtype=Contact), e: int, count: int, a: Box, b: Box, i: int, j: int, normal: wp.vec3, overlap: float
 ) -> int:
-    """Edges along axis i of A and axis j of B cross: one contact, where they are closest."""
+    """Adds the contact of two edges that cross, along axis i of A and axis j of B, where they are closest."""
     line_a = axis(a, i)
     line_b = axis(b, j)
-    on_a = a.middle + a.axes * wp.cw_mul(a.half, signs(wp.transpose(a.axes) * normal))
-    on_b = b.middle - b.axes * wp.cw_mul(b.half, signs(wp.transpose(b.axes) * normal))
+    on_a = a.center + a.axes * wp.cw_mul(a.half, signs(wp.transpose(a.axes) * normal))
+    on_b = b.center - b.axes * wp.cw_mul(b.half, signs(wp.transpose(b.axes) * normal))
     cosine = wp.dot(line_a, line_b)
     between = on_b - on_a
     sine_sq = 1.0 - cosine * cosine
@@ -118,7 +118,7 @@ def add_edge_contact(
 
 @wp.func
 def signs(v: wp.vec3) -> wp.vec3:
-    """Which corner of a box is farthest along `v`, a direction in its frame."""
+    """The signs of the coordinates of a vector: they choose the corner of a box that is farthest along it."""
     return wp.vec3(wp.where(v[0] > 0.0, 1.0, -1.0), wp.where(v[1] > 0.0, 1.0, -1.0), wp.where(v[2] > 0.0, 1.0, -1.0))
 
 
@@ -126,8 +126,8 @@ def signs(v: wp.vec3) -> wp.vec3:
 def add_face_contacts(
     contacts: wp.array2d(dtype=Contact), e: int, count: int, box: Box, other: Box, i: int, outwards: wp.vec3, swapped: bool
 ) -> int:
-    """The face of `box` across its axis i, seen from outside, and the other box's face that lies against it: contacts at the
-    corners of what they share. `swapped`: `box` is B."""
+    """Adds contacts at the corners of the polygon in which two faces overlap: the face of `box` across its axis i, whose normal
+    is `outwards`, and the face of `other` that is most opposed to it. `swapped`: `box` is B."""
     u = int(0)
     if i == 0:
         u = 1
@@ -136,7 +136,7 @@ def add_face_contacts(
     cut = wp.zeros(shape=(MAX_CORNERS,), dtype=wp.vec3)
     side_u = axis(box, u)
     side_v = axis(box, v)
-    place_incident_face(corners, other, box.middle + outwards * box.half[i], side_u, side_v, outwards)
+    place_incident_face(corners, other, box.center + outwards * box.half[i], side_u, side_v, outwards)
     n = clip_polygon(corners, 4, cut, 0, -1.0, box.half[u])
     n = clip_polygon(cut, n, corners, 0, 1.0, box.half[u])
     n = clip_polygon(corners, n, cut, 1, -1.0, box.half[v])
@@ -145,7 +145,7 @@ def add_face_contacts(
     chosen = reduce_corners(corners, n)
     for k in range(wp.min(n, MAX_POINTS)):
         corner = corners[chosen[k]]
-        point = box.middle + side_u * corner[0] + side_v * corner[1] + outwards * box.half[i]
+        point = box.center + side_u * corner[0] + side_v * corner[1] + outwards * box.half[i]
         if swapped:
             count = add_point(contacts, e, count, point, -outwards, corner[2])
         else:
@@ -157,7 +157,8 @@ def add_face_contacts(
 def place_incident_face(
     corners: wp.array(dtype=wp.vec3), box: Box, origin: wp.vec3, side_u: wp.vec3, side_v: wp.vec3, outwards: wp.vec3
 ):
-    """The four corners of the face of `box` that looks most against `outwards`, as (u, v, depth) seen from `origin`."""
+    """Writes the four corners of the face of `box` that is most opposed to `outwards`, as (u, v, depth) relative to
+    `origin`."""
     facing = wp.transpose(box.axes) * outwards
     size = wp.abs(facing)
     i = int(0)
@@ -169,11 +170,11 @@ def place_incident_face(
     if i == 0:
         p = 1
     q = 3 - i - p
-    middle = box.middle - axis(box, i) * (box.half[i] * wp.where(facing[i] < 0.0, -1.0, 1.0)) - origin
+    center = box.center - axis(box, i) * (box.half[i] * wp.where(facing[i] < 0.0, -1.0, 1.0)) - origin
     along_p = axis(box, p) * box.half[p]
     along_q = axis(box, q) * box.half[q]
     for k in range(4):
-        at = middle + along_p * wp.where(k >= 2, 1.0, -1.0) + along_q * wp.where(k == 1 or k == 2, 1.0, -1.0)
+        at = center + along_p * wp.where(k >= 2, 1.0, -1.0) + along_q * wp.where(k == 1 or k == 2, 1.0, -1.0)
         corners[k] = wp.vec3(wp.dot(at, side_u), wp.dot(at, side_v), -wp.dot(at, outwards))
 
 
@@ -181,7 +182,7 @@ def place_incident_face(
 def clip_polygon(
     corners: wp.array(dtype=wp.vec3), n: int, cut: wp.array(dtype=wp.vec3), i: int, side: float, limit: float
 ) -> int:
-    """Cuts off what of a polygon lies beyond side * x[i] = limit; writes the rest to `cut`, returns its number of corners."""
+    """Cuts off the part of a polygon beyond side * x[i] = limit; writes the rest to `cut`, returns its number of corners."""
     left = int(0)
     for k in range(n):
         here = corners[k]
@@ -198,7 +199,7 @@ def clip_polygon(
 
 @wp.func
 def keep_overlapping(corners: wp.array(dtype=wp.vec3), n: int) -> int:
-    """Drops corners that are not inside the other box; returns how many are left."""
+    """Drops the corners that are outside the other box, and returns how many are left."""
     left = int(0)
     for k in range(n):
         if corners[k][2] >= 0.0:
@@ -209,15 +210,15 @@ def keep_overlapping(corners: wp.array(dtype=wp.vec3), n: int) -> int:
 
 @wp.func
 def reduce_corners(corners: wp.array(dtype=wp.vec3), n: int) -> wp.vec4i:
-    """Four of n corners: all if there are no more; otherwise the deepest one and those nearest to the quarters of a turn from
-    it, around the polygon's centroid."""
+    """Indices of up to four of n corners: if there are more, the deepest one and those nearest to quarter turns from it, around
+    the polygon's centroid."""
     if n <= MAX_POINTS:
         return wp.vec4i(0, 1, 2, 3)
     angles = wp.zeros(shape=(MAX_CORNERS,), dtype=wp.float32)
-    middle = centroid(corners, n)
+    center = centroid(corners, n)
     deepest = int(0)
     for k in range(n):
-        angles[k] = wp.atan2(corners[k][1] - middle[1], corners[k][0] - middle[0])
+        angles[k] = wp.atan2(corners[k][1] - center[1], corners[k][0] - center[0])
         if corners[k][2] > corners[deepest][2]:
             deepest = k
     start = angles[deepest]
@@ -259,7 +260,7 @@ def centroid(corners: wp.array(dtype=wp.vec3), n: int) -> wp.vec3:
 def add_point(
     contacts: wp.array2d(dtype=Contact), e: int, count: int, on_b: wp.vec3, from_a_to_b: wp.vec3, overlap: float
 ) -> int:
-    """One contact more, if there is room."""
+    """Appends a contact if the list is not full, and returns the new count."""
     if count >= contacts.shape[1]:
         return count
     contact = Contact()

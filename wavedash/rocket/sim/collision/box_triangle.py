@@ -1,7 +1,7 @@
-"""Where a box and a triangle come closest, or which way they come apart soonest when they overlap.
+"""The closest points of a box and a triangle, or the direction of least penetration when they overlap.
 
-Bullet iterates towards the answer (GJK, then EPA when they overlap); a box and a triangle have few enough corners, edges and
-faces to look at all of them. Everything is in the frame of the box, whose middle is the origin.
+Bullet iterates towards the answer (GJK, then EPA when they overlap). A box and a triangle have so few corners, edges and faces
+that all of them can be tested. Everything is in the frame of the box, whose center is the origin.
 """
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from wavedash.rocket.sim.collision.ball_arena import nearest_on_triangle
 wp.set_module_options({"enable_backward": False})
 
 MIN_GAP = wp.constant(1.0e-3)
-"""uu: the least gap at which the direction between two closest points can be trusted"""
+"""uu: the least gap at which the direction between two closest points is precise"""
 PREFERENCE = wp.constant(1.0e-4)
-"""uu by which two edges must beat a face, which says more clearly where they touch"""
+"""uu by which two edges must beat a face, which determines the contact more clearly"""
 PARALLEL = wp.constant(1.0e-6)
 """Squared sine of the angle below which edges count as parallel"""
 
 
 @wp.struct
 class ClosestPoints:
-    """Where a box and a triangle come closest."""
+    """The closest points of a box and a triangle."""
 
     point: wp.vec3
     """The point on the box"""
     normal: wp.vec3
-    """From the triangle to the box"""
+    """Unit vector from the triangle to the box"""
     distance: wp.float32
-    """Negative: how far the box must move along the normal to be clear of the triangle"""
+    """Negative where they overlap: how far the box must move along the normal to be clear of the triangle"""
 
 
 @wp.struct
@@ -39,13 +39,13 @@ class Axis:
     normal: wp.vec3
     """Towards the box"""
     gap: wp.float32
-    """Between their shadows; negative: they overlap"""
+    """The distance between their projections; negative where these overlap"""
     kind: wp.int32
-    """0: of the triangle's face, 1: of a face of the box, 2: across an edge of both"""
+    """0: normal of the triangle, 1: normal of a face of the box, 2: cross product of an edge of each"""
     edge: wp.int32
     """Edge of the triangle: 0 is ab, 1 is bc, 2 is ca"""
     side: wp.int32
-    """Side of the box: the edges along x, y or z, or the face across it"""
+    """Axis of the box, 0 to 2: of its edge, or of the normal of its face"""
 
 
 @wp.func
@@ -111,10 +111,10 @@ def better_axis(best: Axis, normal: wp.vec3, low: float, high: float, radius: fl
     above = low - radius
     below = -radius - high
     gap = wp.max(above, below)
-    demand = best.gap
+    to_beat = best.gap
     if kind == 2:
-        demand += PREFERENCE
-    if gap > demand:
+        to_beat += PREFERENCE
+    if gap > to_beat:
         best.gap = gap
         best.normal = wp.where(above > below, -normal, normal)
         best.kind = kind
@@ -125,7 +125,7 @@ def better_axis(best: Axis, normal: wp.vec3, low: float, high: float, radius: fl
 
 @wp.func
 def test_edge_axes(best: Axis, half: wp.vec3, start: wp.vec3, along: wp.vec3, opposite: wp.vec3, edge: int) -> Axis:
-    """Tries the three directions across an edge of the triangle and the edges of the box."""
+    """Tests the cross products of an edge of the triangle and the three edges of the box."""
     squared = wp.length_sq(along)
     for side in range(3):
         direction = wp.vec3(0.0, -along[2], along[1])
@@ -161,7 +161,7 @@ def widest_gap_axis(half: wp.vec3, t: Triangle) -> Axis:
 
 @wp.func
 def edge_edge_point(half: wp.vec3, axis: Axis, start: wp.vec3, along: wp.vec3) -> wp.vec3:
-    """The point of the box's edge that faces an edge of the triangle, closest to that edge."""
+    """The point of the box's edge (the one that faces the triangle) that is closest to an edge of the triangle."""
     point = support_corner(half, -axis.normal)
     point[axis.side] = 0.0
     to_edge = point - start
@@ -174,7 +174,7 @@ def edge_edge_point(half: wp.vec3, axis: Axis, start: wp.vec3, along: wp.vec3) -
 
 @wp.func
 def penetration(half: wp.vec3, t: Triangle, axis: Axis) -> ClosestPoints:
-    """They come apart soonest along `axis`."""
+    """The contact of a box and a triangle that overlap, least along `axis`."""
     points = ClosestPoints()
     points.normal = axis.normal
     points.distance = axis.gap
@@ -183,7 +183,7 @@ def penetration(half: wp.vec3, t: Triangle, axis: Axis) -> ClosestPoints:
         points.point = deepest
         surface = deepest - axis.normal * axis.gap
         nearest = nearest_on_triangle(t, surface)
-        if wp.length_sq(nearest - surface) > 1.0:  # a face or edge of the box lies along the triangle: a point that both have
+        if wp.length_sq(nearest - surface) > 1.0:  # a face or edge of the box lies along the triangle: take a common point
             points.point = nearest_in_box(half, nearest + axis.normal * axis.gap)
     elif axis.kind == 1:
         deepest = t.a
@@ -202,13 +202,13 @@ def penetration(half: wp.vec3, t: Triangle, axis: Axis) -> ClosestPoints:
 
 
 @wp.func
-def closest_box_triangle(half: wp.vec3, t: Triangle, most: float) -> ClosestPoints:
-    """Where a box with these half sizes and a triangle come closest. Where they are farther apart than `most`, only the
-    distance counts, which is a lower bound."""
+def closest_box_triangle(half: wp.vec3, t: Triangle, limit: float) -> ClosestPoints:
+    """The closest points of a triangle and a box with these half sizes. Where they are farther apart than `limit`, only the
+    distance is set, to a lower bound."""
     points = ClosestPoints()
     axis = widest_gap_axis(half, t)
     points.distance = axis.gap
-    if axis.gap > most:
+    if axis.gap > limit:
         return points
     if axis.gap <= MIN_GAP:
         return penetration(half, t, axis)

@@ -1,4 +1,4 @@
-"""The broad phase: which bodies are close to each other as a tick begins, and so to which class each car belongs."""
+"""The broad phase: it finds the bodies that are close to each other as a tick begins, and sorts cars into classes."""
 from __future__ import annotations
 
 import warp as wp
@@ -41,10 +41,10 @@ from wavedash.rocket.sim.kernels.records import (
 wp.set_module_options({"enable_backward": False})
 
 BALL_RANGE = wp.constant(200.0)
-"""uu from a car's origin to the ball's center: farther, they cannot touch"""
+"""uu from a car's origin to the ball's center beyond which they cannot touch"""
 CAR_RANGE = wp.constant(230.0)
-"""uu from car to car: farther, they cannot touch, nor can a wheel stand on the other when that has already moved to the end of
-the tick"""
+"""uu from car to car beyond which they cannot touch, and no wheel can stand on the other car even after it has moved to the end
+of the tick"""
 
 
 # Stages -----------------------------------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def find_close_bodies(model: Model, arenas: Arenas, e: int, lanes: Lanes) -> int
 
 @wp.func
 def classify_car(model: Model, arenas: Arenas, e: int, c: int, late: bool, lanes: Lanes) -> int:
-    """Whether a car is FLYING, DRIVING, IN_CONTACT, or NEAR_MESH, which is decided later."""
+    """The class of a car: FLYING, DRIVING, IN_CONTACT, or NEAR_MESH, which a later stage decides."""
     here = load_position(arenas.words, e, car_at(c))
     if not is_over_open_floor(here):
         cell = cell_of(here)
@@ -84,8 +84,7 @@ def classify_car(model: Model, arenas: Arenas, e: int, c: int, late: bool, lanes
 
 @wp.func
 def rule_out_mesh(model: Model, arenas: Arenas, e: int, c: int, late: bool, lanes: Lanes) -> int:
-    """A quick look at the triangles around a car, by one thread: if none can be within reach, the car is classified as if there
-    were none."""
+    """One thread tests the triangles around a car: if none can be within reach, the car is classified as if there were none."""
     pose = load_pose(arenas.words, e, car_at(c))
     shape = model.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
     if is_mesh_near(model.arena, shape, pose.position, pose.rotation):
@@ -95,7 +94,7 @@ def rule_out_mesh(model: Model, arenas: Arenas, e: int, c: int, late: bool, lane
 
 @wp.func
 def find_mesh_in_reach(model: Model, arenas: Arenas, e: int, c: int, late: bool, lanes: Lanes) -> int:
-    """Writes which triangles a car's body may touch and which its wheels stand on. Lane 0 knows the class of the car."""
+    """Writes which triangles a car's body may touch and which its wheels stand on. Returns the class of the car, on lane 0."""
     pose = load_pose(arenas.words, e, car_at(c))
     shape = model.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
     reach = mesh_in_reach(model.arena, shape, pose.position, pose.rotation, lanes, arenas.candidates)
@@ -107,7 +106,7 @@ def find_mesh_in_reach(model: Model, arenas: Arenas, e: int, c: int, late: bool,
     return car_class
 
 
-# What they ask ----------------------------------------------------------------------------------------------------------------
+# Helpers of the stages --------------------------------------------------------------------------------------------------------
 
 
 @wp.func
@@ -121,7 +120,7 @@ def classify_off_mesh(model: Model, arenas: Arenas, e: int, c: int) -> int:
 
 @wp.func
 def classify_by_planes(model: Model, arenas: Arenas, e: int, c: int) -> int:
-    """That class by other bodies, floor, ceiling and side walls."""
+    """The same class, decided by other bodies, floor, ceiling and side walls."""
     if is_in_mask(arenas.collision_mask[e], c) or not is_active(arenas.words, e, c):
         return IN_CONTACT
     pose = load_pose(arenas.words, e, car_at(c))
@@ -131,17 +130,17 @@ def classify_by_planes(model: Model, arenas: Arenas, e: int, c: int) -> int:
     if here[2] > CAR_REACH and ceiling > CAR_REACH and wall > CAR_REACH:
         return FLYING
     shape = model.shapes[arenas.words[e, car_at(c) + HITBOX_WORD]]
-    middle = pose.rotation * shape.around_middle
-    extent = aabb_half_size(shape.around_half, pose.rotation)
-    if wp.abs(middle[0]) + extent[0] > wall or middle[2] + extent[2] > ceiling:
+    center = pose.rotation * shape.bounds_center
+    extent = aabb_half_size(shape.bounds_half, pose.rotation)
+    if wp.abs(center[0]) + extent[0] > wall or center[2] + extent[2] > ceiling:
         return IN_CONTACT
-    return wp.where(here[2] + middle[2] > extent[2], FLYING, DRIVING)
+    return wp.where(here[2] + center[2] > extent[2], FLYING, DRIVING)
 
 
 @wp.func
-def is_in_mask(seats: int, seat: int) -> bool:
-    """Whether a seat is in a set of seats, a bit for each."""
-    return (seats >> seat) & 1 == 1
+def is_in_mask(mask: int, seat: int) -> bool:
+    """Whether the bit of a seat is set."""
+    return (mask >> seat) & 1 == 1
 
 
 @wp.func
@@ -157,6 +156,6 @@ def is_far_from_others(arenas: Arenas, e: int, c: int, here: wp.vec3) -> bool:
 
 @wp.func
 def is_ball_awake(words: wp.array2d(dtype=wp.int32), e: int) -> bool:
-    """Whether the ball moves or spins at all. One without any motion, as at a kick-off, floats."""
+    """Whether the ball moves or spins. A ball at rest, as at a kick-off, floats until something moves it."""
     motion = load_motion(words, e, BALL_AT + MOTION_WORD)
     return wp.length_sq(motion.velocity) + wp.length_sq(motion.angular_velocity) > 0.0

@@ -1,4 +1,4 @@
-"""Where a car's body touches the ball."""
+"""Contacts between a car's body and the ball."""
 from __future__ import annotations
 
 import warp as wp
@@ -13,14 +13,14 @@ wp.set_module_options({"enable_backward": False})
 
 @wp.func
 def find_car_ball_contact(seat: int, car: Body, shape: CarShape, ball: Body):
-    """Whether the car touches the ball (1 or 0), and where. Towards the ball the box has round edges."""
+    """Whether the car touches the ball (1 or 0), and the contact. The box has round edges towards the ball."""
     contact = Contact()
     between = ball.position - car.position
-    near = shape.reach + BALL_RADIUS + BALL_CONTACT_DISTANCE
+    near = shape.bounding_radius + BALL_RADIUS + BALL_CONTACT_DISTANCE
     if wp.length_sq(between) > near * near:
         return 0, contact
-    core = shape.half - wp.vec3(shape.edge, shape.edge, shape.edge)
-    center = wp.transpose(car.rotation) * between - shape.middle
+    core = shape.half - wp.vec3(shape.margin, shape.margin, shape.margin)
+    center = wp.transpose(car.rotation) * between - shape.center
     closest = wp.max(wp.min(center, core), -core)
     gap = wp.length(center - closest)
     away = wp.vec3()
@@ -28,7 +28,7 @@ def find_car_ball_contact(seat: int, car: Body, shape: CarShape, ball: Body):
         away = (center - closest) / gap
     else:
         gap, away = nearest_face(center, core)
-    contact.distance = gap - shape.edge - BALL_RADIUS
+    contact.distance = gap - shape.margin - BALL_RADIUS
     if contact.distance > BALL_CONTACT_DISTANCE:
         return 0, contact
     contact.a = FIRST_CAR + seat
@@ -42,7 +42,7 @@ def find_car_ball_contact(seat: int, car: Body, shape: CarShape, ball: Body):
 
 @wp.func
 def nearest_face(center: wp.vec3, core: wp.vec3):
-    """Distance (negative) and direction to the nearest face, of a point inside a box."""
+    """The distance (negative) and direction from a point inside a box to the nearest face."""
     depth = core - wp.abs(center)
     i = int(0)
     if depth[1] < depth[0]:

@@ -1,4 +1,4 @@
-"""Where the bodies of two cars touch."""
+"""Contacts between the bodies of two cars."""
 from __future__ import annotations
 
 import warp as wp
@@ -19,14 +19,14 @@ def find_car_car_contacts(
     contacts: wp.array2d(dtype=Contact), e: int, count: int, a: int, b: int, bodies: wp.array(dtype=Body),
     cars: wp.array(dtype=Car), shapes: wp.array(dtype=CarShape), events: wp.array(dtype=EventRecord),
 ) -> int:
-    """The cars in seats a and b: appends up to four contacts to those of the arena and returns how many there are now.
+    """Appends up to four contacts between the cars in seats a and b, and returns the new count.
 
-    Each contact may be a bump by A or by B; A comes first, in RocketSim the later seat. A car that is demolished is still in
-    the way for the rest of the tick.
+    Each contact may be a bump by A or by B; as in RocketSim, A is the later seat and is decided first. A car that is demolished
+    stays solid for the rest of the tick.
     """
     shape_a = shapes[cars[a].hitbox]
     shape_b = shapes[cars[b].hitbox]
-    near = shape_a.reach + shape_b.reach
+    near = shape_a.bounding_radius + shape_b.bounding_radius
     if wp.length_sq(bodies[FIRST_CAR + b].position - bodies[FIRST_CAR + a].position) > near * near:
         return count
     before = count
@@ -45,9 +45,9 @@ def find_car_car_contacts(
 
 @wp.func
 def box_of(body: Body, shape: CarShape) -> Box:
-    """The body of a car."""
+    """The box of a car's body."""
     box = Box()
-    box.middle = body.position + body.rotation * shape.middle
+    box.center = body.position + body.rotation * shape.center
     box.axes = body.rotation
     box.half = shape.half
     return box

@@ -1,8 +1,8 @@
-"""Normals near edges: a ball that rolls from one triangle to the next must not feel the seam.
+"""Normals near edges: a ball that rolls from one triangle to the next must not bounce off the seam.
 
-Bullet's internal-edge rule, which RocketSim applies to every contact with a triangle: within 5 uu of an edge that two triangles
-share, a contact gets the triangle's own normal where the surface is flat or hollow, and where it bulges, one between those of
-both faces.
+This is Bullet's internal-edge rule, which RocketSim applies to every contact with a triangle: within 5 uu of an edge that two
+triangles share, a contact gets the triangle's own normal where the surface is flat or concave, and a normal between those of
+both faces where it is convex.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_NEIGHBOR = wp.constant(BOUNDARY)
 
 @wp.func
 def distance_to_edge(point: wp.vec3, start: wp.vec3, end: wp.vec3) -> float:
-    """From a point to a line segment."""
+    """Distance from a point to a line segment."""
     along = end - start
     share = wp.clamp(wp.dot(point - start, along) / wp.dot(along, along), 0.0, 1.0)
     return wp.length(point - (start + along * share))
@@ -27,7 +27,7 @@ def distance_to_edge(point: wp.vec3, start: wp.vec3, end: wp.vec3) -> float:
 
 @wp.func
 def normal_near_edges(t: Triangle, point: wp.vec3, normal: wp.vec3) -> wp.vec3:
-    """The normal that counts for a contact at a point of a triangle whose geometric normal is `normal`."""
+    """The normal of a contact at a point of a triangle, after the edge rule; `normal` is the geometric one."""
     edge = wp.vec3(0.0, 0.0, 0.0)
     angle = float(NO_NEIGHBOR)
     closest = float(1.0e9)
@@ -54,7 +54,7 @@ def normal_near_edges(t: Triangle, point: wp.vec3, normal: wp.vec3) -> wp.vec3:
 
 @wp.func
 def normal_at_edge(face: wp.vec3, edge: wp.vec3, angle: float, normal: wp.vec3) -> wp.vec3:
-    """For a contact beside an edge with this direction and angle, of a triangle with normal `face`."""
+    """The same near an edge with this direction and angle, of a triangle with normal `face`."""
     side = float(1.0)
     if angle > 0.0:
         side = -1.0

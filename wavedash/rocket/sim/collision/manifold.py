@@ -1,28 +1,29 @@
-"""How many contacts count: a body keeps four points of every mesh that it touches.
+"""Manifolds: a body keeps at most four contact points with every mesh that it touches.
 
-Bullet keeps such points for as long as they touch; RocketSim's broad phase throws them away after every tick, so that nothing
-has to be remembered here. Within a tick Bullet's rule says which point gives way to the fifth: the one without which the others
-span most, though never the deepest.
+Bullet keeps such points for as long as they touch; RocketSim's broad phase discards them after every tick, so that nothing is
+remembered here. Within a tick Bullet's rule decides which point a fifth one replaces: the one without which the others span the
+largest area, though never the deepest.
 """
 from __future__ import annotations
 
 import warp as wp
 
-from wavedash.rocket.sim.collision.contacts import Contact
+from wavedash.rocket.sim.collision.contacts import Contact, TriangleTouch
 from wavedash.rocket.sim.constants import POINTS_PER_MESH
+from wavedash.rocket.sim.kernels.lanes import Lanes
 
 wp.set_module_options({"enable_backward": False})
 
 
 @wp.func
 def spanned_area(contacts: wp.array2d(dtype=Contact), e: int, new: Contact, i: int, j: int, k: int) -> float:
-    """The square of twice the area between two of the lines that join a new point and three old ones."""
+    """The square of twice the area of the quadrilateral whose diagonals run from the new point to point i and from j to k."""
     return wp.length_sq(wp.cross(new.arm_a - contacts[e, i].arm_a, contacts[e, k].arm_a - contacts[e, j].arm_a))
 
 
 @wp.func
 def point_to_replace(contacts: wp.array2d(dtype=Contact), e: int, first: int, new: Contact) -> int:
-    """Which of the four points from `first` on gives way to a new one."""
+    """Index of that of the four points from `first` on which a new one replaces."""
     deepest = int(-1)
     depth = new.distance
     for i in range(POINTS_PER_MESH):
@@ -48,12 +49,31 @@ def point_to_replace(contacts: wp.array2d(dtype=Contact), e: int, first: int, ne
 
 
 @wp.func
-def add_to_manifold(contacts: wp.array2d(dtype=Contact), e: int, first: int, count: int, room: int, new: Contact) -> int:
-    """Adds a point to those of a mesh, the contacts first ... count - 1 of a row. Returns the new count, `room` at most."""
+def add_to_manifold(contacts: wp.array2d(dtype=Contact), e: int, first: int, count: int, limit: int, new: Contact) -> int:
+    """Adds a point to those of a mesh, the contacts first ... count - 1 of row e. Returns the new count, `limit` at most."""
     if count < first + POINTS_PER_MESH:
-        if count < room:
+        if count < limit:
             contacts[e, count] = new
             count += 1
     else:
         contacts[e, point_to_replace(contacts, e, first, new)] = new
     return count
+
+
+@wp.func
+def add_lane_contacts(
+    contacts: wp.array2d(dtype=Contact), e: int, mesh: int, first: int, count: int, limit: int, votes: int, lanes: Lanes,
+    lane_touches: wp.array(dtype=TriangleTouch),
+):
+    """Adds the contacts of those lanes whose bit is set in `votes`, in the order of lanes. The contacts of `mesh`, the last one
+    so far, begin at `first`. Returns (mesh, first, count, the direction from the last triangle to the body)."""
+    away = wp.vec3()
+    for lane in range(lanes.count):
+        if (votes >> lane) & 1 == 1:
+            touch = lane_touches[lanes.slot + lane]
+            if touch.mesh != mesh:
+                mesh = touch.mesh
+                first = count
+            away = touch.away
+            count = add_to_manifold(contacts, e, first, count, limit, touch.contact)
+    return mesh, first, count, away

@@ -1,7 +1,7 @@
-"""Rays against the ball and against a car's body: what a wheel stands on when it is not the arena.
+"""Rays against the ball and against a car's body, on which wheels can stand as on the arena.
 
-A ray that begins inside a body does not hit it. Each returns whether it hits (1 or 0), how far along (0 at the source, 1 at the
-target), and the normal there.
+A ray that begins inside a body does not hit it. Each function returns whether the ray hits (1 or 0), the fraction of the ray at
+which it does (0 at the source, 1 at the target), and the normal there.
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ wp.set_module_options({"enable_backward": False})
 
 @wp.func
 def ray_hits_sphere(source: wp.vec3, target: wp.vec3, center: wp.vec3):
-    """The ball around `center`."""
+    """Casts a ray at the ball around `center`."""
     way = target - source
     start = source - center
     outside = wp.length_sq(start) - BALL_RADIUS * BALL_RADIUS
@@ -32,9 +32,9 @@ def ray_hits_sphere(source: wp.vec3, target: wp.vec3, center: wp.vec3):
 
 @wp.func
 def ray_hits_box(source: wp.vec3, target: wp.vec3, position: wp.vec3, rotation: wp.mat33, shape: CarShape):
-    """The body of the car at `position`. Its edges are sharp for a ray."""
+    """Casts a ray at the body of the car at `position`. Its edges are sharp for a ray."""
     to_local = wp.transpose(rotation)
-    start = to_local * (source - position) - shape.middle
+    start = to_local * (source - position) - shape.center
     way = to_local * (target - source)
     enters = float(-1.0)
     leaves = float(1.0)

@@ -1,8 +1,8 @@
-"""Sequential impulses: velocities that make contacts stop, bounce and rub, and pushes that take overlapping bodies apart.
+"""Sequential impulses: changes of velocity by which contacts stop, bounce and rub, and pushes that separate overlapping bodies.
 
-As RocketSim's Bullet does it: ten iterations of pushes, then ten iterations over all normals and then all frictions, each
-contact with one direction of friction, along which it slides. Nothing is remembered from tick to tick: RocketSim's broad phase
-forgets all contacts.
+The order is that of RocketSim's Bullet: ten iterations of pushes, then ten iterations over all normals and then all frictions.
+Each contact has one direction of friction, along which it slides. Nothing is remembered from tick to tick, since RocketSim's
+broad phase discards all contacts.
 """
 from __future__ import annotations
 
@@ -24,20 +24,28 @@ wp.set_module_options({"enable_backward": False})
 
 @wp.struct
 class Constraint:
-    """A contact, ready to be solved: along its normal (n) and along the direction it slides (s)."""
+    """A contact as the solver needs it: along its normal (n) and along the direction in which it slides (s). Names in
+    parentheses are those of Bullet's btSolverConstraint."""
 
     a: wp.int32
     b: wp.int32
     n: wp.vec3
     n_turn_a: wp.vec3
+    """Torque of a unit impulse on A (m_relpos1CrossNormal)"""
     n_turn_b: wp.vec3
     n_spin_a: wp.vec3
+    """Change of A's spin by a unit impulse (m_angularComponentA)"""
     n_spin_b: wp.vec3
     n_mass: wp.float32
+    """Effective mass (m_jacDiagABInv)"""
     n_target: wp.float32
+    """Impulse that gives the wanted velocity if nothing else acts (m_rhs)"""
     n_impulse: wp.float32
+    """Impulse so far (m_appliedImpulse)"""
     push_target: wp.float32
+    """The same for the velocity that removes an overlap (m_rhsPenetration)"""
     push_impulse: wp.float32
+    """(m_appliedPushImpulse)"""
     s: wp.vec3
     s_turn_a: wp.vec3
     s_turn_b: wp.vec3
@@ -52,7 +60,7 @@ class Constraint:
 
 @wp.func
 def any_tangent(n: wp.vec3) -> wp.vec3:
-    """A direction across `n`, for a contact that does not slide."""
+    """Some direction at right angles to `n`, for a contact that does not slide."""
     if wp.abs(n[2]) > 0.70710678:
         return wp.vec3(0.0, -n[2], n[1]) / wp.sqrt(n[1] * n[1] + n[2] * n[2])
     return wp.vec3(-n[1], n[0], 0.0) / wp.sqrt(n[0] * n[0] + n[1] * n[1])
@@ -60,7 +68,7 @@ def any_tangent(n: wp.vec3) -> wp.vec3:
 
 @wp.func
 def make_constraint(contact: Contact, a: Body, b: Body) -> Constraint:
-    """Masses, targets and directions of a contact. With the arena, `b` does not matter."""
+    """The constraint of a contact. For a contact with the arena, `b` is ignored."""
     constraint = Constraint()
     constraint.a = contact.a
     constraint.b = contact.b
@@ -96,7 +104,7 @@ def make_constraint(contact: Contact, a: Body, b: Body) -> Constraint:
 
 @wp.func
 def add_friction(constraint: Constraint, contact: Contact, a: Body, b: Body, sliding: wp.vec3) -> Constraint:
-    """Friction acts along the velocity with which the surfaces would slide."""
+    """Adds friction, along the velocity `sliding` with which the surfaces would slide."""
     speed = wp.length(sliding)
     if speed > MIN_SLIDING_SPEED:
         constraint.s = sliding / speed
@@ -119,7 +127,7 @@ def add_friction(constraint: Constraint, contact: Contact, a: Body, b: Body, sli
 
 @wp.func
 def solve_penetrations(constraints: wp.array2d(dtype=Constraint), e: int, start: int, count: int, bodies: wp.array(dtype=Body)):
-    """Iterates over all overlaps: velocities that act on positions alone."""
+    """Solves all overlaps with velocities that change positions only."""
     for _ in range(SOLVER_ITERATIONS):
         change = float(0.0)
         for i in range(start, start + count):
@@ -148,7 +156,7 @@ def solve_penetrations(constraints: wp.array2d(dtype=Constraint), e: int, start:
 def add_impulse(
     constraints: wp.array2d(dtype=Constraint), e: int, i: int, along: int, impulse: float, bodies: wp.array(dtype=Body)
 ):
-    """Adds an impulse to both bodies of a constraint: along its normal (0) or where it slides (1)."""
+    """Applies an impulse to both bodies of a constraint: along its normal (0) or its direction of sliding (1)."""
     a = constraints[e, i].a
     b = constraints[e, i].b
     if along == 0:
@@ -169,7 +177,7 @@ def add_impulse(
 
 @wp.func
 def solve_normal(constraints: wp.array2d(dtype=Constraint), e: int, i: int, bodies: wp.array(dtype=Body)) -> float:
-    """Solves one normal: the impulse only pushes. Returns its change."""
+    """Solves one constraint along its normal, where the impulse only pushes. Returns the change of the impulse."""
     a = constraints[e, i].a
     b = constraints[e, i].b
     n = constraints[e, i].n
@@ -185,7 +193,7 @@ def solve_normal(constraints: wp.array2d(dtype=Constraint), e: int, i: int, bodi
 
 @wp.func
 def solve_friction(constraints: wp.array2d(dtype=Constraint), e: int, i: int, bodies: wp.array(dtype=Body)) -> float:
-    """Solves one friction, bounded by the normal's impulse. Returns its change."""
+    """Solves the friction of one constraint, bounded by the impulse along the normal. Returns the change of the impulse."""
     normal = constraints[e, i].n_impulse
     if normal <= 0.0:
         return 0.0
@@ -205,8 +213,7 @@ def solve_friction(constraints: wp.array2d(dtype=Constraint), e: int, i: int, bo
 
 @wp.func
 def solve_contacts(constraints: wp.array2d(dtype=Constraint), e: int, start: int, count: int, bodies: wp.array(dtype=Body)):
-    """Solves the constraints start ... start + count - 1 of an arena: writes the changes of velocity and the pushes of the
-    bodies."""
+    """Solves the constraints start ... start + count - 1 of an arena: writes the velocity changes and pushes of the bodies."""
     solve_penetrations(constraints, e, start, count, bodies)
     for _ in range(SOLVER_ITERATIONS):
         change = float(0.0)

@@ -1,4 +1,4 @@
-"""Rays down from a car's four wheels: what they stand on."""
+"""Rays down from a car's four wheels, which find what they stand on."""
 from __future__ import annotations
 
 import warp as wp
@@ -14,7 +14,7 @@ from wavedash.rocket.sim.mechanics.wheels import ray_length, wheel_mount
 wp.set_module_options({"enable_backward": False})
 
 NEAR = wp.constant(200.0)
-"""From car to car or ball, beyond which no wheel stands on the other"""
+"""uu from car to car or ball beyond which no wheel stands on the other"""
 NO_GROUND = wp.constant(0)
 ARENA_GROUND = wp.constant(1)
 BODY_GROUND = wp.constant(2)
@@ -25,21 +25,21 @@ mat43 = wp.types.matrix(shape=(4, 3), dtype=wp.float32)
 
 @wp.struct
 class WheelHits:
-    """What the four wheels stand on, a row or number for each: front right, front left, back right, back left."""
+    """What the four wheels stand on, in the order front right, front left, back right, back left."""
 
     ground: wp.vec4i
-    """NOTHING, ARENA_GROUND, or BODY_GROUND: the ball or a car"""
+    """NO_GROUND, ARENA_GROUND, or BODY_GROUND: the ball or a car"""
     seat: wp.int32
-    """Seat of the car that wheels stand on; -1: the ball, NO_BODY: none. Of two bodies the later one counts: both move."""
+    """Seat of the car that wheels stand on; -1: the ball, NO_BODY: none. Where wheels stand on two bodies, the later counts."""
     fraction: wp.vec4
-    """Share of the ray down from the mount at which it meets the ground"""
+    """Fraction of the ray down from the mount at which it hits the ground"""
     normal: mat43
     """Normals of the ground"""
 
 
 @wp.struct
 class OtherBodies:
-    """Where a car finds the ball and the other cars of its arena."""
+    """Access to the ball and the cars of an arena."""
 
     words: wp.array2d(dtype=wp.int32)
     shapes: wp.array(dtype=CarShape)
@@ -49,7 +49,7 @@ class OtherBodies:
 
 @wp.func
 def mount_arm(shape: CarShape, rotation: wp.mat33, i: int) -> wp.vec3:
-    """Where a wheel's suspension begins, from the car's origin, in the world's axes."""
+    """Vector from the car's origin to where a wheel's suspension begins, in world axes."""
     return rotation * wheel_mount(shape, i)
 
 
@@ -57,7 +57,8 @@ def mount_arm(shape: CarShape, rotation: wp.mat33, i: int) -> wp.vec3:
 def cast_wheel_rays(
     seat: int, body: Body, shape: CarShape, arena: ArenaGeometry, reach: MeshReach, others: OtherBodies, may_collide: bool
 ) -> WheelHits:
-    """What is under all four wheels. Other bodies are as the tick began; where the car cannot collide, they are far away."""
+    """Finds what is under all four wheels. Other bodies are where they were as the tick began; they are skipped where the car
+    cannot collide."""
     hits = no_hits()
     up = wp.vec3(body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2])
     mounts = mat43()
@@ -72,7 +73,7 @@ def cast_wheel_rays(
 
 @wp.func
 def no_hits() -> WheelHits:
-    """No ground under any wheel."""
+    """The result with no ground under any wheel."""
     hits = WheelHits()
     hits.seat = NO_BODY
     hits.fraction = wp.vec4(1.0, 1.0, 1.0, 1.0)
@@ -81,7 +82,7 @@ def no_hits() -> WheelHits:
 
 @wp.func
 def cast_rays_at_floor(shape: CarShape, body: Body) -> WheelHits:
-    """The floor under all four wheels, where nothing else is near."""
+    """Finds the floor under all four wheels of a car that only the floor is near."""
     hits = no_hits()
     for i in range(4):
         before = body.position[2] + mount_arm(shape, body.rotation, i)[2]

@@ -1,1 +1,1 @@
-"""How the simulator runs: memory layout, lists, lanes and launches."""
+"""How the simulator runs: memory layout, lists of classes, cooperative lanes and kernel launches."""

@@ -1,6 +1,6 @@
-"""Cooperative threads: lanes of a GPU's warp that share one car or ball with many triangles around, and that append to lists.
+"""Cooperative threads: lanes of a GPU's warp share the triangles around one car or ball, and append to lists together.
 
-On a CPU there is one lane, and all of this comes to nothing.
+On a CPU there is one lane, for which these functions do nothing or return what they are given.
 """
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ wp.set_module_options({"enable_backward": False})
 
 @wp.struct
 class Lanes:
-    """Neighbouring threads that share a piece of work, as one of them sees it."""
+    """Neighboring threads that share a piece of work, as one of them sees it."""
 
     lane: wp.int32
-    """Number of this thread among them. Lane 0 does what only one can do."""
+    """Number of this thread among them. Lane 0 does what must be done once."""
     count: wp.int32
     """How many lanes there are: 1, 2, 4, 8, 16 or 32"""
     slot: wp.int32
-    """Place of lane 0 in the memory that the lanes share; the places of the others follow"""
+    """Index of lane 0 in the memory that the lanes share; the other lanes follow"""
 
 
 @wp.func
@@ -42,8 +42,8 @@ def one_lane(slot: int) -> Lanes:
 
 @wp.func_native("""
 #ifdef __CUDA_ARCH__
-    const unsigned mates = (lanes == 32 ? ~0u : (1u << lanes) - 1) << ((threadIdx.x & 31) - lane);
-    return (int)((__ballot_sync(mates, flag) & mates) >> ((threadIdx.x & 31) - lane));
+    const unsigned mask = (lanes == 32 ? ~0u : (1u << lanes) - 1) << ((threadIdx.x & 31) - lane);
+    return (int)((__ballot_sync(mask, flag) & mask) >> ((threadIdx.x & 31) - lane));
 #else
     return flag ? 1 : 0;
 #endif
@@ -55,8 +55,8 @@ def ballot(lane: int, lanes: int, flag: bool) -> int:
 
 @wp.func_native("""
 #ifdef __CUDA_ARCH__
-    const unsigned mates = (lanes == 32 ? ~0u : (1u << lanes) - 1) << ((threadIdx.x & 31) - lane);
-    __syncwarp(mates);
+    const unsigned mask = (lanes == 32 ? ~0u : (1u << lanes) - 1) << ((threadIdx.x & 31) - lane);
+    __syncwarp(mask);
 #endif
 """)
 def sync_lanes(lane: int, lanes: int):
@@ -65,9 +65,9 @@ def sync_lanes(lane: int, lanes: int):
 
 @wp.func_native("""
 #ifdef __CUDA_ARCH__
-    const unsigned mates = (lanes == 32 ? ~0u : (1u << lanes) - 1) << ((threadIdx.x & 31) - lane);
-    for (int far = lanes / 2; far > 0; far /= 2)
-        value = min(value, __shfl_xor_sync(mates, value, far));
+    const unsigned mask = (lanes == 32 ? ~0u : (1u << lanes) - 1) << ((threadIdx.x & 31) - lane);
+    for (int offset = lanes / 2; offset > 0; offset /= 2)
+        value = min(value, __shfl_xor_sync(mask, value, offset));
 #endif
     return value;
 """)
@@ -87,23 +87,24 @@ def lane_min(lane: int, lanes: int, value: int) -> int:
 #endif
 """)
 def popcount(bits: int) -> int:
-    """How many bits are set."""
+    """The number of bits that are set."""
     return 0
 
 
 @wp.func_native("""
     int* address = (int*)((char*)lengths.data + (size_t)list * lengths.strides[0] + (size_t)tick * lengths.strides[1]);
 #ifdef __CUDA_ARCH__
-    const unsigned together = __activemask();
-    const int lane = threadIdx.x & 31, first = __ffs(together) - 1;
-    int place = 0;
+    const unsigned active = __activemask();
+    const int lane = threadIdx.x & 31, first = __ffs(active) - 1;
+    int slot = 0;
     if (lane == first)
-        place = atomicAdd(address, __popc(together));
-    return __shfl_sync(together, place, first) + __popc(together & ((1u << lane) - 1));
+        slot = atomicAdd(address, __popc(active));
+    return __shfl_sync(active, slot, first) + __popc(active & ((1u << lane) - 1));
 #else
     return (*address)++;
 #endif
 """)
 def next_slot(lengths: wp.array2d(dtype=wp.int32), list: int, tick: int) -> int:
-    """Appends to a list: the place of the new entry. Threads of a warp that call it together share one atomic operation."""
+    """Makes a list one longer, and returns the index of its new entry. Threads of a warp that call it together share one atomic
+    operation."""
     return 0

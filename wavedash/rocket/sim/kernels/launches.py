@@ -1,8 +1,8 @@
 """Kernels made from the stages of a tick (`tick.py`).
 
-For a CPU, `whole_step`: one kernel in which each arena runs all stages of all ticks. For a GPU, `stage_kernel`: a kernel for
-each stage over a class, launched over the list of the class; stages over everyone that follow each other share a kernel, the
-last one of a tick with those that begin the next.
+For a CPU there is `whole_step`, one kernel in which each arena runs all stages of all ticks. For a GPU there is `stage_kernel`,
+a kernel for each stage over a class, launched over the list of the class. Successive stages over all cars or arenas share a
+kernel: the last stage of a tick and those that begin the next one.
 """
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from wavedash.rocket.sim.tick import Stage, stages
 
 OPTIONS = {"max_unroll": 4, "fast_math": True,
            "cpu_compiler_flags": "-march=native -mllvm=-inline-threshold=100000 -mllvm=-slp-recursion-max-depth=4"}
-"""On a CPU, what is not inlined is handed copies of all its structs. On a GPU, quotients and roots are right but for the last
-two bits (`fast_math`, which is nothing to a CPU)."""
+"""A CPU copies all structs that it hands to a function that is not inlined. On a GPU, quotients and roots are right but for the
+last two bits (`fast_math`, which does not concern a CPU)."""
 SPREAD = wp.constant(8)
-"""Where threads diverge, a warp takes as long as all of its threads together: only every SPREAD-th works"""
+"""Where threads diverge, a warp takes as long as all of its threads together: only every SPREAD-th thread works"""
 
 
 def _kernel(function: Callable[..., None], stage: Stage) -> Any:
-    """A kernel of its own module, named after the stage."""
+    """A kernel in a module of its own, named after the stage."""
     return wp.kernel(_named(function, stage.function.key), enable_backward=False, module="unique", module_options=OPTIONS)
 
 
 def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Warp tells functions apart by their names."""
+    """Renames a function: Warp tells functions apart by their names."""
     function.__name__ = function.__qualname__ = name
     return function
 
 
 def _opening(all_stages: Sequence[Stage]) -> list[Stage]:
-    """The stages over everyone with which a tick begins."""
-    return list(takewhile(lambda stage: stage.over.number is None, all_stages))
+    """The stages over all arenas or cars with which a tick begins."""
+    return list(takewhile(lambda stage: stage.over.class_number is None, all_stages))
 
 
 # On a CPU: all ticks of an arena in one loop ----------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ def _opening(all_stages: Sequence[Stage]) -> list[Stage]:
 
 @cache
 def whole_step(seats: int) -> Any:
-    """(model, arenas, ticks, delay), by arena: all ticks of a step. A goal ends it."""
+    """A kernel (model, arenas, ticks, delay) over arenas that runs all ticks of a step. A goal ends it early."""
     *before, last = _without_shortcuts(stages(seats))
     runs = [(over_cars, list(run)) for over_cars, run in groupby(before, lambda stage: stage.over.cars)]
     run_stages = _in_order([f for over_cars, run in runs for f in ([_run_cars(run)] if over_cars else map(_run_arena, run))])
@@ -68,7 +68,7 @@ def whole_step(seats: int) -> Any:
 
 
 def _without_shortcuts(all_stages: Sequence[Stage]) -> list[Stage]:
-    """A stage that follows a shortcut runs over the class of the shortcut."""
+    """The stages without shortcuts. The stage after a shortcut runs over the class of the shortcut instead."""
     kept: list[Stage] = []
     over = None
     for stage in all_stages:
@@ -81,7 +81,8 @@ def _without_shortcuts(all_stages: Sequence[Stage]) -> list[Stage]:
 
 
 def _in_order(functions: Sequence[Any]) -> Any:
-    """(model, arenas, e, late, class of the arena) to its class after all of the functions, which have the same arguments."""
+    """A function that calls all of the functions in turn. Each takes (model, arenas, e, late, class of the arena) and returns
+    the class of the arena afterwards."""
     first, *later = functions
     if not later:
         return first
@@ -94,8 +95,8 @@ def _in_order(functions: Sequence[Any]) -> Any:
 
 
 def _run_arena(stage: Stage) -> Any:
-    """A stage over arenas, for `_in_order`."""
-    function, number = stage.function, stage.over.number
+    """A stage over arenas as a function for `_in_order`."""
+    function, number = stage.function, stage.over.class_number
     if number is None:
         def run(model: Model, arenas: Arenas, e: int, late: bool, arena_class: int) -> int:
             return function(model, arenas, e, one_lane(e))
@@ -108,7 +109,8 @@ def _run_arena(stage: Stage) -> Any:
 
 
 def _run_cars(run: Sequence[Stage]) -> Any:
-    """Stages over cars that follow each other, for `_in_order`: car by car, since none reads what they write of another car."""
+    """Successive stages over cars as one function for `_in_order`: it goes car by car, since no stage reads what these stages
+    write about another car."""
     run_car = _run_car(run)
 
     def run_cars(model: Model, arenas: Arenas, e: int, late: bool, arena_class: int) -> int:
@@ -120,9 +122,10 @@ def _run_cars(run: Sequence[Stage]) -> Any:
 
 
 def _run_car(run: Sequence[Stage]) -> Any:
-    """(model, arenas, e, c, late, class of the car): all of the stages for one car. Its class is never written to memory."""
+    """A function (model, arenas, e, c, late, class of the car) that runs all of the stages for one car. The class of the car is
+    never written to memory."""
     stage, *later = run
-    function, number = stage.function, stage.over.number
+    function, number = stage.function, stage.over.class_number
     rest = _run_car(later) if later else _finish_cars
     if number is None:
         def run_car(model: Model, arenas: Arenas, e: int, c: int, late: bool, car_class: int):
@@ -143,16 +146,16 @@ def _run_car(run: Sequence[Stage]) -> Any:
 
 @wp.func
 def _finish_cars(model: Model, arenas: Arenas, e: int, c: int, late: bool, car_class: int):
-    """The end of all stages."""
+    """Ends the chain of `_run_car`."""
 
 
 # On a GPU: a launch for each stage, over the list of its class ----------------------------------------------------------------
-# A list may be longer than there are threads: each takes every so many-th of its entries.
+# A list may have more entries than there are threads: of n threads, each takes every n-th entry.
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
 def begin(model: Model, arenas: Arenas):
-    """One thread per arena. All lists of all ticks become empty."""
+    """Begins a step, one thread per arena, and empties all lists of all ticks."""
     e = wp.tid()
     begin_step(model, arenas, e)
     for tick in range(e, arenas.list_lengths.shape[1], arenas.collision_mask.shape[0]):
@@ -162,13 +165,13 @@ def begin(model: Model, arenas: Arenas):
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
 def end(model: Model, arenas: Arenas):
-    """One thread per arena."""
+    """Ends a step, one thread per arena."""
     end_step(model, arenas, wp.tid())
 
 
 @cache
 def opening_kernel(seats: int) -> Any:
-    """(model, arenas, tick), by arena: the stages over everyone with which a tick begins."""
+    """A kernel (model, arenas, tick) over arenas that runs the stages with which a tick begins."""
     open_tick = _open_tick(seats)
 
     @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
@@ -180,8 +183,8 @@ def opening_kernel(seats: int) -> Any:
 
 @cache
 def closing_kernel(seats: int) -> Any:
-    """(model, arenas, tick, ticks), by arena: the last stage, and the stages with which the next tick begins. What the last one
-    has read is at hand for them."""
+    """A kernel (model, arenas, tick, ticks) over arenas that runs the last stage, and the stages with which the next tick
+    begins: these find what the last stage has read in the cache."""
     open_tick, finish_tick = _open_tick(seats), stages(seats)[-1].function
 
     @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
@@ -195,15 +198,15 @@ def closing_kernel(seats: int) -> Any:
 
 
 def listed_stages(seats: int) -> list[Stage]:
-    """The stages between those over everyone: each is a launch of its own."""
+    """The stages over classes: each is a launch of its own."""
     *before, _last = stages(seats)
     return before[len(_opening(before)):]
 
 
 @cache
 def stage_kernel(stage: Stage) -> Any:
-    """(model, arenas, tick, late, lane_count, threads), over the list of the stage's class."""
-    work, number = _work(stage), stage.over.number
+    """A kernel (model, arenas, tick, late, lane_count, threads) over the list of the stage's class."""
+    work, number = _work(stage), stage.over.class_number
     if stage.lanes:
         def kernel(model: Model, arenas: Arenas, tick: int, late: bool, lane_count: int, threads: int):
             lanes = lanes_of(wp.tid(), lane_count)
@@ -222,7 +225,8 @@ def stage_kernel(stage: Stage) -> Any:
 
 
 def _work(stage: Stage) -> Any:
-    """(model, arenas, entry of the list, tick, late, lanes): a stage for one car (arena * seats + seat) or arena."""
+    """A function (model, arenas, entry, tick, late, lanes) that runs a stage for one entry of a list: an arena, or a car as
+    arena * seats + seat."""
     function = stage.function
     if stage.over.cars and stage.sorts_into:
         append = _append(stage.sorts_into)
@@ -241,12 +245,12 @@ def _work(stage: Stage) -> Any:
 
 
 def _open_tick(seats: int) -> Any:
-    """(model, arenas, e, tick): the stages over everyone with which a tick begins, for one arena."""
+    """A function (model, arenas, e, tick) that runs the stages with which a tick begins, for one arena."""
     return _open_in_order([_open_stage(stage) for stage in _opening(stages(seats))])
 
 
 def _open_in_order(functions: Sequence[Any]) -> Any:
-    """(model, arenas, e, tick): calls all of the functions, which have the same arguments."""
+    """A function (model, arenas, e, tick) that calls all of the functions, which have the same arguments."""
     first, *later = functions
     if not later:
         return first
@@ -260,7 +264,7 @@ def _open_in_order(functions: Sequence[Any]) -> Any:
 
 
 def _open_stage(stage: Stage) -> Any:
-    """A stage over everyone, for `_open_in_order`: appends each car, or the arena, to the list of its class."""
+    """A stage over all cars or arenas as a function for `_open_in_order`: it appends each to the list of its class."""
     function, append = stage.function, _append(stage.sorts_into)
     if stage.over.cars:
         def run(model: Model, arenas: Arenas, e: int, tick: int):
@@ -273,8 +277,8 @@ def _open_stage(stage: Stage) -> Any:
 
 
 def _append(classes: tuple[int, ...]) -> Any:
-    """(arenas, class, tick, entry): appends a car or arena to the list of its class, one of `classes` or none. There is a
-    branch for each: threads of a warp with the same class share one atomic operation."""
+    """A function (arenas, class, tick, entry) that appends a car or arena to the list of its class if that is one of `classes`.
+    Each class has a branch of its own, in which the threads of a warp share one atomic operation."""
     number, *others = classes
     if others:
         rest = _append(tuple(others))

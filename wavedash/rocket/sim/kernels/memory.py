@@ -1,4 +1,4 @@
-"""What kernels are handed: the model of the game that all arenas share, and the memory of all arenas."""
+"""The two arguments of every kernel: the model of the game, which all arenas share, and the memory of the arenas."""
 from __future__ import annotations
 
 import warp as wp
@@ -14,12 +14,12 @@ from wavedash.rocket.sim.mechanics.pads import PadTable
 BALL_ON_MESH, BALL_ON_PLANE = wp.constant(1 << 16), wp.constant(1 << 17)
 """Values of `Arenas.collision_mask` where no car is near the ball or another car"""
 CONTACTS_PER_CAR = wp.constant(MAX_CAR_CONTACTS)
-"""Places in the list of contacts that each car has for those with the arena; behind them come all others"""
+"""Entries of `Arenas.contacts` that each car has for contacts with the arena; all other contacts come after these"""
 
 
 @wp.struct
 class Model:
-    """What all arenas share."""
+    """Geometry and rules that all arenas share."""
 
     arena: ArenaGeometry
     shapes: wp.array(dtype=CarShape)
@@ -35,17 +35,17 @@ class Arenas:
     """[E, W]: the records of the game state"""
     floats: wp.array2d(dtype=wp.float32)
     drivetrain: wp.array2d(dtype=wp.int32)
-    """[E, C * words]: remembered from tick to tick"""
+    """[E, C * words]: what cars remember from tick to tick (`mechanics/suspension.py`)"""
     scoring: wp.array2d(dtype=wp.int32)
-    """[E, words]: remembered from tick to tick"""
+    """[E, words]: what arenas remember from tick to tick (`mechanics/scoring.py`)"""
     controls: wp.array2d(dtype=wp.int32)
     """[E, C * words]: controls of the step"""
     previous_controls: wp.array2d(dtype=wp.int32)
-    """[E, C * words]: controls of the step before, in force until the delay is over"""
+    """[E, C * words]: controls of the previous step, in force until the delay is over"""
     ticks_done: wp.array(dtype=wp.int32)
     """[E]: ticks of the step so far"""
     held_pad: wp.array2d(dtype=wp.int32)
-    """[E, C]: pad on which a car stands, -1: none"""
+    """[E, C]: the pad on which a car stands, -1: none"""
     bodies: wp.array2d(dtype=wp.int32)
     """[E, (1 + C) * words], within a tick: the ball, then the cars"""
     arena_contact_count: wp.array2d(dtype=wp.int32)
@@ -53,20 +53,23 @@ class Arenas:
     mesh_reach: wp.array2d(dtype=wp.int32)
     """[E, C * words], within a tick: triangles that cars in contact can reach"""
     collision_mask: wp.array(dtype=wp.int32)
-    """[E], within a tick: which cars may touch each other or the ball, a bit for each seat. BALL_ON_MESH: no car, but the ball
-    touches more of the arena than one plane. BALL_ON_PLANE: no car, and the ball touches one plane. 0: nothing collides."""
+    """[E], within a tick: which cars may touch each other or the ball, a bit for each seat. BALL_ON_MESH: no car does, but the
+    ball touches more of the arena than one plane. BALL_ON_PLANE: no car does, and the ball touches one plane. 0: nothing
+    collides."""
     contacts: wp.array2d(dtype=Contact)
+    """[E, contacts], within a tick"""
     constraints: wp.array2d(dtype=Constraint)
+    """[E, contacts], within a tick: where bodies touch each other"""
     arena_constraints: wp.array2d(dtype=wp.int32)
-    """[E, contacts * words]: of bodies that touch nothing but the arena"""
+    """[E, contacts * words], within a tick: constraints of bodies that touch nothing but the arena"""
     lists: wp.array2d(dtype=wp.int32)
-    """[classes, E * C]: cars or arenas of each class, in any order, where each stage is a launch"""
+    """[classes, E * C]: cars or arenas of each class, in any order; used where each stage is a launch"""
     list_lengths: wp.array2d(dtype=wp.int32)
     """[classes, ticks]: lengths of the lists, by tick of the step"""
     lane_touches: wp.array(dtype=TriangleTouch)
-    """[threads]: room in which lanes exchange what they found (`lanes.py`)"""
+    """[threads]: work memory in which lanes exchange what they found (`lanes.py`)"""
     candidates: wp.array2d(dtype=wp.int32)
-    """[threads / lanes, ...]: room for the triangles that lanes share"""
+    """[threads / lanes, MAX_CANDIDATES]: work memory for the triangles that lanes share"""
     reset_count: wp.array(dtype=wp.int32)
     """[E]: how often an arena was invalid and had to begin again"""
     seats: wp.int32

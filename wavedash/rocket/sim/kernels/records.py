@@ -1,4 +1,4 @@
-"""What the kernels read and write: the records of the game state, and what a car, a ball and their contacts remember.
+"""The records of the game state as Warp structs, and where they lie in memory.
 
 `Car`, `BallRecord`, `GameRecord` and `EventRecord` have the fields of `wavedash.rocket.state`, in the same order and at the
 same places in a record. Kernels see records as words [E, W], in the very memory that tasks see. Records begin at multiples of
@@ -13,7 +13,7 @@ import torch
 import warp as wp
 
 from wavedash.rocket.constants import PADS
-from wavedash.rocket.sim.kernels.struct_io import loader, room_of, storer, words_of
+from wavedash.rocket.sim.kernels.struct_io import loader, storer, stride_of, words_of
 from wavedash.rocket.state import CONTROLS, Ball, Cars, Events, Game
 
 Controls = wp.struct(type("Controls", (), {
@@ -54,7 +54,7 @@ class Pose:
 
 @wp.struct
 class Motion:
-    """What follows the pose in such a record."""
+    """The velocities of a ball or car, which follow the pose in its record."""
 
     velocity: wp.vec3
     angular_velocity: wp.vec3
@@ -68,10 +68,10 @@ load_pose, load_motion, load_controls = loader(Pose), loader(Motion), loader(Con
 
 # Where the parts of a record begin, in words; `test_records` compares them with the state's own layout.
 BALL_AT = wp.constant(0)
-MOTION_WORD = wp.constant(room_of(Pose))
-CONTROLS_WORDS = wp.constant(room_of(Controls))
-CARS_AT = wp.constant(room_of(BallRecord))
-CAR_WORDS = wp.constant(room_of(Car))
+MOTION_WORD = wp.constant(stride_of(Pose))
+CONTROLS_WORDS = wp.constant(stride_of(Controls))
+CARS_AT = wp.constant(stride_of(BallRecord))
+CAR_WORDS = wp.constant(stride_of(Car))
 BOOST_WORD = wp.constant(Car.ctype.boost.offset // 4)
 HITBOX_WORD = wp.constant(Car.ctype.hitbox.offset // 4)
 TEAM_WORD = wp.constant(Car.ctype.team.offset // 4)
@@ -83,10 +83,10 @@ DEMOED_BYTE = wp.constant(Car.ctype.is_demoed.offset % 4)
 CONTACT_NORMAL_WORD = wp.constant(Car.ctype.contact_normal.offset // 4)
 CONTACT_WORD = wp.constant(Car.ctype.has_contact.offset // 4)
 CONTACT_BYTE = wp.constant(Car.ctype.has_contact.offset % 4)
-EVENT_WORDS = wp.constant(room_of(EventRecord))
+EVENT_WORDS = wp.constant(stride_of(EventRecord))
 PAD_COUNT = wp.constant(len(PADS))
 GOAL_WORD = wp.constant(words_of(GameRecord) - 1)
-"""Word of a game that holds the team that scored"""
+"""The word of a GameRecord that holds the team that scored"""
 
 
 @wp.func
@@ -97,7 +97,7 @@ def car_at(seat: int) -> int:
 
 @wp.func
 def pads_at(seats: int) -> int:
-    """First word of the pads: timers, then who holds them."""
+    """First word of the pads: their timers, then the seats of the cars that hold them."""
     return CARS_AT + CAR_WORDS * seats
 
 
@@ -109,7 +109,7 @@ def game_at(seats: int) -> int:
 
 @wp.func
 def event_at(seats: int, seat: int) -> int:
-    """First word of what a car did."""
+    """First word of the events of the car in a seat."""
     return game_at(seats) + GOAL_WORD + 1 + EVENT_WORDS * seat
 
 

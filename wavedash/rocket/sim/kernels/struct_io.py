@@ -1,7 +1,7 @@
-"""Structs in memory: a thread of a GPU loads and stores 16 bytes at once.
+"""Loads and stores structs in memory: a thread of a GPU moves 16 bytes at once.
 
-Memory is words of four bytes, [N, W] of int32. What lies in it begins at multiples of 16 bytes. Of a struct that is loaded, a
-compiler leaves out the pieces that are not read.
+Memory is words of four bytes, [N, W] of int32. Structs begin at multiples of 16 bytes. The compiler leaves out those pieces of
+a loaded struct that are not read.
 """
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def words_of(kind: Any) -> int:
     return ctypes.sizeof(kind.ctype) // 4
 
 
-def room_of(kind: Any) -> int:
-    """Words from one struct to the next."""
+def stride_of(kind: Any) -> int:
+    """Words from one struct to the next: its size, rounded up to 16 bytes."""
     return -(-words_of(kind) // 4) * 4
 
 
@@ -47,7 +47,7 @@ def loader(kind: Any) -> Any:
 
 
 def storer(kind: Any) -> Any:
-    """A function that stores a struct there. Bytes behind the last field, which belong to no field, are zero."""
+    """A function that stores a struct in the words of an arena. Bytes behind its last field are written as zero."""
     size = 4 * words_of(kind)
     used = max(getattr(kind.ctype, name).offset + getattr(kind.ctype, name).size for name, _ in kind.ctype._fields_)
     mask = (1 << 8 * (used - size + 4)) - 1
@@ -85,4 +85,4 @@ def storer(kind: Any) -> Any:
 #endif
 """)
 def prefetch(words: wp.array2d(dtype=wp.int32), e: int, first: int):
-    """On a GPU, has words brought near that will be needed soon, and does not wait for them."""
+    """On a GPU, fetches words into the L1 cache that will be needed soon, and does not wait for them."""

@@ -1,1 +1,1 @@
-"""The game's rules for cars, ball and pads, one file per mechanic."""
+"""The game's rules for cars, the ball and pads: each mechanic has a file of its own."""

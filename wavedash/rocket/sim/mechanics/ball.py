@@ -16,7 +16,7 @@ wp.set_module_options({"enable_backward": False})
 
 @wp.func
 def solved_ball(arenas: Arenas, e: int, ball: BallRecord, collision_mask: int) -> Body:
-    """The ball after all contacts of the tick."""
+    """The body of the ball after all contacts of the tick are solved."""
     body = ball_body(ball)
     if collision_mask == BALL_ON_PLANE:
         _, normal, height = planes_at_ball(body.position)

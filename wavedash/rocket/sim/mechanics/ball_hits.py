@@ -14,9 +14,9 @@ wp.set_module_options({"enable_backward": False})
 
 @wp.func
 def hit_ball(car: Car, body: Body, ball: Body, contact: Contact, tick: int):
-    """Returns the car, which notes the hit, and the velocity that the ball gets at the end of the tick.
+    """Returns the car with the hit written to its state, and the velocity that the ball gets at the end of the tick.
 
-    The car cannot add velocity in two ticks in a row. Positions and velocities are those before the collision.
+    A car cannot add velocity in two successive ticks. Positions and velocities are those before the collision.
     """
     car.ball_hit_tick = tick
     car.ball_hit_offset = wp.transpose(ball.rotation) * contact.arm_b

@@ -1,4 +1,4 @@
-"""Boost, and being supersonic."""
+"""Boost and supersonic speed."""
 from __future__ import annotations
 
 import warp as wp
@@ -20,7 +20,7 @@ wp.set_module_options({"enable_backward": False})
 
 @wp.func
 def apply_boost(car: Car, controls: Controls, body: Body):
-    """Uses boost and pushes forward, on the ground a little less."""
+    """Uses boost and accelerates the car forward, a little less on the ground than in the air."""
     burning = car.boost > 0.0 and (controls.boost > 0.5 or (car.boost_time > 0.0 and car.boost_time < BOOST_SHORTEST))
     if burning:
         car.boost_time += DT
@@ -38,7 +38,7 @@ def apply_boost(car: Car, controls: Controls, body: Body):
 
 @wp.func
 def update_supersonic(car: Car) -> Car:
-    """From 2,200 uu/s on, and for up to a second while it stays above 2,100."""
+    """A car becomes supersonic at 2,200 uu/s, and stays so for up to a second while it is faster than 2,100."""
     threshold = SUPERSONIC_SPEED
     if car.is_supersonic and car.supersonic_time < SUPERSONIC_KEPT_SECONDS:
         threshold = SUPERSONIC_KEPT_SPEED

@@ -20,7 +20,7 @@ def decide_bump(
     bumper: int, victim: int, arm: wp.vec3, bodies: wp.array(dtype=Body), cars: wp.array(dtype=Car),
     events: wp.array(dtype=EventRecord),
 ):
-    """One car touches another with its surface at `arm`: writes what comes of it."""
+    """One car touches another with the point of its surface at `arm`: writes the bump or demolition, if it is one."""
     if cars[bumper].is_demoed or cars[victim].is_demoed:
         return
     if cars[bumper].contact_car == victim and cars[bumper].contact_cooldown > 0.0:
@@ -41,12 +41,13 @@ def decide_bump(
 
 @wp.func
 def bump_kind(bumper: Car, victim: Car, body: Body, other: Body, arm: wp.vec3):
-    """BUMP, DEMOLITION or NO_BUMP, and the velocity that a bump gives to the victim.
+    """BUMP, DEMOLITION or NO_BUMP, and the velocity that a bump adds to the victim.
 
-    A car bumps with its front, when it comes faster than the other one flees. Velocities are those before the collision.
+    A car bumps with its front, if it is faster towards the victim than the victim is away from it. Velocities are those before
+    the collision.
     """
-    way = other.position - body.position
-    towards = wp.dot(body.velocity, wp.normalize(way))
+    to_other = other.position - body.position
+    towards = wp.dot(body.velocity, wp.normalize(to_other))
     direction = wp.normalize(body.velocity)
     forward = wp.vec3(body.rotation[0, 0], body.rotation[1, 0], body.rotation[2, 0])
     if towards <= 0.0 or towards <= wp.dot(other.velocity, direction) or wp.dot(arm, forward) <= BUMPER_X:

@@ -1,4 +1,4 @@
-"""One tick of a car: wheels, controls, jumps and boost, and how it goes on to the end of the tick.
+"""One tick of a car: wheels, controls, jumps and boost, and its motion to the end of the tick.
 
 There is a stage for each class of cars. A flying car and a driving car touch nothing but the floor and have their whole tick
 here. A car in contact goes on to the stages that find and solve contacts, unless it turns out to touch nothing.
@@ -49,7 +49,7 @@ wp.set_module_options({"enable_backward": False})
 
 
 # Stages -----------------------------------------------------------------------------------------------------------------------
-# All loads come first: a GPU waits for them together.
+# All loads come first, so that a GPU waits for all of them at once.
 
 
 @wp.func
@@ -96,7 +96,7 @@ def step_driving_car(model: Model, arenas: Arenas, e: int, c: int, late: bool, l
         car.has_contact = True
         car.contact_normal = contact.normal
         solved = solve_single_contact(contact, body)
-        body.delta_velocity = solved.delta_velocity  # not all of it: what an if gives a value is copied whole
+        body.delta_velocity = solved.delta_velocity  # not `body = ...`: Warp copies a whole struct that an `if` assigns
         body.delta_spin = solved.delta_spin
         body.push_velocity = solved.push_velocity
         body.turn_velocity = solved.turn_velocity
@@ -106,7 +106,7 @@ def step_driving_car(model: Model, arenas: Arenas, e: int, c: int, late: bool, l
 @wp.func
 def step_car_in_contact(model: Model, arenas: Arenas, e: int, c: int, late: bool, lanes: Lanes) -> int:
     """Wheels and controls of a car that may touch walls, the ball or other cars. Returns AT_ARENA if its body may touch the
-    arena. One that touches nothing goes on to the end of the tick."""
+    arena. A car that can touch nothing is moved to the end of the tick here."""
     may_collide = is_in_mask(arenas.collision_mask[e], c)
     car = load_car(arenas.words, e, car_at(c))
     controls = controls_in_force(arenas, e, c, late)
@@ -141,12 +141,12 @@ def step_car_in_contact(model: Model, arenas: Arenas, e: int, c: int, late: bool
     return NO_CLASS
 
 
-# What they share --------------------------------------------------------------------------------------------------------------
+# Helpers of the stages --------------------------------------------------------------------------------------------------------
 
 
 @wp.func
 def controls_in_force(arenas: Arenas, e: int, c: int, late: bool) -> Controls:
-    """The controls of a car in this tick. `late`: those of the step before are still in force."""
+    """The controls of a car in this tick. `late`: those of the previous step are still in force."""
     if late:
         return load_controls(arenas.previous_controls, e, c * CONTROLS_WORDS)
     return load_controls(arenas.controls, e, c * CONTROLS_WORDS)
@@ -154,7 +154,7 @@ def controls_in_force(arenas: Arenas, e: int, c: int, late: bool) -> Controls:
 
 @wp.func
 def other_bodies(model: Model, arenas: Arenas, e: int) -> OtherBodies:
-    """Where the wheels of a car find the ball and the other cars."""
+    """The bodies on which the wheels of a car may stand: the ball and the other cars."""
     others = OtherBodies()
     others.words = arenas.words
     others.shapes = model.shapes
@@ -165,7 +165,7 @@ def other_bodies(model: Model, arenas: Arenas, e: int) -> OtherBodies:
 
 @wp.func
 def apply_controls(car: Car, controls: Controls, throttle: float, forces: WheelForces, drivetrain: Drivetrain, body: Body):
-    """What the driver and the wheels do, in the order of RocketSim's `Car::_PreTickUpdate`."""
+    """Applies controls and the forces of the wheels, in the order of RocketSim's `Car::_PreTickUpdate`."""
     body.forced_velocity = wp.vec3(0.0, 0.0, -GRAVITY * DT)
     forward = wp.vec3(body.rotation[0, 0], body.rotation[1, 0], body.rotation[2, 0])
     speed = wp.dot(body.velocity, forward)
@@ -200,8 +200,8 @@ def apply_controls(car: Car, controls: Controls, throttle: float, forces: WheelF
 
 @wp.func
 def finish_car(car: Car, body: Body) -> Car:
-    """The car at the end of the tick: it moves, and its speed is capped. A car that was demolished in the tick stays where it
-    was hit."""
+    """The car at the end of the tick: it moves, and its speed is capped. A car that was demolished in this tick does not
+    move."""
     if car.is_demoed:
         car.velocity = body.velocity
         car.angular_velocity = body.spin

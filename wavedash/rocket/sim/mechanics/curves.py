@@ -1,6 +1,6 @@
-"""The game's piecewise linear curves: how much a car steers, drives, grips, hits and bumps, by speed or slip.
+"""The game's piecewise linear curves: steering, torque, grip, hits and bumps as functions of speed or slip.
 
-Each holds its outermost value beyond its ends. The points are in `constants.py`.
+Beyond its ends a curve keeps its outermost value. The points are in `constants.py`.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Point = tuple[float, float]
 
 @wp.func
 def _line(x: float, x0: float, y0: float, x1: float, y1: float) -> float:
-    """The line through (x0, y0) and (x1, y1) at x, not beyond its two points."""
+    """The segment from (x0, y0) to (x1, y1) at x; beyond its ends, the nearest end."""
     return y0 + (y1 - y0) * wp.clamp((x - x0) / (x1 - x0), 0.0, 1.0)
 
 

@@ -1,4 +1,4 @@
-"""On wheels: throttle, brake, steering, handbrake, and the force that holds a car to walls."""
+"""Driving: throttle, brake, steering, handbrake, and the force that holds a car to walls."""
 from __future__ import annotations
 
 import warp as wp
@@ -26,7 +26,7 @@ wp.set_module_options({"enable_backward": False})
 
 @wp.func
 def effective_throttle(car: Car, controls: Controls) -> float:
-    """A car that boosts drives at full throttle."""
+    """The throttle of a car: full while it boosts."""
     if controls.boost > 0.5 and car.boost > 0.0:
         return 1.0
     return controls.throttle
@@ -34,7 +34,7 @@ def effective_throttle(car: Car, controls: Controls) -> float:
 
 @wp.func
 def update_handbrake(handbrake: float, controls: Controls) -> float:
-    """The handbrake closes and opens slowly."""
+    """How far the handbrake is closed, 0 to 1, after this tick: it closes and opens slowly."""
     if controls.handbrake > 0.5:
         return wp.min(handbrake + HANDBRAKE_RISE * DT, 1.0)
     return wp.max(handbrake - HANDBRAKE_FALL * DT, 0.0)
@@ -44,14 +44,14 @@ def update_handbrake(handbrake: float, controls: Controls) -> float:
 def apply_driving(
     handbrake: float, throttle: float, controls: Controls, drivetrain: Drivetrain, forces: WheelForces, speed: float, body: Body
 ):
-    """Sets engine, brake and steering for the next tick, and holds the car to the ground now."""
+    """Sets engine, brake and steering for the next tick, and applies the force that holds the car to the ground now."""
     drivetrain = set_engine_and_brake(drivetrain, controls, throttle, forces.wheels_touching, speed)
-    fast = wp.abs(speed)
-    angle = steer_angle(fast)
-    angle += (powerslide_steer_angle(fast) - angle) * handbrake
+    abs_speed = wp.abs(speed)
+    angle = steer_angle(abs_speed)
+    angle += (powerslide_steer_angle(abs_speed) - angle) * handbrake
     drivetrain.steer = angle * controls.steer
     if forces.on_arena:
-        body.forced_velocity = body.forced_velocity + sticky_velocity(forces, throttle, fast, body)
+        body.forced_velocity = body.forced_velocity + sticky_velocity(forces, throttle, abs_speed, body)
     return drivetrain, body
 
 
@@ -59,7 +59,8 @@ def apply_driving(
 def set_engine_and_brake(
     drivetrain: Drivetrain, controls: Controls, throttle: float, wheels_touching: int, speed: float
 ) -> Drivetrain:
-    """Throttle against the motion brakes, none coasts; the handbrake leaves the throttle as it is."""
+    """Throttle against the motion brakes, and a car without throttle coasts; with the handbrake the engine follows the
+    throttle."""
     engine = throttle
     brake = float(0.0)
     if controls.handbrake <= 0.5:
@@ -81,10 +82,10 @@ def set_engine_and_brake(
 
 
 @wp.func
-def sticky_velocity(forces: WheelForces, throttle: float, fast: float, body: Body) -> wp.vec3:
-    """Velocity that a force toward the arena's ground adds, stronger on walls while driving."""
+def sticky_velocity(forces: WheelForces, throttle: float, abs_speed: float, body: Body) -> wp.vec3:
+    """Velocity that the force toward the ground adds; it is stronger on walls while the car drives."""
     up = ground_normal(forces, wp.vec3(body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2]))
     scale = float(STICKY_FORCE)
-    if throttle != 0.0 or fast > STOPPED_SPEED:
+    if throttle != 0.0 or abs_speed > STOPPED_SPEED:
         scale += 1.0 - wp.abs(up[2])
     return up * (-scale * GRAVITY * DT)

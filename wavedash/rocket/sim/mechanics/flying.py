@@ -1,4 +1,4 @@
-"""In the air: the torque of a flip, air control and throttle; near the ground, the roll back onto the wheels."""
+"""Flying: the torque of a flip, air control and throttle in the air; near the ground, the roll back onto the wheels."""
 from __future__ import annotations
 
 import warp as wp
@@ -27,31 +27,31 @@ wp.set_module_options({"enable_backward": False})
 
 
 @wp.func
-def apply_air_forces(car: Car, controls: Controls, free: bool, body: Body):
-    """With fewer than three wheels on the ground: (whether the car goes on flipping, spin and velocity that it gets). `free`:
-    no wheel touches, so the stick turns the car."""
+def apply_air_forces(car: Car, controls: Controls, airborne: bool, body: Body):
+    """Forces on a car with fewer than three wheels on the ground: (whether it still flips, the spin and the velocity that it
+    gains). `airborne`: no wheel touches, so air control turns the car."""
     forward = wp.vec3(body.rotation[0, 0], body.rotation[1, 0], body.rotation[2, 0])
     spin = wp.vec3()
     car.is_flipping = car.is_flipping and car.has_flipped and car.flip_time < FLIP_SECONDS
-    steered = not car.is_flipping
+    has_air_control = not car.is_flipping
     if car.is_flipping:
         torque = car.flip_torque
         if wp.length_sq(torque) == 0.0:
-            steered = True
+            has_air_control = True
         else:
             if torque[1] * controls.pitch > 0.0:
                 torque = wp.vec3(torque[0], torque[1] * (1.0 - wp.min(wp.abs(controls.pitch), 1.0)), torque[2])
-                steered = True
+                has_air_control = True
             torque = wp.vec3(torque[0] * FLIP_TORQUE_ROLL, torque[1] * FLIP_TORQUE_PITCH, 0.0)
             spin = body.rotation * torque * DT
-    if steered and free and not car.is_auto_flipping:
+    if has_air_control and airborne and not car.is_auto_flipping:
         spin = spin + air_control(car, controls, body) * DT
     return car.is_flipping, spin, forward * (controls.throttle * AIR_THROTTLE * DT)
 
 
 @wp.func
 def air_control(car: Car, controls: Controls, body: Body) -> wp.vec3:
-    """Angular acceleration of the stick and of the damping against the spin."""
+    """Angular acceleration by the stick, and by the damping of the spin."""
     right = -wp.vec3(body.rotation[0, 1], body.rotation[1, 1], body.rotation[2, 1])
     up = wp.vec3(body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2])
     back = -wp.vec3(body.rotation[0, 0], body.rotation[1, 0], body.rotation[2, 0])
@@ -69,7 +69,8 @@ def air_control(car: Car, controls: Controls, body: Body) -> wp.vec3:
 
 @wp.func
 def auto_roll(ground: wp.vec3, body: Body):
-    """Throttle with some wheels off the ground, or the body on it: (spin, velocity) to turn the car upright, pull it down."""
+    """(Spin, velocity) that turn a car upright and pull it down. It applies to a car with throttle that has some wheels off the
+    ground, or its body on it."""
     forward = wp.vec3(body.rotation[0, 0], body.rotation[1, 0], body.rotation[2, 0])
     right = wp.vec3(body.rotation[0, 1], body.rotation[1, 1], body.rotation[2, 1])
     level_right = wp.cross(ground, forward)

@@ -1,4 +1,4 @@
-"""Jumps: off the ground, the double jump in the air, flips, and the auto-flip of a car that lies on its roof."""
+"""Jumping: the jump off the ground, the double jump in the air, flips, and the auto-flip of a car that lies on its roof."""
 from __future__ import annotations
 
 import warp as wp
@@ -36,7 +36,7 @@ wp.set_module_options({"enable_backward": False})
 
 @wp.func
 def jump(car: Car, controls: Controls, pressed: bool, body: Body):
-    """Off the ground: an impulse, and a force for as long as the button is held, up to 0.2 s."""
+    """The jump off the ground: an impulse, and a force for as long as the button is held, up to 0.2 s."""
     up = wp.vec3(body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2])
     if car.on_ground and not car.is_jumping:
         if not (car.has_jumped and car.jump_time < JUMP_RESET):
@@ -61,7 +61,7 @@ def jump(car: Car, controls: Controls, pressed: bool, body: Body):
 
 @wp.func
 def auto_flip(car: Car, pressed: bool, body: Body):
-    """A car on its roof that jumps is turned over."""
+    """Turns a car over that lies on its roof and jumps."""
     if pressed and car.has_contact and car.contact_normal[2] > AUTO_FLIP_GROUND:
         roll = wp.atan2(-body.rotation[2, 1], body.rotation[2, 2])
         if wp.abs(roll) > AUTO_FLIP_ROLL:
@@ -83,7 +83,7 @@ def auto_flip(car: Car, pressed: bool, body: Body):
 
 @wp.func
 def double_jump_or_flip(car: Car, controls: Controls, pressed: bool, speed: float, body: Body):
-    """In the air, once, up to 1.25 s after the jump: straight up, or a flip where the stick points."""
+    """The second jump, once in the air, up to 1.25 s after the first one: straight up, or a flip where the stick points."""
     if car.on_ground:
         car.has_double_jumped = False
         car.has_flipped = False
@@ -121,30 +121,30 @@ def double_jump_or_flip(car: Car, controls: Controls, pressed: bool, speed: floa
 
 @wp.func
 def flip_impulse(controls: Controls, speed: float, body: Body):
-    """(The axis about which the car flips, its velocity after an impulse along the ground where the stick points). Without an
-    axis the flip is a stall."""
-    ahead = -controls.pitch
-    aside = controls.yaw + controls.roll
-    if wp.abs(aside) < FLIP_AXIS_DEADZONE and wp.abs(ahead) < FLIP_AXIS_DEADZONE:
-        ahead = 0.0
-        aside = 0.0
+    """(The axis about which the car flips, its velocity after a horizontal impulse in the direction of the stick). A flip
+    without an axis is a stall."""
+    forward = -controls.pitch
+    side = controls.yaw + controls.roll
+    if wp.abs(side) < FLIP_AXIS_DEADZONE and wp.abs(forward) < FLIP_AXIS_DEADZONE:
+        forward = 0.0
+        side = 0.0
     else:
-        size = wp.sqrt(ahead * ahead + aside * aside)
-        ahead /= size
-        aside /= size
-    torque = wp.vec3(-aside, ahead, 0.0)
-    if wp.abs(ahead) < FLIP_AXIS_DEADZONE:
-        ahead = 0.0
-    if wp.abs(aside) < FLIP_AXIS_DEADZONE:
-        aside = 0.0
-    backward = ahead < 0.0
+        size = wp.sqrt(forward * forward + side * side)
+        forward /= size
+        side /= size
+    torque = wp.vec3(-side, forward, 0.0)
+    if wp.abs(forward) < FLIP_AXIS_DEADZONE:
+        forward = 0.0
+    if wp.abs(side) < FLIP_AXIS_DEADZONE:
+        side = 0.0
+    backward = forward < 0.0
     if wp.abs(speed) >= FLIP_DIRECTION_SPEED:
-        backward = (ahead >= 0.0) != (speed >= 0.0)
-    part = wp.abs(speed) / CAR_MAX_SPEED
-    speed_ahead = ahead * FLIP_SPEED
+        backward = (forward >= 0.0) != (speed >= 0.0)
+    speed_ratio = wp.abs(speed) / CAR_MAX_SPEED
+    forward_speed = forward * FLIP_SPEED
     if backward:
-        speed_ahead *= (1.0 + FLIP_BACKWARD_GAIN * part) * FLIP_BACKWARD_SCALE
-    speed_aside = aside * FLIP_SPEED * (1.0 + FLIP_SIDE_GAIN * part)
-    flat = wp.vec3(body.rotation[0, 0], body.rotation[1, 0], 0.0)
-    flat = wp.normalize(flat)
-    return torque, body.velocity + flat * speed_ahead + wp.vec3(-flat[1], flat[0], 0.0) * speed_aside
+        forward_speed *= (1.0 + FLIP_BACKWARD_GAIN * speed_ratio) * FLIP_BACKWARD_SCALE
+    side_speed = side * FLIP_SPEED * (1.0 + FLIP_SIDE_GAIN * speed_ratio)
+    heading = wp.vec3(body.rotation[0, 0], body.rotation[1, 0], 0.0)
+    heading = wp.normalize(heading)
+    return torque, body.velocity + heading * forward_speed + wp.vec3(-heading[1], heading[0], 0.0) * side_speed

@@ -1,4 +1,4 @@
-"""Boost pads are taken: who holds which, who gets its boost, and when it is back."""
+"""Pickups of boost pads: which car holds a pad, which gets its boost, and when the pad is back."""
 from __future__ import annotations
 
 import warp as wp
@@ -24,8 +24,9 @@ wp.set_module_options({"enable_backward": False})
 
 @wp.func
 def take_pad(model: Model, arenas: Arenas, e: int, c: int, ticks_done: int):
-    """A car on a pad holds it, of two cars the earlier seat, and takes its boost if it is there. One with full boost stands on
-    none. Timers of pads are those of the step's first tick until its end; `ticks_done` ticks have passed."""
+    """A car on a pad holds it, and takes its boost if the pad is ready. Of two cars the one in the earlier seat holds it, and a
+    car with full boost holds none. Until the step ends, timers are as they were at its first tick; `ticks_done` ticks have
+    passed since."""
     held = arenas.held_pad[e, c]
     pose = load_pose(arenas.words, e, car_at(c))
     pad = pad_in_reach(model.pads, pose.position)

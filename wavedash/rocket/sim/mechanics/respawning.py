@@ -1,4 +1,4 @@
-"""Demolished cars come back."""
+"""Respawns of demolished cars."""
 from __future__ import annotations
 
 import warp as wp
@@ -13,13 +13,13 @@ from wavedash.rocket.sim.mechanics.suspension import DRIVETRAIN_WORDS, reset_dri
 wp.set_module_options({"enable_backward": False})
 
 RESPAWN_X, RESPAWN_Y = wp.constant(wp.vec4(*(spot.x for spot in RESPAWN_SPOTS))), RESPAWN_SPOTS[0].y
-"""Places of the blue team, uu; those of the orange team are turned by half a turn"""
+"""Spots of the blue team, uu; those of the orange team are rotated by half a turn"""
 
 
 @wp.func
 def wait_for_respawn(arenas: Arenas, e: int, seat: int, now: int):
-    """A demolished car comes back after three seconds, at one of four places that the clock chooses. Time begins to run in the
-    tick after."""
+    """A demolished car comes back after three seconds, on one of four spots that the clock chooses. The timer starts in the
+    tick after the demolition."""
     if load_body(arenas.bodies, e, (1 + seat) * BODY_WORDS).inverse_mass > 0.0:
         return
     reset_drivetrain(arenas.drivetrain, e, seat * DRIVETRAIN_WORDS)

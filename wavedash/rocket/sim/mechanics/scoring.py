@@ -1,4 +1,4 @@
-"""Goals, shots and saves.
+"""Scoring: goals, assists, shots and saves.
 
 A shot is a ball faster than 1,750 uu/s that is on course for the goal 0.3 s after the shooter touched it; a save is a touch
 after which a shot is no longer on course.
@@ -36,12 +36,14 @@ wp.set_module_options({"enable_backward": False})
 
 @wp.struct
 class ScoringMemory:
-    """What an arena remembers of goals and shots from the tick before."""
+    """What an arena remembers about goals and shots from the previous tick."""
 
     in_goal: wp.int32
+    """1: the ball was in a goal"""
     shot_at: wp.int32
     """1 + team whose goal the ball is on course for after a shot, 0: no shot"""
     shot_wait: wp.float32
+    """Seconds until the next shot can count"""
 
 
 load_scoring, store_scoring = loader(ScoringMemory), storer(ScoringMemory)
@@ -49,7 +51,7 @@ load_scoring, store_scoring = loader(ScoringMemory), storer(ScoringMemory)
 
 @wp.func
 def goal_on_course(position: wp.vec3, velocity: wp.vec3) -> int:
-    """Team in whose goal the ball is about to be, -1: none."""
+    """The team whose goal the ball is on course for, -1: none."""
     if wp.abs(velocity[1]) < 1.0e-7:
         return -1
     side = wp.sign(velocity[1])
@@ -64,24 +66,25 @@ def goal_on_course(position: wp.vec3, velocity: wp.vec3) -> int:
 
 
 @wp.func
-def last_toucher(words: wp.array2d(dtype=wp.int32), e: int, seats: int, team: int, since: int, but: int) -> int:
-    """Seat of the team's car that touched the ball last, not before a tick; -1: none."""
-    who = int(-1)
-    best = wp.max(since, 0) - 1
+def last_toucher(words: wp.array2d(dtype=wp.int32), e: int, seats: int, team: int, since: int, excluded: int) -> int:
+    """Seat of the team's car that touched the ball last, in tick `since` or later; -1: none. The seat `excluded` does not
+    count."""
+    seat = int(-1)
+    latest = wp.max(since, 0) - 1
     for c in range(seats):
         tick = words[e, car_at(c) + HIT_TICK_WORD]
-        if tick > best and words[e, car_at(c) + TEAM_WORD] == team and c != but:
+        if tick > latest and words[e, car_at(c) + TEAM_WORD] == team and c != excluded:
             if is_present(words, e, c):
-                best = tick
-                who = c
-    return who
+                latest = tick
+                seat = c
+    return seat
 
 
 @wp.func
 def update_score(
     memory: ScoringMemory, game: GameRecord, ball: BallRecord, words: wp.array2d(dtype=wp.int32), e: int, seats: int
 ):
-    """Decides at the end of a tick, before its number goes up, whether the ball is in a goal, shot, or saved."""
+    """Decides goals, shots and saves at the end of a tick, before the clock advances: (memory, game)."""
     scored = wp.abs(ball.position[1]) > GOAL_Y
     if scored and memory.in_goal == 0:
         team = wp.where(ball.position[1] > 0.0, 0, 1)
@@ -106,7 +109,7 @@ def update_score(
 
 @wp.func
 def credit_goal(words: wp.array2d(dtype=wp.int32), e: int, seats: int, team: int):
-    """Credits a goal to the car of the team that touched the ball last, and the assist to the one that passed to it."""
+    """Credits a goal to the car of the team that touched the ball last, and the assist to the car that passed to it."""
     scorer = last_toucher(words, e, seats, team, 0, -1)
     if scorer >= 0:
         event = load_event(words, e, event_at(seats, scorer))
@@ -123,7 +126,7 @@ def credit_goal(words: wp.array2d(dtype=wp.int32), e: int, seats: int, team: int
 def detect_shot(
     memory: ScoringMemory, ball: BallRecord, words: wp.array2d(dtype=wp.int32), e: int, seats: int, now: int
 ) -> ScoringMemory:
-    """Whether a fast ball is a shot."""
+    """Decides whether a fast ball is a shot, and credits it."""
     at = goal_on_course(ball.position, ball.velocity)
     if at >= 0:
         shooter = last_toucher(words, e, seats, 1 - at, now - SHOT_DELAY_TICKS - 1, -1)

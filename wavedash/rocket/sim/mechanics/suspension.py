@@ -1,6 +1,6 @@
-"""Springs hold a car above the ground, and its tyres roll and grip.
+"""Suspension: springs hold a car above the ground, and its tyres roll and grip.
 
-Engine, brake, steering and grip act one tick late: the tyres use what was decided in the tick before.
+Engine, brake, steering and grip act one tick late: the tyres use what was decided in the previous tick.
 """
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from wavedash.rocket.sim.constants import (
     SUSPENSION_STIFFNESS,
     SUSPENSION_TRAVEL,
 )
-from wavedash.rocket.sim.kernels.struct_io import loader, room_of, storer
+from wavedash.rocket.sim.kernels.struct_io import loader, storer, stride_of
 from wavedash.rocket.sim.mechanics.tyres import tyre_grip, tyre_impulse
 from wavedash.rocket.sim.mechanics.wheels import ray_length, suspension_length, wheel_radius
 
@@ -40,7 +40,7 @@ wp.set_module_options({"enable_backward": False})
 
 @wp.struct
 class Drivetrain:
-    """What a car remembers from the tick before; behind it lie its four `Tyre`s."""
+    """What a car remembers from the previous tick; in memory its four `Tyre`s follow."""
 
     steer: wp.float32
     """Angle of the front wheels, radians"""
@@ -52,33 +52,33 @@ class Drivetrain:
 
 @wp.struct
 class Tyre:
-    """What a wheel remembers from the tick before."""
+    """What a wheel remembers from the previous tick."""
 
     side_grip: wp.float32
     roll_grip: wp.float32
     pushback: wp.float32
-    """Impulse against a wheel that is deep in the ground; it stays until the wheel leaves the ground"""
+    """Impulse against a wheel that is deep in the ground; it is kept until the wheel leaves the ground"""
 
 
 load_drivetrain, store_drivetrain = loader(Drivetrain), storer(Drivetrain)
 load_tyre, store_tyre = loader(Tyre), storer(Tyre)
-TYRES_AT, TYRE_WORDS = wp.constant(room_of(Drivetrain)), wp.constant(room_of(Tyre))
+TYRES_AT, TYRE_WORDS = wp.constant(stride_of(Drivetrain)), wp.constant(stride_of(Tyre))
 PUSHBACK_WORD = wp.constant(Tyre.ctype.pushback.offset // 4)
-DRIVETRAIN_WORDS = wp.constant(room_of(Drivetrain) + 4 * room_of(Tyre))
+DRIVETRAIN_WORDS = wp.constant(stride_of(Drivetrain) + 4 * stride_of(Tyre))
 
 
 @wp.struct
 class WheelForces:
-    """What the ground does to the wheels of a car in a tick."""
+    """The forces of the ground on the wheels of a car in a tick."""
 
     wheels_touching: wp.int32
     """How many wheels touch the ground"""
     contact: wp.vec4ub
     """1 for each wheel that touches"""
     on_arena: wp.bool
-    """Whether one touches the arena"""
+    """Whether a wheel touches the arena"""
     normals: wp.vec3
-    """Sum of the ground's normals under them"""
+    """Sum of the ground's normals under the wheels"""
     impulse: wp.vec3
     """Impulse of springs and tyres"""
     angular_impulse: wp.vec3
@@ -92,8 +92,8 @@ def compute_wheel_forces(
     hits: WheelHits, body: Body, shape: CarShape, drivetrain: Drivetrain, others: OtherBodies,
     memory: wp.array2d(dtype=wp.int32), first: int, handbrake: float, throttle: float,
 ) -> WheelForces:
-    """What the ground does to each wheel. `memory` holds the tyres of the car from word `first` on: they do what was decided in
-    the tick before, and get their grip for the next."""
+    """The sum of what the ground does to each wheel. `memory` holds the tyres of the car from word `first` on: they act as was
+    decided in the previous tick, and get their grip for the next."""
     right = wp.vec3(body.rotation[0, 1], body.rotation[1, 1], body.rotation[2, 1])
     forward = wp.vec3(body.rotation[0, 0], body.rotation[1, 0], body.rotation[2, 0])
     up = wp.vec3(body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2])
@@ -102,7 +102,7 @@ def compute_wheel_forces(
     if hits.seat >= -1:
         under = body_below(others, hits.seat)
     forces = WheelForces()
-    count = int(4)  # not range(4), which would be written out four times
+    count = int(4)  # not range(4), which Warp would unroll
     for i in range(count):
         tyre = load_tyre(memory, others.e, first + i * TYRE_WORDS)
         if hits.ground[i] == NO_GROUND:
@@ -148,7 +148,7 @@ def compute_wheel_forces(
 
 @wp.func
 def clear_pushback(drivetrain: Drivetrain, memory: wp.array2d(dtype=wp.int32), e: int, first: int):
-    """Forgets the pushback of all tyres: nothing is under any wheel."""
+    """Clears the pushback of all tyres, for a car with nothing under its wheels."""
     if drivetrain.has_pushback == 1:
         for i in range(4):
             memory[e, first + i * TYRE_WORDS + PUSHBACK_WORD] = 0
@@ -156,22 +156,21 @@ def clear_pushback(drivetrain: Drivetrain, memory: wp.array2d(dtype=wp.int32), e
 
 @wp.func
 def reset_drivetrain(memory: wp.array2d(dtype=wp.int32), e: int, first: int):
-    """Forgets everything, for a car that begins again."""
+    """Clears drivetrain and tyres, for a car that begins anew."""
     for i in range(DRIVETRAIN_WORDS):
         memory[e, first + i] = 0
 
 
 @wp.func
 def pushback(body: Body, arm: wp.vec3, normal: wp.vec3, speed: float, sunk: float) -> float:
-    """Impulse against a wheel that is deep in the arena (`sunk` is negative). It stays as it was until the wheel leaves the
-    ground."""
+    """Impulse against a wheel that is deep in the arena (`sunk` is negative)."""
     return PUSHBACK_SHARE * wp.max(0.0, (-PUSHBACK_RATE * sunk / DT - speed) / inverse_effective_mass(body, arm, normal))
 
 
 @wp.func
 def spring_force(tilt: float, speed: float, length: float, stretched: float) -> float:
-    """Stiffness and damping of a suspension: cosine between the ground's normal and the car's up, speed along the normal, its
-    length at rest and now."""
+    """Force of a suspension by stiffness and damping, before its scale. `tilt`: cosine between the ground's normal and the
+    car's up; `speed`: along the normal; `length` at rest; `stretched`: length now."""
     squeezed = length - wp.clamp(stretched, length - SUSPENSION_TRAVEL, length + SUSPENSION_TRAVEL)
     inverse_tilt = float(STEEP_INVERSE_TILT)
     closing = float(0.0)
@@ -186,7 +185,7 @@ def spring_force(tilt: float, speed: float, length: float, stretched: float) -> 
 
 @wp.func
 def ground_normal(forces: WheelForces, up: wp.vec3) -> wp.vec3:
-    """Mean over the wheels that touch, `up` where none does."""
+    """The mean normal of the ground under the wheels that touch, `up` where none does."""
     if wp.length_sq(forces.normals) > 0.0:
         return wp.normalize(forces.normals)
     return up

@@ -1,4 +1,4 @@
-"""Tyres: they roll, brake and grip sideways, the less the more they slide."""
+"""Tyres: they roll, brake and grip sideways, and grip less when they slide."""
 from __future__ import annotations
 
 import warp as wp
@@ -15,7 +15,7 @@ def tyre_impulse(
     body: Body, other: Body, on_other: bool, side_axle: wp.vec3, arm: wp.vec3, motion: wp.vec3, normal: wp.vec3, engine: float,
     brake: float, roll_grip: float, side_grip: float,
 ) -> wp.vec3:
-    """Impulse of a tyre on the arena or on another body: it rolls along, driven or braked, and grips sideways."""
+    """Impulse of a tyre on the arena or on another body: it rolls, driven or braked, and grips sideways."""
     axle = wp.normalize(side_axle - normal * wp.dot(side_axle, normal))
     back = wp.cross(normal, axle)
     sideways = wp.dot(axle, motion)
@@ -24,7 +24,7 @@ def tyre_impulse(
     if on_other:
         other_arm = body.position + arm - other.position
         sideways -= wp.dot(axle, point_velocity(other, other_arm))
-        backwards -= wp.dot(back, point_velocity(other, arm))  # RocketSim takes the place on the car for that on the other
+        backwards -= wp.dot(back, point_velocity(other, arm))  # RocketSim uses the car's arm here, not `other_arm`
         inverse_mass += inverse_effective_mass(other, other_arm, axle)
     side = -SIDE_GRIP * sideways / inverse_mass
     roll = float(0.0)

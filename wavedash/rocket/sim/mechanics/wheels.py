@@ -1,4 +1,4 @@
-"""Where the wheels of a car are, and how far they reach: front right, front left, back right, back left."""
+"""Mounts, sizes and rays of a car's wheels, in the order front right, front left, back right, back left."""
 from __future__ import annotations
 
 import warp as wp
@@ -12,12 +12,12 @@ wp.set_module_options({"enable_backward": False})
 @wp.func
 def wheel_mount(shape: CarShape, i: int) -> wp.vec3:
     """Where a wheel's suspension begins, in the car's frame."""
-    place = shape.back_wheel
+    mount = shape.back_wheel
     if i < 2:
-        place = shape.front_wheel
+        mount = shape.front_wheel
     if i % 2 == 1:
-        place = wp.vec3(place[0], -place[1], place[2])
-    return place
+        mount = wp.vec3(mount[0], -mount[1], mount[2])
+    return mount
 
 
 @wp.func

@@ -1,4 +1,4 @@
-"""A shard: arenas that are stepped together, by one thread of a CPU or on one stream of a GPU."""
+"""A partition of a simulator: arenas that one thread of a CPU steps, or one stream of a GPU."""
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from wavedash.rocket.sim.classes import CLASS_COUNT
 from wavedash.rocket.sim.collision.arena_solver import ArenaConstraint
 from wavedash.rocket.sim.collision.bodies import Body
 from wavedash.rocket.sim.collision.contacts import Contact, TriangleTouch, max_arena_contacts, max_contacts
-from wavedash.rocket.sim.collision.mesh_reach import CANDIDATES, MeshReach
+from wavedash.rocket.sim.collision.mesh_reach import MAX_CANDIDATES, MeshReach
 from wavedash.rocket.sim.collision.solver import Constraint
 from wavedash.rocket.sim.kernels.launches import (
     SPREAD,
@@ -24,21 +24,21 @@ from wavedash.rocket.sim.kernels.launches import (
     whole_step,
 )
 from wavedash.rocket.sim.kernels.memory import Arenas
-from wavedash.rocket.sim.kernels.struct_io import room_of
+from wavedash.rocket.sim.kernels.struct_io import stride_of
 from wavedash.rocket.sim.tick import Stage
 
 MAX_TICKS = 128
-"""Ticks of a step at most"""
+"""A step has at most this many ticks"""
 BLOCK = 128
-"""Threads of a GPU that share a multiprocessor's registers"""
+"""Threads per block of a launch"""
 MAX_THREADS = 1 << 15
-"""Threads of a GPU that share a list, at most"""
+"""At most this many threads of a GPU share a list"""
 LANES = 8
 """Threads of a GPU that share the triangles around a car or ball"""
 
 
 class Memory(NamedTuple):
-    """What is kept of some arenas from step to step: [E, ...]"""
+    """What is kept of E arenas from step to step: tensors [E, ...]."""
 
     words: Tensor
     """The records of the game state"""
@@ -53,7 +53,7 @@ class Memory(NamedTuple):
         return Memory(*(tensor[arenas] for tensor in self))
 
 
-class Shard:
+class Partition:
     """Some arenas with `seats` seats over their memory. `by_stage`: each stage of a tick is a launch."""
 
     def __init__(self, model: Any, memory: Memory, seats: int, by_stage: bool) -> None:
@@ -65,7 +65,7 @@ class Shard:
 
     def step(self, ticks: int, delay: int, stream: torch.cuda.Stream | None = None) -> None:
         for launch in self.launches(ticks, delay):
-            launch.launch(stream)  # of a stream a launch takes nothing but its handle
+            launch.launch(stream)  # torch's stream will do: Warp reads nothing but its handle
 
     def launches(self, ticks: int, delay: int) -> list[Any]:
         """The launches of a step, in their order."""
@@ -84,7 +84,7 @@ class Shard:
         return [*step, self._launch(end, self.count)]
 
     def _over_list(self, stage: Stage, tick: int, late: bool) -> Any:
-        """A launch over the list of a class, with no more threads than it could need."""
+        """A launch over the list of a class, with no more threads than the list can have entries."""
         entries = self.count * self.seats if stage.over.cars else self.count
         per_entry = self.lanes if stage.lanes else SPREAD if stage.diverges else 1
         threads = min(entries * per_entry, MAX_THREADS)
@@ -95,25 +95,25 @@ class Shard:
                          block_dim=BLOCK)
 
     def _over(self, memory: Memory) -> Any:
-        """What kernels are handed: the memory, and room for a tick's work."""
-        arenas: Any = Arenas()  # whose fields take Python's numbers
+        """The arenas as kernels take them: their memory, and work memory for a tick."""
+        arenas: Any = Arenas()  # Any, because its fields take Python's numbers
         arenas.words, arenas.floats = wp.from_torch(memory.words), wp.from_torch(memory.words.view(torch.float32))
         arenas.drivetrain, arenas.scoring = wp.from_torch(memory.drivetrain.flatten(1)), wp.from_torch(memory.scoring)
         arenas.controls, arenas.previous_controls = (wp.from_torch(controls.view(torch.int32).flatten(1))
                                                      for controls in (memory.controls, memory.previous_controls))
         arenas.reset_count, arenas.seats = wp.from_torch(memory.reset_count), self.seats
-        arenas.ticks_done, arenas.collision_mask = self._room(wp.int32), self._room(wp.int32)
-        arenas.held_pad, arenas.arena_contact_count = self._room(wp.int32, self.seats), self._room(wp.int32, 1 + self.seats)
-        arenas.mesh_reach = self._room(wp.int32, self.seats * room_of(MeshReach))
-        arenas.bodies = self._room(wp.int32, (1 + self.seats) * room_of(Body))
-        arenas.contacts, arenas.constraints = (self._room(kind, max_contacts(self.seats)) for kind in (Contact, Constraint))
-        arenas.arena_constraints = self._room(wp.int32, max_arena_contacts(self.seats) * room_of(ArenaConstraint))
+        arenas.ticks_done, arenas.collision_mask = self._zeros(wp.int32), self._zeros(wp.int32)
+        arenas.held_pad, arenas.arena_contact_count = self._zeros(wp.int32, self.seats), self._zeros(wp.int32, 1 + self.seats)
+        arenas.mesh_reach = self._zeros(wp.int32, self.seats * stride_of(MeshReach))
+        arenas.bodies = self._zeros(wp.int32, (1 + self.seats) * stride_of(Body))
+        arenas.contacts, arenas.constraints = (self._zeros(kind, max_contacts(self.seats)) for kind in (Contact, Constraint))
+        arenas.arena_constraints = self._zeros(wp.int32, max_arena_contacts(self.seats) * stride_of(ArenaConstraint))
         arenas.lists, arenas.list_lengths = (wp.zeros((CLASS_COUNT, size), dtype=wp.int32, device=self.device)
                                              for size in (self.count * self.seats, MAX_TICKS))
         threads = MAX_THREADS if self.by_stage else self.count
         arenas.lane_touches = wp.empty(threads, dtype=TriangleTouch, device=self.device)
-        arenas.candidates = wp.empty((threads // self.lanes, CANDIDATES), dtype=wp.int32, device=self.device)
+        arenas.candidates = wp.empty((threads // self.lanes, MAX_CANDIDATES), dtype=wp.int32, device=self.device)
         return arenas
 
-    def _room(self, kind: Any, *columns: int) -> Any:
+    def _zeros(self, kind: Any, *columns: int) -> Any:
         return wp.zeros((self.count, *columns), dtype=kind, device=self.device)
