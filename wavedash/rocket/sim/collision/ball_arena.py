@@ -18,7 +18,7 @@ from wavedash.rocket.sim.collision.arena import (
 )
 from wavedash.rocket.sim.collision.contacts import BALL, Contact, TriangleTouch, arena_contact
 from wavedash.rocket.sim.collision.edges import normal_near_edges
-from wavedash.rocket.sim.collision.manifold import add_lane_contacts
+from wavedash.rocket.sim.collision.manifold import add_touch
 from wavedash.rocket.sim.constants import ARENA_CEILING_Z, ARENA_WALL_X, BALL_CONTACT_DISTANCE
 from wavedash.rocket.sim.kernels.lanes import Lanes, ballot, sync_lanes
 
@@ -134,7 +134,9 @@ def add_triangle_contacts(
         if votes != 0:
             sync_lanes(lanes.lane, lanes.count)
             if lanes.lane == 0:
-                mesh, first, count, _ = add_lane_contacts(contacts, e, mesh, first, count, limit, votes, lanes, lane_touches)
+                for k in range(lanes.count):
+                    if (votes >> k) & 1 == 1:
+                        mesh, first, count = add_touch(contacts, e, mesh, first, count, limit, lane_touches[lanes.slot + k])
             sync_lanes(lanes.lane, lanes.count)
     return count
 

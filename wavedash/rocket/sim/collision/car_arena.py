@@ -13,7 +13,7 @@ from wavedash.rocket.sim.collision.arena import ArenaGeometry, Triangle, aabb_qu
 from wavedash.rocket.sim.collision.box_triangle import closest_box_triangle, projected_half_size, support_corner
 from wavedash.rocket.sim.collision.contacts import Contact, TriangleTouch, arena_contact
 from wavedash.rocket.sim.collision.edges import normal_near_edges
-from wavedash.rocket.sim.collision.manifold import add_lane_contacts
+from wavedash.rocket.sim.collision.manifold import add_touch
 from wavedash.rocket.sim.collision.mesh_reach import aabb_half_size, boxes_overlap, list_candidates
 from wavedash.rocket.sim.collision.shapes import CarShape
 from wavedash.rocket.sim.constants import ARENA_CEILING_Z, ARENA_WALL_X, CAR_ARENA_FRICTION, CAR_ARENA_RESTITUTION
@@ -186,10 +186,12 @@ def add_triangle_contacts(
                 sync_lanes(lanes.lane, lanes.count)
                 if lanes.lane == 0:
                     known.touches = True
-                    mesh, first, count, away = add_lane_contacts(contacts, e, mesh, first, count, limit, votes, lanes,
-                                                                 lane_touches)
-                    if not on_plane:
-                        known.normal = away
+                    for k in range(lanes.count):
+                        if (votes >> k) & 1 == 1:
+                            touch = lane_touches[lanes.slot + k]
+                            if not on_plane:
+                                known.normal = touch.away
+                            mesh, first, count = add_touch(contacts, e, mesh, first, count, limit, touch)
                 sync_lanes(lanes.lane, lanes.count)
     return count, known
 

@@ -10,7 +10,6 @@ import warp as wp
 
 from wavedash.rocket.sim.collision.contacts import Contact, TriangleTouch
 from wavedash.rocket.sim.constants import POINTS_PER_MESH
-from wavedash.rocket.sim.kernels.lanes import Lanes
 
 wp.set_module_options({"enable_backward": False})
 
@@ -61,19 +60,12 @@ def add_to_manifold(contacts: wp.array2d(dtype=Contact), e: int, first: int, cou
 
 
 @wp.func
-def add_lane_contacts(
-    contacts: wp.array2d(dtype=Contact), e: int, mesh: int, first: int, count: int, limit: int, votes: int, lanes: Lanes,
-    lane_touches: wp.array(dtype=TriangleTouch),
+def add_touch(
+    contacts: wp.array2d(dtype=Contact), e: int, mesh: int, first: int, count: int, limit: int, touch: TriangleTouch
 ):
-    """Adds the contacts of those lanes whose bit is set in `votes`, in the order of lanes. The contacts of `mesh`, the last one
-    so far, begin at `first`. Returns (mesh, first, count, the direction from the last triangle to the body)."""
-    away = wp.vec3()
-    for lane in range(lanes.count):
-        if (votes >> lane) & 1 == 1:
-            touch = lane_touches[lanes.slot + lane]
-            if touch.mesh != mesh:
-                mesh = touch.mesh
-                first = count
-            away = touch.away
-            count = add_to_manifold(contacts, e, first, count, limit, touch.contact)
-    return mesh, first, count, away
+    """Adds the contact with a triangle to the manifold of its mesh: (mesh, first, new count). The contacts of `mesh`, the last
+    one so far, begin at `first`; another mesh begins a new manifold."""
+    if touch.mesh != mesh:
+        mesh = touch.mesh
+        first = count
+    return mesh, first, add_to_manifold(contacts, e, first, count, limit, touch.contact)
