@@ -99,7 +99,7 @@ class StateLimits:
 
 
 def sortable(x: float) -> int:
-    """The bits of a float as an integer, in the same order as the floats. Of the two zeros the negative one is smaller."""
+    """The bits of a float as an integer, in the same order as the floats. Zero becomes -0.0, the lower of the two."""
     bits = int(np.float32(x or -0.0).view(np.int32))
     return bits ^ (bits >> 31 & INT_MAX)
 
