@@ -192,7 +192,7 @@ BROKEN = {
     "an unknown action": ("rocket-1v1", ["env.rocket.action=joystick"], "no action 'joystick'"),
     "an action of another shape": ("rocket-1v1", [f"env.rocket.action='{HERE}:FlatAction'"], r"parse\(\) returned \[2, 8\]"),
     "a mask of another size than the action": ("rocket-1v1", [f"env.rocket.action='{HERE}:WideMask'"], r"shape \(4,\), but"),
-    "nobody": ("rocket-1v1", ["env.rocket.blue=0", "env.rocket.orange=0"], "at least one car"),
+    "no car": ("rocket-1v1", ["env.rocket.blue=0", "env.rocket.orange=0"], "at least one car"),
 }
 SOUND = {
     "cartpole": ("cartpole", []),

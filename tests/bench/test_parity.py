@@ -100,7 +100,7 @@ def without(key):
 @pytest.mark.parametrize("name", ["tumble", "50-50"])
 def test_rocketsim_does_not_differ_from_itself(rocketsim, name):
     row, spread = both(rocketsim).measure(name)
-    assert all(figure == (0.0, 0.0) for found in row.errors.values() for figure in found.values())
+    assert all(error == (0.0, 0.0) for found in row.errors.values() for error in found.values())
     assert set(row.errors) == {(body, tick) for body in SCENES[name].of for tick in (1, 8, 120)}
     assert all(share == 1.0 for kinds in row.agreement.values() for share in kinds.values())
     assert row.misses == []
@@ -114,9 +114,9 @@ def test_a_wrong_gravity_is_found_and_measured(rocketsim, share, ticks):
     taken = both(rocketsim, Changed(rocketsim, faulty=heavy(share))).play(shortened("ball in air", ticks))
     row = compare(taken.scene, taken.theirs, taken.ours)
     for tick in (1, 8, ticks):
-        figure = row.errors["ball", tick]["velocity"]
-        assert figure.median == pytest.approx(share * GRAVITY * tick / TICK_RATE, rel=0.03)
-        assert figure.most == pytest.approx(figure.median, rel=0.1)
+        error = row.errors["ball", tick]["velocity"]
+        assert error.median == pytest.approx(share * GRAVITY * tick / TICK_RATE, rel=0.03)
+        assert error.most == pytest.approx(error.median, rel=0.1)
         assert row.errors["ball", tick]["angular_velocity"].most < 1e-5
     assert row.misses == (["ball velocity"] if share > 0.0115 else []), "8 ticks of it are 0.43 or 0.87 uu/s"
 

@@ -87,7 +87,7 @@ def test_scenes_still_agree_after_a_second(stage, name):
 def test_moments_of_play_go_on_alike(stage, name):
     row, _ = stage.measure(name)
     assert row.misses == []
-    assert all(figure < limit / BETTER for figure, limit in zip(medians(row), (POSITION_LIMIT, VELOCITY_LIMIT), strict=True))
+    assert all(error < limit / BETTER for error, limit in zip(medians(row), (POSITION_LIMIT, VELOCITY_LIMIT), strict=True))
 
 
 def test_the_page_has_every_row_and_says_which_are_missed():

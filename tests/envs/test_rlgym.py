@@ -251,7 +251,7 @@ def test_a_real_game_is_rlgyms_own(pool):
             np.testing.assert_array_equal(np.stack(list(expected.values())).astype(np.float32), step.final_obs[:2].numpy())
             break
         obs = step.obs.clone()
-    assert ended, "nobody touched the ball"
+    assert ended, "no car touched the ball"
 
 
 def test_walkers_train_in_the_learners_process_and_learn():

@@ -128,11 +128,11 @@ KINDS = [Combination(memory, action, masked, senses, precision) for memory in ("
 @pytest.mark.parametrize("combo", KINDS, ids=str)
 def test_replaying_graphs_gives_what_running_each_operation_gives(combo):
     runs = [learner_of(combo, device="cuda", graphs=graphs) for graphs in (False, True)]
-    plain, recorded = ([run.iterate().metrics for _ in range(2 * CAPTURED)] for run in runs)
+    plain, captured = ([run.iterate().metrics for _ in range(2 * CAPTURED)] for run in runs)
     assert runs[1]._graphs and all(replay.graph is not None for replay in runs[1]._graphs.values())
     assert all(isinstance(step, CapturedCall) and step.graph is not None for _, step in runs[1].updater._graphs.values())
     print(f"{combo}: differs in {sorted(differences(*runs)) or 'nothing'}")
-    for a, b in zip(plain, recorded, strict=True):
+    for a, b in zip(plain, captured, strict=True):
         assert a == pytest.approx(b, rel=1e-3, abs=1e-4)
     torch.testing.assert_close(runs[0].updater.optimizer.parameters, runs[1].updater.optimizer.parameters, rtol=1e-3, atol=1e-4)
 

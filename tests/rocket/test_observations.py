@@ -174,8 +174,8 @@ def test_every_number_of_advanced_obs_is_what_its_name_says(teams, options):
     for arena in range(state.arenas):
         for seat in range(state.seats):
             if state.cars.present[arena, seat]:
-                nobody = dict.fromkeys((name for name in names if name.startswith(("ally", "opponent"))), 0.0)
-                expected = {**nobody, **reference(state, arena, seat, controls, near)}
+                absent = dict.fromkeys((name for name in names if name.startswith(("ally", "opponent"))), 0.0)
+                expected = {**absent, **reference(state, arena, seat, controls, near)}
                 wanted = [expected[name] for name in names]
                 np.testing.assert_allclose(ours[arena, seat], wanted, rtol=2e-5, atol=2e-6)
 

@@ -356,7 +356,7 @@ def test_a_goal_stops_its_arena_at_that_moment(make, team):
     distance = float(after.ball.position[0, 1] - before.ball.position[0, 1])
     assert distance * side == pytest.approx(3000 * ticks / 120, rel=0.01)
     assert GOAL_Y < after.ball.position[0, 1] * side < GOAL_Y + 25
-    assert not after.events.goal.any(), "nobody touched it"
+    assert not after.events.goal.any(), "no car touched it"
     # Without a reset the game goes on, and the ball that lies in the goal does not score again.
     for _ in range(3):
         sim.step(idle(sim), ticks=8)

@@ -74,22 +74,22 @@ def captured_step(env: RocketEnv, actions: torch.Tensor) -> tuple[torch.cuda.CUD
 
 
 def test_a_captured_step_is_the_step():
-    plain, recorded = env_of(), env_of()
+    plain, captured = env_of(), env_of()
     actions = actions_of(plain, 60)
-    for env in (plain, recorded):
+    for env in (plain, captured):
         env.reset(1)
-    graph, action, result = captured_step(recorded, actions)
+    graph, action, result = captured_step(captured, actions)
     for t in range(2):
         plain.step(actions[t])
     ended = 0
     for t in range(2, 60):
         if t % 20 == 0:  # beginnings are written outside of the graph, which goes on with the new ones
             plain.prepare()
-            recorded.prepare()
+            captured.prepare()
         expected = outcome(plain, plain.step(actions[t]))
         action.copy_(actions[t])
         graph.replay()
-        for ours, theirs in zip(outcome(recorded, result), expected, strict=True):
+        for ours, theirs in zip(outcome(captured, result), expected, strict=True):
             assert torch.equal(ours, theirs)
         ended += int(result.truncated.sum())
     assert ended > plain.num_rows
@@ -154,8 +154,8 @@ def test_training_with_cuda_graphs_equals_training_without():
             metrics.append(seen)
             ends.append(learner.updater.optimizer.parameters.clone())
             assert seen[-1]["rollout/episodes"] > 0 and seen[-1]["optim/update_size"] > 0
-    for plain, recorded in zip(*metrics, strict=True):
-        assert plain == pytest.approx(recorded, rel=1e-2, abs=1e-2)
+    for plain, captured in zip(*metrics, strict=True):
+        assert plain == pytest.approx(captured, rel=1e-2, abs=1e-2)
     torch.testing.assert_close(*ends, rtol=1e-3, atol=1e-4)
 
 
