@@ -9,12 +9,14 @@ import pytest
 import torch
 
 from tests.rocket.no_host_sync import NoHostSync
+from tests.rocket.random_states import random_state
 from tests.rocket.test_env import random_actions, simulated, trajectory
 from wavedash.envs.errors import EnvError
 from wavedash.errors import UserError
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.parts import Reward
 from wavedash.rocket.state import GameState
+from wavedash.rocket.task import Task
 
 HERE = "tests.rocket.test_task_state"
 REWARDS = "env.rocket.rewards={goal: 10, recovery: 1, speed: 0.5}"
@@ -32,10 +34,14 @@ class Forgetful(Reward):
         return self.steps
 
 
+def arenas(*overrides: str) -> RocketEnv:
+    return simulated(REWARDS, ENDINGS, *overrides, preset="rocket-2v2")
+
+
 @pytest.fixture(scope="module")
 def saved() -> Iterator[tuple[RocketEnv, dict[str, torch.Tensor]]]:
     """An environment after ten steps, in the middle of all episodes, and its state."""
-    env = simulated(REWARDS, ENDINGS)
+    env = arenas()
     env.reset(0)
     trajectory(env, random_actions(env, 10))
     yield env, {name: x.clone() for name, x in env.save_state().items()}
@@ -43,7 +49,7 @@ def saved() -> Iterator[tuple[RocketEnv, dict[str, torch.Tensor]]]:
 
 
 def resumed(state: dict[str, torch.Tensor], *overrides: str) -> RocketEnv:
-    env = simulated(REWARDS, ENDINGS, *overrides)
+    env = arenas(*overrides)
     env.load_state(state)
     return env
 
@@ -56,11 +62,11 @@ def test_no_setting_is_saved(saved):
 
 
 @pytest.mark.parametrize(("override", "where"), [
-    ("env.rocket.rewards.goal=20", lambda task: task.rewards._factors[0].item() == 20.0),
-    ("env.rocket.reward_mode=sparse", lambda task: task.rewards._factors.flatten().tolist() == [10.0, 1.0, 0.0]),
-    ("env.rocket.team_spirit=0.25", lambda task: task.rewards._team_spirit.item() == 0.25),
-    ("env.rocket.zero_sum=0.5", lambda task: task.rewards._zero_sum.item() == 0.5),
-    ("env.rocket.zero_sum=true", lambda task: task.rewards._zero_sum.item() == 1.0),
+    ("env.rocket.rewards.goal=20", lambda task: pays(task, goal=20.0)),
+    ("env.rocket.reward_mode=sparse", lambda task: pays(task, speed=0.0)),
+    ("env.rocket.team_spirit=0.25", lambda task: pays(task, team_spirit=0.25)),
+    ("env.rocket.zero_sum=0.5", lambda task: pays(task, zero_sum=0.5)),
+    ("env.rocket.zero_sum=true", lambda task: pays(task, zero_sum=1.0)),
     ("env.rocket.endings.no_touch.seconds=5", lambda task: task.endings["no_touch"].limit.item() == 600),
     ("env.rocket.starts.kickoff=7", lambda task: task.start.weights.tolist() == pytest.approx([7.0, 0.6])),
 ])
@@ -68,10 +74,27 @@ def test_a_setting_comes_from_the_configuration_and_not_from_the_checkpoint(save
     env, state = saved
     assert not where(env.tasks[0]), "the control: it was something else before"
     other = resumed(state, override)
-    assert where(other.tasks[0])
     for name, x in other.save_state().items():
         assert torch.equal(x, state[name]), "everything else is as it was saved"
+    assert where(other.tasks[0])
     other.close()
+
+
+def pays(task: Task, goal: float = 10.0, speed: float = 0.5, team_spirit: float = 0.3, zero_sum: float = 0.0) -> bool:
+    """Whether rewards with these settings, by default those of the preset, would pay as the task does where blue scores a goal.
+    Its memory is left as it was."""
+    state = random_state(3, 2, 2, seed=0, empty=0.0)
+    state.cars.is_demoed.fill_(False)
+    state.cars.up.copy_(torch.tensor([0.0, 0.0, 1.0]))  # no car lies on its roof
+    state.game.goal.fill_(0)
+    memory = {name: x.clone() for name, x in task.rewards.state_dict().items()}
+    found = task.rewards(state, state, state.events)
+    task.rewards.load_state_dict(memory)
+    own = goal * (state.cars.team == 0) + speed * state.cars.velocity.norm(dim=-1) / 2300
+    teams = own.view(3, 2, 2)
+    shared = (1 - team_spirit) * teams + team_spirit * teams.mean(-1, keepdim=True)
+    expected = shared - zero_sum * teams.mean(-1, keepdim=True).flip(1)
+    return torch.allclose(found, expected.view(3, 4), atol=1e-4)
 
 
 def test_beginnings_are_written_anew_where_the_starts_have_changed(saved):
@@ -108,7 +131,7 @@ def test_parts_come_and_go_and_those_that_stay_remember(saved, caplog):
     for name in ("rewards.parts.recovery.turtled", "endings.time_out.since", "action.left"):
         assert torch.equal(now[f"0.task.{name}"], state[f"0.task.{name}"]), "at another place, with another weight"
     assert "0.task.endings.no_touch.since" not in now
-    velocity = env._shards[0].state.cars.velocity
+    velocity = torch.cat([env.state_of(arena).cars.velocity for arena in range(3)])
     assert torch.equal(now["0.task.rewards.parts.wavedash.velocity"], velocity), "its memory begins with the current state"
     assert "new, with a memory that begins now: rewards.wavedash, endings.ball_on_ground" in caplog.text
     assert "gone, with what was remembered: endings.no_touch" in caplog.text
@@ -125,7 +148,7 @@ def test_nothing_is_logged_if_the_parts_are_the_same(saved, caplog):
 
 def test_other_cars_begin_anew(saved):
     _, state = saved
-    env = simulated(REWARDS, ENDINGS, "env.rocket.hitbox=dominus")
+    env = arenas("env.rocket.hitbox=dominus")
     with pytest.raises(EnvError, match=r"cars\.hitbox"):
         env.load_state(state)
     env.close()
@@ -133,7 +156,7 @@ def test_other_cars_begin_anew(saved):
 
 def test_arenas_of_an_earlier_version_are_told_apart(saved):
     _, state = saved
-    env = simulated(REWARDS, ENDINGS)
+    env = arenas()
     with pytest.raises(EnvError, match="earlier version"):
         env.load_state({**state, "0.part.3": torch.zeros(3)})
     env.close()
