@@ -177,7 +177,7 @@ def test_saved_arenas_go_on_with_the_same_opponents_and_what_they_remember(runs)
     assert played == {0, 1, 2}, "the policy and both opponents"
 
 
-def test_nothing_of_a_line_up_reads_a_tensor_from_python(runs):
+def test_a_line_up_has_no_host_sync(runs):
     """On a GPU a rollout with opponents is captured in a CUDA graph."""
     env, line_up = opposed(runs)
     env.reset(5)

@@ -69,6 +69,10 @@ def random_actions(env: RocketEnv, steps: int) -> torch.Tensor:
     return torch.randint(0, 90, (steps, env.num_rows), generator=torch.Generator().manual_seed(0))
 
 
+def clocks(env: RocketEnv) -> torch.Tensor:
+    return torch.cat([env.state_of(arena).game.tick for arena in range(3)])
+
+
 def ends_after(steps: int, truncates: bool = True) -> str:
     return f"env.rocket.endings={{'tests.rocket.test_env:AfterSteps': {{steps: {steps}, truncates: {str(truncates).lower()}}}}}"
 
@@ -97,13 +101,12 @@ def test_an_episode_that_ends_keeps_its_last_observation_and_begins_anew_alone(t
     env.reset(0)
     episodes = 0
     for t, action in enumerate(random_actions(env, 12), start=1):
-        before = env._shards[0].state.game.tick.clone()
+        before = clocks(env)
         step = env.step(action)
         ended = torch.tensor([t % n == 0 for n in (3, 4, 5)]).repeat_interleave(2)
         assert torch.equal(step.truncated if truncates else step.terminated, ended)
         assert not (step.terminated if truncates else step.truncated).any()
-        clock = env._shards[0].state.game.tick
-        assert torch.equal(clock, torch.where(ended[::2], 0, before + 8))
+        assert torch.equal(clocks(env), torch.where(ended[::2], 0, before + 8))
         same = (step.final_obs["obs"] == step.obs["obs"]).all(-1)
         assert torch.equal(same, ~ended), "only those that ended have another last observation"
         episodes += int(ended.sum())
@@ -140,7 +143,7 @@ def test_a_users_own_part_is_named_by_its_import_path(env_of):
     env = env_of("env.rocket.rewards={'tests.rocket.test_env:Height': 2.0}")
     env.reset(0)
     step = env.step(torch.zeros(env.num_rows, dtype=torch.int64))
-    height = env._shards[0].state.cars.position[..., 2].flatten()
+    height = torch.cat([env.state_of(arena).cars.position[..., 2] for arena in range(3)]).flatten()
     torch.testing.assert_close(step.reward, 2 * height / 1000)
     assert next(iter(step.metrics)) == "reward/height"
 
