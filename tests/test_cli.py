@@ -84,7 +84,7 @@ def test_what_follows_the_name_of_a_benchmark_is_passed_on_to_it(
     assert app(["bench", "echoing", "--seconds", "5", "x"], standalone_mode=False) == 3
     assert capsys.readouterr().out == "['--seconds', '5', 'x']\n"
     assert app(["bench", "echoing", "--help"], standalone_mode=False) == 3
-    assert capsys.readouterr().out == "['--help']\n", "it explains itself"
+    assert capsys.readouterr().out == "['--help']\n", "the benchmark prints its own help"
     for asked in ([], ["--help"]):
         app(["bench", *asked], standalone_mode=False)
         listed = capsys.readouterr().out.split()

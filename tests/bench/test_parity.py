@@ -231,7 +231,7 @@ def test_a_moment_of_play_goes_on_as_the_game_did(rocketsim):
     for _ in range(BETWEEN):
         recorder.step(torch.rand(COUNT, 2, 8, generator=generator) * 2 - 1, ticks=4, delay=1)
     (moment,) = recorder.scripts
-    assert moment.controls.shape == (JUDGED, COUNT, 2, 8), "of a short step, the keys are held on"
+    assert moment.controls.shape == (JUDGED, COUNT, 2, 8), "after a short step the controls are held"
     rocketsim.step(moment.controls[-1], ticks=JUDGED - 4)
     after = rocketsim.state.clone()
     again = film(rocketsim, moment)[-1]

@@ -66,8 +66,8 @@ def test_a_script_for_rlgym_ppo_runs_without_a_terminal_and_is_resumed(tmp_path,
     assert done.returncode == 0, done.stderr
     reports = reports_in(done.stdout)
     assert [list(report) for report in reports] == [KEYS] * 4
-    assert [report["Cumulative Timesteps"] for report in reports] == [400, 600, 800, 1000], "the first 200 calibrate"
-    assert [report["Cumulative Model Updates"] for report in reports] == [1, 3, 6, 9], "batches of 200 of a buffer of 600"
+    assert [report["Cumulative Timesteps"] for report in reports] == [400, 600, 800, 1000], "the first 200 steps calibrate"
+    assert [report["Cumulative Model Updates"] for report in reports] == [1, 3, 6, 9], "a buffer of 600 has batches of 200"
     assert all(report["Policy Entropy"] == pytest.approx(math.log(90), rel=0.01) for report in reports)
     (first,) = (tmp_path / "data" / "checkpoints").glob("rlgym-ppo-run-*")
 

@@ -56,7 +56,7 @@ def test_the_folder_of_checkpoints_holds_numbers_only_and_the_newest_few(trained
     assert sorted(set(os.listdir(folder / "80")) - {"wavedash.json"}) == FILES
     learner.n_checkpoints_to_keep = 2
     learner.save(100)
-    assert sorted(os.listdir(folder), key=int) == ["80", "100"], "the oldest goes"
+    assert sorted(os.listdir(folder), key=int) == ["80", "100"], "the oldest is removed"
     theirs = folder / "7"
     theirs.mkdir()
     (theirs / "PPO_POLICY.pt").touch()

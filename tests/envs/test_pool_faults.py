@@ -146,7 +146,7 @@ def test_an_environment_that_always_fails_ends_the_run_with_its_traceback(pool):
     with pytest.raises(EnvError, match=r"(?s)worker \d .*Traceback.*in step.*wheel fell off.*3 times within a minute"):
         play(env, 30)
     assert env.health["worker_restarts"] >= 2
-    assert not any(psutil.pid_exists(pid) for pid in pids + worker_pids(env)), "and leaves no process"
+    assert not any(psutil.pid_exists(pid) for pid in pids + worker_pids(env)), "no process is left"
 
 
 def test_a_worker_that_cannot_start_ends_the_run_at_once(pool):
@@ -190,7 +190,7 @@ def test_a_worker_that_is_gone_is_named_with_the_step_that_it_was_in(pool, way, 
     moment = f"environment {victim}, episode {episodes[victim]} (seed {seed}), step {len(taken[victim])}: step()"
     assert moment in caplog.text
     assert DEATHS[way] + (moment if DEATHS[way].endswith(" in ") else "") in caplog.text
-    assert "toy_envs.py" in caplog.text or way != "segfault", "the stack, where there can be one"
+    assert "toy_envs.py" in caplog.text or way != "segfault", "a crash shows its stack"
     if way in ("segfault", "os._exit", "kill"):
         ended = subprocess.run([sys.executable, "-c", recipe(caplog.text)], capture_output=True)
         assert ended.returncode == {"segfault": -signal.SIGSEGV, "os._exit": 3, "kill": -signal.SIGKILL}[way], ended.stderr

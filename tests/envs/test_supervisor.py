@@ -87,7 +87,7 @@ def test_what_ended_a_worker_is_told(supervise, command, raised, says):
     assert failure.raised == raised and says in str(failure)
     assert ("Traceback" in str(failure)) == (command == "raise")
     assert ("toy_programs.py" in failure.stack) == (command == "crash")
-    assert ("somewhere" in failure.told("somewhere")) == (not raised), "one that raised said where itself"
+    assert ("somewhere" in failure.told("somewhere")) == (not raised), "an exception already says where"
 
 
 def test_only_a_worker_that_owes_an_answer_and_gives_no_sign_of_life_counts_as_hung(supervise):

@@ -120,7 +120,7 @@ def test_memory_is_reset_where_a_game_ends_and_nowhere_else():
     for forgotten in (first.forgotten, second.forgotten):
         assert forgotten[0].all() and len(forgotten[0]) == 4
         assert torch.stack(forgotten[1:-1]).any(0).tolist() == [True, False, False, False]
-        assert forgotten[-1][1:].all(), "time is over in the others"
+        assert forgotten[-1][1:].all(), "the other games ran out of time"
 
 
 # Starts
@@ -225,7 +225,7 @@ def test_docs_evaluate_can_be_followed(run, tmp_path, monkeypatch, capsys):
     app(["eval", str(run), *both, "--games", "3"], standalone_mode=False)
     table = capsys.readouterr().out.splitlines()
     assert table[3].split() == ["warp", "rocketsim"], "the one that it was trained in comes first"
-    assert table[4].split() == ["games", "4", "4"], "as many from both sides"
+    assert table[4].split() == ["games", "4", "4"], "equally many from both sides"
     app(["eval", str(run), *own, "--games", "2", "--starts", "task"], standalone_mode=False)
     assert "against         my_players:GoesHome, from the task's starts" in capsys.readouterr().out
     assert another[:2] == ["--against", "runs/rocket-1v1-gpu"]

@@ -98,8 +98,8 @@ def test_new_weights_are_seen_at_once(run, case):
         assert_within(said, expected, close * (expected.abs() + expected.abs().max()))
     learner.policy.load_state_dict(old_weights)
     seen.append(judged_and_gradient(learner, compiled=True))
-    assert all(torch.equal(a, b) for a, b in zip(seen[0], seen[2], strict=True)), "the same weights, the same answer"
-    assert (seen[0][0] - seen[1][0]).abs().max() > 1e-3, "other weights, another answer"
+    assert all(torch.equal(a, b) for a, b in zip(seen[0], seen[2], strict=True)), "the same weights give the same outputs"
+    assert (seen[0][0] - seen[1][0]).abs().max() > 1e-3, "other weights give other outputs"
 
 
 WITHOUT_COMPILER = """

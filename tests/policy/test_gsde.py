@@ -122,7 +122,7 @@ def test_noise_is_drawn_at_the_beginning_of_a_rollout_and_every_so_many_steps(sa
     first, second = rollouts_over_a_constant_env(sample_every, distribution)
     for actions in (first, second):
         moved = (actions[1:] != actions[:-1]).any(-1)  # [T - 1, N]
-        assert (moved == moved[:, :1]).all(), "all rows at once"
+        assert (moved == moved[:, :1]).all(), "the noise changes for all rows at once"
         assert (moved[:, 0].nonzero().flatten() + 1).tolist() == changes
         assert not torch.equal(actions[0, 0], actions[0, 1]), "each row has noise of its own"
     assert (second[0] != first[-1]).all(), "a new rollout has new noise"

@@ -56,7 +56,8 @@ def run_to_the_end(env, ppo, policy, rollouts=ROLLOUTS):
 def test_a_number_that_is_not_finite_is_named_with_its_row_and_step(setting, bad):
     for seed, what in enumerate(["reward", "obs", "reward", "obs"]):
         env = tape(seed)
-        # After the first rollout, in which some only calibrate; not where the tape shows the last observation of an episode.
+        # The step is after the first rollout, which may only calibrate, and does not follow a truncation, where the tape shows
+        # the last observation.
         places = (env.active[T:] & ~env.truncated[T - 1 : -1]).nonzero() + torch.tensor([T, 0])
         t, row = places[37 * (seed + 1) % len(places)].tolist()
         getattr(env, what)[t, row] = bad

@@ -121,10 +121,9 @@ def test_last_observations_have_the_same_values_with_and_without_host_syncs(memo
         for run in (syncing, free):
             run.collector.collect(run.rollout)
         cut = syncing.rollout.truncated & syncing.rollout.active
-        assert cut.any(), "an episode was cut"
+        assert cut.any(), "an episode was truncated"
         assert torch.equal(cut, free.rollout.truncated & free.rollout.active)
-        # Few rows or all are evaluated: the sums over the inputs of layers, of at most 100 numbers below 10, have another
-        # order.
+        # Few rows or all are evaluated: sums over the inputs of layers, of at most 100 numbers below 10, differ in order.
         assert_within(syncing.rollout.final_value[cut], free.rollout.final_value[cut], gamma(100) * 10.0)
         assert (syncing.rollout.final_value[cut] != 0).all()
 

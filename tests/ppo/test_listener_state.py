@@ -152,7 +152,7 @@ def test_a_listener_that_is_added_after_the_state_was_loaded_gets_its_own(caplog
     second.listeners.add(ramp)
     assert ramp.seen == 1
     second.listeners.add(Quiet())
-    assert ramp.seen == 1, "and only once"
+    assert ramp.seen == 1, "its state is restored only once"
     second.learn()
     assert "dropped" not in caplog.text
 
@@ -340,7 +340,7 @@ def test_the_weight_of_a_reward_that_a_listener_lowers_goes_on_falling_after_a_r
     assert [line["fading/next"] for line in lines["whole"]] == [line["fading/next"] for line in lines["stopped"]] == weights
     paid, paid_after = ([line["env/reward/face_ball"] for line in lines[name]] for name in ("whole", "stopped"))
     assert paid_after[2] == paid[2], "the first iteration after the resume pays what it would have paid without one"
-    assert abs(paid_after[2]) <= 0.125, "at most the lowered weight"
+    assert abs(paid_after[2]) <= 0.125, "it is at most the lowered weight"
     assert paid_after == pytest.approx(paid, rel=0.05, abs=1e-3)
 
 

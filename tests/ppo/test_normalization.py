@@ -64,8 +64,7 @@ def test_observations_are_normalised_by_everything_seen_before_this_rollout():
         past = env.obs[: T * k][env.active[: T * k]].double()
         expected = ((env.obs[T * k : T * (k + 1)].double() - past.mean(0)) / past.std(0, correction=0)).clamp(-3, 3)
         active = env.active[T * k : T * (k + 1)]
-        # Roundings are of the largest number seen, 60, and of its square in the variance; the deviation that divides is about
-        # 1.
+        # Roundings are of the largest number seen, 60, and of its square in the variance; the deviation is about 1.
         assert_within(run.rollout.obs[active], expected[active], gamma(4 * (N + 8)) * 60**2)
         assert run.rollout.obs.abs().max() <= 3.0
         one_rollout_late = env.obs[: T * (k + 1)][env.active[: T * (k + 1)]].double()
@@ -127,8 +126,7 @@ def test_rewards_are_divided_by_the_deviation_of_the_discounted_return_so_far():
         rollout, part = run.rollout, slice(T * k, T * (k + 1))
         with torch.no_grad():
             last_value = run.policy.value(run.collector.shards[0].obs, {})
-        # The policy has changed since, so values at the edge are known only where the last step ended an episode or was
-        # inactive.
+        # The policy has changed since: values at the edge are known only after an end of an episode or an inactive step.
         known = (env.terminated | env.truncated | ~env.active)[part][-1]
         expected = gae_by_episode(env.reward[part] / deviation, rollout.value, last_value, rollout.final_value,
                                   rollout.terminated, rollout.truncated, rollout.active, GAMMA, LAMBDA)

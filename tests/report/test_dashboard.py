@@ -43,7 +43,7 @@ def test_the_environment_chooses_what_is_shown_and_what_it_is_called():
     lines = screen(make_report(3, **METRICS), (RATES, PAY))
     shown = numbers(lines)
     assert shown["wins"] == "1.5" and shown["falls"] == "0.25"
-    assert (shown["forward"], shown["energy"], shown["my own"]) == ("+60.0%", "-30.0%", "+10.0%"), "of all that moved"
+    assert (shown["forward"], shown["energy"], shown["my own"]) == ("+60.0%", "-30.0%", "+10.0%"), "of the sum of all sizes"
     text = "\n".join(lines)
     assert "per minute" in text and "share of each reward" in text and "77" not in text
     assert shown["return"] == "32.25" and shown["KL"] == "0.0078"

@@ -118,8 +118,8 @@ def test_a_terminal_ending_takes_precedence_over_a_truncation(env_of):
     env = env_of(both)
     env.reset(0)
     step = env.step(random_actions(env, 1)[0])
-    assert step.terminated[:2].all() and not step.truncated[:2].any(), "arena 0: both at once"
-    assert not step.terminated[2:].any() and step.truncated[2:].all(), "the others were only cut"
+    assert step.terminated[:2].all() and not step.truncated[:2].any(), "in arena 0 both endings are due"
+    assert not step.terminated[2:].any() and step.truncated[2:].all(), "the others were only truncated"
 
 
 def test_frames_of_other_arenas_stay_when_one_begins(env_of):

@@ -176,7 +176,7 @@ def test_players_drive_their_cars_and_only_rows_of_the_policy_are_active(simulat
         remembered.append(player.steps.clone())
     assert torch.stack(sides).unique(dim=0).shape[0] == 2, "both sides were played"
     assert torch.stack(remembered)[:, 0].tolist() == [1, 2, 3, 4, 5, 6, 7, 0, *([1, 2, 3, 4, 5, 6, 7, 0]), 1, 2, 3, 4]
-    assert not player.shown[0].any() and player.shown[1].any() and not player.shown[8].any(), "nothing is pressed at a kick-off"
+    assert not player.shown[0].any() and player.shown[1].any() and not player.shown[8].any(), "none is pressed at a kick-off"
     env.close()
 
 

@@ -82,7 +82,7 @@ def test_random_draws_every_row_that_is_allowed_and_no_other():
     for car, rows in enumerate(offered):
         share = (drawn[car].unsqueeze(1) == table.table).all(-1).float().mean(0)
         assert torch.equal(share > 0, rows)
-        assert share[rows].max() < 2.0 * share[rows].min() + 0.02, "equally often"
+        assert share[rows].max() < 2.0 * share[rows].min() + 0.02, "rows are drawn equally often"
     assert not torch.equal(drawn[:, 0], drawn[:, 1]), "it draws anew each time"
 
 
@@ -133,7 +133,7 @@ def test_a_chaser_flips_into_a_ball_ahead(simulator):
         simulator.step(Chaser().controls(state), ticks=8, delay=1)
         if (state.events.touches[:, 0] > 0).any():
             break
-    assert state.cars.is_flipping[:, 0].all() and (state.cars.flip_torque[:, 0, 1] > 0.9).all(), "forward"
+    assert state.cars.is_flipping[:, 0].all() and (state.cars.flip_torque[:, 0, 1] > 0.9).all(), "it flips forward"
 
 
 @pytest.mark.parametrize("player", [Chaser(), Idle()])

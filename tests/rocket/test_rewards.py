@@ -314,7 +314,7 @@ def test_flip_reset_needs_a_used_flip_and_the_ball_at_the_wheels() -> None:
     now.cars.position[..., 2] += 1000
     now.ball.position[0, 2] = 1000
     now.cars.has_flipped[0, 6] = True
-    # Back; ball above the roof; too far; ball beside the car; never used; timed out and back; used and not back
+    # The cars in turn: reset; ball above the roof; too far; ball beside the car; never used; timed out and reset; not reset.
     assert pay(rewards.FlipReset(), now, before) == [1, 0, 0, 0, 0, 1, 0]
     now.cars.position[..., 2] -= 900
     now.ball.position[0, 2] -= 900

@@ -671,4 +671,4 @@ def test_arenas_are_freed_with_their_simulator():
         del sim
         gc.collect()
         before.append(resident())
-    assert before[-1] - before[1] < 6, "MB; 16 arenas are about 20"
+    assert before[-1] - before[1] < 6, "growth in MB; 16 arenas take about 20"

@@ -260,9 +260,9 @@ def test_every_car_leads_equally_often(blue, orange):
     wanted = torch.tensor(team_share) / torch.tensor([blue] * blue + [orange] * orange)
     assert torch.allclose(leads.float().mean(0), wanted, atol=0.03)
     y = cars.position[..., 1]
-    assert (y[leads] == torch.where(cars.team[leads] == 0, -1000.0, 1000.0)).all(), "orange is turned"
+    assert (y[leads] == torch.where(cars.team[leads] == 0, -1000.0, 1000.0)).all(), "the scene is turned for orange"
     own_half = torch.where(cars.team == 0, -y, y)
-    assert (own_half > 0).all(), "the others are at home"
+    assert (own_half > 0).all(), "the others are in their own half"
 
 
 # --- each start is what its name says --------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ def test_parts_come_and_go_and_those_that_stay_remember(saved, caplog):
                     "env.rocket.rewards={wavedash: 1, recovery: 2}")
     now = {name: x for name, x in other.save_state().items() if name.startswith("0.task.")}
     for name in ("rewards.parts.recovery.turtled", "endings.time_out.since", "action.left"):
-        assert torch.equal(now[f"0.task.{name}"], state[f"0.task.{name}"]), "at another place, with another weight"
+        assert torch.equal(now[f"0.task.{name}"], state[f"0.task.{name}"]), "it keeps its memory"
     assert "0.task.endings.no_touch.since" not in now
     velocity = torch.cat([env.state_of(arena).cars.velocity for arena in range(3)])
     assert torch.equal(now["0.task.rewards.parts.wavedash.velocity"], velocity), "its memory begins with the current state"

@@ -105,7 +105,7 @@ def test_a_setting_counts_from_the_next_step_on_and_is_not_saved() -> None:
     ending.bind(state)
     ending.begin(state, torch.ones(3, dtype=torch.bool))
     state.clock += 60
-    assert not ending(state, state, None).any(), "60 of 100 ticks"
+    assert not ending(state, state, None).any(), "60 of 100 ticks have passed"
     ending.set(seconds=1.2)
     assert ending(state, state, None).all()
     assert ending.seconds == 1.2 and list(ending.state_dict()) == ["since"]

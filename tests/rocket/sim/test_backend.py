@@ -61,7 +61,7 @@ def test_a_saved_simulator_goes_on_to_the_bit():
     assert torch.equal(records(sim), expected)
     other = WarpSimulator(24, 1, 1)
     other.load(saved)
-    assert torch.equal(records(other), expected), "in another simulator too"
+    assert torch.equal(records(other), expected), "it goes on in another simulator too"
 
 
 def test_the_records_alone_would_not_go_on_exactly():

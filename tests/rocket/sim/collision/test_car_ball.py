@@ -198,6 +198,6 @@ def test_hits_are_those_of_rocketsim() -> None:
             theirs = [[v.x, v.y, v.z] for v in (hit.relative_pos_on_ball, hit.ball_pos, hit.extra_hit_vel)]
             ours = [after[f"ball_hit_{name}"][i] for name in ("offset", "position", "impulse")]
             compared += 1
-            # Bullet's search for the closest point is not exact
+            # Bullet's search for the closest point is not exact.
             assert (np.abs(np.array(theirs) - ours).max(1) < [1.0, 0.001, 0.1]).all()
     assert compared > 30 and not found.all()

@@ -52,7 +52,7 @@ def test_a_ray_ends_at_its_first_point_inside_a_body() -> None:
         assert 100 < expected.sum() < n - 100
         both = got & expected
         assert np.abs(fractions.numpy()[kind] - along[first])[both].max() < 2 / STEPS
-        # a little outside along the normal, and a little inside against it
+        # A point is a little outside along the normal, and a little inside against it.
         ends = source + way * fractions.numpy()[kind][:, None] - position
         for step in (-0.1, 0.1):
             there = ends + step * normals.numpy()[kind]
