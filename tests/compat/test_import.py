@@ -16,7 +16,7 @@ from torch import nn
 
 from tests.compat.gym_envs import Match
 from tests.compat.learners import SMALL, small_learner
-from tests.compat.their_checkpoint import TheirCheckpoint
+from tests.compat.rlgym_ppo_checkpoint import RLGymPPOCheckpoint
 from wavedash.compat.rlgym_ppo import Learner as TheirLearner
 from wavedash.compat.rlgym_ppo import checkpoint_import, read_checkpoint
 from wavedash.compat.rlgym_ppo.maker import EnvMaker
@@ -50,7 +50,7 @@ def learner_for(action_space, **changes) -> Learner:
 
 
 def test_a_discrete_policy_has_the_saved_probabilities(tmp_path):
-    theirs = TheirCheckpoint(5, nn.Softmax(-1))
+    theirs = RLGymPPOCheckpoint(5, nn.Softmax(-1))
     learner = learner_for(spaces.Discrete(5))
     import_checkpoint(theirs.save(tmp_path), learner)
     with torch.no_grad():
@@ -62,7 +62,7 @@ def test_a_discrete_policy_has_the_saved_probabilities(tmp_path):
 
 def test_a_multi_discrete_policy_has_the_saved_probabilities(tmp_path):
     sizes = [3, 3, 3, 3, 3, 2, 2, 2]
-    theirs = TheirCheckpoint(sum(sizes), None)
+    theirs = RLGymPPOCheckpoint(sum(sizes), None)
     learner = learner_for(spaces.MultiDiscrete(sizes))
     import_checkpoint(theirs.save(tmp_path), learner)
     with torch.no_grad():
@@ -73,7 +73,7 @@ def test_a_multi_discrete_policy_has_the_saved_probabilities(tmp_path):
 
 
 def test_a_continuous_policy_has_the_saved_mean_and_deviation(tmp_path):
-    theirs = TheirCheckpoint(4, nn.Tanh())
+    theirs = RLGymPPOCheckpoint(4, nn.Tanh())
     learner = learner_for(spaces.Box(-1, 1, (2,)), continuous_var_range=(0.2, 0.8))
     import_checkpoint(theirs.save(tmp_path), learner)
     with torch.no_grad():
@@ -85,7 +85,7 @@ def test_a_continuous_policy_has_the_saved_mean_and_deviation(tmp_path):
 
 def test_training_goes_on_with_the_saved_optimisers(tmp_path):
     """The next step of Adam, for the same gradient, leads to the same weights."""
-    theirs = TheirCheckpoint(5, nn.Softmax(-1))
+    theirs = RLGymPPOCheckpoint(5, nn.Softmax(-1))
     learner = learner_for(spaces.Discrete(5))
     import_checkpoint(theirs.save(tmp_path), learner)
     optimizer = learner.updater.optimizer
@@ -104,14 +104,14 @@ def test_training_goes_on_with_the_saved_optimisers(tmp_path):
 def test_statistics_scale_as_they_do_in_rlgym_ppo(tmp_path):
     """In rlgym-ppo the first entry of the observations' statistics scales all of them."""
     learner = learner_for(spaces.Discrete(5), standardize_obs=True)
-    import_checkpoint(TheirCheckpoint(5, nn.Softmax(-1)).save(tmp_path), learner)
+    import_checkpoint(RLGymPPOCheckpoint(5, nn.Softmax(-1)).save(tmp_path), learner)
     torch.testing.assert_close(learner.policy.normalize(OBS), ((OBS - 0.5) / 2.0).clamp(-5, 5))
     assert float(learner.return_moments.scale) == pytest.approx(1 / 2.0)
 
 
 def test_the_learner_goes_on_from_the_latest_checkpoint_of_rlgym_ppo(tmp_path):
     """The checkpoint is in a folder as rlgym-ppo makes it, beside stray files; the learner finds it and trains."""
-    theirs = TheirCheckpoint(5, nn.Softmax(-1))
+    theirs = RLGymPPOCheckpoint(5, nn.Softmax(-1))
     for folder, steps in (("bot-100", 5000), ("bot-200", 1000), ("bot-200", 2000)):
         theirs.book["cumulative_timesteps"] = steps
         theirs.save(tmp_path / folder / str(steps))
@@ -153,7 +153,7 @@ BAD_FILES = {
 @pytest.mark.parametrize("file", ["PPO_POLICY.pt", "PPO_VALUE_NET_OPTIMIZER.pt"])
 @pytest.mark.parametrize("kind", BAD_FILES)
 def test_bad_files_are_refused_and_run_no_code(tmp_path, kind, file):
-    folder, marker = TheirCheckpoint(5, nn.Softmax(-1)).save(tmp_path / "bad"), tmp_path / "marker"
+    folder, marker = RLGymPPOCheckpoint(5, nn.Softmax(-1)).save(tmp_path / "bad"), tmp_path / "marker"
     BAD_FILES[kind][0](folder / file, marker)
     with pytest.raises(ValueError, match=f"{file}: ({BAD_FILES[kind][1]})"):
         read_here(folder)
@@ -161,7 +161,7 @@ def test_bad_files_are_refused_and_run_no_code(tmp_path, kind, file):
 
 
 def test_the_process_that_reads_says_why_it_refuses(tmp_path):
-    folder = TheirCheckpoint(5, nn.Softmax(-1)).save(tmp_path / "bad")
+    folder = RLGymPPOCheckpoint(5, nn.Softmax(-1)).save(tmp_path / "bad")
     torch.save({"model.0.weight": Bomb(tmp_path / "marker")}, folder / "PPO_POLICY.pt")
     learner = learner_for(spaces.Discrete(5))
     before = {name: x.clone() for name, x in learner.policy.state_dict().items()}
@@ -172,7 +172,7 @@ def test_the_process_that_reads_says_why_it_refuses(tmp_path):
 
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
-    folder = TheirCheckpoint(5, nn.Softmax(-1)).save(tmp_path)
+    folder = RLGymPPOCheckpoint(5, nn.Softmax(-1)).save(tmp_path)
     monkeypatch.setattr(read_checkpoint, "LARGEST_BYTES", 1000)
     with pytest.raises(ValueError, match=r"PPO_POLICY.pt: it unpacks to"):
         read_here(folder)
@@ -180,7 +180,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
 
 def test_only_the_networks_are_required(tmp_path):
     """Without the optimisers Adam starts afresh."""
-    folder = TheirCheckpoint(5, nn.Softmax(-1)).save(tmp_path)
+    folder = RLGymPPOCheckpoint(5, nn.Softmax(-1)).save(tmp_path)
     (folder / "PPO_POLICY_OPTIMIZER.pt").unlink()
     learner = learner_for(spaces.Discrete(5))
     import_checkpoint(folder, learner)
@@ -197,7 +197,7 @@ def test_only_the_networks_are_required(tmp_path):
     (lambda book: json.dumps({**book, "obs_running_stats": {"mean": [math.nan], "var": [1], "count": 3}}), "no statistics"),
 ])
 def test_bad_book_keeping_files_are_refused(tmp_path, change, message):
-    theirs = TheirCheckpoint(5, nn.Softmax(-1))
+    theirs = RLGymPPOCheckpoint(5, nn.Softmax(-1))
     folder = theirs.save(tmp_path)
     (folder / "BOOK_KEEPING_VARS.json").write_text(change(theirs.book))
     with pytest.raises(CheckpointError, match=message):
@@ -211,6 +211,6 @@ def test_bad_book_keeping_files_are_refused(tmp_path, change, message):
     ({"outputs": 90}, "90 outputs"),
 ])
 def test_other_networks_are_refused_with_what_differs(tmp_path, theirs, message):
-    checkpoint = TheirCheckpoint(**{"outputs": 5, "last": nn.Softmax(-1), **theirs})
+    checkpoint = RLGymPPOCheckpoint(**{"outputs": 5, "last": nn.Softmax(-1), **theirs})
     with pytest.raises(CheckpointError, match=message):
         import_checkpoint(checkpoint.save(tmp_path), learner_for(spaces.Discrete(5)))

@@ -13,7 +13,7 @@ from torch import nn
 
 from tests.compat.gym_envs import teams
 from tests.compat.learners import small_learner
-from tests.compat.their_checkpoint import Network
+from tests.compat.rlgym_ppo_checkpoint import Network
 from wavedash.compat.rlgym_ppo import checkpoint_export
 from wavedash.evaluate.own_task import evaluate
 from wavedash.runs import durable

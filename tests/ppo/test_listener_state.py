@@ -13,7 +13,7 @@ from torch import Tensor
 import wavedash
 from tests.ppo.combinations import differences
 from tests.ppo.learners import ACTIONS, learner_over, run_config
-from tests.ppo.test_broken_off import Quiet, run_with
+from tests.ppo.test_interrupted_iteration import Quiet, run_with
 from tests.toy_vec_envs import IdentityEnv
 from wavedash.envs.vec_env import Step, VecEnv
 from wavedash.ppo.learner import Learner

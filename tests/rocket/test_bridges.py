@@ -19,7 +19,7 @@ import torch
 from rlgym.rocket_league.common_values import BOOST_LOCATIONS
 
 from tests.rocket.random_states import random_state
-from tests.rocket.rlgym_games import to_rlgym
+from tests.rocket.rlgym_states import to_rlgym
 from wavedash.config_file import load_config
 from wavedash.errors import UserError
 from wavedash.loading import load_policy

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.rocket.no_host_sync import NoHostSync
 from tests.rocket.random_states import random_state
-from tests.rocket.rlgym_games import from_rlgym, to_rlgym
+from tests.rocket.rlgym_states import from_rlgym, to_rlgym
 from wavedash.errors import UserError
 from wavedash.rocket.constants import PADS
 from wavedash.rocket.observations import AdvancedObsPlus, DefaultObs, ObservationByName

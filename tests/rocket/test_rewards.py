@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.rocket.reward_games import game
+from tests.rocket.reward_states import game
 from wavedash.rocket import names, rewards
 from wavedash.rocket.parts import Reward
 from wavedash.rocket.rewards import Rewards

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tests.rocket.random_states import random_state
-from tests.rocket.reward_games import game, scene
+from tests.rocket.reward_states import game, scene
 from wavedash.errors import UserError
 from wavedash.rocket import names
 from wavedash.rocket.rewards import Rewards

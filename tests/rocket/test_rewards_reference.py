@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tests.rocket.reward_games import scene
 from tests.rocket.reward_reference import REWARDS, STATEFUL, Reference, arenas_of
+from tests.rocket.reward_states import scene
 from wavedash.rocket import names
 from wavedash.rocket.rewards import Rewards
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 from rlgym.rocket_league.sim import RocketSimEngine
 
-from tests.rocket.rlgym_games import BODY_FIELDS, CAR_FIELDS, to_rlgym
+from tests.rocket.rlgym_states import BODY_FIELDS, CAR_FIELDS, to_rlgym
 from wavedash.envs.errors import EnvError
 from wavedash.errors import UserError
 from wavedash.rocket.constants import BALL_REST_Z, CAR_REST_Z, GOAL_Y, HITBOXES, KICKOFF_SPAWNS, PADS, RESPAWN_SPOTS

@@ -22,7 +22,7 @@ class Network(nn.Module):
         return self.model(x)
 
 
-class TheirCheckpoint:
+class RLGymPPOCheckpoint:
     """A policy and a critic after a few steps of Adam."""
 
     def __init__(self, outputs: int, last: nn.Module | None, inputs: int = 3, hidden: tuple[int, ...] = (16, 8),
