@@ -1,7 +1,7 @@
 """Draws learning curves of runs as an SVG: python docs/curves.py docs/images/curves.svg runs/cartpole runs/pendulum
 
-Every argument after the first is a folder of runs (one panel), each run a line: the mean return of the last 100 episodes, or,
-with `=` and a name behind the folder, another figure of metrics.jsonl, each point the mean of ten.
+Every argument after the first is a folder of runs, which becomes one panel with a line for each run: the mean return of the
+last 100 episodes or, with `=NAME` after the folder, another metric of metrics.jsonl, of which each point is the mean of ten.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scripts look for on the disk: numbered folders with rlgym-ppo's files, and nothing else beside them."""
+"""Scripts find numbered folders with rlgym-ppo's files on the disk, and nothing else beside them."""
 from __future__ import annotations
 
 import json

@@ -38,7 +38,7 @@ def actions(steps: int, rows: int) -> Tensor:
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_rows_observe_what_gymnasiums_wrapper_returns_over_whole_episodes(workers):
-    """So does the last observation of an episode, which the critic evaluates."""
+    """This holds for the last observation of an episode too, which the critic evaluates."""
     env = make_env(EnvConfig(id="CartPole-v1", count=4, workers=workers, frame_stack=FRAMES))
     reference = LocalVecEnv(stacked_by_gymnasium, 4)
     try:

@@ -1,4 +1,4 @@
-"""From networks to actions: what is stored, what the environment receives, and what the policy makes of odd spaces."""
+"""Heads turn features into actions: what is stored, what the environment receives, and how unusual spaces are handled."""
 from __future__ import annotations
 
 import math

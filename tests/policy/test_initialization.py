@@ -1,4 +1,4 @@
-"""How networks begin: orthogonal, or as torch's own layers do."""
+"""Networks are initialised orthogonally, or as torch's own layers are."""
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""On a GPU: no host sync inside an iteration, CUDA graphs change nothing, the ratio is one, a stopped run goes on exactly."""
+"""On a GPU an iteration has no host sync, CUDA graphs change nothing, the ratio is one, and a stopped run goes on exactly."""
 from __future__ import annotations
 
 from functools import partial
