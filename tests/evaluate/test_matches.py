@@ -95,11 +95,12 @@ def test_each_player_drives_its_own_cars_alone():
     duel.env.reset(0)
     duel.env.step(torch.zeros(16, dtype=torch.int64))
     controls = torch.cat([duel.env.state_of(arena).cars.controls for arena in range(4)])
+    told = duel.env._shards[0].controls
     for arena in range(4):
         for seat in range(4):
             is_first = (seat >= 2) == (arena % 2 == 1)
             assert (controls[arena, seat] == (0.0 if is_first else 0.5)).all()
-            assert (duel.line_up.chosen[arena, seat] == (0.0 if is_first else 0.5)).all(), "the last action that a car observes"
+            assert (told[arena, seat] == (0.0 if is_first else 0.5)).all(), "the last action that a car observes"
     duel.close()
 
 

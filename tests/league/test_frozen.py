@@ -13,10 +13,11 @@ from wavedash.config import EnvConfig
 from wavedash.config_file import load_config
 from wavedash.errors import UserError
 from wavedash.evaluate.against import play_against, play_match
-from wavedash.evaluate.matches import Match
+from wavedash.evaluate.matches import Match, NoAction
 from wavedash.league.frozen import FrozenPolicy
 from wavedash.league.players import find_player
 from wavedash.loading import LoadedRun, load_run
+from wavedash.rocket.driver import Pace
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.kind import rocket_task
 from wavedash.rocket.line_up import Duel, Opponents
@@ -77,7 +78,8 @@ def duel_in(config: EnvConfig, run: LoadedRun) -> RocketEnv:
     """The same task, with the cars driven by two copies of the policy."""
     def task() -> Task:
         made = Task.configured(config.rocket)
-        made.action = Duel(FrozenPolicy(run), FrozenPolicy(run), made.action.ticks, made.action.delay)
+        made.action = NoAction(Pace(made.action.ticks, made.action.delay))
+        made.line_up = Duel(made.action, FrozenPolicy.of_run(run), FrozenPolicy.of_run(run))
         return made
 
     return RocketEnv.configured(config, task=task)
@@ -88,7 +90,7 @@ def test_a_policy_plays_the_same_from_the_other_end_of_the_field(runs, kind):
     state = random_state(100, 1, 1, seed=3, empty=0.0)
     controls = []
     for seen in (state, state.mirrored()):
-        player = FrozenPolicy(load_run(runs[kind]))
+        player = FrozenPolicy.of_run(load_run(runs[kind]))
         player.bind(seen)
         player.begin(seen, torch.ones(100, dtype=torch.bool))
         controls.append(player.drive(seen, torch.zeros(100, 2, 8)))
@@ -104,8 +106,6 @@ def test_policies_with_other_networks_observations_and_parsers_play_each_other(r
 
 
 @pytest.mark.parametrize(("kind", "words"), [
-    ("slow", "was trained with ticks=12 of its action parser, the arenas have ticks=8"),
-    ("late", "was trained with delay=2 of its action parser, the arenas have delay=1"),
     ("narrow", "cannot play Rocket League 1v1: a car observes"),
 ])
 def test_a_policy_that_does_not_fit_the_arenas_is_refused(runs, kind, words):
@@ -115,8 +115,8 @@ def test_a_policy_that_does_not_fit_the_arenas_is_refused(runs, kind, words):
 
 def test_a_script_decides_as_often_as_the_policy_that_it_plays_against(runs):
     config = load_config("rocket-1v1").env
-    duel = Match(config, Chaser(), FrozenPolicy(load_run(runs["slow"])), games=2)
-    assert (duel.line_up.ticks, duel.line_up.delay) == (12, 1)
+    duel = Match(config, Chaser(), FrozenPolicy.of_run(load_run(runs["slow"])), games=2)
+    assert duel.env.step_seconds == 12 / 120 and all(driver.keeps_pace for driver in duel.line_up.drivers)
     duel.close()
 
 
@@ -153,9 +153,8 @@ def opposed(runs: dict[str, Path], seed: int = 0) -> tuple[RocketEnv, Opponents]
     config = load_config("rocket-1v1", ["env.count=6", "env.groups=1", "env.rocket.endings={time_out: {seconds: 1}}"]).env
     assert config.rocket is not None
     task = Task.configured(config.rocket)
-    players = [FrozenPolicy(load_run(runs[kind]), deterministic=False, seed=seed) for kind in ("gru", "plain")]
-    line_up = Opponents(task.action, players, share=0.7)
-    task.action = line_up
+    players = [FrozenPolicy.of_run(load_run(runs[kind]), deterministic=False, seed=seed) for kind in ("gru", "plain")]
+    line_up = task.line_up = Opponents(task.action, players, share=0.7)
     return RocketEnv.configured(config, task=lambda: task), line_up
 
 
@@ -186,4 +185,4 @@ def test_a_line_up_has_no_host_sync(runs):
         line_up.begin(state, torch.arange(6) % 2 == 0)
         assert len(env.generators) == 2
         for _ in range(2):
-            line_up.parse(torch.zeros(6, 2, dtype=torch.int64), state)
+            line_up.drive(torch.zeros(6, 2, 8), torch.zeros(6, 2, 8))

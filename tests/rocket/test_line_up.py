@@ -78,7 +78,7 @@ def test_players_are_drawn_by_their_weights_also_after_these_change():
         return (torch.stack(drawn).flatten().bincount(minlength=4)[1:] / 8000).tolist()
 
     assert shares() == pytest.approx([0.25, 0.0, 0.75], abs=0.02)
-    line_up.weights.copy_(torch.tensor([0.0, 1.0, 1.0]))
+    line_up.set(weights=[0.0, 1.0, 1.0])
     assert shares() == pytest.approx([0.0, 0.5, 0.5], abs=0.02)
 
 
@@ -150,7 +150,7 @@ def environment(settings: EnvConfig, make: Callable[[Task], LineUp]) -> tuple[Ro
     def task() -> Task:
         made = Task.configured(settings.rocket)
         line_ups.append(make(made))
-        made.action = line_ups[-1]
+        made.line_up = line_ups[-1]
         return made
 
     return RocketEnv.configured(settings, task=task), line_ups
@@ -161,6 +161,7 @@ def test_players_drive_their_cars_and_only_rows_of_the_policy_are_active(simulat
     player = Asked()
     env, (line_up,) = environment(config(simulator), lambda task: Opponents(task.action, [player], share=0.5))
     env.reset(0)
+    controls = env._shards[0].controls
     nothing = torch.full((8,), 8)  # the row of the lookup table without any control
     sides, remembered = [], []
     for _ in range(20):  # 0.5 s are 8 steps
@@ -171,7 +172,7 @@ def test_players_drive_their_cars_and_only_rows_of_the_policy_are_active(simulat
         ended = (step.terminated | step.truncated).view(4, 2)[:, 0]
         pressed = torch.cat([env.state_of(arena).cars.controls for arena in range(4)])
         assert torch.equal(pressed[~ended], told[~ended])
-        assert torch.equal(line_up.chosen[~ended], told[~ended]) and not line_up.chosen[ended].any()
+        assert torch.equal(controls[~ended], told[~ended]) and not controls[ended].any(), "what cars see as their last action"
         sides.append(seats[2:].argmax(-1))
         remembered.append(player.steps.clone())
     assert torch.stack(sides).unique(dim=0).shape[0] == 2, "both sides were played"

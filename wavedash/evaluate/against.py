@@ -88,7 +88,7 @@ def play_against(run: str | Path, opponent: str, simulator: str | None = None, g
     scores = {}
     for name in chosen:
         second = find_player(opponent, deterministic, seed=1, trust=trust)
-        first = FrozenPolicy(loaded, deterministic)
+        first = FrozenPolicy.of_run(loaded, deterministic)
         scores[name] = play_match(_duel(loaded.config.env, name), first, second, games, own_starts, seed, loaded.device)
     return AgainstResult(loaded.path, opponent, deterministic, own_starts, scores)
 
@@ -98,7 +98,7 @@ def play_match(config: EnvConfig, first: Player, second: Player, games: int = 10
     """Plays one match in arenas of `config`. Players cannot be used again: each is bound to these arenas."""
     match = Match(config, first, second, games, own_starts, device)
     try:
-        networks = [player.policy.policy.config for player in (first, second) if isinstance(player, FrozenPolicy)]
+        networks = [player.policy.config for player in (first, second) if isinstance(player, FrozenPolicy)]
         if networks:
             set_torch_threads(match.env.num_rows, max(networks, key=lambda network: cost_of(1, network)))
         return match.play(stream_seed(seed, "match"))

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import gymnasium
 import torch
 from torch import Tensor
 
 from wavedash.config import EnvConfig
 from wavedash.evaluate.shares import Share
 from wavedash.rocket.constants import BOOST_START, TICK_RATE
+from wavedash.rocket.driver import Pace, common_pace
 from wavedash.rocket.endings import Goal, TimeOut
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.line_up import Duel
-from wavedash.rocket.parts import Observation, Player
+from wavedash.rocket.parts import Action, Observation, Player
 from wavedash.rocket.rewards import Rewards
 from wavedash.rocket.starts import FuzzedKickoff
-from wavedash.rocket.state import Events, GameState
+from wavedash.rocket.state import CONTROLS, Events, GameState
 from wavedash.rocket.task import Task
 
 MOST_ARENAS = 64
@@ -56,24 +58,25 @@ class Match:
 
     def __init__(self, config: EnvConfig, first: Player, second: Player, games: int = 100, own_starts: bool = False,
                  device: torch.device | str = "cpu") -> None:
-        """`games`: at least so many are played. `own_starts`: those of the configured task instead of kick-offs. Ticks and
-        delay of actions are those of the players; if both are scripts, those of the action parser of `config`."""
+        """`games`: at least so many are played. `own_starts`: those of the configured task instead of kick-offs. Each
+        player has the ticks and delay of its own task; a script has those of its opponent, or of `config` against a script."""
         rocket = config.rocket
         assert rocket is not None
         pairs = -(-games // 2)
         self.rounds = -(-2 * pairs // MOST_ARENAS)
         self.arenas = 2 * -(-pairs // self.rounds)
-        self.watch = Watch()
         task = Task.configured(rocket)
-        ticks, delay = (next(x for x in (getattr(part, name) for part in (first, second, task.action)) if x is not None)
-                        for name in ("ticks", "delay"))
-        self.line_up = Duel(first, second, ticks, delay)
+        configured = Pace(task.action.ticks, task.action.delay)
+        pace = common_pace([configured.of(player) for player in (first, second) if player.ticks is not None] or [configured])
+        self.line_up = Duel(pace, first, second)
+        self.watch = Watch(max(pace.of(player).ticks for player in (first, second)) // pace.ticks)
         task = Task(
             observation=Unobserved(),
-            action=self.line_up,
+            action=NoAction(pace),
             rewards=Rewards.named({"goal": 1.0}),
             start=task.start if own_starts else nudged_kickoff(),
             endings={"goal": self.watch, "time_out": TimeOut(SECONDS)},
+            line_up=self.line_up,
         )
         here = {"count": self.arenas, "workers": 0, "groups": 1}
         self.env = RocketEnv.configured(config.model_copy(update=here), device, task=lambda: task)
@@ -120,16 +123,36 @@ class Unobserved(Observation):
         return torch.zeros(state.arenas, state.seats, 1, device=state.device)
 
 
+class NoAction(Action):
+    """The action parser of arenas in which players drive all cars: it has one action, which does nothing."""
+
+    space = gymnasium.spaces.Discrete(1)
+
+    def __init__(self, pace: Pace) -> None:
+        self.ticks, self.delay = pace
+
+    def parse(self, action: Tensor, state: GameState) -> Tensor:
+        return torch.zeros(*state.shape, len(CONTROLS), device=state.device)
+
+
 class Watch(Goal):
     """A goal ends the game. What happened in the last step is kept here, because the arena itself has begun another game
-    already."""
+    already. `interval`: contacts of a car with the ball in so many steps, those between decisions, are one touch."""
 
     goal: Tensor
     ticks: Tensor
     touches: Tensor
     """[E, 2]: cars of each team that touched the ball"""
+    steps: Tensor
+    touching: Tensor
+    """[E, C]: cars whose touch in this interval was counted"""
+
+    def __init__(self, interval: int) -> None:
+        self.interval = interval
 
     def bind(self, state: GameState) -> None:
+        self.register_buffer("steps", torch.zeros_like(state.game.tick))
+        self.register_buffer("touching", torch.zeros_like(state.cars.present))
         self.register_buffer("goal", state.game.goal.clone())
         self.register_buffer("ticks", state.game.tick.clone())
         self.register_buffer("touches", torch.zeros_like(state.game.score))
@@ -137,6 +160,14 @@ class Watch(Goal):
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
         self.goal.copy_(state.game.goal)
         self.ticks.copy_(state.game.tick - previous.game.tick)
+        touching = events.touches > 0
         for team in (0, 1):
-            self.touches[:, team] = ((events.touches > 0) & (state.cars.team == team)).sum(-1)
+            self.touches[:, team] = (touching & ~self.touching & (state.cars.team == team)).sum(-1)
+        self.steps += 1
+        over = self.steps % self.interval == 0
+        self.touching.logical_or_(touching).masked_fill_(over.unsqueeze(-1), False)
         return super().__call__(state, previous, events)
+
+    def begin(self, state: GameState, mask: Tensor) -> None:
+        self.steps.masked_fill_(mask, 0)
+        self.touching.masked_fill_(mask.unsqueeze(-1), False)

@@ -34,4 +34,4 @@ def find_player(name: str, deterministic: bool = True, seed: int = 0, trust: boo
         raise UserError(f"there is no player {name!r}{hint} A player is one of {', '.join(sorted(shipped))}; a class of your "
                         "own as 'module:Class'; or a trained policy: a run, a checkpoint or a folder with config.yaml, "
                         "policy.safetensors and state.json") from error
-    return FrozenPolicy(run, deterministic, seed)
+    return FrozenPolicy.of_run(run, deterministic, seed)

@@ -82,7 +82,7 @@ class RocketEnv(VecEnv):
 
     @property
     def generators(self) -> Sequence[torch.Generator]:
-        return [stream for shard in self._shards for stream in shard.task.action.generators()]
+        return [stream for shard in self._shards for stream in shard.task.generators()]
 
     @property
     def headlines(self) -> Sequence[Headline]:

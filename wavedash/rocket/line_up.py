@@ -1,8 +1,7 @@
 """Line-ups: who drives which car in which arena. The driver of a seat changes only where an episode begins.
 
-A line-up takes the place of a task's action parser. The environment's own policy, in training the learner's, drives the cars
-whose number in `LineUp.seats` is POLICY: they follow its parsed actions. Players drive all other cars, whose rows are inactive:
-nothing is learned from them.
+The environment's own policy, in training the learner's, drives the cars whose number in `LineUp.seats` is POLICY: they follow its
+parsed actions. Players drive all other cars, whose rows are inactive: nothing is learned from them.
 """
 from __future__ import annotations
 
@@ -10,89 +9,96 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import cast
 
-import gymnasium
 import torch
 from torch import Tensor, nn
 
 from wavedash.errors import UserError
+from wavedash.rocket.driver import Driver, Pace
 from wavedash.rocket.parts import Action, Player
-from wavedash.rocket.state import CONTROLS, GameState
+from wavedash.rocket.state import GameState
+from wavedash.tasks.part import Part
 
 POLICY = 0
 """The number of the environment's own policy in `LineUp.seats`; players are counted from 1"""
 
 
-class LineUp(Action):
+class LineUp(Part):
     """`players` take part in the last `share` of the arenas, at least in one. Each answers for all cars there in one batched
-    call, and the cars that it drives are picked out. `seed`: of the numbers that `drawn` returns."""
+    call, and the cars that it drives are picked out. `pace`: ticks and delay of the arenas, those of the task's action parser;
+    `seed`: of the numbers that `drawn` returns."""
 
+    holds_parts = True
     games: Tensor
     """[n]: episodes that began in each of the n arenas with players"""
     seats: Tensor
     """[E, C]: who drives each car"""
-    chosen: Tensor
-    """[E, C, 8]: the last controls of every car, no matter who drives it"""
 
-    def __init__(self, action: Action, players: Sequence[Player], share: float = 1.0, seed: int = 0) -> None:
+    def __init__(self, pace: Action | Pace, players: Sequence[Player], share: float = 1.0, seed: int = 0) -> None:
         if not players or not 0.0 < share <= 1.0:
             raise UserError(f"a line-up needs a player and a share of the arenas above 0 and up to 1, not {len(players)} "
                             f"players in {share}")
-        self.action, self.share, self.seed = action, share, seed
-        self.players = nn.ModuleList(players)
-        self.space, self.ticks, self.delay = action.space, action.ticks, action.delay
-        for player in players:
-            check_timing(player, self.ticks, self.delay)
+        self.share, self.seed = share, seed
+        self.drivers = nn.ModuleList(Driver(player, Pace(pace.ticks, pace.delay)) for player in players)
+
+    @property
+    def players(self) -> list[Player]:
+        return [driver.player for driver in self._drivers()]
 
     def bind(self, state: GameState) -> None:
-        self.action.bind(state)
+        self.to(state.device)
         first = state.arenas - max(1, round(self.share * state.arenas))
         self.where = slice(first, state.arenas)
         """The arenas with players"""
         self.shared = state.part(self.where)
-        for player in self._drivers():
-            player.bind(self.shared)
-        device = state.device
-        self.arena = torch.arange(first, state.arenas, device=device)
+        self.arena = torch.arange(first, state.arenas, device=state.device)
+        for number, driver in enumerate(self._drivers(), 1):
+            driver.where = self.arenas_of(number)
+            driver.bind(state)
         self.register_buffer("games", torch.zeros_like(self.arena))
-        self.register_buffer("seats", torch.full((state.arenas, state.seats), POLICY, device=device))
-        self.register_buffer("chosen", torch.zeros(state.arenas, state.seats, len(CONTROLS), device=device))
+        self.register_buffer("seats", torch.full(state.shape, POLICY, device=state.device))
+
+    def arenas_of(self, number: int) -> slice:
+        """The arenas in which this player takes part: by default all arenas with players."""
+        return self.where
 
     def begin(self, state: GameState, mask: Tensor) -> None:
-        self.action.begin(state, mask)
         mine = mask[self.where]
         self.games += mine
         seats = self.seats[self.where]
         seats.copy_(torch.where(mine.unsqueeze(-1), self.sit(self.shared.cars.team), seats))
-        self.chosen.masked_fill_(mask.view(-1, 1, 1), 0.0)
-        for player in self._drivers():
-            player.begin(self.shared, mine)
-
-    def mask(self, state: GameState) -> Tensor | None:
-        return self.action.mask(state)
+        for driver in self._drivers():
+            driver.begin(state, mask)
 
     def of_policy(self) -> Tensor:
-        return self.seats == POLICY
+        """[E, C]: the cars that follow the policy's actions. In a run that was resumed without one of its players, these are
+        also that player's cars, up to the end of the episode."""
+        return (self.seats == POLICY) | (self.seats > len(self.drivers))
 
     def generators(self) -> list[torch.Generator]:
-        return [*self.action.generators(), *(stream for player in self._drivers() for stream in player.generators())]
+        return [stream for player in self.players for stream in player.generators()]
 
-    def parse(self, action: Tensor, state: GameState) -> Tensor:
-        own = self.action.parse(action, state)
-        seats, controls = self.seats[self.where].unsqueeze(-1), own[self.where]
-        for number, player in enumerate(self._drivers(), 1):
-            controls = torch.where(seats == number, player.drive(self.shared, self.chosen[self.where]), controls)
-        self.chosen.copy_(own)
-        self.chosen[self.where] = controls
-        return self.chosen
+    def drive(self, parsed: Tensor, chosen: Tensor) -> Tensor:
+        """[E, C, 8]: `parsed`, the controls of the policy, where it drives, and those of players for the other cars. `chosen`
+        [E, C, 8]: what every car, whoever drives it, was last told to do."""
+        controls = parsed.clone()
+        for number, driver in enumerate(self._drivers(), 1):
+            here, mine = controls[driver.where], self.seats[driver.where].unsqueeze(-1) == number
+            here.copy_(torch.where(mine, driver.drive(chosen[driver.where], mine), here))
+        return controls
 
-    def _drivers(self) -> list[Player]:
-        return cast("list[Player]", list(self.players))
+    def _drivers(self) -> list[Driver]:
+        return cast("list[Driver]", list(self.drivers))
 
     @abstractmethod
     def sit(self, team: Tensor) -> Tensor:
         """[n, C]: who drives each car in the next episode of the n arenas with players; `team` [n, C] of the cars. Only rows of
         arenas that begin an episode now are used. All randomness must come from `drawn`, so that a resumed run draws the same.
         """
+
+    def opposed(self, team: Tensor, player: Tensor) -> Tensor:
+        """For `sit`: a player [n] drives a whole team, and the policy the other. The sides alternate from episode to episode."""
+        side = (self.arena + self.games) % 2
+        return torch.where(team == side.unsqueeze(-1), player.unsqueeze(-1), POLICY)
 
     def drawn(self) -> Tensor:
         """[n]: a random number from 0 to 1 for the current episode of each arena. It is a hash of the numbers of arena and
@@ -107,8 +113,8 @@ class LineUp(Action):
 class Duel(LineUp):
     """The first player against the second: blue in one half of the arenas, orange in the other."""
 
-    def __init__(self, first: Player, second: Player, ticks: int, delay: int) -> None:
-        super().__init__(NoAction(ticks, delay), [first, second])
+    def __init__(self, pace: Action | Pace, first: Player, second: Player) -> None:
+        super().__init__(pace, [first, second])
 
     def sides(self) -> Tensor:
         """[E]: the team of the first player."""
@@ -120,45 +126,49 @@ class Duel(LineUp):
 
 class Opponents(LineUp):
     """In a share of the arenas one of the players drives a whole team, and the policy the other. The player is drawn for every
-    episode by `weights` [K], which may change at any time; the sides alternate from episode to episode."""
+    episode by `weights` [K], which may change during a run; `self_play` is the weight of episodes in which the policy drives
+    both teams. Every player answers in all of these arenas, so K of them cost K times as much as one; see `OpponentsApart`."""
 
-    weights: Tensor
+    settings = ("weights", "self_play")
+    _chances: Tensor
 
-    def __init__(self, action: Action, players: Sequence[Player], share: float = 1.0, seed: int = 0,
-                 weights: Sequence[float] | None = None) -> None:
-        super().__init__(action, players, share, seed)
-        given = [1.0] * len(players) if weights is None else list(weights)
-        if len(given) != len(players) or min(given) < 0 or not sum(given) > 0:
-            raise UserError(f"a weight of 0 or more is needed for each of {len(players)} players, and one above 0, not {given}")
-        self.register_buffer("weights", torch.tensor(given, dtype=torch.float64), persistent=False)
+    def __init__(self, pace: Action | Pace, players: Sequence[Player], share: float = 1.0, seed: int = 0,
+                 weights: Sequence[float] | None = None, self_play: float = 0.0) -> None:
+        super().__init__(pace, players, share, seed)
+        self.weights: Sequence[float] = [1.0] * len(players) if weights is None else weights
+        self.self_play = self_play
+        self.register_buffer("_chances", torch.zeros(1 + len(players), dtype=torch.float64), persistent=False)
+        self.write_settings()
 
-    def bind(self, state: GameState) -> None:
-        self.to(state.device)
-        super().bind(state)
+    def write_settings(self) -> None:
+        chances = [self.self_play, *self.weights]
+        if len(chances) != len(self._chances) or min(chances) < 0 or not sum(chances) > 0:
+            raise UserError(f"a weight of 0 or more is needed for each of {len(self.drivers)} players, and one above 0, not "
+                            f"{list(self.weights)} with self_play={self.self_play}")
+        for tensor, chance in zip(self._chances, chances, strict=True):
+            tensor.fill_(chance)
 
     def sit(self, team: Tensor) -> Tensor:
-        below = self.weights.cumsum(0)
-        player = torch.searchsorted(below, self.drawn() * below[-1], right=True).clamp(max=len(self.players) - 1) + 1
-        side = (self.arena + self.games) % 2
-        return torch.where(team == side.unsqueeze(-1), player.unsqueeze(-1), POLICY)
+        below = self._chances.cumsum(0)
+        player = torch.searchsorted(below, self.drawn() * below[-1], right=True).clamp(max=len(self.drivers))
+        return self.opposed(team, player)
 
 
-class NoAction(Action):
-    """The action parser of arenas in which players drive all cars: it has one action, which does nothing."""
+class OpponentsApart(LineUp):
+    """As `Opponents`, but each player has a block of the arenas to itself, so any number of players costs as much as one. The
+    opponent of a block changes when its player takes over the weights of another policy, see `FrozenPolicy.play_as`."""
 
-    space = gymnasium.spaces.Discrete(1)
+    def bind(self, state: GameState) -> None:
+        super().bind(state)
+        if len(self.arena) < len(self.drivers):
+            raise UserError(f"{len(self.drivers)} players apart need an arena each, but a share of {self.share:g} of "
+                            f"{state.arenas} arenas is {len(self.arena)}")
+        sizes = torch.tensor([block.stop - block.start for block in map(self.arenas_of, range(1, len(self.drivers) + 1))])
+        self.player = torch.arange(1, len(sizes) + 1).repeat_interleave(sizes).to(state.device)
 
-    def __init__(self, ticks: int, delay: int) -> None:
-        self.ticks, self.delay = ticks, delay
+    def arenas_of(self, number: int) -> slice:
+        first, last = (self.where.start + len(self.arena) * end // len(self.drivers) for end in (number - 1, number))
+        return slice(first, last)
 
-    def parse(self, action: Tensor, state: GameState) -> Tensor:
-        return torch.zeros(state.arenas, state.seats, len(CONTROLS), device=state.device)
-
-
-def check_timing(player: Player, ticks: int, delay: int) -> None:
-    """Raises UserError if the player was trained with another `ticks` or `delay` than the arenas have."""
-    for what, its, here in (("ticks", player.ticks, ticks), ("delay", player.delay, delay)):
-        if its is not None and its != here:
-            raise UserError(f"{player} was trained with {what}={its} of its action parser, the arenas have {what}={here}: all "
-                            "players of an arena decide at the same ticks, and their decisions take effect equally late. "
-                            "Let it play against somebody with the same ticks and delay")
+    def sit(self, team: Tensor) -> Tensor:
+        return self.opposed(team, self.player)

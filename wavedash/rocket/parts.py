@@ -50,10 +50,6 @@ class Action(Part):
         """[E, C, n]: the choices that make sense now; None where all of them always do."""
         return None
 
-    def of_policy(self) -> Tensor | None:
-        """[E, C]: the cars that follow the policy's actions; None: all of them. Others are not learned from."""
-        return None
-
     def generators(self) -> list[torch.Generator]:
         """The random streams that `parse` draws from: they are saved with the arenas, and CUDA graphs must know them."""
         return []
@@ -66,10 +62,11 @@ class Action(Part):
 
 class Player(Part):
     """A driver of cars other than the environment's own policy: a script, a frozen policy, later a human. `begin` clears what
-    it remembers about the arenas in which an episode begins."""
+    it remembers about the arenas in which an episode begins. It is bound to the arenas in which it may play, perhaps not all
+    arenas of the environment; buffers in which it remembers something are [E, ...] of these."""
 
     ticks: int | None = None
-    """Ticks of physics per decision; None: it decides whenever the arenas do"""
+    """Ticks of physics per decision; None: it decides at every step of the arenas"""
     delay: int | None = None
     """Ticks before a decision takes effect; None: that of the arenas"""
 
@@ -79,7 +76,7 @@ class Player(Part):
 
     @abstractmethod
     def drive(self, state: GameState, chosen: Tensor) -> Tensor:
-        """[E, C, 8]: controls for the next step, in the order of CONTROLS. It answers for every car, as if it drove all of
+        """[E, C, 8]: controls until the next decision, in the order of CONTROLS. It answers for every car, as if it drove all of
         them; those that it does drive are picked out. `chosen` [E, C, 8]: the last controls of each car, no matter who drives
         it."""
 

@@ -38,8 +38,9 @@ class Random(ScriptedPlayer):
     def controls(self, state: GameState) -> Tensor:
         offered = self.table.mask(state)
         assert offered is not None
-        drawn = torch.multinomial(offered.flatten(0, 1).float(), 1, generator=self.generator)
-        return self.table.controls(drawn.view(offered.shape[:2]))
+        # The least of exponential numbers is any of those offered, as in torch.multinomial but without its host sync.
+        drawn = offered / torch.empty(offered.shape, device=offered.device).exponential_(generator=self.generator)
+        return self.table.controls(drawn.argmax(-1))
 
 
 class Chaser(ScriptedPlayer):

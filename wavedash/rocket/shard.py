@@ -99,7 +99,10 @@ class Shard:
     def send(self, action: Tensor) -> None:
         """Parses the actions of all rows [N, ...] and starts the simulator's step."""
         task = self.task
-        self.controls.copy_(task.action.parse(action.view(*self.shape, *action.shape[1:]), self.state))
+        controls = task.action.parse(action.view(*self.shape, *action.shape[1:]), self.state)
+        if task.line_up is not None:
+            controls = task.line_up.drive(controls, self.controls)
+        self.controls.copy_(controls)
         self.previous.copy_(self.state)
         self.simulator.send(self.controls, task.action.ticks, task.action.delay)
 
@@ -130,8 +133,8 @@ class Shard:
 
     def _active(self) -> Tensor:
         """[N]: the rows of the policy in the current episodes. Rows of other players are inactive."""
-        of_policy = self.task.action.of_policy()
-        return self.active if of_policy is None else self.active & of_policy.flatten()
+        line_up = self.task.line_up
+        return self.active if line_up is None else self.active & line_up.of_policy().flatten()
 
     def keep(self) -> Callable[[], dict[str, Tensor]]:
         """A function that returns everything that the next step depends on, as it is now."""
@@ -181,8 +184,8 @@ class Shard:
                 raise EnvError(f"other cars played in the saved arenas (they differ in cars.{field})")
 
     def _streams(self) -> dict[str, torch.Generator]:
-        """The random streams of players, by the names that checkpoints have."""
-        return {f"stream.{index}": stream for index, stream in enumerate(self.task.action.generators())}
+        """The random streams that steps draw from, such as those of players, by the names that checkpoints have."""
+        return {f"stream.{index}": stream for index, stream in enumerate(self.task.generators())}
 
     def _own(self) -> dict[str, Tensor]:
         return {"controls": self.controls, "used": self.used, "fresh": self.fresh.memory}

@@ -1,23 +1,35 @@
 """A Rocket League task, made as a YAML file describes it."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+import torch
 
 from wavedash.config import Named, RocketConfig
 from wavedash.envs.errors import EnvError
 from wavedash.rocket import names
-from wavedash.rocket.parts import Action, Observation
+from wavedash.rocket.line_up import LineUp
+from wavedash.rocket.parts import Action, Ending, Observation, Part, Start
 from wavedash.rocket.rewards import Rewards
 from wavedash.tasks import task
+from wavedash.tasks.part import Parts
 from wavedash.tasks.starts import Mixture
 
 
 class Task(task.Task):
-    """The parts of a Rocket League task."""
+    """The parts of a Rocket League task, and who plays in it beside the policy."""
 
     observation: Observation
     action: Action
     rewards: Rewards
+    line_up: LineUp | None
+    """None: all cars are the policy's"""
+
+    def __init__(self, observation: Observation, action: Action, rewards: Rewards, start: Start,
+                 endings: Mapping[str, Ending] | Parts[Ending], line_up: LineUp | None = None) -> None:
+        super().__init__(observation, action, rewards, start, endings)
+        self.line_up = line_up
 
     @classmethod
     def configured(cls, config: RocketConfig) -> Task:
@@ -29,6 +41,14 @@ class Task(task.Task):
             start=Mixture.named(config.starts, names.PARTS),
             endings={name: names.make("ending", name, options) for name, options in config.endings.items()},
         )
+
+    @property
+    def played(self) -> list[Part]:
+        return super().played if self.line_up is None else [*super().played, self.line_up]
+
+    def generators(self) -> list[torch.Generator]:
+        """The random streams that a step draws from."""
+        return self.action.generators() + ([] if self.line_up is None else self.line_up.generators())
 
 
 def _named(kind: str, value: Named) -> Any:

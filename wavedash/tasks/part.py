@@ -50,6 +50,8 @@ class Part(DirectModule, ABC):
 
     settings: tuple[str, ...] = ()
     """Attributes that `set` may change during a run"""
+    holds_parts: bool = False
+    """Whether the parts inside of it stand side by side, so that on resume those that are new begin, and the others go on"""
     origin: str = ""
     """Its name and options, if it was made by name"""
 

@@ -35,6 +35,7 @@ class Rewards(Part):
     `scale`: multiplies everything.
     """
 
+    holds_parts = True
     settings: tuple[str, ...] = ("mode", "dense_scale", "scale")
     _factors: Tensor
     _shares: Tensor

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from wavedash.saved import Saved
 from wavedash.tasks.direct import DirectModule
@@ -72,10 +72,17 @@ class Task(DirectModule):
             part.begin(state, everywhere)
 
     def _part_of(self, owner: str) -> Part:
-        """The part that a module belongs to: itself, or the part around it."""
-        while not isinstance(module := self.get_submodule(owner), Part):
-            owner = owner.rpartition(".")[0]
-        return module
+        """The part that begins episodes for a module: the outermost one around it, but for those that only hold others."""
+        part: Part | None = None
+        module: nn.Module = self
+        for name in owner.split("."):
+            module = module.get_submodule(name)
+            if isinstance(module, Part):
+                part = module
+                if not part.holds_parts:
+                    break
+        assert part is not None
+        return part
 
 
 class Remembered(NamedTuple):
