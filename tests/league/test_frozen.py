@@ -37,9 +37,12 @@ KINDS = {
     "lstm": ("policy.hidden=[8]", "policy.memory={kind: lstm, size: 8}"),
     "plain": ("policy.hidden=[16, 16]", "env.rocket.observation=default_obs", "env.rocket.action=continuous"),
     "slow": ("policy.hidden=[8]", "env.rocket.action={lookup_table: {ticks: 12}}"),
+    "fast": ("policy.hidden=[8]", "env.rocket.action={lookup_table: {ticks: 4}}"),
     "late": ("policy.hidden=[8]", "env.rocket.action={lookup_table: {delay: 2}}"),
     "narrow": ("policy.hidden=[8]", "env.rocket.orange=0", "env.rocket.observation={default_obs: {zero_padding: null}}"),
 }
+PACES = {"slow": (12, 1), "fast": (4, 1), "late": (8, 2)}
+"""Ticks and delay, where they are not 8 and 1"""
 
 
 @pytest.fixture(scope="module")
@@ -74,11 +77,11 @@ def test_a_player_plays_bit_for_bit_as_its_policy_does_in_its_own_environment(ru
     assert ended > 12
 
 
-def duel_in(config: EnvConfig, run: LoadedRun) -> RocketEnv:
-    """The same task, with the cars driven by two copies of the policy."""
+def duel_in(config: EnvConfig, run: LoadedRun, ticks: int = 8) -> RocketEnv:
+    """The same task in steps of so many ticks, with the cars driven by two copies of the policy."""
     def task() -> Task:
         made = Task.configured(config.rocket)
-        made.action = NoAction(Pace(made.action.ticks, made.action.delay))
+        made.action = NoAction(Pace(ticks, made.action.delay))
         made.line_up = Duel(made.action, FrozenPolicy.of_run(run), FrozenPolicy.of_run(run))
         return made
 
@@ -105,12 +108,52 @@ def test_policies_with_other_networks_observations_and_parsers_play_each_other(r
     assert score.games == 2 and score == again, "the same games again"
 
 
-@pytest.mark.parametrize(("kind", "words"), [
-    ("narrow", "cannot play Rocket League 1v1: a car observes"),
-])
-def test_a_policy_that_does_not_fit_the_arenas_is_refused(runs, kind, words):
-    with pytest.raises(UserError, match=words):
-        play_against(runs["lstm"], str(runs[kind]), games=2)
+def test_a_policy_that_does_not_fit_the_arenas_is_refused(runs):
+    with pytest.raises(UserError, match="cannot play Rocket League 1v1: a car observes"):
+        play_against(runs["lstm"], str(runs["narrow"]), games=2)
+
+
+@pytest.mark.parametrize(("first", "second", "ticks"), [("lstm", "slow", 4), ("gru", "fast", 4), ("late", "lstm", 1)])
+def test_policies_with_other_ticks_and_delays_play_each_other(runs, first, second, ticks):
+    """In steps that suit both; how exactly each keeps its own pace in them is tested in tests/rocket/test_driver.py."""
+    players = [FrozenPolicy.of_run(load_run(runs[kind])) for kind in (first, second)]
+    duel = Match(load_config("rocket-1v1").env, *players, games=2)
+    duel.env.reset(0)
+    assert duel.env.step_seconds == ticks / 120
+    for _ in range(48 // ticks):
+        duel.env.step(torch.zeros(4, dtype=torch.int64))
+    for driver, kind in zip(duel.line_up.drivers, (first, second), strict=True):
+        assert (driver.every * ticks, driver.late * ticks + 1) == PACES.get(kind, (8, 1))
+    duel.close()
+
+
+def test_a_match_at_different_paces_is_played_to_its_end(runs):
+    score = play_against(runs["gru"], str(runs["fast"]), games=2).scores["warp"]
+    assert score.games == 2 and 0 < score.minutes <= 2
+
+
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_in_arenas_that_step_twice_as_often_a_policy_plays_as_in_its_own(runs, kind):
+    """The reference is its own environment. Timers of boost pads are rounded once per step: a game counts until one is taken."""
+    run = load_run(runs[kind])
+    ends = {"time_out": {"seconds": 1}}
+    task = rocket_task(run.config.env, run.path).model_copy(update={"endings": ends, "starts": {"kickoff": 1.0}})
+    config = run.config.env.model_copy(update={"count": 6, "workers": 0, "groups": 1, "rocket": task})
+    own, other = (duel_in(config, run, ticks) for ticks in (8, 4))
+    for env in (own, other):
+        env.reset(3)
+    nothing, same, compared = torch.zeros(12, dtype=torch.int64), [True] * 6, 0
+    for _ in range(60):  # episodes of 15 decisions
+        own.step(nothing)
+        for _ in range(2):
+            other.step(nothing)
+        for arena, (ours, theirs) in enumerate((own.state_of(arena), other.state_of(arena)) for arena in range(6)):
+            same[arena] = (same[arena] or int(ours.game.tick) == 0) and not bool(ours.pads.timer.any())
+            if same[arena]:
+                assert torch.equal(ours.cars.controls, theirs.cars.controls)
+                assert torch.equal(ours.cars.position, theirs.cars.position)
+                compared += int(ours.game.tick) > 0 and bool(ours.cars.controls.any())
+    assert compared > 100
 
 
 def test_a_script_decides_as_often_as_the_policy_that_it_plays_against(runs):

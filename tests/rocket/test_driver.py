@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.rocket.blind import Blind
+from tests.rocket.no_host_sync import NoHostSync
 from wavedash.errors import UserError
 from wavedash.rocket.driver import Driver, Pace, common_pace
 from wavedash.rocket.parts import Player
@@ -160,16 +160,16 @@ class CountsAll(Counts):
 
 
 def test_a_memory_that_is_not_kept_by_arena_is_refused_at_another_pace():
-    driver_of(CountsAll(8, 1), Pace(8, 1), arenas(3))
-    with pytest.raises(UserError, match=r"first dimension of its buffer 'decisions' must be the 3 arenas, but the buffer is \[1\]"):
-        driver_of(CountsAll(8, 1), Pace(4, 1), arenas(3))
+    Driver(CountsAll(8, 1), Pace(8, 1)).bind(arenas(3))
+    with pytest.raises(UserError, match=r"buffer 'decisions' must be the 3 arenas, but the buffer is \[1\]"):
+        Driver(CountsAll(8, 1), Pace(4, 1)).bind(arenas(3))
 
 
 def test_nothing_of_it_reads_a_tensor_from_python():
     state = arenas(4)
     driver = driver_of(Counts(8, 5), Pace(4, 1), state)
     chosen, mine, begins = torch.zeros(4, 2, 8), torch.ones(4, 2, 1, dtype=torch.bool), torch.arange(4) == 2
-    with Blind():
+    with NoHostSync():
         for _ in range(3):
             driver.drive(chosen, mine)
             driver.begin(state, begins)

@@ -15,7 +15,7 @@ from wavedash.envs.vec_env import Obs, Step, VecEnv
 from wavedash.errors import UserError
 from wavedash.rocket.actions import LookupTable
 from wavedash.rocket.env import RocketEnv
-from wavedash.rocket.line_up import POLICY, LineUp, Opponents
+from wavedash.rocket.line_up import POLICY, LineUp, Opponents, OpponentsApart
 from wavedash.rocket.parts import Player, ScriptedPlayer
 from wavedash.rocket.players import Chaser, Idle
 from wavedash.rocket.state import GameState
@@ -107,6 +107,37 @@ def test_draws_are_uniform_and_independent_of_neighbouring_arenas():
 def test_an_impossible_line_up_is_refused(options, words):
     with pytest.raises(UserError, match=words):
         opponents(arenas(4), **options)
+
+
+def test_the_policy_has_both_teams_as_often_as_self_play_weighs():
+    state, everywhere = arenas(400), torch.ones(400, dtype=torch.bool)
+    line_up = opponents(state, 2, 1.0, weights=[1.0, 2.0], self_play=1.0)
+    drawn = []
+    for _ in range(20):
+        line_up.begin(state, everywhere)
+        drawn.append(line_up.seats.amax(-1))
+    shares = torch.stack(drawn).flatten().bincount(minlength=3) / 8000
+    assert shares.tolist() == pytest.approx([0.25, 0.25, 0.5], abs=0.02)
+    line_up.set(weights=[0.0, 0.0])
+    line_up.begin(state, everywhere)
+    assert (line_up.seats == POLICY).all(), "a league whose pool is empty"
+    with pytest.raises(UserError, match="one above 0"):
+        line_up.set(self_play=0.0)
+
+
+def test_players_apart_each_have_a_block_of_the_arenas():
+    state, everywhere = arenas(16), torch.ones(16, dtype=torch.bool)
+    players = [Asked() for _ in range(3)]
+    line_up = OpponentsApart(LookupTable(), players, share=0.5)
+    line_up.bind(state)
+    for _ in range(2):
+        line_up.begin(state, everywhere)
+        assert line_up.seats.amax(-1).tolist() == [0] * 8 + [1, 1, 2, 2, 2, 3, 3, 3]
+        assert ((line_up.seats[8:] == POLICY).sum(-1) == 1).all(), "one team is the policy's"
+    line_up.drive(torch.zeros(16, 2, 8), torch.zeros(16, 2, 8))
+    assert [len(player.shown[0]) for player in players] == [2, 3, 3], "each is asked in its own arenas alone"
+    with pytest.raises(UserError, match=r"3 players apart need an arena each, but a share of 0.1 of 16 arenas is 2"):
+        OpponentsApart(LookupTable(), [Asked() for _ in range(3)], share=0.1).bind(state)
 
 
 # In an environment

@@ -10,7 +10,7 @@ from torch import Tensor
 from tests.rocket.test_driver import Counts
 from wavedash.config_file import load_config
 from wavedash.rocket.env import RocketEnv
-from wavedash.rocket.line_up import POLICY, Opponents
+from wavedash.rocket.line_up import Opponents
 from wavedash.rocket.parts import Player
 from wavedash.rocket.players import Chaser
 from wavedash.rocket.task import Task
@@ -23,7 +23,8 @@ def arenas(count: int, device: torch.device, groups: int = 1, players: str = "",
     """For `env.factory`. Buttons stay pressed for a while, so that the action parser remembers something too."""
     config = load_config("rocket-1v1", [
         f"env.count={count}", f"env.groups={groups}", "env.rocket.endings={time_out: {seconds: 2}}",
-        "env.rocket.action={lookup_table: {sticky: 2}}", "env.rocket.observation={advanced_obs_plus: {team_size: 1, frames: 2}}",
+        "env.rocket.action={lookup_table: {sticky: 2}}",
+        "env.rocket.observation={advanced_obs_plus: {team_size: 1, frames: 2}}",
     ]).env
     assert config.rocket is not None
     rocket = config.rocket
@@ -97,7 +98,7 @@ def test_the_policy_takes_over_the_cars_of_players_who_are_gone():
     played(other, 1, seed=2)
     (active,) = played(other, 1, seed=2)[1]
     assert torch.equal(active.view(8, 2), seats != 1)
-    driven = torch.cat([other.state_of(arena).cars.controls for arena in range(8)])
+    driven = other._shards[0].controls
     assert (driven[seats == 1] > 1).all() and (driven[seats != 1] <= 1).all()
     env.close()
     other.close()
@@ -106,9 +107,9 @@ def test_the_policy_takes_over_the_cars_of_players_who_are_gone():
 def test_a_run_is_resumed_with_a_line_up_and_without_it_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """For real, through the run folder, with two groups of arenas of which each has its own players."""
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
-    quick = ("env.factory=tests.rocket.test_line_up_resume:arenas", "env.count=8", "env.groups=2", "ppo.rollout_steps=8",
-             "ppo.minibatch_size=64", "policy.hidden=[8]", "report.console=off", "report.tensorboard=false")
-    assert train("rocket-1v1", "total_steps=256", *quick, "env.kind=null", "env.rocket=null") == 0
+    quick = ("env.rocket=null", "env.factory=tests.rocket.test_line_up_resume:arenas", "env.count=8", "env.groups=2",
+             "ppo.rollout_steps=8", "ppo.minibatch_size=64", "policy.hidden=[8]", "report.console=off", "report.tensorboard=false")
+    assert train("rocket-1v1", "total_steps=256", *quick) == 0
     (run,) = (tmp_path / "rocket-1v1").iterdir()
     for total, kwargs in ((512, "{players: slow chaser, share: 0.5}"), (768, "{players: slow, share: 0.25}"), (1024, "{}")):
         assert resume(str(run), f"total_steps={total}", f"env.kwargs={kwargs}") == 0

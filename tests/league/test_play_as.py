@@ -1,0 +1,115 @@
+"""Players that take over other weights during a run: it counts in the next step, and the learner's rows stay exact."""
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.ppo.learners import learner_over, run_config
+from tests.rocket.test_line_up import Filled, config, environment, same
+from wavedash.config_file import load_config
+from wavedash.envs.make import make_env
+from wavedash.errors import UserError
+from wavedash.league.frozen import FrozenPolicy, frozen_copy
+from wavedash.policy.actor_critic import ActorCritic
+from wavedash.rocket.line_up import LineUp, Opponents, OpponentsApart
+from wavedash.rocket.task import Task
+from wavedash.training import make_policy
+
+GRU = ("env.rocket.observation={advanced_obs_plus: {team_size: 1}}", "policy.hidden=[8]", "policy.memory={kind: gru, size: 8}",
+       "ppo.normalize_obs=true")
+
+
+def network(seed: int, *overrides: str) -> ActorCritic:
+    """A policy that has made up its mind: all choices of a fresh one are nearly as likely, whatever its weights."""
+    chosen = load_config("rocket-1v1", [*GRU, *overrides, f"seed={seed}"])
+    env = make_env(chosen.env.model_copy(update={"count": 1}))
+    policy = make_policy(env, chosen)
+    env.close()
+    with torch.no_grad():
+        for p in policy.head.parameters():
+            p.mul_(10_000.0)
+        assert policy.normalizer is not None
+        policy.normalizer.centre_on({"obs": torch.full((1, *policy.observation_space["obs"].shape), 0.01 * seed)})
+    return policy
+
+
+def player(seed: int) -> FrozenPolicy:
+    rocket = load_config("rocket-1v1", GRU).env.rocket
+    assert rocket is not None
+    return FrozenPolicy(network(seed), rocket, f"player {seed}", deterministic=False, seed=seed)
+
+
+def line_up(task: Task, apart: bool) -> LineUp:
+    players = [player(1), player(2)]
+    return OpponentsApart(task.action, players, share=0.5) if apart else Opponents(task.action, players, share=0.5)
+
+
+def learned(apart: bool, filling: float | None = None, swap: int | None = 9) -> dict[str, Tensor]:
+    """What three iterations learn where the first player takes over the weights of network `swap` after the second. Rows of
+    players hold `filling`."""
+    env, (seated,) = environment(config("warp", count=8), lambda task: line_up(task, apart))
+    ppo = {"rollout_steps": 12, "epochs": 2, "minibatch_size": 48, "learning_rate": 0.01}
+    learner = learner_over(Filled(env, seated, filling), run_config(ppo, {"hidden": [8]}))
+    for iteration in range(3):
+        if iteration == 2 and swap is not None:
+            first = seated.players[0]
+            assert isinstance(first, FrozenPolicy)
+            first.play_as(network(swap))
+        learner.iterate()
+    env.close()
+    tensors, _ = learner.state()
+    return {**tensors["policy"], **tensors["optimizer"]}
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_weights_taken_over_between_iterations_count_and_the_rows_of_players_still_do_not(apart):
+    clean = learned(apart)
+    assert same(clean, learned(apart, filling=math.nan)), "no bit depends on the rows of players"
+    assert not same(clean, learned(apart, swap=None)), "the learner plays against the new weights"
+
+
+def driven(first: FrozenPolicy, steps: int, state: object) -> list[Tensor]:
+    return [first.drive(state, torch.zeros(4, 2, 8)).clone() for _ in range(steps)]  # type: ignore[arg-type]
+
+
+def test_a_player_that_took_over_weights_plays_as_one_that_was_made_with_them():
+    """In the tensors that it had: captured graphs see it."""
+    env, (seated,) = environment(config("warp", count=8), lambda task: OpponentsApart(task.action, [player(1)], share=0.5))
+    env.reset(0)
+    first, state = seated.players[0], seated.shared
+    assert isinstance(first, FrozenPolicy)
+    before = driven(first, 3, state)
+    places = {name: x.data_ptr() for name, x in first.policy.state_dict().items()}
+    first.play_as(network(2))
+    assert {name: x.data_ptr() for name, x in first.policy.state_dict().items()} == places
+    made = player(2)
+    made.bind(state)
+    first.generator.set_state(made.generator.get_state())
+    after = driven(first, 3, state)
+    assert all(torch.equal(x, y) for x, y in zip(after, driven(made, 3, state), strict=True))
+    assert not all(torch.equal(x, y) for x, y in zip(before, after, strict=True))
+    env.close()
+
+
+def test_players_of_one_policy_have_weights_of_their_own():
+    source = network(1)
+    copies = [frozen_copy(source) for _ in range(2)]
+    rocket = load_config("rocket-1v1", GRU).env.rocket
+    assert rocket is not None
+    players = [FrozenPolicy(source, rocket, "a player") for _ in range(2)]
+    players[0].play_as(network(2))
+    for x, y in ((source, players[1].policy), (source, copies[0]), (network(2), players[0].policy)):
+        assert same(dict(x.state_dict()), dict(y.state_dict()))
+    assert not any(p.requires_grad for p in players[0].policy.parameters())
+    assert not any("weight" in name for name in players[0].state_dict()), "weights are not saved with the arenas"
+
+
+def test_weights_of_other_networks_are_refused():
+    first = player(1)
+    before = {name: x.clone() for name, x in first.policy.state_dict().items()}
+    with pytest.raises(UserError, match="player 1 cannot take over the weights of a policy with other networks"):
+        first.play_as(network(2, "policy.hidden=[16]"))
+    assert same(before, dict(first.policy.state_dict()))
