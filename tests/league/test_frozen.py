@@ -116,8 +116,8 @@ def test_a_policy_that_does_not_fit_the_arenas_is_refused(runs):
 @pytest.mark.parametrize(("first", "second", "ticks"), [("lstm", "slow", 4), ("gru", "fast", 4), ("late", "lstm", 1)])
 def test_policies_with_other_ticks_and_delays_play_each_other(runs, first, second, ticks):
     """In steps that suit both; how exactly each keeps its own pace in them is tested in tests/rocket/test_driver.py."""
-    players = [FrozenPolicy.of_run(load_run(runs[kind])) for kind in (first, second)]
-    duel = Match(load_config("rocket-1v1").env, *players, games=2)
+    one, another = (FrozenPolicy.of_run(load_run(runs[kind])) for kind in (first, second))
+    duel = Match(load_config("rocket-1v1").env, one, another, games=2)
     duel.env.reset(0)
     assert duel.env.step_seconds == ticks / 120
     for _ in range(48 // ticks):
@@ -134,7 +134,7 @@ def test_a_match_at_different_paces_is_played_to_its_end(runs):
 
 @pytest.mark.parametrize("kind", ["gru", "lstm"])
 def test_in_arenas_that_step_twice_as_often_a_policy_plays_as_in_its_own(runs, kind):
-    """The reference is its own environment. Timers of boost pads are rounded once per step: a game counts until one is taken."""
+    """The reference is its own environment. Timers of boost pads are rounded once per step: games count until one is taken."""
     run = load_run(runs[kind])
     ends = {"time_out": {"seconds": 1}}
     task = rocket_task(run.config.env, run.path).model_copy(update={"endings": ends, "starts": {"kickoff": 1.0}})

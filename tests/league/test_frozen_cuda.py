@@ -19,6 +19,7 @@ from wavedash.ppo.learner import Learner
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.line_up import LineUp, Opponents, OpponentsApart
 from wavedash.rocket.players import Random
+from wavedash.rocket.state import GameState
 from wavedash.rocket.task import Task
 from wavedash.training import make_policy, prepare_torch, train
 
@@ -73,7 +74,8 @@ def actions_of(env: RocketEnv) -> Tensor:
 
 @pytest.fixture
 def sync_forbidden() -> Iterator[None]:
-    yield torch.cuda.set_sync_debug_mode("error")
+    torch.cuda.set_sync_debug_mode("error")
+    yield
     torch.cuda.set_sync_debug_mode("default")
 
 
@@ -209,11 +211,15 @@ def test_games_are_played_on_the_device_of_the_run(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
     assert train("rocket-1v1", "total_steps=2048", *QUICK, "ppo.rollout_steps=16", "ppo.minibatch_size=1024", *KINDS["gru"],
                  "report.console=off", "report.tensorboard=false") == 0
-    devices = []
-    begin = FrozenPolicy.begin
-    monkeypatch.setattr(FrozenPolicy, "begin", lambda self, state, mask: (devices.append(state.device.type),
-                                                                          begin(self, state, mask))[1])
+    devices = set()
+    bind = FrozenPolicy.bind
+
+    def noted(player: FrozenPolicy, state: GameState) -> None:
+        bind(player, state)
+        devices.add(next(player.policy.parameters()).device.type)
+
+    monkeypatch.setattr(FrozenPolicy, "bind", noted)
     for simulator in ("warp", "rocketsim"):
         score = play_against(tmp_path, str(tmp_path), simulator, games=4, deterministic=False).scores[simulator]
         assert score.games == 4
-    assert set(devices) == {"cuda"}
+    assert devices == {"cuda"}

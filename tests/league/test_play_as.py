@@ -15,6 +15,7 @@ from wavedash.errors import UserError
 from wavedash.league.frozen import FrozenPolicy, frozen_copy
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.rocket.line_up import LineUp, Opponents, OpponentsApart
+from wavedash.rocket.state import GameState
 from wavedash.rocket.task import Task
 from wavedash.training import make_policy
 
@@ -71,8 +72,8 @@ def test_weights_taken_over_between_iterations_count_and_the_rows_of_players_sti
     assert not same(clean, learned(apart, swap=None)), "the learner plays against the new weights"
 
 
-def driven(first: FrozenPolicy, steps: int, state: object) -> list[Tensor]:
-    return [first.drive(state, torch.zeros(4, 2, 8)).clone() for _ in range(steps)]  # type: ignore[arg-type]
+def driven(first: FrozenPolicy, steps: int, state: GameState) -> list[Tensor]:
+    return [first.drive(state, torch.zeros(4, 2, 8)).clone() for _ in range(steps)]
 
 
 def test_a_player_that_took_over_weights_plays_as_one_that_was_made_with_them():

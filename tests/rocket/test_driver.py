@@ -108,7 +108,7 @@ def test_arenas_begin_episodes_in_the_middle_of_a_decision():
     state = arenas(16)
     player = Counts(*own)
     driver = driver_of(player, pace, state)
-    since, told = torch.zeros(16, dtype=torch.int64), []
+    since = torch.zeros(16, dtype=torch.int64)
     for _ in range(200):
         told = driver.drive(torch.zeros(16, 2, 8), torch.ones(16, 2, 1, dtype=torch.bool))[:, 0, 0]
         made = since * pace.ticks  # ticks of the episode at this step, whose controls take effect one tick later

@@ -108,7 +108,8 @@ def test_a_run_is_resumed_with_a_line_up_and_without_it_again(tmp_path: Path, mo
     """For real, through the run folder, with two groups of arenas of which each has its own players."""
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
     quick = ("env.rocket=null", "env.factory=tests.rocket.test_line_up_resume:arenas", "env.count=8", "env.groups=2",
-             "ppo.rollout_steps=8", "ppo.minibatch_size=64", "policy.hidden=[8]", "report.console=off", "report.tensorboard=false")
+             "ppo.rollout_steps=8", "ppo.minibatch_size=64", "policy.hidden=[8]", "report.console=off",
+             "report.tensorboard=false")
     assert train("rocket-1v1", "total_steps=256", *quick) == 0
     (run,) = (tmp_path / "rocket-1v1").iterdir()
     for total, kwargs in ((512, "{players: slow chaser, share: 0.5}"), (768, "{players: slow, share: 0.25}"), (1024, "{}")):

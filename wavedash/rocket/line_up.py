@@ -1,7 +1,7 @@
 """Line-ups: who drives which car in which arena. The driver of a seat changes only where an episode begins.
 
-The environment's own policy, in training the learner's, drives the cars whose number in `LineUp.seats` is POLICY: they follow its
-parsed actions. Players drive all other cars, whose rows are inactive: nothing is learned from them.
+The environment's own policy, in training the learner's, drives the cars whose number in `LineUp.seats` is POLICY: they follow
+its parsed actions. Players drive all other cars, whose rows are inactive: nothing is learned from them.
 """
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class LineUp(Part):
         """
 
     def opposed(self, team: Tensor, player: Tensor) -> Tensor:
-        """For `sit`: a player [n] drives a whole team, and the policy the other. The sides alternate from episode to episode."""
+        """For `sit`: a player [n] drives a whole team, and the policy the other. Sides alternate from episode to episode."""
         side = (self.arena + self.games) % 2
         return torch.where(team == side.unsqueeze(-1), player.unsqueeze(-1), POLICY)
 

@@ -76,9 +76,9 @@ class Player(Part):
 
     @abstractmethod
     def drive(self, state: GameState, chosen: Tensor) -> Tensor:
-        """[E, C, 8]: controls until the next decision, in the order of CONTROLS. It answers for every car, as if it drove all of
-        them; those that it does drive are picked out. `chosen` [E, C, 8]: the last controls of each car, no matter who drives
-        it."""
+        """[E, C, 8]: controls until the next decision, in the order of CONTROLS. It answers for every car, as if it drove all
+        of them; those that it does drive are picked out. `chosen` [E, C, 8]: the last controls of each car, no matter who
+        drives it."""
 
 
 class ScriptedPlayer(Player):
