@@ -1,5 +1,4 @@
-"""A script as people write it for rlgym-ppo, with our import: `python rlgym_v2_example.py`. It is small, so that it ends
-soon."""
+"""A small script as people write it for rlgym-ppo, with our import: `python rlgym_v2_example.py`."""
 
 
 def build_env():

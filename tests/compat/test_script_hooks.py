@@ -292,8 +292,7 @@ def test_keys_save_pause_and_stop(tmp_path, monkeypatch):
 
 
 def test_empty_seats_are_no_timesteps(tmp_path):
-    """There are one to three players, two on average: an iteration and a batch have about as many steps of agents as asked
-    for."""
+    """There are one to three players, two on average: an iteration has about as many steps of agents as asked for."""
     with small_learner(tmp_path, lambda: Match(1, 3), n_proc=2, ts_per_iteration=1200, exp_buffer_size=1200, ppo_batch_size=600,
                        timestep_limit=3000, save_every_ts=10_000, **PLAIN) as learner:
         rows = learner._env.num_rows

@@ -1,5 +1,4 @@
-"""Observed choices become one-hot per component, and bits numbers, alike in every adapter and for a trained policy that
-plays."""
+"""Observed choices become one-hot vectors, and bits numbers, alike in every adapter and for a trained policy."""
 from __future__ import annotations
 
 from functools import partial

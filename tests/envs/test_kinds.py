@@ -1,5 +1,4 @@
-"""Kinds of environments: the registry answers whatever the rest of the package must know of one, and nothing else names a
-kind."""
+"""Kinds of environments: the registry answers what the rest of the package must know, and nothing else names a kind."""
 from __future__ import annotations
 
 import ast

@@ -263,8 +263,7 @@ class DiesEarly(Counter):
 
 
 def test_a_worker_that_dies_while_episodes_are_replayed_tells_the_actions_so_far(pool, caplog, tmp_path):
-    """Environment 1 is resumed at step 9 and dies in step 5 of the replayed actions; the episode of environment 0 has another
-    length."""
+    """Environment 1 is resumed at step 9 and dies in step 5 of its saved actions; environment 0 has another length."""
     actions = [torch.from_numpy(np.random.default_rng(i).integers(5, size=length)) for i, length in enumerate((3, 9))]
     env = pool(EnvFactory("tests.envs.toy_envs:Walks", {"at": 5, "file": str(tmp_path / "once")}, imported=True), 2, 1)
     env.reset(seed=1)

@@ -182,8 +182,7 @@ def test_what_cannot_be_learned_from_is_refused_with_the_reason(make, message):
 
 
 def test_an_episode_depends_on_its_seed_alone():
-    """This holds in the middle of an episode too, where environments take turns: each has its own state of numpy's global
-    generator."""
+    """It does within an episode too, where environments take turns: each has its own state of numpy's global generator."""
     both = LocalVecEnv(noisy_walkers, 2)
     both.reset(seed=7)
     first, second = (step.obs for step in played(both, 2))

@@ -160,8 +160,7 @@ def dies_in(start: float, steps: float, action: Any) -> bool:
 
 
 class Dies(Counter):
-    """It ends or stops the process of its worker in the way that `way` says, in a state that follows from its seed and
-    actions."""
+    """It ends or stops its worker process in the given `way`, in a state that follows from its seed and actions."""
 
     def __init__(self, way: str) -> None:
         super().__init__()

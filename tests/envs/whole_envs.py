@@ -10,8 +10,7 @@ from wavedash.envs.vec_env import Step, VecEnv
 
 
 class Rows(VecEnv):
-    """Episodes have five steps; a row observes how many it has taken, and action 1 is rewarded. `told` is what it was made
-    with."""
+    """A row observes how many of five steps it has taken; action 1 is rewarded. `told` is what it was made with."""
 
     observation_space = gymnasium.spaces.Box(0.0, 10.0, (1,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)

@@ -28,8 +28,7 @@ from wavedash.policy.compiled import Compiled
 from wavedash.ppo.learner import Learner
 
 CASES = [Combination("none", "discrete", True, True, "bf16"), Combination("none", "tanh", False, False, "fp32")]
-"""There are two, because compiling takes ten seconds and more; a policy with memory is not compiled. tests/ppo/test_cuda.py has
-more."""
+"""There are two, because compiling takes ten seconds and more; tests/ppo/test_cuda.py has more. Memory is not compiled."""
 NO_CONVOLUTION = {"encoders": {"camera": {"kind": "flat"}}}
 """A camera that is flattened: convolutions take longest to compile."""
 NO_VECTORS = platform.machine() in ("x86_64", "AMD64") and torch.backends.cpu.get_cpu_capability() == "DEFAULT"

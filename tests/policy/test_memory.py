@@ -40,8 +40,7 @@ def example(memory: Memory, resets: float) -> tuple[Tensor, State, Tensor]:
 
 
 def episode_by_episode(twin: nn.Module, x: Tensor, state: State, fresh: Tensor) -> Tensor:
-    """torch's layer runs over each stretch of each sequence on its own: from the stored state first, from zero after a
-    reset."""
+    """torch's layer runs over each stretch of a sequence on its own: from the stored state first, from zero after a reset."""
     columns = []
     for row in range(x.shape[1]):
         starts = [0, *(t for t in range(1, len(x)) if fresh[t, row]), len(x)]

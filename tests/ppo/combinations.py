@@ -1,5 +1,4 @@
-"""Every combination of memory, kind of action, masks, observations and precision in one small learner, and how it is
-measured."""
+"""Every combination of memory, kind of action, masks, observations and precision in a small learner that is measured."""
 from __future__ import annotations
 
 import itertools
@@ -134,8 +133,7 @@ class Watched:
 
 @torch.no_grad()
 def judged_and_gradient(learner: Learner, compiled: bool) -> tuple[Tensor, Tensor]:
-    """Log-probabilities, entropies and values of the newest rollout, [3, B], and the gradient of a number that depends on
-    all."""
+    """Log-probabilities, entropies and values of the newest rollout, [3, B], and the gradient of a number made of all."""
     policy, batch = learner.policy, learner.updater.experience_of(learner.buffer).all
     evaluate_outputs = policy._evaluate_outputs
     policy._evaluate_outputs = evaluate_outputs if compiled else policy.evaluate_outputs

@@ -118,8 +118,7 @@ def test_a_policy_without_memory_does_not_solve_it(preset):
 
 CUT = ["env.kwargs.max_episode_steps=50", "ppo.gamma=0.98", "total_steps=35_000", "ppo.rollout_steps=64", "ppo.epochs=10",
        "ppo.minibatch_size=128", "ppo.critic_learning_rate=3e-3", "ppo.gae_lambda=0.9", "ppo.schedule.kind=cosine"]
-"""CartPole that is cut off after 50 steps. Once it balances, every step is rewarded with 1 for ever: V = 1 / (1 - 0.98) =
-50."""
+"""CartPole is cut off after 50 steps. Once it balances, every step is rewarded with 1 for ever: V = 1 / (1 - 0.98) = 50."""
 
 
 class TruncationsAsTerminations(VecEnv):

@@ -101,8 +101,7 @@ def test_normalisers_do_not_change_from_the_first_step_to_the_last_gradient():
 
 
 def discounted_returns(env: TapeEnv, steps: int, gamma: float) -> list[float]:
-    """R_t = r_t + gamma * R_{t-1} of every transition, row by row; it starts afresh with a new episode and after an inactive
-    row."""
+    """R_t = r_t + gamma * R_{t-1} of every transition, row by row; a new episode or an inactive step starts afresh."""
     returns = []
     for n in range(N):
         running = 0.0
