@@ -1,5 +1,4 @@
-"""The ratio is one before an update and a resume is exact, in every combination of memory, action, masks, observations,
-precision."""
+"""The ratio is one before an update and a resume is exact, in every combination of tests/ppo/combinations.py."""
 from __future__ import annotations
 
 import pytest

@@ -67,8 +67,7 @@ def test_returns_lengths_and_counts_are_those_of_a_slow_count(seed, inactive, en
 
 
 def test_a_dropped_episode_counts_nowhere():
-    """A row that is inactive and done at once lost its worker. What it had earned is forgotten; its next episode starts from
-    zero."""
+    """A row that is inactive and done at once lost its worker. Its return is forgotten; its next episode starts from zero."""
     never, ends, active = (torch.zeros(T, N, dtype=torch.bool) for _ in range(3))
     active[:] = True
     ends[3], active[3] = True, False

@@ -25,8 +25,7 @@ ACTIONS = {
 
 
 class EmptySeats(TapeEnv):
-    """A tape whose rows are inactive at times; then their observations and rewards are `filling`, and their flags mean
-    nothing."""
+    """A tape whose rows are inactive at times; their observations and rewards are `filling` then, and flags mean nothing."""
 
     def __init__(self, filling: float | None, action_space: spaces.Space, full_at_first: bool):
         torch.manual_seed(0)

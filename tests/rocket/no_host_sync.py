@@ -7,8 +7,7 @@ SYNCS = ("_local_scalar_dense", "nonzero", "masked_select", "is_nonzero", "equal
 
 
 class NoHostSync(TorchDispatchMode):
-    """While it is active, host syncs fail, and so do indexing by a mask and tensors made of Python's numbers (a copy from the
-    host)."""
+    """While it is active, host syncs, indexing by a mask and tensors made of Python's numbers (a copy from the host) fail."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         name = func.name().removeprefix("aten::").split(".")[0]

@@ -27,8 +27,7 @@ class Game:
 
     def step(self, ticks: int = 8, touches: tuple[int, int] = (0, 0), goal: tuple[int, int] = (-1, -1),
              ball: tuple[float, float] | None = None, falling: tuple[float, float] = (0.0, 0.0)) -> list[bool]:
-        """What the ending returns; `touches` are those of the second car, `ball` is the ball's height and `falling` its
-        speed."""
+        """What the ending returns. `touches` are the second car's, `ball` is the ball's height and `falling` its speed."""
         previous = self.state.clone()
         self.state.clear_events()
         self.state.game.tick += ticks

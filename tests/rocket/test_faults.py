@@ -107,8 +107,7 @@ def config(*overrides: str, groups: int = 2):
 
 
 def test_training_ends_with_the_name_and_keeps_the_weights():
-    """It happens in the second shard, whose arenas are numbered after those of the first. (A rehearsal is bound before
-    both.)"""
+    """It happens in the second shard, whose arenas are numbered after those of the first."""
     Broken.groups = 0
     with assembled(config(rewards(", tick: 80, group: 3"), "ppo.normalize_obs=false", "ppo.normalize_reward=false")) as run:
         run.start()

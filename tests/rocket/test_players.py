@@ -149,8 +149,7 @@ def test_a_chaser_on_its_roof_gets_up_again(simulator, player):
 
 @pytest.mark.parametrize(("player", "goes"), [(Chaser(), -1.0), (Defender(), 1.0)])
 def test_a_defender_gets_behind_the_ball_before_it_hits_it(simulator, player, goes):
-    """The ball lies between a car and its own goal: a chaser drives it into that goal, a defender goes past it and hits it
-    away."""
+    """The ball lies between a car and its own goal: a chaser drives it in, a defender goes past it and hits it away."""
     state = begin(simulator)
     state.ball.position.copy_(torch.tensor([0.0, -1500.0, 93.15]))
     state.cars.position[:, 0, :2] = torch.tensor([300.0, 1000.0])

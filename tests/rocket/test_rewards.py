@@ -112,8 +112,7 @@ def test_strong_hit_is_the_change_of_the_balls_velocity() -> None:
 
 
 def shot(speed_before: float, speed: float) -> tuple[GameState, GameState]:
-    """Both cars touch a ball from which the way to blue's target is (-3000, 4000, 0): four fifths of the speed along Y
-    count."""
+    """Both cars touch a ball that is (-3000, 4000, 0) from blue's target: four fifths of the speed along Y count."""
     before, now = game(), game()
     now.ball.position[0] = torch.tensor([3000.0, 2000.0, NET_Z])
     before.ball.velocity[0, 1], now.ball.velocity[0, 1] = speed_before, speed

@@ -23,8 +23,7 @@ def watch(
     sim: RocketSimSimulator, reward: Reward, drive: Callable[[float, GameState, Tensor], None], steps: int,
     happens: Callable[[GameState, GameState], Tensor],
 ) -> tuple[Tensor, Tensor]:
-    """Plays from the state that was written. Returns [E] the sum of the reward and how often it happened, counted every
-    tick."""
+    """Plays from the written state. Returns [E] the sum of the reward, and how often it happened, counted every tick."""
     state = sim.state
     everywhere = torch.ones(state.arenas, dtype=torch.bool)
     sim.place(everywhere)

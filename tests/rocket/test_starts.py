@@ -126,8 +126,7 @@ def car_boxes(state: GameState) -> tuple[Tensor, Tensor]:
 
 
 def inside(points: Tensor, margin: float = 0.0) -> Tensor:
-    """Whether points are between floor, ceiling, walls and slanted corners, or in a goal. Curved edges are left to
-    RocketSim."""
+    """Whether points are between floor, ceiling, walls and corners, or in a goal. Curved edges are left to RocketSim."""
     x, y, z = points.abs().unbind(-1)
     field = (x <= 4096 - margin) & (y <= 5120 - margin) & (x + y <= 8064 - margin * math.sqrt(2))
     goal = (x <= 893 - margin) & (y <= 5880 - margin) & (z <= 642 - margin)

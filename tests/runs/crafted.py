@@ -67,8 +67,7 @@ Change = Callable[[Content], Any]
 
 @dataclass(frozen=True)
 class Kind:
-    """One way to be wrong. `part` is the part of the checkpoint that is wrong; commands that do not read it are not
-    concerned."""
+    """One way to be wrong. `part` is the part of the checkpoint that is wrong; it concerns commands that read this part."""
 
     run: str
     part: str

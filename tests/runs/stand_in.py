@@ -17,8 +17,7 @@ from wavedash.runs.folder import RunFolder
 
 
 class StandInLearner:
-    """It fits a line with AdamW on random batches: it has weights, moments and a random stream, so that an inexact resume
-    shows."""
+    """It fits a line with AdamW on random batches. Its weights, moments and random stream show any inexact resume."""
 
     def __init__(self, listeners: list[Listener], total_steps: int = 100, steps_per_iteration: int = 10):
         torch.manual_seed(0)

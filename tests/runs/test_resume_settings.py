@@ -130,8 +130,7 @@ def episode_length(run: Resumed, unchanged: Resumed) -> float | None:
 
 
 def ratio(metric: str) -> Callable[[Resumed, Resumed], float]:
-    """A metric of the first iteration, whose rollout the same policy plays in the same environments, over its value without the
-    change."""
+    """A metric of the first iteration, whose rollout is played by the same policy, over its value without the change."""
     return lambda run, unchanged: round(run.metrics[0][metric] / unchanged.metrics[0][metric], 3)
 
 

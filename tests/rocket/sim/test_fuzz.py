@@ -458,8 +458,7 @@ def test_a_ball_by_itself_gains_no_energy():
 
 
 def crowded(arenas: int, seats: int, **options) -> WarpSimulator:
-    """Wild states, and heaps of cars on the floor, turned alike, with the ball in them: they have the most possible
-    contacts."""
+    """Wild states, and heaps of cars on the floor, turned alike, with the ball in them: they have the most contacts."""
     sim, dice = WarpSimulator(arenas, seats, seats, **options), Dice(8)
     state = sim.state.to("cpu").clone()
     scatter(state, dice)
@@ -510,8 +509,7 @@ def test_an_arena_depends_neither_on_its_index_nor_on_its_neighbours(seats, wher
 
 
 def test_a_respawned_car_collides_from_the_next_tick_on():
-    """Otherwise the order in which cars are computed would matter, which varies on a GPU. The other car hovers over its
-    place."""
+    """Otherwise the order in which cars are computed would matter, which varies on a GPU. The other car hovers over it."""
     sim = kicked_off(2)
     cars, game = sim.state.cars, sim.state.game
     for arena, (back, waits) in enumerate([(0, 1), (1, 0)]):

@@ -130,8 +130,7 @@ def in_box(baked: Baked, low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def nearest(corners: np.ndarray, point: np.ndarray) -> np.ndarray:
-    """The point of each triangle nearest to one point: the projection onto its plane if inside, else the nearest on its
-    sides."""
+    """The point of each triangle nearest to one point: its projection if that is inside, else the nearest on the sides."""
     a, b, c = corners.swapaxes(0, 1)
     normal = np.cross(b - a, c - a)
     normal /= np.linalg.norm(normal, axis=1, keepdims=True)
@@ -224,8 +223,7 @@ def test_no_triangle_that_a_box_overlaps_is_ruled_out_and_few_others_are_not(bak
 
 
 def brute_force_ray(baked: Baked, source: np.ndarray, target: np.ndarray) -> tuple[float, np.ndarray, float]:
-    """The fraction of the ray at the first wall (1: none), its normal, and the distance of the ray from all sides of
-    triangles."""
+    """The fraction of the ray at the first wall (1: none), its normal, and the ray's distance from all sides of triangles."""
     close = in_box(baked, np.minimum(source, target), np.maximum(source, target))
     a, b, c = baked.corners[close].astype(np.float64).swapaxes(0, 1)
     normals, way = baked.normals[close].astype(np.float64), target - source

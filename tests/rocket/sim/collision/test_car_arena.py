@@ -141,8 +141,7 @@ def least_point(points: Array) -> Array:
 
 
 def differences(triangle: Array) -> Array:
-    """All corners of the box minus all of a triangle, [24, 3]: their hull contains the origin if and only if the two
-    overlap."""
+    """All corners of the box minus all of a triangle, [24, 3]: their hull contains the origin exactly if the two overlap."""
     return ((CORNERS * HALF)[:, None] - triangle[None]).reshape(-1, 3)
 
 
@@ -222,8 +221,7 @@ PLANES = [((0.0, 0.0, 1.0), 0.0), ((0.0, 0.0, -1.0), -2048.0), ((1.0, 0.0, 0.0),
 @pytest.mark.parametrize("hitbox", range(len(HITBOXES)))
 @pytest.mark.parametrize(("normal", "offset"), PLANES)
 def test_a_plane_is_touched_at_the_lowest_corner(normal: tuple[float, float, float], offset: float, hitbox: int) -> None:
-    """Bullet subtracts 2 uu from a half size and adds a tenth of the smallest, 2 uu at most. 2 % of the radius count as
-    touch."""
+    """Bullet subtracts 2 uu from a half size and adds a tenth of the smallest, at most 2 uu. It adds 2 % of the radius."""
     rng = np.random.default_rng(3)
     cars, n = 300, np.array(normal)
     rotation = rotations(rng, cars)
