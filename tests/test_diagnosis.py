@@ -20,7 +20,8 @@ from torch import Tensor
 from tests.ppo.learners import ACTIONS, identity_learner, learner_over, run_config
 from tests.toy_vec_envs import IdentityEnv, TapeEnv
 from wavedash.bench.synthetic import SyntheticWorld
-from wavedash.cli import _stage_and_source, app
+from wavedash.cli import app
+from wavedash.cli.machine import split_words
 from wavedash.config_file import load_config
 from wavedash.diagnosis import STAGES, command, device, stages, timing
 from wavedash.diagnosis.advice import ROUND_TRIP, Facts, advise
@@ -79,7 +80,7 @@ def test_a_named_stage_is_measured_alone(stage: str, capsys: pytest.CaptureFixtu
     ("gpu env.count=2", ("gpu", "cartpole", ["env.count=2"])),
 ])
 def test_omitted_arguments_have_defaults(words: str, meaning: tuple[str, str, list[str]]) -> None:
-    assert _stage_and_source(words.split()) == meaning
+    assert split_words(words.split()) == meaning
 
 
 @pytest.mark.parametrize(("words", "message"), [

@@ -1,0 +1,18 @@
+"""Arguments that several commands share."""
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+import typer
+
+Source = Annotated[str, typer.Argument(metavar="PRESET|FILE", help="A preset such as cartpole, or a YAML file.")]
+Overrides = Annotated[
+    Optional[list[str]],  # noqa: UP045 (typer reads the annotation at run time)
+    typer.Argument(metavar="KEY=VALUE", help="Options to change, such as ppo.learning_rate=1e-4."),
+]
+Deterministic = Annotated[
+    bool, typer.Option("--deterministic/--stochastic", help="Take the likeliest action, or sample as in training.")
+]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Run the code that somebody else's run folder names. Look at it before.")
+]

@@ -1,0 +1,53 @@
+"""Commands that train: `train` and `resume`."""
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+import typer
+
+from wavedash.cli.arguments import Overrides, Source, Trust
+from wavedash.cli.ctrl_c import end_at_ctrl_c
+
+commands = typer.Typer()
+
+
+@commands.command(no_args_is_help=True)
+def train(
+    source: Source,
+    overrides: Overrides = None,
+    smoke: Annotated[bool, typer.Option("--smoke", help="Only 1,000 steps, to see that everything works.")] = False,
+    trust: Trust = False,
+    stop_is_success: Annotated[
+        bool, typer.Option("--stop-is-success", help="Exit with 0 also when a signal (Ctrl-C) has saved and stopped the run.")
+    ] = False,
+) -> None:
+    """Train a preset or a YAML file in a new run folder under runs/."""
+    end_at_ctrl_c()
+    from wavedash.config_file import smoke_overrides
+    from wavedash.runs.trust import read_config
+
+    changes = overrides or []
+    config = read_config(source, changes, trust)  # before torch is loaded: a typing mistake is answered at once
+    if smoke:
+        changes = [*smoke_overrides(config), *changes]
+    from wavedash.training import train
+
+    code = train(source, *changes, trust=trust)
+    raise typer.Exit(0 if stop_is_success else code)
+
+
+@commands.command()
+def resume(
+    run_and_overrides: Annotated[
+        Optional[list[str]],  # noqa: UP045 (typer reads the annotation at run time)
+        typer.Argument(metavar="RUN KEY=VALUE", help="A run folder (default: the newest run), options to change."),
+    ] = None,
+    trust: Trust = False,
+) -> None:
+    """Go on with a run exactly where it stopped."""
+    end_at_ctrl_c()
+    words = run_and_overrides or []
+    run = words.pop(0) if words and "=" not in words[0] else None
+    from wavedash.training import resume
+
+    raise typer.Exit(resume(run, *words, trust=trust))
