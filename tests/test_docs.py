@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wavedash.bench.parity_scenes import SCENES
+from wavedash.bench.parity.scenes import SCENES
 from wavedash.config import RunConfig
 from wavedash.config_file import _option_keys
 from wavedash.rocket.names import shipped

@@ -15,13 +15,13 @@ import torch
 from rich.console import Console
 
 from wavedash.bench import parity
-from wavedash.bench.parity import Both
-from wavedash.bench.parity_compare import JUDGED, Figure, compare, film
-from wavedash.bench.parity_play import BETWEEN, MOMENTS, Recorder
-from wavedash.bench.parity_scenes import SCENES
-from wavedash.bench.parity_spread import compare_spread, kolmogorov_smirnov, nudged
-from wavedash.bench.parity_stage import script
-from wavedash.bench.parity_trace import find_divergence, print_trace
+from wavedash.bench.parity.compare import JUDGED, Quantiles, compare, play_script
+from wavedash.bench.parity.moments import BETWEEN, MOMENTS, Recorder
+from wavedash.bench.parity.pair import SimulatorPair
+from wavedash.bench.parity.scene import write_script
+from wavedash.bench.parity.scenes import SCENES
+from wavedash.bench.parity.spread import compare_spread, kolmogorov_smirnov, nudged
+from wavedash.bench.parity.trace import find_divergence, print_trace
 from wavedash.errors import UserError
 from wavedash.rocket.constants import BACK_WALL_Y, GOAL_HALF_WIDTH, GOAL_HEIGHT, GRAVITY, TICK_RATE
 from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
@@ -45,14 +45,14 @@ def played(rocketsim):
 
     def play(name):
         if name not in played:
-            played[name] = film(rocketsim, script(shortened(name, LOOKED_AT.get(name, JUDGED)), rocketsim, seed=1))
+            played[name] = play_script(rocketsim, write_script(shortened(name, LOOKED_AT.get(name, JUDGED)), rocketsim, seed=1))
         return played[name]
 
     return play
 
 
 def both(rocketsim, candidate=None):
-    return Both(COUNT, lambda *size: rocketsim, candidate and (lambda *size: candidate))
+    return SimulatorPair(COUNT, lambda *size: rocketsim, candidate and (lambda *size: candidate))
 
 
 def shortened(name, ticks=JUDGED):
@@ -131,7 +131,7 @@ def test_a_key_that_does_nothing_is_found(rocketsim):
 
 def test_an_event_that_one_does_not_report_is_found(rocketsim):
     """It may have happened at any tick up to that of the comparison."""
-    taken = both(rocketsim).take("demo")
+    taken = both(rocketsim).play_named("demo")
     silent = [state.clone() for state in taken.theirs]
     for state in silent:
         state.events.demolished.fill_(-1)
@@ -165,8 +165,8 @@ def test_a_state_that_is_nan_counts_as_an_infinite_error(rocketsim):
 
 def test_median_and_99th_percentile_of_known_errors():
     errors = torch.arange(1001.0)[torch.randperm(1001)]
-    assert Figure.of(errors) == (500.0, 990.0)
-    assert all(isnan(x) for x in Figure.of(torch.empty(0)))
+    assert Quantiles.of(errors) == (500.0, 990.0)
+    assert all(isnan(x) for x in Quantiles.of(torch.empty(0)))
 
 
 # Distributions
@@ -187,7 +187,7 @@ def test_the_kolmogorov_smirnov_distance_is_that_worked_out_by_hand():
 def test_chaos_is_not_taken_for_a_fault_but_another_distribution_is(rocketsim, played):
     scene = SCENES["tumble"]
     falls = played("tumble")
-    other = film(rocketsim, nudged(script(scene, rocketsim, seed=1)))
+    other = play_script(rocketsim, nudged(write_script(scene, rocketsim, seed=1)))
     apart = (falls[-1].cars.position - other[-1].cars.position)[:, 0].norm(dim=-1)
     assert float(apart.max()) > 0.5, "a nudge of 0.01 uu has grown fifty times"
     assert compare_spread(scene, falls, other, other).misses == []
@@ -224,7 +224,7 @@ def test_a_trace_names_tick_and_field_of_the_first_difference(rocketsim):
 def test_a_moment_of_play_goes_on_as_the_game_did(rocketsim):
     """The same controls were in force, of which the first are those of the step before. In the air no state is hidden."""
     generator = torch.Generator().manual_seed(0)
-    start = script(SCENES["air control"], rocketsim, seed=3).start
+    start = write_script(SCENES["air control"], rocketsim, seed=3).start
     rocketsim.state.copy_(start)
     rocketsim.place(torch.ones(COUNT, dtype=torch.bool))
     recorder = Recorder(rocketsim)
@@ -234,7 +234,7 @@ def test_a_moment_of_play_goes_on_as_the_game_did(rocketsim):
     assert moment.controls.shape == (JUDGED, COUNT, 2, 8), "after a short step the controls are held"
     rocketsim.step(moment.controls[-1], ticks=JUDGED - 4)
     after = rocketsim.state.clone()
-    again = film(rocketsim, moment)[-1]
+    again = play_script(rocketsim, moment)[-1]
     flying = ~moment.start.cars.wheel_contact[:, 0].any(-1) & ~moment.start.cars.has_contact[:, 0]
     assert flying.sum() > COUNT / 2
     for name in ("position", "velocity", "angular_velocity", "boost", "flip_time"):
@@ -244,7 +244,7 @@ def test_a_moment_of_play_goes_on_as_the_game_did(rocketsim):
 
 @pytest.mark.parametrize("name", ["random play", "scripted play"])
 def test_play_has_all_kinds_of_moments(rocketsim, name):
-    taken = both(rocketsim).take(name)
+    taken = both(rocketsim).play_named(name)
     assert taken.theirs[0].arenas == COUNT * MOMENTS
     assert taken.script.controls.shape == (JUDGED, COUNT * MOMENTS, 2, 8)
     cars = taken.theirs[0].cars
@@ -273,7 +273,7 @@ def test_tables_are_printed_and_written_to_a_page(tmp_path, capsys):
 
 def test_a_scene_that_does_not_exist_is_a_mistake_of_the_users(rocketsim):
     with pytest.raises(UserError, match="did you mean 'flip cancel'"):
-        both(rocketsim).take("flipcancel")
+        both(rocketsim).play_named("flipcancel")
 
 
 # The scenes

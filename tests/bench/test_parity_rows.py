@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from wavedash.bench.parity import PLAYS, Both
-from wavedash.bench.parity_compare import CHANGE_LIMITS, JUDGED, POSITION_LIMIT, VELOCITY_LIMIT, Row, compare
-from wavedash.bench.parity_scenes import SCENES
-from wavedash.bench.parity_stage import Target
+from wavedash.bench.parity.compare import CHANGE_LIMITS, JUDGED, POSITION_LIMIT, VELOCITY_LIMIT, Row, compare
+from wavedash.bench.parity.pair import PLAYS, SimulatorPair
+from wavedash.bench.parity.scene import Target
+from wavedash.bench.parity.scenes import SCENES
 from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
 from wavedash.rocket.sim.simulator import WarpSimulator
 
@@ -29,7 +29,7 @@ LONG = ("drive", "wall drive", "flip diagonal", "ball, corner", "shot")
 
 @pytest.fixture(scope="module")
 def stage():
-    both = Both(COUNT, RocketSimSimulator, WarpSimulator)
+    both = SimulatorPair(COUNT, RocketSimSimulator, WarpSimulator)
     yield both
     both.close()
 

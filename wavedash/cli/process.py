@@ -14,12 +14,12 @@ import typer
 from wavedash.cli.app import app
 from wavedash.cli.ctrl_c import interrupt_at_ctrl_c
 from wavedash.errors import UserError
-from wavedash.import_path import look_here_last
+from wavedash.import_path import append_current_folder
 
 
 def main() -> None:
     """Run the command line; a mistake of the user's ends as a message, not as a traceback."""
-    look_here_last()
+    append_current_folder()
     interrupt_at_ctrl_c()
     with _quiet_end(), _quick_end_under_torchrun():
         try:

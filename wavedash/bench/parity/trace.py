@@ -1,4 +1,4 @@
-"""Where two simulators part: the first tick and the first fields, for all arenas together and for two of them in detail."""
+"""Where two simulators part: the first tick and the first fields, for all arenas in short and for two of them in detail."""
 from __future__ import annotations
 
 from collections import Counter
@@ -10,30 +10,31 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from wavedash.bench.parity_compare import JUDGED, QUANTITIES, Film, errors_of
-from wavedash.bench.parity_stage import Scene, Script
+from wavedash.bench.parity.compare import JUDGED, QUANTITIES, Trajectory, errors_of
+from wavedash.bench.parity.scene import Scene, Script
 from wavedash.rocket.state import CONTROLS, GameState
 
 IN_UU = ("position", "velocity", "boost", "ball_hit_offset", "ball_hit_position", "ball_hit_impulse")
-"""Fields of which a tolerance in uu or uu/s is meant; others are of the size of 1, and a hundredth of it is"""
+"""Fields to which the tolerance applies; to the others, whose values are about 1, a hundredth of it applies."""
 OVERVIEW = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 120, 240)
-"""Ticks"""
+"""Ticks whose distances are printed."""
 IGNORED = ("ball.rotation",)
-"""RocketSim does not turn its ball"""
+"""Fields that are not compared: RocketSim does not turn its ball."""
 START = ("position", "velocity", "angular_velocity", "rotation", "boost", "on_ground", "wheel_contact")
+"""Fields of a start that are printed."""
 
 
 @dataclass
 class Divergence:
-    """Of every arena."""
+    """The first difference in every arena."""
 
     tick: Tensor
-    """[E]: first at which a field differs; -1: none does"""
+    """[E]: the first tick at which a field differs; -1: none does."""
     fields: list[list[str]]
-    """Those that differ then"""
+    """By arena: the fields that differ then."""
 
 
-def find_divergence(scene: Scene, theirs: Film, ours: Film, tolerance: float) -> Divergence:
+def find_divergence(scene: Scene, theirs: Trajectory, ours: Trajectory, tolerance: float) -> Divergence:
     arenas = theirs[0].arenas
     first = torch.full((arenas,), -1)
     fields: list[list[str]] = [[] for _ in range(arenas)]
@@ -48,9 +49,9 @@ def find_divergence(scene: Scene, theirs: Film, ours: Film, tolerance: float) ->
     return Divergence(first, fields)
 
 
-def print_trace(scene: Scene, script: Script, theirs: Film, ours: Film, tolerance: float, around: int,
+def print_trace(scene: Scene, script: Script, theirs: Trajectory, ours: Trajectory, tolerance: float, around: int,
                 arena: int | None = None, console: Console | None = None) -> None:
-    """All arenas in a few lines, then the worst and the median one (or `arena`) tick by tick."""
+    """Print all arenas in a few lines, then the worst and the median one (or `arena`) tick by tick."""
     console = console or Console(width=170, highlight=False)
     found = find_divergence(scene, theirs, ours, tolerance)
     apart, arenas = found.tick >= 0, len(found.tick)
@@ -70,8 +71,8 @@ def print_trace(scene: Scene, script: Script, theirs: Film, ours: Film, toleranc
         _print_arena(console, f"{title} {number}", scene, script, theirs, ours, number, first, tolerance, around)
 
 
-def _print_arena(console: Console, title: str, scene: Scene, script: Script, theirs: Film, ours: Film, arena: int, first: int,
-                 tolerance: float, around: int) -> None:
+def _print_arena(console: Console, title: str, scene: Scene, script: Script, theirs: Trajectory, ours: Trajectory, arena: int,
+                 first: int, tolerance: float, around: int) -> None:
     def one(state: GameState) -> GameState:
         return state.part(slice(arena, arena + 1))
 
@@ -81,7 +82,7 @@ def _print_arena(console: Console, title: str, scene: Scene, script: Script, the
         if name.rpartition(".")[2] in START:
             console.print(f"  start {name:<24} {_text(value)}")
     for seat in scene.seats:
-        console.print(f"  keys  seat {seat}: {_keys(script.controls[:, arena, seat])}")
+        console.print(f"  keys  seat {seat}: {_pressed(script.controls[:, arena, seat])}")
     overview = Table(title="distance by tick", title_justify="left")
     shown = [tick for tick in OVERVIEW if tick < len(theirs)]
     overview.add_column("", no_wrap=True)
@@ -107,7 +108,7 @@ def _print_arena(console: Console, title: str, scene: Scene, script: Script, the
 
 
 def _fields(scene: Scene, theirs: GameState, ours: GameState) -> Iterator[tuple[str, Tensor, Tensor, Tensor]]:
-    """Name, values [E, ...] of both, and where they count [E]: most fields of a demolished car mean nothing. Cars by seat."""
+    """Name, values [E, ...] of both, and a mask [E] of where they count: most fields of a demolished car mean nothing."""
     looked_at = {"pads", "game", "events", *("cars" if body == "car" else body for body in scene.of)}
     gone, everywhere = theirs.cars.is_demoed & ours.cars.is_demoed, torch.ones(theirs.arenas, dtype=torch.bool)
     for part, name, *_, per_car in GameState.layout(theirs.seats):
@@ -124,16 +125,16 @@ def _fields(scene: Scene, theirs: GameState, ours: GameState) -> Iterator[tuple[
 
 
 def _differ(name: str, a: Tensor, b: Tensor, tolerance: float) -> Tensor:
-    """[E]"""
+    """Mask [E] of the arenas in which a field differs."""
     if not a.is_floating_point():
         return (a != b).flatten(1).any(-1) if a.dim() > 1 else a != b
     limit = tolerance if name.rpartition(".")[2] in IN_UU else tolerance / 100
-    close = (a - b).abs() <= limit  # false where one is no number
+    close = (a - b).abs() <= limit  # false where one is NaN
     return ~(close.flatten(1).all(-1) if a.dim() > 1 else close)
 
 
-def _size(scene: Scene, theirs: Film, ours: Film, found: Divergence) -> Tensor:
-    """[E]: by how much velocities differ after 8 ticks, of the body that differs most; at the end if all went well so long."""
+def _size(scene: Scene, theirs: Trajectory, ours: Trajectory, found: Divergence) -> Tensor:
+    """Differences [E] of velocity of the body that differs most: after 8 ticks, or at the end if nothing differs by then."""
     tick = JUDGED if bool(((found.tick >= 0) & (found.tick <= JUDGED)).any()) else -1
     a, b = theirs[tick], ours[tick]
     apart = []
@@ -155,8 +156,8 @@ def _text(value: Tensor, digits: int = 6) -> str:
     return " ".join(str(int(x)) for x in numbers)
 
 
-def _keys(controls: Tensor) -> str:
-    """Of a car [T, 8]: what is held, from which tick on."""
+def _pressed(controls: Tensor) -> str:
+    """What a car [T, 8] presses, and from which tick on."""
     changes, before = [], None
     for tick, held in enumerate(controls.tolist()):
         if held != before:

@@ -1,6 +1,7 @@
 """Cars that tumble: for some starts a tiny difference grows a thousand times, so distributions are compared.
 
-How large their distances are from chaos alone is seen by RocketSim against itself with starts that are nudged."""
+RocketSim against itself, with nudged starts, shows how far apart distributions are from chaos alone.
+"""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -9,45 +10,47 @@ from math import sqrt
 import torch
 from torch import Tensor
 
-from wavedash.bench.parity_compare import Film
-from wavedash.bench.parity_stage import Scene, Script
+from wavedash.bench.parity.compare import Trajectory
+from wavedash.bench.parity.scene import Scene, Script
 from wavedash.rocket.constants import GRAVITY, TICK_RATE
 from wavedash.rocket.state import GameState
 
 NUDGE = 0.01
-"""uu and uu/s: a difference that means nothing"""
+"""Standard deviation of the nudge in uu and uu/s: a difference that means nothing."""
 FACES = ("nose", "tail", "right", "left", "roof", "wheels")
+"""The sides on which a car can lie."""
 RESTING_SPEED, RESTING_SPIN = 20.0, 0.2
+"""A car that is slower, in uu/s and rad/s, rests."""
 GYRATION = 42.0
-"""uu: the square root of inertia by mass, about that of a car"""
+"""Radius of gyration in uu, about that of a car."""
 ENERGY_TOLERANCE, TIME_TOLERANCE = GRAVITY * 1.0, 2 / TICK_RATE
-"""Of 1 uu of height, and of two ticks: cars that rest all do so at the same height, and less than this tells them apart"""
+"""The energy of 1 uu of height, and two ticks. Resting cars all have the same height, so smaller differences would count."""
 CRITICAL = 1.63
-"""Of the two-sample Kolmogorov-Smirnov test at 1 %, times sqrt(2 / n)"""
+"""Critical value of the two-sample Kolmogorov-Smirnov test at 1 %, to be multiplied by sqrt(2 / n)."""
 
 
 @dataclass
 class Spread:
-    """How a scene goes with one simulator, over all arenas."""
+    """How a scene ends in one simulator, over all arenas."""
 
     faces: Tensor
-    """[6]: share of the cars that lie on each face at the end"""
+    """[6]: share of the cars that lie on each face at the end."""
     energy: dict[int, Tensor]
-    """[E] by second, per mass, (uu/s)²"""
+    """By second: energy per mass [E], (uu/s)²."""
     settled: Tensor
-    """[E]: seconds until the car rests; the whole time if it does not"""
+    """[E]: seconds until the car rests; the whole time if it does not."""
 
 
 @dataclass
 class SpreadRow:
-    """Distances between distributions, from 0 to 1: of ours, and of RocketSim with a nudge, both from RocketSim."""
+    """Distances from RocketSim's distributions, 0 to 1: those of ours, and those of RocketSim with nudged starts."""
 
     scene: Scene
     starts: int
     theirs: Spread
     ours: Spread
     distances: dict[str, tuple[float, float]]
-    """By statistic: (ours, RocketSim with a nudge)"""
+    """By statistic: (ours, RocketSim with nudged starts)."""
     limit: float
 
     @property
@@ -63,7 +66,7 @@ def nudged(script: Script) -> Script:
     return Script(start, script.controls)
 
 
-def compare_spread(scene: Scene, theirs: Film, ours: Film, nudged: Film) -> SpreadRow:
+def compare_spread(scene: Scene, theirs: Trajectory, ours: Trajectory, nudged: Trajectory) -> SpreadRow:
     reference, candidate, natural = (_spread(scene, states) for states in (theirs, ours, nudged))
     found = {name: (_distances(reference, candidate)[name], _distances(reference, natural)[name])
              for name in _distances(reference, reference)}
@@ -71,14 +74,14 @@ def compare_spread(scene: Scene, theirs: Film, ours: Film, nudged: Film) -> Spre
     return SpreadRow(scene, starts, reference, candidate, found, CRITICAL * sqrt(2 / starts))
 
 
-def _spread(scene: Scene, states: Film) -> Spread:
+def _spread(scene: Scene, states: Trajectory) -> Spread:
     (seat,), last = scene.seats, len(states) - 1
-    down = -states[-1].cars.rotation[:, seat, 2, :]  # [E, 3]: along forward, right, up of the car
+    down = -states[-1].cars.rotation[:, seat, 2, :]  # [E, 3]: down, in the axes of the car
     axis = down.abs().argmax(-1)
     face = 2 * axis + (down.gather(-1, axis.unsqueeze(-1)).squeeze(-1) < 0)
     faces = torch.bincount(face, minlength=len(FACES)) / len(face)
     rests = torch.stack([_rests(state, seat) for state in states])  # [T, E]
-    moving = (~rests).int().flip(0).argmax(0)  # ticks at the end without a move
+    moving = (~rests).int().flip(0).argmax(0)  # ticks at rest at the end
     moving = torch.where(rests.all(0), last + 1, moving)
     seconds = (last + 1 - moving).float() / TICK_RATE
     return Spread(faces, {s: _energy(states[s * TICK_RATE], seat) for s in range(1, last // TICK_RATE + 1)}, seconds)
@@ -107,12 +110,12 @@ def _distances(a: Spread, b: Spread) -> dict[str, float]:
 
 def kolmogorov_smirnov(a: Tensor, b: Tensor, tolerance: float = 0.0) -> float:
     """The largest distance between two cumulative distributions [n], [m], where one may be shifted by the tolerance to be
-    nearer to the other. A number that is none is larger than all others."""
+    nearer to the other. NaN counts as larger than all numbers."""
     a, b = (x.double().nan_to_num(nan=float("inf")).sort().values for x in (a, b))
     return max(_excess(a, b, tolerance), _excess(b, a, tolerance), 0.0)
 
 
 def _excess(a: Tensor, b: Tensor, tolerance: float) -> float:
-    """By how much the distribution of sorted `a` lies above that of sorted `b`, somewhere."""
+    """The most by which the distribution of sorted `a` lies above that of sorted `b`."""
     below = torch.searchsorted(b, a + tolerance, right=True) / len(b)
     return float((torch.arange(1, len(a) + 1) / len(a) - below).max())

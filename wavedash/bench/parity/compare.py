@@ -1,4 +1,4 @@
-"""Two simulators play the same script; how far are they apart, and do they say that the same happened?"""
+"""How far apart two simulators are that played the same script, and whether they report the same events."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -8,32 +8,36 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from wavedash.bench.parity_stage import Scene, Script, Target
+from wavedash.bench.parity.scene import Scene, Script, Target
 from wavedash.rocket.constants import GRAVITY, TICK_RATE
 from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.state import GameState
 
 HORIZONS = (1, 8, 120)
-"""Ticks after which states are compared"""
+"""Ticks after which states are compared."""
 JUDGED = 8
+"""Tick at which a scene is judged."""
 QUANTITIES = ("position", "velocity", "angular_velocity")
 POSITION_LIMIT, VELOCITY_LIMIT = 0.05, 0.5
-"""Medians of flying and driving, uu and uu/s"""
+"""Limits of median errors of flying and driving, in uu and uu/s."""
 CHANGE_LIMITS = {Target.BOUNCE: 0.01, Target.HIT: 0.03, Target.BUMP: 0.03}
-"""Medians, as shares of the change of velocity"""
+"""Limits of median errors of velocity, as shares of its change."""
 EVENT_LIMIT = 0.99
+"""Share of cars or arenas on which both must agree, for each kind of event."""
 LEAST_CHANGE = 60.0
-"""uu/s within 8 ticks: less than this is no bounce and no bump"""
+"""A smaller change of velocity within 8 ticks, in uu/s, is no bounce and no bump."""
 FLAGS = ("on_ground", "has_jumped", "has_double_jumped", "has_flipped", "is_jumping", "is_flipping", "is_auto_flipping",
          "is_supersonic", "is_demoed", "has_contact")
+"""Fields of a car on which both must agree at the tick of the verdict."""
 BOOST_TOLERANCE, TIMER_TOLERANCE = 0.05, 0.01
+"""Amounts of boost, and seconds of a pad's timer, that count as equal."""
 
-Film = list[GameState]
+Trajectory = list[GameState]
 """The states after tick 0, 1, 2..."""
 
 
-def film(simulator: Simulator, script: Script) -> Film:
-    """Tick by tick, as the keys change. What was in the simulator before is forgotten."""
+def play_script(simulator: Simulator, script: Script) -> Trajectory:
+    """Play a script tick by tick from its start; the simulator's state before is overwritten."""
     state = simulator.state
     state.memory.copy_(script.start.memory)
     simulator.place(torch.ones(state.arenas, dtype=torch.bool, device=simulator.device))
@@ -44,22 +48,22 @@ def film(simulator: Simulator, script: Script) -> Film:
     return states
 
 
-def joined(films: Sequence[Film]) -> Film:
-    """The arenas of all, one after the other."""
+def joined(played: Sequence[Trajectory]) -> Trajectory:
+    """The arenas of all trajectories, side by side."""
     return [GameState.over(torch.cat([state.memory for state in states]), states[0].seats)
-            for states in zip(*films, strict=True)]
+            for states in zip(*played, strict=True)]
 
 
-class Figure(NamedTuple):
-    """Of the errors of many arenas."""
+class Quantiles(NamedTuple):
+    """The errors of many arenas in two numbers."""
 
     median: float
     most: float
-    """99 of 100 are smaller"""
+    """The 99th percentile: 99 of 100 errors are smaller."""
 
     @classmethod
-    def of(cls, errors: Tensor) -> Figure:
-        """A number that is none counts as an infinite error."""
+    def of(cls, errors: Tensor) -> Quantiles:
+        """NaN counts as an infinite error."""
         if not len(errors):
             return cls(float("nan"), float("nan"))
         ranked = errors.nan_to_num(nan=float("inf"), posinf=float("inf")).sort().values
@@ -73,15 +77,16 @@ class Row:
 
     scene: Scene
     starts: int
-    errors: dict[tuple[str, int], dict[str, Figure]]
-    """By body and tick, by quantity"""
-    change: Figure | None
-    """Error of the velocity as a share of its change, where there is one"""
+    errors: dict[tuple[str, int], dict[str, Quantiles]]
+    """By body and tick, by quantity."""
+    change: Quantiles | None
+    """Error of the velocity as a share of its change, where the scene is judged by that."""
     changed: int
-    """Bodies of which that was measured"""
+    """Number of bodies of which that was measured."""
     agreement: dict[int, dict[str, float]]
-    """By tick and kind of event: share of cars or arenas on which both agree"""
+    """By tick and kind of event: share of cars or arenas on which both agree."""
     misses: list[str] = field(default_factory=list)
+    """The targets that are missed, in words."""
 
     def worst_event(self, tick: int) -> tuple[str, float]:
         kinds = self.agreement[tick]
@@ -89,14 +94,15 @@ class Row:
         return name, kinds[name]
 
 
-def compare(scene: Scene, theirs: Film, ours: Film) -> Row:
-    """`theirs` is the reference."""
+def compare(scene: Scene, theirs: Trajectory, ours: Trajectory) -> Row:
+    """The row of a scene; `theirs` is the reference."""
     ticks = [tick for tick in HORIZONS if tick < len(theirs)]
     errors = {(body, tick): errors_of(scene, body, theirs[tick], ours[tick]) for body in scene.of for tick in ticks}
-    figures = {key: {name: Figure.of(values) for name, values in found.items()} for key, found in errors.items()}
+    quantiles = {key: {name: Quantiles.of(values) for name, values in found.items()} for key, found in errors.items()}
     shares = _change_errors(scene, theirs, ours) if scene.target in CHANGE_LIMITS else None
     row = Row(
-        scene, theirs[0].arenas, figures, None if shares is None else Figure.of(shares), 0 if shares is None else len(shares),
+        scene, theirs[0].arenas, quantiles,
+        None if shares is None else Quantiles.of(shares), 0 if shares is None else len(shares),
         {tick: agreement(scene, theirs, ours, tick) for tick in ticks if tick >= min(JUDGED, ticks[-1])},
     )
     row.misses = _misses(row)
@@ -104,7 +110,7 @@ def compare(scene: Scene, theirs: Film, ours: Film) -> Row:
 
 
 def errors_of(scene: Scene, body: str, theirs: GameState, ours: GameState) -> dict[str, Tensor]:
-    """Distances [n] by quantity; of the cars that have a part in the scene and are on the field in both."""
+    """Distances [n] by quantity, of the ball, or of the cars that have a part in the scene and are on the field in both."""
     if body == "ball":
         return {name: (getattr(ours.ball, name) - getattr(theirs.ball, name)).norm(dim=-1) for name in QUANTITIES}
     seats = list(scene.seats)
@@ -112,8 +118,8 @@ def errors_of(scene: Scene, body: str, theirs: GameState, ours: GameState) -> di
     return {name: (getattr(ours.cars, name) - getattr(theirs.cars, name))[:, seats].norm(dim=-1)[there] for name in QUANTITIES}
 
 
-def _change_errors(scene: Scene, theirs: Film, ours: Film) -> Tensor:
-    """[n]: of the velocity after 8 ticks, as a share of how much it changed in the reference. Only where something happened."""
+def _change_errors(scene: Scene, theirs: Trajectory, ours: Trajectory) -> Tensor:
+    """Errors [n] of the velocity after 8 ticks, as shares of its change in the reference, where something happened there."""
     seats, states = list(scene.seats), (theirs[0], theirs[JUDGED], ours[JUDGED])
     if scene.target is Target.BUMP:
         before, after, other = (state.cars.velocity[:, seats].flatten(0, 1) for state in states)
@@ -127,11 +133,10 @@ def _change_errors(scene: Scene, theirs: Film, ours: Film) -> Tensor:
     return ((other - after).norm(dim=-1) / change)[happened]
 
 
-def agreement(scene: Scene, theirs: Film, ours: Film, tick: int) -> dict[str, float]:
-    """Share of cars (of arenas for goals and pads) on which both say the same, by kind. What happened counts up to this tick,
-    states are those of this tick."""
-    happened = zip(_happened(scene, theirs, tick).items(), _happened(scene, ours, tick).values(), strict=True)
-    same = {name: a == b for (name, a), b in happened}
+def agreement(scene: Scene, theirs: Trajectory, ours: Trajectory, tick: int) -> dict[str, float]:
+    """Share of cars (of arenas for goals and pads) on which both agree, by kind: events up to this tick, flags at this tick."""
+    both = zip(_events(scene, theirs, tick).items(), _events(scene, ours, tick).values(), strict=True)
+    same = {name: a == b for (name, a), b in both}
     a, b, seats = theirs[tick], ours[tick], list(scene.seats)
     if tick <= JUDGED:
         for name in FLAGS:
@@ -142,8 +147,8 @@ def agreement(scene: Scene, theirs: Film, ours: Film, tick: int) -> dict[str, fl
     return {name: float(x.float().mean()) for name, x in same.items()}
 
 
-def _happened(scene: Scene, states: Film, tick: int) -> dict[str, Tensor]:
-    """[E, seats] or [E], by kind; from the start to this tick."""
+def _events(scene: Scene, states: Trajectory, tick: int) -> dict[str, Tensor]:
+    """Events from the start to this tick by kind, [E, seats] or [E]."""
     found: dict[str, Tensor] = {}
     for state in states[1:tick + 1]:
         events, seats = state.events, list(scene.seats)
@@ -159,7 +164,7 @@ def _happened(scene: Scene, states: Film, tick: int) -> dict[str, Tensor]:
 
 
 def _misses(row: Row) -> list[str]:
-    """What the row fails, in words."""
+    """The targets that a row misses, in words."""
     misses, target = [], row.scene.target
     if target is Target.MOTION:
         for body in row.scene.of:

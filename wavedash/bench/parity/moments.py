@@ -1,7 +1,8 @@
-"""Moments of play: games on RocketSim by a random, a scripted or a trained player, cut into pieces of 8 ticks.
+"""Moments of games on RocketSim by random, scripted or trained players, from which both simulators play 8 ticks.
 
-Whole games cannot be compared, as they go apart for ever after the first small difference. So both simulators are put into the
-same moment of a game again and again, and play on from there for one action."""
+Whole games cannot be compared, because they drift apart after the first small difference. So both simulators are put into the
+same moment of a game again and again, and play on from there for one action.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -10,8 +11,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from wavedash.bench.parity_compare import JUDGED
-from wavedash.bench.parity_stage import Scene, Script, Target
+from wavedash.bench.parity.compare import JUDGED
+from wavedash.bench.parity.scene import Scene, Script, Target
 from wavedash.config import RocketConfig
 from wavedash.envs.vec_env import Obs
 from wavedash.evaluate.random_play import RandomPlayer
@@ -23,27 +24,27 @@ from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.task import Task
 
 MOMENTS = 8
-"""Of each arena"""
+"""Moments that are taken from each arena."""
 BETWEEN, BETWEEN_TRAINED = 7, 20
-"""Steps from one to the next; a trained policy plays its own task, and needs seconds to get to the ball"""
+"""Steps from one moment to the next. A trained policy plays its own task, and needs seconds to get to the ball."""
 STARTS = ("kickoff", "random", "turtle", "shot", "wall", "dribble", "air_dribble", "flip_reset", "jump_challenge")
 TASK = RocketConfig(starts=dict.fromkeys(STARTS, 1.0), endings={"goal": {}, "time_out": {"seconds": 3}})
-"""Short games that begin where something happens"""
+"""Short games that begin where something happens."""
 
 
-def play_scene(name: str, seats: int) -> Scene:
-    """How such moments are judged."""
-    return Scene(name, lambda take: None, Target.MOTION, ("car", "ball"), tuple(range(seats)), ticks=JUDGED)
+def moments_scene(name: str, seats: int) -> Scene:
+    """The scene as which such moments are judged."""
+    return Scene(name, lambda stage: None, Target.MOTION, ("car", "ball"), tuple(range(seats)), ticks=JUDGED)
 
 
 def random_play(simulator: Simulator, seed: int) -> list[Script]:
-    return _recorded(simulator, TASK, lambda env: RandomPlayer(env, seed), seed)
+    return _record(simulator, TASK, lambda env: RandomPlayer(env, seed), seed)
 
 
 def scripted_play(simulator: Simulator, seed: int) -> list[Script]:
     chaser = Chaser()
     task = TASK.model_copy(update={"action": "continuous"})
-    return _recorded(simulator, task, lambda env: lambda obs: chaser.controls(simulator.state).flatten(0, 1), seed)
+    return _record(simulator, task, lambda env: lambda obs: chaser.controls(simulator.state).flatten(0, 1), seed)
 
 
 def trained_task(run: str | Path) -> RocketConfig:
@@ -53,12 +54,12 @@ def trained_task(run: str | Path) -> RocketConfig:
 
 def trained_play(simulator: Simulator, run: str | Path, seed: int) -> list[Script]:
     player = load_policy(run)
-    return _recorded(simulator, trained_task(run), lambda env: lambda obs: player.step(obs, deterministic=False), seed,
+    return _record(simulator, trained_task(run), lambda env: lambda obs: player.step(obs, deterministic=False), seed,
                      BETWEEN_TRAINED)
 
 
 class Recorder(Simulator):
-    """Passes everything on to another simulator, and notes what the other was about to do at every so many steps."""
+    """Passes everything on to another simulator, and records its state and the controls at every `between`-th step."""
 
     def __init__(self, simulator: Simulator, between: int = BETWEEN) -> None:
         self.between = between
@@ -81,7 +82,7 @@ class Recorder(Simulator):
         self.simulator.place(arenas)
 
 
-def _recorded(simulator: Simulator, task: RocketConfig, player: Callable[[RocketEnv], Callable[[Obs], Tensor]],
+def _record(simulator: Simulator, task: RocketConfig, player: Callable[[RocketEnv], Callable[[Obs], Tensor]],
               seed: int, between: int = BETWEEN) -> list[Script]:
     recorder = Recorder(simulator, between)
     env = RocketEnv([recorder], lambda: Task.configured(task))
