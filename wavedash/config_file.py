@@ -176,15 +176,16 @@ def _explain(detail: ErrorDetails, places: Mapping[Key, str]) -> str:
     """One pydantic error as `place: key: what was expected`."""
     key = detail["loc"]
     place = next((places[key[:n]] for n in range(len(key), -1, -1) if key[:n] in places), "")
-    return f"{place}: {_complaint(detail)}" if place else _complaint(detail)
+    return f"{place}: {complaint(detail)}" if place else complaint(detail)
 
 
-def _complaint(detail: ErrorDetails) -> str:
+def complaint(detail: ErrorDetails, model: type[BaseModel] = RunConfig, at: Key = ()) -> str:
+    """One pydantic error as `key: what was expected`. `model` is what was being read, `at` its key in the configuration."""
     *parents, name = detail["loc"] or ("",)
-    dotted = ".".join(map(str, detail["loc"]))
+    dotted = ".".join(map(str, (*at, *detail["loc"])))
     kind, message = detail["type"], detail["msg"]
     if kind == "extra_forbidden":
-        return f"unknown key '{dotted}'{_suggest_key([str(p) for p in parents], str(name))}"
+        return f"unknown key '{dotted}'{_suggest_key(model, at, [str(p) for p in parents], str(name))}"
     if kind == "missing":
         return f"'{dotted}' is missing; set it in the file or as {dotted}=..."
     if kind == "value_error":
@@ -196,15 +197,15 @@ def _complaint(detail: ErrorDetails) -> str:
     return f"{dotted}: {message.replace('Input should be', 'expected')}, got {_shown(detail['input'])}"
 
 
-def _suggest_key(parents: Sequence[str], name: str) -> str:
+def _suggest_key(model: type[BaseModel], at: Key, parents: Sequence[str], name: str) -> str:
     """The nearest option beside the wrong one (`lr` counts as near), else one of that name elsewhere, else the choice."""
-    options = list(_option_keys(RunConfig))
+    options, start = list(_option_keys(model)), "".join(f"{key}." for key in at)
     prefix = "".join(f"{parent}." for parent in parents)
     here = [key.removeprefix(prefix) for key in options if key.startswith(prefix) and "." not in key.removeprefix(prefix)]
     near = difflib.get_close_matches(name, here, n=1) or [key for key in here if name == _initials(key)]
     elsewhere = [key for key in options if key.rpartition(".")[2] == name]
     found = [prefix + key for key in near] or elsewhere
-    return f"; did you mean '{found[0]}'?" if found else f"; choose from {', '.join(here)}"
+    return f"; did you mean '{start}{found[0]}'?" if found else f"; choose from {', '.join(here)}"
 
 
 def _initials(name: str) -> str:

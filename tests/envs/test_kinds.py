@@ -11,8 +11,9 @@ import torch
 from pydantic import ValidationError
 
 import wavedash
-from tests.envs.whole_envs import Rows
+from tests.envs.whole_envs import PayKind, Rows
 from wavedash.config import EnvConfig, PolicyConfig, RunConfig
+from wavedash.config_file import load_config
 from wavedash.diagnosis.advice import Facts, advise
 from wavedash.envs import kinds
 from wavedash.envs.errors import EnvError
@@ -21,6 +22,7 @@ from wavedash.envs.local import LocalVecEnv
 from wavedash.envs.make import make_env
 from wavedash.evaluate.own_task import evaluate
 from wavedash.preflight import check_run
+from wavedash.runs.trust import UntrustedError, run_config
 
 PACKAGE = Path(wavedash.__file__).parent
 WHOLE = "tests.envs.whole_envs"
@@ -91,6 +93,78 @@ def test_a_new_kind_is_made_described_checked_and_advised_about(rows_kind):
     ours = run.model_copy(update={"env": config})
     assert not any("env.workers" in s.settings for s in advise(Facts(ours, **slow)).suggestions)
     check_run(ours)
+
+
+def test_kinds_that_say_nothing_about_evaluation_play_a_hundred_episodes():
+    for source in ({"id": "CartPole-v1"}, {"factory": f"{WHOLE}:Rows"}, {"rocket": {}}):
+        config = EnvConfig(**source)
+        assert kinds.kind_of(config).evaluation(config) == kinds.Evaluation(episodes=100, environments=32)
+
+
+# A kind of one's own by env.factory
+
+
+def own(name="PayKind", **options):
+    return EnvConfig(factory=f"{WHOLE}:{name}", **options)
+
+
+def test_a_kind_of_ones_own_needs_no_option_of_the_configuration():
+    config = own(count=3, kwargs={"pay": 2.5})
+    env = make_env(config)
+    assert isinstance(env, Rows) and env.told == {"count": 3, "device": torch.device("cpu"), "pay": 2.5}
+    assert config.title == "rows that pay 2.5"
+    kind = kinds.kind_of(config)
+    assert kind.evaluation(config) == (7, 3) and not kind.takes_workers(config)
+    stacked = own(count=2, frame_stack=3)
+    assert isinstance(make_env(stacked), FrameStackEnv)
+    assert kind.spaces(stacked, torch.device("cpu")).observation_space.shape == (3,)
+
+
+@pytest.mark.parametrize(("name", "options", "says"), [
+    ("PayKind", {"kwargs": {"pey": 1.0}}, r"^unknown key 'env\.kwargs\.pey'; did you mean 'env\.kwargs\.pay'\?$"),
+    ("PayKind", {"kwargs": {"x": 1.0}}, r"^unknown key 'env\.kwargs\.x'; choose from pay$"),
+    ("PayKind", {"kwargs": {"pay": "much"}}, r"^env\.kwargs\.pay: expected a valid number, got 'much'$"),
+    ("PayKind", {"kwargs": {"pay": -1.0}}, r"whole_envs:PayKind: env\.kwargs\.pay below 0 would teach to do nothing$"),
+    ("PayKind", {"workers": 2}, r"env\.workers=2 is not for this environment.*leave it at 0$"),
+    ("PayKind", {"wrappers": ["FlattenObservation"]}, r"env\.wrappers is for environments of Gymnasium"),
+    ("PlainKind", {"kwargs": {"pay": 1.0}}, r"^this environment takes no options: leave env\.kwargs empty, not \{'pay'"),
+    ("PlainKind", {"count": 13}, r"`make` of .*PlainKind is to return a .*VecEnv, but it returned a str$"),
+    ("PlainKind", {"count": 14}, r"making the environment .*PlainKind' raised RuntimeError: no licence"),
+    ("UnfinishedKind", {}, r"UnfinishedKind lacks what every kind of environment must have: write make$"),
+])
+def test_what_is_wrong_with_a_kind_of_ones_own_is_told_by_name(name, options, says):
+    with pytest.raises(EnvError, match=says):
+        make_env(own(name, **options))
+
+
+def test_the_code_of_a_kind_is_not_imported_while_a_configuration_is_read(tmp_path):
+    """The configuration may be somebody else's: who reads it is asked for trust first, and its code has not run by then."""
+    (tmp_path / "checkpoints").mkdir()
+    file = tmp_path / "config.yaml"
+    file.write_text("env: {factory: 'nobody_has_this_module:Kind', kwargs: {pay: 2}}\n")
+    with pytest.raises(UntrustedError, match=r"env\.factory: 'nobody_has_this_module:Kind'\n  env\.kwargs: "):
+        run_config(file)
+    trusted = run_config(file, trust=True)
+    assert trusted.env.title == "nobody_has_this_module:Kind", "it has a name where it cannot be imported"
+    with pytest.raises(EnvError, match="cannot import 'nobody_has_this_module'"):
+        make_env(trusted.env)
+
+
+def test_a_run_in_a_kind_of_ones_own_trains_resumes_with_another_option_and_is_evaluated(tmp_path, monkeypatch):
+    monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
+    file = tmp_path / "pay.yaml"
+    file.write_text(f"env: {{factory: '{WHOLE}:PayKind', count: 4, kwargs: {{pay: 3.0}}}}\n"
+                    "device: cpu\npolicy: {hidden: [8]}\n"
+                    "ppo: {rollout_steps: 12, minibatch_size: 48, epochs: 1, learning_rate: 0.05}\n"
+                    "report: {console: 'off', tensorboard: false}\n")
+    check_run(load_config(str(file)))
+    wavedash.train(str(file), "name=pay", "total_steps=1248")
+    wavedash.resume(str(tmp_path / "pay"), "total_steps=2400", "env.kwargs.pay=5.0")
+    PayKind.made.clear()
+    result = evaluate(tmp_path / "pay" / "final")
+    assert result.returns == [25.0] * 7, "action 1 in each of five steps, as often as the kind says"
+    assert PayKind.made == [3], "side by side as the kind says"
+    assert len(evaluate(tmp_path / "pay" / "final", episodes=2).returns) == 2
 
 
 # A whole VecEnv by env.factory

@@ -1,11 +1,14 @@
 """Whole VecEnvs, factories of them, and a kind of environments, for the tests of the registry."""
 from __future__ import annotations
 
+from typing import ClassVar
+
 import gymnasium
 import numpy as np
 import torch
 
-from wavedash.envs.kinds import Kind
+from wavedash.config import Part
+from wavedash.envs.kinds import Evaluation, Kind
 from wavedash.envs.vec_env import Step, VecEnv
 
 
@@ -79,3 +82,51 @@ class RowsKind(Kind):
 
     def takes_workers(self, config):
         return False
+
+
+class PayOptions(Part):
+    """Options of `PayKind`."""
+
+    pay: float = 1.0
+    """The reward of action 1."""
+
+
+class PayKind(Kind):
+    """A user's own kind, which `env.factory` names. `made`: the counts that it was asked to make."""
+
+    Options = PayOptions
+    made: ClassVar[list[int]] = []
+
+    def describe(self, config):
+        return f"rows that pay {self.options(config).pay}"
+
+    def check(self, config):
+        super().check(config)
+        if self.options(config).pay < 0:
+            raise ValueError("env.kwargs.pay below 0 would teach to do nothing")
+
+    def make(self, config, device):
+        self.made.append(config.count)
+        return Rows(config.count, device, pay=self.options(config).pay)
+
+    def evaluation(self, config):
+        return Evaluation(episodes=7, environments=3)
+
+
+class PlainKind(Kind):
+    """Takes no options, and makes what the configuration's count says: 13 is not a VecEnv, 14 fails."""
+
+    def describe(self, config):
+        return "plain"
+
+    def make(self, config, device):
+        if config.count == 14:
+            raise RuntimeError("no licence for this simulator")
+        return "thirteen" if config.count == 13 else Rows(config.count, device)
+
+
+class UnfinishedKind(Kind):
+    """Does not say how it is made."""
+
+    def describe(self, config):
+        return "unfinished"

@@ -39,12 +39,14 @@ class ExportFormat(StrEnum):
 def evaluate(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder.")],
     episodes: Annotated[
-        int, typer.Option("--episodes", "--games", min=1, help="Episodes to play. More: a narrower interval.")
-    ] = 100,
+        Optional[int],  # noqa: UP045 (typer reads the annotation at run time)
+        typer.Option("--episodes", "--games", min=1, show_default=False,
+                     help="Episodes to play. More: a narrower interval. [default: 100, unless the environment says otherwise]"),
+    ] = None,
     deterministic: Deterministic = True,
     random: Annotated[bool, typer.Option("--random", help="Play random actions as well, for comparison.")] = False,
     against: Annotated[
-        Optional[str],  # noqa: UP045 (typer reads the annotation at run time)
+        Optional[str],  # noqa: UP045
         typer.Option(metavar="PLAYER", help="Rocket League: games against idle, random, chaser, defender, your own as "
                                             "module:Class, or another run, checkpoint or folder with a policy; see "
                                             "docs/evaluate.md."),

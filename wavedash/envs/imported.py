@@ -2,8 +2,10 @@
 
     def make(**kwargs)                  returns one environment (Gymnasium, RLGym, rlgym-ppo); called for each of `env.count`
     def make(count, device, **kwargs)   returns a whole `VecEnv` for the run's device; called once
+    class MyKind(Kind)                  a kind of one's own, asked for everything that follows; its options are `env.kwargs`
 
-Where a whole VecEnv is made, `env.workers` and `env.groups` are passed if the function has parameters of these names.
+Where a function makes a whole VecEnv, `env.workers` and `env.groups` are passed if it has parameters of these names. Nothing is
+imported while a configuration is read: that of a run may be somebody else's, whose code is not trusted yet.
 """
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from wavedash.envs.kinds import Kind
+from wavedash.envs.kinds import Evaluation, Kind, Spaces
 
 if TYPE_CHECKING:
     import torch
@@ -21,47 +23,99 @@ if TYPE_CHECKING:
     from wavedash.envs.vec_env import VecEnv
 
 WHOLE = ("count", "device")
-"""Parameters that tell a function which makes a whole VecEnv"""
+"""Parameters by which a function that makes a whole VecEnv is recognised."""
 SHIPPED = frozenset(f"wavedash.envs.puzzles:{name}" for name in ("RepeatPrevious", "TMaze", "masked_cartpole"))
 """Environments of this package, which presets name by their import path"""
 
 
 class ImportedKind(Kind):
-    """Whatever a function of the user returns."""
+    """What a user's function makes, or what a user's own kind says."""
 
     about = "an import path 'module:callable'"
     code_options = MappingProxyType({"factory": SHIPPED})
 
+    def check(self, config: EnvConfig) -> None:
+        """Nothing can be checked before the user's code is imported."""
+
     def describe(self, config: EnvConfig) -> str:
-        return config.factory or ""
+        """The import path, also where it cannot be imported, unless it leads to a kind that has a name of its own."""
+        from wavedash.envs.errors import EnvError
+
+        try:
+            kind = _own_kind(config)
+        except EnvError:
+            kind = None
+        return kind.describe(config) if kind else config.factory or ""
 
     def make(self, config: EnvConfig, device: torch.device) -> VecEnv:
         from wavedash.envs.factory import EnvFactory, import_callable
         from wavedash.envs.make import one_by_one
 
+        if kind := _own_kind(config):
+            return _made_by(kind, config, device)
         function = import_callable(config.factory or "")
         if makes_whole(function, config):
             return _whole(function, config, device)
         make = EnvFactory(config.factory or "", config.kwargs, imported=True, wrappers=tuple(config.wrappers))
         return one_by_one(make, config, device)
 
+    def spaces(self, config: EnvConfig, device: torch.device) -> Spaces:
+        kind = _own_kind(config)
+        return kind.spaces(config, device) if kind else super().spaces(config, device)
+
     def takes_workers(self, config: EnvConfig) -> bool:
         from wavedash.envs.factory import import_callable
 
+        if kind := _own_kind(config):
+            return kind.takes_workers(config)
         function = import_callable(config.factory or "")
         return not makes_whole(function, config) or "workers" in _parameters(function)
 
+    def evaluation(self, config: EnvConfig) -> Evaluation:
+        kind = _own_kind(config)
+        return kind.evaluation(config) if kind else super().evaluation(config)
+
 
 def makes_whole(function: Callable[..., Any], config: EnvConfig) -> bool:
-    """Whether it wants to be told how many rows there are to be and where. One whose `count` and `device` are set in
+    """Whether a function wants to be told how many rows there are to be and where. One whose `count` and `device` are set in
     `env.kwargs` means something else by them."""
     return all(name in _parameters(function) and name not in config.kwargs for name in WHOLE)
+
+
+def _own_kind(config: EnvConfig) -> Kind | None:
+    """The user's own kind, whose options are right and go together; None where `env.factory` names something else."""
+    from wavedash.envs.errors import EnvError
+    from wavedash.envs.factory import import_callable
+
+    named = import_callable(config.factory or "")
+    if not (inspect.isclass(named) and issubclass(named, Kind)):
+        return None
+    if missing := sorted(named.__abstractmethods__):
+        raise EnvError(f"{config.factory} lacks what every kind of environment must have: write {' and '.join(missing)}")
+    kind: Kind = named()
+    kind.options(config)
+    try:
+        kind.check(config)
+    except ValueError as error:
+        raise EnvError(f"{config.factory}: {error}") from error
+    return kind
+
+
+def _made_by(kind: Kind, config: EnvConfig, device: torch.device) -> VecEnv:
+    from wavedash.envs.errors import EnvError
+    from wavedash.envs.factory import called
+    from wavedash.envs.vec_env import VecEnv
+
+    env = called(config.factory or "", lambda: kind.make(config, device), {})
+    if not isinstance(env, VecEnv):
+        raise EnvError(f"`make` of {config.factory} is to return a wavedash.envs.vec_env.VecEnv, but it returned a "
+                       f"{type(env).__name__}")
+    return env
 
 
 def _whole(function: Callable[..., Any], config: EnvConfig, device: torch.device) -> VecEnv:
     from wavedash.envs.errors import EnvError
     from wavedash.envs.factory import called
-    from wavedash.envs.make import stacked
     from wavedash.envs.vec_env import VecEnv
 
     name, known = config.factory or "", _parameters(function)
@@ -76,11 +130,11 @@ def _whole(function: Callable[..., Any], config: EnvConfig, device: torch.device
         raise EnvError(f"{name} takes `count` and `device`, so it is to return a whole wavedash.envs.vec_env.VecEnv, but it "
                        f"returned a {type(env).__name__}. A function that returns one environment takes neither; if it means "
                        "something else by them, set both in env.kwargs")
-    return stacked(env, config)
+    return env
 
 
 def _parameters(function: Callable[..., Any]) -> set[str]:
-    """Names of parameters; none where they cannot be told, as of some functions that are written in C."""
+    """Names of parameters; empty where they are unknown, as for some functions that are written in C."""
     try:
         return set(inspect.signature(function).parameters)
     except (TypeError, ValueError):

@@ -1,9 +1,11 @@
-"""Kinds of environments: the registry that everybody asks who must not care which kind of environment a run trains in.
+"""Kinds of environments: configuration, preflight, training, evaluation, export and advice ask the registry here, so that none
+of them names a kind.
 
-A kind is recognised by the option of `EnvConfig` that asks for it (`env.id`, `env.factory`, `env.rocket`). It says how such an
-environment is called, checked, made and stepped. To add a kind: an option in `EnvConfig`, a subclass of `Kind`, and a line of
-`register` below. The class is imported when it is first asked for, and its file must import without torch, because
-configurations are checked before torch is loaded.
+A kind that ships with the package is asked for by an option of `EnvConfig` (`env.id`, `env.factory`, `env.rocket`). To add one,
+write the option there, a subclass of `Kind`, and a line of `register` below. The class is imported when it is first asked for,
+and its file must import without torch, because configurations are checked before torch is loaded.
+
+A kind of one's own needs no option: `env.factory` names its class by import path, and `env.kwargs` holds its `Options`.
 """
 from __future__ import annotations
 
@@ -12,11 +14,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
     import gymnasium
     import torch
+    from pydantic import BaseModel
 
     from wavedash.config import EnvConfig
     from wavedash.envs.vec_env import VecEnv
@@ -29,31 +32,51 @@ class Spaces(NamedTuple):
     action_space: gymnasium.Space[Any]
 
 
-class Kind(ABC):
-    """What configuration, factory, preflight, evaluation, export and advice ask about an environment of one kind."""
+class Evaluation(NamedTuple):
+    """How `wavedash eval` plays episodes of an environment, unless it is told otherwise."""
 
-    about: str
+    episodes: int = 100
+    """Episodes that are played. More: a narrower interval."""
+    environments: int = 32
+    """The most environments that are stepped side by side. More: faster where a step of many costs little more than one."""
+
+
+class Kind(ABC):
+    """What the rest of the package asks about environments of one kind."""
+
+    about: str = "an environment"
     """What its option holds, for messages: "a Gymnasium id"."""
     code_options: Mapping[str, frozenset[str]] = MappingProxyType({})
     """Options of `EnvConfig` whose text names code to import, and the values of each that ship with this package. With any
     other value, the run folder of somebody else needs `--trust`."""
+    Options: ClassVar[type[BaseModel] | None] = None
+    """The options of a kind that `env.factory` names: a subclass of `wavedash.config.Part`, read from `env.kwargs` by
+    `options`. A kind with an option of `EnvConfig` has its own there."""
 
     @abstractmethod
     def describe(self, config: EnvConfig) -> str:
         """The environment's name, for people."""
 
-    def check(self, config: EnvConfig) -> None:  # noqa: B027 (optional)
-        """Raises ValueError where options do not go together. Quick, without torch."""
+    def check(self, config: EnvConfig) -> None:
+        """Raise ValueError where options do not go together. It must be quick and work without torch. Preflight and evaluation
+        ask with another `count` and without workers."""
+        if config.wrappers:
+            raise ValueError("env.wrappers is for environments of Gymnasium: leave it empty")
+        if config.workers and not self.takes_workers(config):
+            raise ValueError(f"env.workers={config.workers} is not for this environment, which steps all rows in one process: "
+                             "leave it at 0")
 
     @abstractmethod
     def make(self, config: EnvConfig, device: torch.device) -> VecEnv:
-        """`config.count` environments whose rows live on `device`, the run's."""
+        """`config.count` environments whose rows live on `device`, the run's. Called by `make_env`, which stacks frames."""
 
     def spaces(self, config: EnvConfig, device: torch.device) -> Spaces:
-        """What preflight looks at: one environment is made, reset and stepped once."""
+        """The spaces that preflight builds a policy from: one environment is made, reset and stepped once."""
         import torch
 
-        env = self.make(config.model_copy(update={"count": 1, "workers": 0}), device)
+        from wavedash.envs.make import make_env
+
+        env = make_env(config.model_copy(update={"count": 1, "workers": 0}), device)
         try:
             env.reset(0)
             env.action_space.seed(0)
@@ -65,21 +88,31 @@ class Kind(ABC):
             env.close()
 
     def takes_workers(self, config: EnvConfig) -> bool:
-        """Whether more `env.workers` would use more cores: advice suggests them only then."""
-        return True
+        """Whether `make` starts `env.workers` processes. Where it does not, workers are refused and never advised."""
+        return False
+
+    def evaluation(self, config: EnvConfig) -> Evaluation:
+        """The defaults of `wavedash eval`."""
+        return Evaluation()
+
+    def options(self, config: EnvConfig) -> Any:
+        """`env.kwargs`, checked and read as `Options`; None where there are none. EnvError: names what is wrong with them."""
+        from wavedash.envs.options import read_options
+
+        return read_options(self.Options, config.kwargs)
 
 
 _registered: dict[str, str] = {}
 
 
 def register(option: str, path: str) -> None:
-    """The kind that `env.<option>` asks for; `path` is that of its class, `module:Class`."""
+    """Register the kind that `env.<option>` asks for; `path` is that of its class, `module:Class`."""
     _registered[option] = path
     _kind.cache_clear()
 
 
 def kind_of(config: EnvConfig) -> Kind:
-    """ValueError unless exactly one kind is asked for."""
+    """The kind that a configuration asks for. ValueError unless it asks for exactly one."""
     asked = [option for option in _registered if getattr(config, option, None) is not None]
     if len(asked) != 1:
         *others, last = (f"env.{option} ({_kind(option).about})" for option in _registered)

@@ -13,18 +13,14 @@ from wavedash.envs.vec_env import VecEnv
 
 
 def make_env(config: EnvConfig, device: torch.device | str = "cpu") -> VecEnv:
-    """`config.count` environments of any kind, whose rows live on `device`."""
-    return kind_of(config).make(config, torch.device(device))
+    """`config.count` environments of any kind, with `config.frame_stack` observations in one, whose rows live on `device`."""
+    env = kind_of(config).make(config, torch.device(device))
+    return env if config.frame_stack == 1 else FrameStackEnv(env, config.frame_stack)
 
 
 def one_by_one(make: EnvFactory, config: EnvConfig, device: torch.device) -> VecEnv:
     """Environments that are each made by one call: in this process when `workers` is 0, else in worker processes."""
     if config.workers == 0:
-        return stacked(LocalVecEnv(make, config.count, device), config)
-    return stacked(WorkerPool(make, config.count, config.workers, groups=config.groups, worker_timeout=config.worker_timeout,
-                              device=device), config)
-
-
-def stacked(env: VecEnv, config: EnvConfig) -> VecEnv:
-    """With as many latest observations side by side as are asked for."""
-    return env if config.frame_stack == 1 else FrameStackEnv(env, config.frame_stack)
+        return LocalVecEnv(make, config.count, device)
+    return WorkerPool(make, config.count, config.workers, groups=config.groups, worker_timeout=config.worker_timeout,
+                      device=device)

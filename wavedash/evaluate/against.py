@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from wavedash.config import EnvConfig
+from wavedash.envs.kinds import kind_of
 from wavedash.evaluate.matches import SECONDS, Match, Score
 from wavedash.league.frozen import FrozenPolicy
 from wavedash.league.players import find_player
@@ -76,12 +77,13 @@ def _share(score: Score) -> str:
     return f"{100 * score.goal_share.value:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
 
 
-def play_against(run: str | Path, opponent: str, simulator: str | None = None, games: int = 100, deterministic: bool = True,
-                 own_starts: bool = False, seed: int = 1, trust: bool = False) -> AgainstResult:
+def play_against(run: str | Path, opponent: str, simulator: str | None = None, games: int | None = None,
+                 deterministic: bool = True, own_starts: bool = False, seed: int = 1, trust: bool = False) -> AgainstResult:
     """Plays the policy of `run` against `opponent`: a script such as chaser, a user's own as `module:Class`, or another trained
     policy (a run, a checkpoint, a folder with a policy). `simulator`: warp, rocketsim, both, or None for the one that the run
     was trained in. Both begin from the same starts. `trust`: also run code that a run of another user names."""
     loaded = load_run(run, trust=trust)
+    games = games or kind_of(loaded.config.env).evaluation(loaded.config.env).episodes
     own = rocket_task(loaded.config.env, loaded.path).simulator
     decide_threads(loaded.config.threads)
     chosen = sorted(SIMULATORS, key=lambda name: name != own) if simulator == "both" else [simulator or own]

@@ -6,23 +6,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wavedash.envs.headline import Headline
+from wavedash.envs.kinds import kind_of
 from wavedash.evaluate.episodes import Games, play
 from wavedash.evaluate.random_play import RandomPlayer
 from wavedash.evaluate.shares import Sample
 from wavedash.loading import load_run
 from wavedash.seeding import stream_seed
 
-MOST_ENVIRONMENTS = 32
-
 
 def evaluate(
-    run: str | Path, episodes: int = 100, deterministic: bool = True, seed: int = 1, random: bool = False, trust: bool = False
+    run: str | Path, episodes: int | None = None, deterministic: bool = True, seed: int = 1, random: bool = False,
+    trust: bool = False,
 ) -> EvaluationResult:
-    """Plays `episodes` whole episodes, of every row of the environment, on the device of the run. `random`: then as many with
-    random actions. `trust`: also run code that a run of another user names."""
-    rounds = -(-episodes // min(episodes, MOST_ENVIRONMENTS))
+    """Plays `episodes` whole episodes, of every row of the environment, on the device of the run; without a number, as many as
+    its kind says. `random`: then as many with random actions. `trust`: also run code that a run of another user names."""
     loaded = load_run(run, trust=trust).to_run_device()
-    policy = loaded.policy
+    policy, config = loaded.policy, loaded.config.env
+    defaults = kind_of(config).evaluation(config)
+    episodes = episodes or defaults.episodes
+    rounds = -(-episodes // min(episodes, defaults.environments))
     env = loaded.make_env(-(-episodes // rounds))
     try:
         seed = stream_seed(seed, "evaluation")

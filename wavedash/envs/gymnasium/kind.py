@@ -20,6 +20,12 @@ class GymnasiumKind(Kind):
     def describe(self, config: EnvConfig) -> str:
         return config.id or ""
 
+    def check(self, config: EnvConfig) -> None:
+        """All options of `env` are for these environments."""
+
+    def takes_workers(self, config: EnvConfig) -> bool:
+        return True
+
     def make(self, config: EnvConfig, device: torch.device) -> VecEnv:
         from wavedash.envs.factory import EnvFactory
         from wavedash.envs.make import one_by_one
