@@ -19,7 +19,7 @@ from torch import Tensor
 
 from tests.ppo.learners import ACTIONS, identity_learner, learner_over, run_config
 from tests.toy_vec_envs import IdentityEnv, TapeEnv
-from wavedash.bench.synthetic import SyntheticWorld
+from wavedash.bench.synthetic import SyntheticEnv
 from wavedash.cli import app
 from wavedash.cli.machine import split_words
 from wavedash.config_file import load_config
@@ -249,7 +249,7 @@ def test_the_time_of_a_captured_graph_is_divided_in_proportion_to_its_stages_alo
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("graphs", [False, True])
 def test_an_environment_on_a_gpu_is_diagnosed(graphs: bool, capsys: pytest.CaptureFixture[str]) -> None:
-    env = SyntheticWorld(4096, "cuda")
+    env = SyntheticEnv(4096, "cuda")
     learner = learner_over(env, run_config({"rollout_steps": 8, "minibatch_size": 8192, "epochs": 1}, graphs=graphs))
     found = command.examine(learner, "all", rounds=3)
     command.show(Console(width=110), found, found.measured)

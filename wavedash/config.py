@@ -1,4 +1,4 @@
-"""Typed configuration: one model per part, every option with what it does and what happens when it is raised.
+"""Typed configuration: one model per section, every option with what it does and what happens when it is raised.
 
 This file must import without torch, so that a mistake in a file is answered at once. Reading YAML, presets and
 overrides into these models is in `config_file.py`.
@@ -17,7 +17,7 @@ NonNegative = Annotated[float, Field(ge=0.0)]
 
 
 class Part(BaseModel):
-    """Strict: unknown keys and wrong types are refused; every attribute docstring is the option's documentation."""
+    """A section of the configuration. Unknown keys and wrong types are refused; the docstring of an attribute documents it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
 
@@ -27,13 +27,13 @@ Named = str | dict[str, dict[str, Any]]
 
 
 class RocketConfig(Part):
-    """A Rocket League task: who plays, what they see, do and are paid for, how episodes begin and end."""
+    """A Rocket League task: cars, observation, actions, rewards, and how episodes begin and end."""
 
     simulator: Literal["warp", "rocketsim"] = "warp"
     """The physics. warp: ours, on all cores of a CPU, or on a GPU, where thousands of arenas (`env.count`) cost little more
     than hundreds. rocketsim: the community's C++ simulator, which ours follows, on as many cores as `env.workers`."""
     blue: Annotated[int, Field(ge=0, le=4)] = 1
-    """Cars of team blue. All cars learn; every one is a row."""
+    """Cars of team blue. All cars learn; each is a row."""
     orange: Annotated[int, Field(ge=0, le=4)] = 1
     """Cars of team orange."""
     hitbox: Literal["octane", "dominus", "plank", "breakout", "hybrid", "merc"] = "octane"
@@ -41,18 +41,17 @@ class RocketConfig(Part):
     observation: Named = "advanced_obs_plus"
     """What a car sees: advanced_obs_plus, default_obs (RLGym's), or your own."""
     action: Named = "lookup_table"
-    """How a car is steered: lookup_table (90 choices), multi_discrete, continuous, or your own."""
+    """How a car acts: lookup_table (90 choices), multi_discrete, continuous, or your own."""
     rewards: dict[str, float | dict[str, Any]] = {"goal": 10.0, "touch": 1.0}
-    """What is good, by name with a weight (`goal: 10`) or with options (`boost_pickup: {weight: 0.5, small: 0.2}`)."""
+    """What is rewarded, by name with a weight (`goal: 10`) or with options (`boost_pickup: {weight: 0.5, small: 0.2}`)."""
     reward_mode: Literal["dense", "sparse", "hybrid"] = "dense"
     """dense pays everything, sparse events only, hybrid events in full and the rest times `dense_scale`."""
     dense_scale: NonNegative = 0.1
-    """hybrid: what is left of rewards that are not events."""
+    """hybrid: the factor of rewards that are not events."""
     team_spirit: Fraction = 0.0
     """0 pays each car what it earned, 1 the mean of its team. Raise it as team play begins to matter."""
     zero_sum: bool | Fraction = False
-    """Take off what the opponents earned on average: what is good for them is bad for the car. A number from 0 (false) to 1
-    (true) takes off that share of it."""
+    """Subtract what the opponents earned on average. A number from 0 (false) to 1 (true) subtracts that share of it."""
     starts: dict[str, float | dict[str, Any]] = {"kickoff": 1.0}
     """How episodes begin, by name with a weight, or with options (`random: {weight: 2, ...}`)."""
     endings: dict[str, dict[str, Any]] = {"goal": {}, "no_touch": {"seconds": 30}, "time_out": {"seconds": 300}}
@@ -73,17 +72,17 @@ class EnvConfig(Part):
     factory: str | None = None
     """Your own environment instead of `id`: an import path `package.module:callable`, or `/folder/script.py:callable`, that
     returns a `gymnasium.Env`, an `rlgym.api.RLGym`, or an environment for rlgym-ppo; or, called once with the arguments `count`
-    and `device`, a whole `VecEnv`."""
+    and `device`, a whole `VecEnv`. It may also name a subclass of `wavedash.envs.kinds.Kind`."""
     rocket: RocketConfig | None = None
     """Rocket League instead of `id`; `count` is then the number of arenas."""
     kwargs: dict[str, Any] = {}
-    """Passed to the environment's constructor or factory."""
+    """Passed to the environment's constructor or factory; the options of a `Kind`."""
     wrappers: list[Named] = []
     """Gymnasium wrappers around each environment, the first one inside: names of gymnasium.wrappers, or import paths
     `module:Class`, with options as `{TimeLimit: {max_episode_steps: 200}}`."""
     frame_stack: Positive = 1
-    """The policy sees its so many latest observations together: vectors side by side, pictures as more channels. More: longer
-    motion is visible, larger observations. With 1, the newest alone."""
+    """Latest observations that the policy sees together: vectors side by side, pictures as more channels. More: longer motion
+    is visible, observations are larger. 1: only the newest."""
     count: Positive = 8
     """Environments stepped side by side (by each process, where torchrun starts several). More: larger rollouts, better use of
     vectorised inference, staler data per update."""
@@ -91,8 +90,8 @@ class EnvConfig(Part):
     """Worker processes; 0 steps all environments in the learner's process, which is fastest when a step takes microseconds. The
     simulator `warp` needs none: it uses all cores by itself."""
     groups: Positive = 2
-    """With workers, or the simulator `warp` on a CPU: groups that step while another is being inferred. More: less waiting for
-    slow workers, smaller batches."""
+    """With workers, or the simulator `warp` on a CPU: shards, one of which steps while the policy acts for another. More: less
+    waiting for slow workers, smaller batches."""
     worker_timeout: Annotated[float, Field(gt=0)] = 10.0
     """Seconds without a sign of life after which a worker counts as hung and is restarted. Raise it for very slow steps."""
 
@@ -123,7 +122,7 @@ class EncoderConfig(Part):
     channels: list[Positive] = []
     """conv: channels of the 3x3 layers, each of which halves the picture; by default as many as make it about 4 wide."""
     features: Positive = 128
-    """conv: size of the result. More: finer sight, more to learn."""
+    """conv: size of the result. More: finer detail, more to learn."""
 
 
 class MemoryConfig(Part):
@@ -136,7 +135,7 @@ class MemoryConfig(Part):
     layers: Positive = 1
     """Recurrent layers on top of each other."""
     sequence: Positive = 16
-    """Steps through which gradients flow back (truncated BPTT); divides ppo.rollout_steps. Longer: links distant events."""
+    """Steps through which gradients flow back (truncated BPTT); it divides ppo.rollout_steps. Longer: links distant events."""
 
 
 class GSDEConfig(Part):
@@ -164,12 +163,12 @@ class PolicyConfig(Part):
     critic_hidden: list[Positive] | None = None
     """Sizes of the critic's hidden layers; the same as the actor's when not set."""
     shared: bool = False
-    """One trunk for actor and critic (of size `hidden`). Saves compute; the two losses then pull on the same features."""
+    """One trunk for actor and critic (of size `hidden`). It saves compute; the two losses then train the same features."""
     activation: Literal["tanh", "relu", "elu", "silu", "gelu"] = "tanh"
     """Between hidden layers. tanh is the safest for small control tasks, relu, silu or gelu for wide networks."""
     orthogonal: bool = True
-    """Begin with orthogonal weights, zero biases and a small last layer of the actor, as PPO likes it. false: with torch's own
-    initialisation, whose first policy is less indifferent to what it sees."""
+    """Begin with orthogonal weights, zero biases and a small last layer of the actor, as is usual for PPO. false: with torch's
+    own initialisation, whose first policy depends more on the observation."""
     distribution: Literal["gaussian", "tanh", "beta", "confined"] = "gaussian"
     """Continuous actions: a normal that is clipped, a normal squashed by tanh, a Beta, or a normal that is clipped and whose
     mean and deviation are confined to the action range and to `std_range` (all but the first need bounds)."""
@@ -314,17 +313,17 @@ class RunConfig(Part):
     device: str = "auto"
     """auto: the first CUDA device (with several processes, one for each), else the CPU. Or `cpu`, `cuda`, `cuda:1`."""
     threads: Annotated[int, Field(ge=0)] = 0
-    """Most CPU threads of networks and of our simulator; networks too small for several take one. More: faster while there are
-    cores for them; results of an update do not depend on it. 0: as many as cores that the process may use, and no more
-    than OMP_NUM_THREADS (which torchrun sets to 1). Any other number counts instead of OMP_NUM_THREADS."""
+    """The most CPU threads of networks and of our simulator; small networks take one. More: faster while there are cores
+    for them; results of an update do not depend on it. 0: as many as cores that the process may use, and no more than
+    OMP_NUM_THREADS (which torchrun sets to 1). Any other number counts instead of OMP_NUM_THREADS."""
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
-    """Of the networks' arithmetic; weights and optimiser stay fp32. bf16 pays on accelerators with tensor cores; fp16 on older
-    ones, with a loss scale that adapts itself."""
+    """Precision of the networks' arithmetic; weights and optimiser stay fp32. bf16 is faster on GPUs with tensor cores; fp16 is
+    for older ones, with a loss scale that adapts itself."""
     compile: bool = False
     """Fuse the networks with torch.compile (needs a C++ compiler or Triton, and a minute). Falls back with a warning."""
     graphs: bool = True
-    """On CUDA: record the update of a minibatch (and collection, where the world allows it) once and replay it, without the
-    cost of launching each operation. Falls back with a warning."""
+    """On CUDA: capture the update of a minibatch (and the collection, where the environment allows it) in a CUDA graph, which
+    saves the cost of launching each operation. Falls back with a warning."""
     deterministic: bool = False
     """Refuse operations whose result varies between equal runs (slower on a GPU; a CPU run is always repeatable)."""
     env: EnvConfig

@@ -1,7 +1,7 @@
 """From a preset name or a YAML file and `key=value` overrides to a checked `RunConfig`, and back to YAML.
 
-Layers are merged in order: the preset named by `base:`, the file, the overrides. Each value remembers where it was
-written, so that an error can say so. All errors of a configuration are reported together.
+Layers are merged in order: the preset named by `base:`, the file, the overrides. The place of each value is kept for error
+messages. All errors of a configuration are reported together.
 """
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from wavedash.errors import UserError
 from wavedash.yaml_text import LARGEST_TEXT, Key, YamlError, read_yaml, write_yaml
 
 SMOKE_STEPS, SMOKE_ENVIRONMENTS = 1_000, 20
+"""Size of a run with `wavedash train --smoke`."""
 
 
 class ConfigError(UserError):
@@ -34,7 +35,7 @@ class _Layer:
     values: dict[str, Any]
     places: dict[Key, str]
     named: Key = ()
-    """An override's key: it leads into sections and values alike, and what it names is set as a whole"""
+    """The key of an override. It may lead into mappings as well as sections, and what it names is replaced as a whole."""
 
     def over(self, below: _Layer) -> _Layer:
         return _Layer(self._merge(below.values, self.values, ()), below.places | self.places)
@@ -51,7 +52,7 @@ class _Layer:
 
 
 def preset_names() -> list[str]:
-    """The recipes that ship with the package."""
+    """Names of the presets that ship with the package."""
     files = resources.files("wavedash.presets").iterdir()
     return sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
 
@@ -69,7 +70,7 @@ def load_config(source: str, overrides: Sequence[str] = ()) -> RunConfig:
 
 
 def smoke_overrides(config: RunConfig) -> list[str]:
-    """What turns any recipe into a run of 1,000 steps that still makes several updates and checkpoints."""
+    """Overrides that make of any preset a run of 1,000 steps with several updates and checkpoints."""
     count = max(config.env.workers, min(config.env.count, SMOKE_ENVIRONMENTS))
     steps = max(1, SMOKE_STEPS // 5 // count)
     sequence = [] if config.policy.memory.kind == "none" else [f"policy.memory.sequence={steps}"]
@@ -118,7 +119,7 @@ def _read_source(source: str) -> _Layer:
         raise ConfigError(f"{source}: no such file, and no preset has this name{_nearest(source, presets)}")
     try:
         with open(source, encoding="utf-8") as file:
-            text = file.read(LARGEST_TEXT + 1)  # no more of it is looked at, whatever its size
+            text = file.read(LARGEST_TEXT + 1)  # a larger file is refused without reading all of it
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{source}: cannot be read as text: {error}") from None
     return _read_text(text, source)
@@ -156,7 +157,7 @@ def _read_override(override: str) -> _Layer:
 
 
 def _is_section(path: Key) -> bool:
-    """Whether options of their own are found there."""
+    """Whether a key leads to a section, which has options of its own."""
     model: Any = RunConfig
     for name in path:
         field = model.model_fields.get(name) if model is not None else None
@@ -167,7 +168,7 @@ def _is_section(path: Key) -> bool:
 
 
 def _section(annotation: Any) -> type[Part] | None:
-    """The section that an option is, or may be."""
+    """The section that an option is, or may be; None for a value."""
     kinds = (annotation, *get_args(annotation))
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Part)), None)
 

@@ -20,7 +20,7 @@ from tests.ppo.combinations import (
 from tests.ppo.learners import learner_over, run_config
 from tests.ppo.test_losses import Distillation, Imitation
 from tests.toy_vec_envs import ScrambledEnv
-from wavedash.bench.synthetic import SyntheticWorld
+from wavedash.bench.synthetic import SyntheticEnv
 from wavedash.envs.local import LocalVecEnv
 from wavedash.envs.pool import WorkerPool
 from wavedash.policy.actor_critic import ActorCritic
@@ -84,7 +84,7 @@ PPO = {"rollout_steps": 16, "minibatch_size": 256, "epochs": 2, "normalize_obs":
 @pytest.mark.parametrize("memory", ["none", "gru", "lstm"])
 def test_an_iteration_reads_the_device_once_and_has_no_other_host_sync(memory, precision, graphs, syncs_forbidden):
     policy = {"hidden": [64, 64], "memory": {"kind": memory, "sequence": 8}}
-    learner = learner_over(SyntheticWorld(128, "cuda"), run_config(PPO, policy, graphs=graphs, precision=precision))
+    learner = learner_over(SyntheticEnv(128, "cuda"), run_config(PPO, policy, graphs=graphs, precision=precision))
     for _ in range(CAPTURED):
         learner.iterate()
     reads = syncs_forbidden()

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.ppo.learners import identity_learner, run_config
-from wavedash.bench.synthetic import SyntheticWorld
+from wavedash.bench.synthetic import SyntheticEnv
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.stopwatch import DeviceStopwatch, Stopwatch
 from wavedash.training import make_policy
@@ -90,7 +90,7 @@ def test_a_gpu_reports_how_long_it_computed_and_not_how_long_launching_took() ->
 @gpu
 @pytest.mark.parametrize("graphs", [False, True])
 def test_iterations_on_a_gpu_report_the_time_of_their_parts(graphs: bool) -> None:
-    env = SyntheticWorld(4096, "cuda")
+    env = SyntheticEnv(4096, "cuda")
     config = run_config({"rollout_steps": 8, "minibatch_size": 8192, "epochs": 1}, graphs=graphs)
     learner = Learner(env, make_policy(env, config), config)
     learner.start()

@@ -1,0 +1,16 @@
+"""Benchmarks: `wavedash bench NAME` runs the `main(arguments)` of a file or folder here, which prints a table.
+
+    pool        the worker pool beside those of Gymnasium and Stable-Baselines3
+    ppo         whole training beside Stable-Baselines3 and CleanRL
+    memory      recurrent training beside sb3-contrib and rsl-rl
+    zoo         what is learned beside Stable-Baselines3, with the settings of RL-Zoo
+    update      precision, compilation and CUDA graphs, each alone and together
+    neighbours  training beside programs that want the same cores
+
+    rocket      Rocket League beside RocketSim, RLGym, rlgym-learn and rlgym-ppo
+    sim         our simulator beside RocketSim
+    iteration   whole iterations of Rocket League on a CPU or a GPU
+    parity      how far our simulator is from RocketSim, mechanic by mechanic
+
+They share `tables` and the `synthetic` environment; `rocket_peers` is what the peers of `rocket` run.
+"""

@@ -2,10 +2,10 @@
 
     wavedash bench iteration [--device cpu|cuda] [--arenas N ...] [--steps N] [--minibatch N] [--iterations N] [--profile]
 
-The preset's task with its observation, masks, rewards, starts and endings; 2 epochs. On a GPU two networks of 512x3 in bf16
-with CUDA graphs, each number of arenas with and without torch.compile. Beside every speed stand entropy, KL, clip fraction and
-how far the weights moved: an update that does nothing is fast. `--profile` shows what takes the time of a step and of a
-minibatch, kernel by kernel.
+The task is the preset's, with its observation, masks, rewards, starts and endings; an update has 2 epochs. On a GPU two
+networks of 512x3 train in bf16 with CUDA graphs, each number of arenas with and without torch.compile. The table has entropy,
+KL, clip fraction and the size of the update beside every speed, because an update that does nothing is fast. `--profile` shows
+what takes the time of a step and of a minibatch, kernel by kernel.
 """
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ SIZES: dict[str, dict[str, Any]] = {
 METRICS = {"entropy": "policy/entropy", "KL": "policy/kl", "clip": "policy/clip_fraction", "update size": "optim/update_size",
            "explained": "loss/explained_variance"}
 PROFILED_STEPS = 4
+"""Steps of the rollout that `--profile` looks at."""
 
 
 def main(arguments: list[str]) -> None:
@@ -103,7 +104,7 @@ def measure(config: RunConfig, iterations: int) -> list[str]:
 
 
 def profile_eager(options: argparse.Namespace, compile: bool) -> None:
-    """Without CUDA graphs, in which operations have no names."""
+    """Profile a step and an update without CUDA graphs, in which operations have no names."""
     arenas = options.arenas[-1]
     samples = 2 * arenas * PROFILED_STEPS
     options.steps, options.minibatch = PROFILED_STEPS, min(options.minibatch, samples)

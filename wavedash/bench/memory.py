@@ -3,10 +3,10 @@
     wavedash bench memory [--rounds 1] [--steps 50000] [--contestant NAME]
 
 Every contestant trains in a process of its own with one torch thread; they take turns. All get the settings of the preset
-`cartpole-memory`: environments, rollouts, minibatches, epochs, rates, LSTM and hidden layers of the same size. What differs
-cannot be set: sb3-contrib and rsl-rl learn from sequences as long as the rollout, ours are of 32 steps; rsl-rl knows normal
-distributions only, so the sign of its action is what CartPole gets. "zoo" is sb3-contrib with the settings that its authors
-tuned for this task. The peers come with `pip install sb3-contrib` and `pip install --no-deps rsl-rl-lib tensordict`.
+`cartpole-memory`: environments, rollouts, minibatches, epochs, rates, LSTM and hidden layers of the same size. Two differences
+cannot be set: sb3-contrib and rsl-rl learn from sequences as long as the rollout, ours have 32 steps; rsl-rl knows normal
+distributions only, so CartPole gets the sign of its action. "zoo" is sb3-contrib with the settings that its authors tuned for
+this task. The peers come with `pip install sb3-contrib` and `pip install --no-deps rsl-rl-lib tensordict`.
 """
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ MARK = "iteration"
 WARM_UP = 3
 """Iterations whose time is not counted: imports, caches, CPU clocks."""
 MARKS = 5
-"""Points of a curve"""
+"""Points of a curve."""
 RECENT = 30
-"""Episodes over which a point of a curve is averaged"""
+"""Episodes over which a point of a curve is averaged."""
 
 
 class Curve(NamedTuple):
@@ -167,24 +167,24 @@ def train_rsl_rl(seed: int, steps: int) -> None:
     from wavedash.envs.make import make_env
 
     config = load_config("cartpole-memory")
-    world = make_env(config.env)
+    env = make_env(config.env)
     returns: deque[float] = deque(maxlen=RECENT)
 
     class Masked(VecEnv):  # type: ignore[misc, unused-ignore]
-        num_envs, num_actions, max_episode_length, device = world.num_rows, 1, 500, "cpu"
+        num_envs, num_actions, max_episode_length, device = env.num_rows, 1, 500, "cpu"
         cfg: dict[str, Any] = {}  # noqa: RUF012 (theirs)
 
         def __init__(self) -> None:
             self.episode_length_buf = torch.zeros(self.num_envs, dtype=torch.long)
             self.running = torch.zeros(self.num_envs)
-            self.obs, self.taken = world.reset(seed), 0
+            self.obs, self.taken = env.reset(seed), 0
 
         def get_observations(self) -> Any:
             assert isinstance(self.obs, torch.Tensor)
             return TensorDict({"policy": self.obs.clone()}, batch_size=self.num_envs)
 
         def step(self, actions: torch.Tensor) -> Any:
-            step = world.step((actions[:, 0] > 0).long())
+            step = env.step((actions[:, 0] > 0).long())
             self.obs, done = step.obs, step.terminated | step.truncated
             self.running += step.reward
             returns.extend(self.running[done].tolist())
@@ -206,7 +206,7 @@ def train_rsl_rl(seed: int, steps: int) -> None:
                       "use_clipped_value_loss": False, "schedule": "fixed"},
     })
     sys.stdout.flush()
-    runner.learn(-(-steps // (world.num_rows * config.ppo.rollout_steps)) + 1)
+    runner.learn(-(-steps // (env.num_rows * config.ppo.rollout_steps)) + 1)
 
 
 CONTESTANTS: dict[str, Callable[[int, int], None]] = {

@@ -2,7 +2,7 @@
 
     wavedash bench neighbours [--rounds 3] [--seconds 10] [--beside NAME] [--setting threads=1] [PRESET KEY=VALUE]
 
-Every setting trains in a process of its own, which goes on while its neighbours come and go; only one trains at a time. The
+Every setting trains in a process of its own, which goes on while its neighbours start and end; only one trains at a time. The
 neighbours are endless loops, and an LZMA compressor with a process for each core.
 """
 from __future__ import annotations
@@ -33,15 +33,16 @@ BESIDE = {
     "two busy loops": [LOOP] * 2,
     "a compressor": [COMPRESSOR] * allowed_cores(),
 }
-"""Programs that run meanwhile"""
+"""Programs that run beside the training, by name."""
 AS_IT_IS = "as it is"
 WARM_UP = 2
+"""Iterations that are not counted."""
 SETTLE = 1.0
-"""Seconds after neighbours came or went that are not counted"""
+"""Seconds that are not counted after neighbours started or ended."""
 
 
 class Iteration(NamedTuple):
-    """When it ended, how long it took, how many steps it was, and how long its update took."""
+    """When an iteration ended, how long it took, how many steps it had, and how long its update took."""
 
     end: float
     seconds: float
@@ -81,7 +82,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _setting(name: str) -> tuple[dict[str, str], list[str]]:
-    """Environment variables and options."""
+    """The environment variables and the options that a setting changes."""
     if name == AS_IT_IS:
         return {}, []
     variable, _, value = name.partition("=")
@@ -90,7 +91,7 @@ def _setting(name: str) -> tuple[dict[str, str], list[str]]:
 
 def _measure(task: list[str], variables: dict[str, str], beside: list[str], rounds: int, seconds: float
              ) -> dict[str, Speed]:
-    """The median of all iterations that lay wholly in a window of the neighbours' time."""
+    """Medians over all iterations that lay wholly in a window in which the neighbours ran."""
     found: dict[str, list[Iteration]] = {name: [] for name in beside}
     with _training(task, variables) as trained:
         for _ in range(WARM_UP):
@@ -105,7 +106,7 @@ def _measure(task: list[str], variables: dict[str, str], beside: list[str], roun
 
 
 def _window(trained: Queue[Iteration | str], seconds: float) -> list[Iteration]:
-    """Iterations from now on, two at least."""
+    """The iterations that begin within so many seconds from now, at least two."""
     began, inside = monotonic(), list[Iteration]()
     while monotonic() < began + seconds or len(inside) < 2:
         iteration = _next(trained)
@@ -134,29 +135,30 @@ def _running(programs: list[str]) -> Iterator[None]:
 
 @contextmanager
 def _training(task: list[str], variables: dict[str, str]) -> Iterator[Queue[Iteration | str]]:
-    """Iterations of a process that trains, as they end."""
+    """Start a process that trains; yields a queue of its iterations as they end, and of its last words if it fails."""
     environ = {**os.environ, "PYTHONUNBUFFERED": "1", **variables}
     command = [sys.executable, "-m", "wavedash.bench.neighbours", *task]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           env=environ) as process:
-        told: Queue[Iteration | str] = Queue()
-        Thread(target=_listen, args=(process, told), daemon=True).start()
+        ended: Queue[Iteration | str] = Queue()
+        Thread(target=_listen, args=(process, ended), daemon=True).start()
         try:
-            yield told
+            yield ended
         finally:
             process.kill()
 
 
-def _listen(process: subprocess.Popen[str], told: Queue[Iteration | str]) -> None:
+def _listen(process: subprocess.Popen[str], ended: Queue[Iteration | str]) -> None:
+    """Put each line that a training process prints into the queue, and its errors when it ends."""
     assert process.stdout is not None and process.stderr is not None
     for line in process.stdout:
         seconds, steps, update = line.split()
-        told.put(Iteration(monotonic(), float(seconds), int(steps), float(update)))
-    told.put(process.stderr.read())
+        ended.put(Iteration(monotonic(), float(seconds), int(steps), float(update)))
+    ended.put(process.stderr.read())
 
 
 def train(task: list[str]) -> None:
-    """In a process of its own: train for ever and tell of every iteration."""
+    """What the training process runs: it trains for ever and prints a line for every iteration."""
     from wavedash.config_file import load_config
     from wavedash.training import assembled
 

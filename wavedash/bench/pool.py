@@ -2,7 +2,8 @@
 
     wavedash bench pool [--rounds 3] [--seconds 4] [--workers N]
 
-Same environments, same random actions, no policy. The peers use one process per environment, as they do by default.
+All step the same environments with the same random actions and without a policy. The peers use one process per environment,
+as they do by default.
 """
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _rate(make: Callable[[], Any], count: int, seconds: float) -> float:
-    """Steps all environments again and again; `make` gives a function that steps them once, and one that ends them."""
+    """Environment steps per second. `make` returns a function that steps all environments once, and one that closes them."""
     step, close = make()
     try:
         for _ in range(20):

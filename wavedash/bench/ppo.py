@@ -3,9 +3,9 @@
     wavedash bench ppo [--task cartpole|hopper] [--rounds 3] [--iterations 8] [--cleanrl FOLDER] [--cleanrl-python PYTHON]
 
 Every contestant trains in a process of its own with one torch thread; they take turns. Wavedash steps its environments in that
-process, as Stable-Baselines3 does by default. Stable-Baselines3 comes with
-`pip install wavedash[bench]`. CleanRL is not a package: give the folder of a checkout, and the Python of an environment with
-what that checkout pins (Gymnasium 0.29 and tyro; its Hopper is v4).
+process, as Stable-Baselines3 does by default. Stable-Baselines3 comes with `pip install wavedash[bench]`. CleanRL is not a
+package: give the folder of a checkout, and the Python of an environment with what that checkout pins (Gymnasium 0.29 and tyro;
+its Hopper is v4).
 """
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Task(NamedTuple):
     minibatch: int
     epochs: int
     normalize: bool
-    """Running normalisation of observations and rewards"""
+    """Whether observations and rewards are normalised by running statistics."""
     cleanrl: tuple[str, str]
-    """CleanRL's script and its name of the environment"""
+    """CleanRL's script and its name of the environment."""
 
 
 TASKS = {

@@ -1,12 +1,13 @@
-"""Rocket League, 1v1: the world alone against bare RocketSim and RLGym, whole training against rlgym-learn and rlgym-ppo.
+"""Rocket League, 1v1: the environment against bare RocketSim and RLGym, training against rlgym-learn and rlgym-ppo.
 
     wavedash bench rocket [--rounds 3] [--marks 6] [--rlgym-ppo FOLDER] [--rlgym-ppo-python PYTHON]
 
 All have the same task (kick-offs, RLGym's DefaultObs and lookup table, goals and touches, RLGym's endings), two networks of the
 same size, and equal iterations, epochs and minibatches. Every contestant runs in processes of its own; they take turns. A
-trainer gets as many arenas as suit it: ours steps many in each process, the peers start a process for each, and are measured
-with several numbers of them. `wavedash[rocket]` brings RLGym; the peers come with `pip install rlgym-learn rlgym-learn-algos`
-and a checkout of rlgym-ppo, with the Python of an environment that has what it needs (wandb, gym; by default this one).
+trainer gets as many arenas as suit it: ours steps many in each process, the peers start a process for each and are measured
+with several numbers of processes. `wavedash[rocket]` brings RLGym. The peers come with `pip install rlgym-learn
+rlgym-learn-algos` and a checkout of rlgym-ppo, with the Python of an environment that has what it needs (wandb, gym; by default
+this one).
 """
 from __future__ import annotations
 
@@ -35,27 +36,28 @@ WARM_UP = 2
 """Marks that are not counted: imports, caches, CPU clocks."""
 SIZES = Sizes(arenas=128, processes=2, steps=16_384, epochs=2, minibatch=4_096, hidden=[256, 256, 256], threads=1, marks=0)
 PEER_PROCESSES = (4, 8)
+"""Numbers of processes that the peers are measured with."""
 EPISODE = 450
-"""Steps between two kick-offs of bare RocketSim: 30 seconds"""
+"""Steps between two kick-offs of bare RocketSim: 30 seconds."""
 
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="wavedash bench rocket", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--marks", type=int, default=6, help="seconds (worlds) or iterations (trainers) of a measurement")
+    parser.add_argument("--marks", type=int, default=6, help="seconds (environments) or iterations (trainers) of a measurement")
     parser.add_argument("--rlgym-ppo", type=Path, help="folder of an rlgym-ppo checkout")
     parser.add_argument("--rlgym-ppo-python", type=Path, default=Path(sys.executable))
     options = parser.parse_args(arguments)
     sizes = replace(SIZES, marks=options.marks + WARM_UP)
     print_rates("1v1, 8 ticks a step, random actions, one process: agent steps per second",
-                take_turns(_worlds(sizes), options.rounds))
+                take_turns(_environments(sizes), options.rounds))
     trainers = _trainers(sizes, options.rlgym_ppo, options.rlgym_ppo_python)
     print_rates(f"1v1, 8 ticks a step, {sizes.steps:,} agent steps an iteration, {sizes.epochs} epochs, minibatches of "
                 f"{sizes.minibatch:,}, networks of {sizes.hidden}: agent steps per second of whole training",
                 take_turns(trainers, options.rounds))
 
 
-def _worlds(sizes: Sizes) -> dict[str, Callable[[], float]]:
+def _environments(sizes: Sizes) -> dict[str, Callable[[], float]]:
     return {
         "RocketEnv": partial(_rate, _ours(step_rocket_env), sizes),
         "RocketEnv on RocketSim": partial(_rate, _ours(step_rocket_env), replace(sizes, simulator="rocketsim")),
@@ -88,7 +90,7 @@ def _peer(contestant: Callable[[Sizes], None], python: Path | str = sys.executab
 
 
 def _rate(command: list[str], sizes: Sizes, needs: str = "", **environ: str) -> float:
-    """Steps per second of a process, from the moments at which it says how many it has done."""
+    """Steps per second of a process, from the times at which it prints how many it has done."""
     with tempfile.TemporaryDirectory() as folder, subprocess.Popen(
         [*command, json.dumps(asdict(sizes))], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONSAFEPATH": "1", **environ},
@@ -136,7 +138,7 @@ def train_wavedash(sizes: Sizes) -> None:
 
 
 def step_rocket_env(sizes: Sizes) -> None:
-    """On all cores where the simulator is ours."""
+    """Step our environment; our own simulator uses all cores."""
     import torch
 
     from wavedash.envs.make import make_env
@@ -153,7 +155,7 @@ def step_rocket_env(sizes: Sizes) -> None:
 
 
 def step_rocketsim(sizes: Sizes) -> None:
-    """Controls in, physics, nothing out."""
+    """Step RocketSim alone: controls go in, nothing is read."""
     from wavedash.rocket.actions.lookup_table import LookupTable
     from wavedash.rocket.rocketsim.package import rocketsim
     from wavedash.rocket.state import CONTROLS

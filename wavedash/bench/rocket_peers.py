@@ -2,8 +2,8 @@
 
     python rocket_peers.py CONTESTANT SIZES        (SIZES: the fields of `Sizes`, as JSON)
 
-Imports nothing of Wavedash: a peer may live in another Python environment. Every contestant says how many agent steps it has
-done by now, again and again, and ends by itself.
+It imports nothing of Wavedash, because a peer may need another Python environment. Every contestant prints a mark, the number
+of agent steps so far, again and again, and ends by itself.
 """
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ MARK = "agent steps:"
 
 @dataclass(frozen=True)
 class Sizes:
-    """The same for all trainers, but for the number of arenas and processes: those that suit each of them."""
+    """Sizes of a contest, equal for all trainers except the numbers of arenas and processes, which suit each of them."""
 
     arenas: int
     processes: int
-    """Of environments; the peers have one arena in each"""
+    """Processes of environments; the peers have one arena in each."""
     steps: int
-    """Agent steps of an iteration"""
+    """Agent steps of an iteration."""
     epochs: int
     minibatch: int
     hidden: list[int]
-    """Layers of the actor, and of the critic"""
+    """Sizes of the layers of the actor, and of the critic."""
     threads: int
-    """Of torch while learning. While collecting it has one, as environments need the cores"""
+    """Threads of torch while it learns. While it collects it has one, because environments need the cores."""
     marks: int
-    """How often a contestant says how far it is: once after every iteration"""
+    """Marks that a contestant prints: one after every iteration."""
     tick_skip: int = 8
     no_touch: float = 30.0
     time_out: float = 300.0
     goal: float = 10.0
     touch: float = 0.1
     simulator: Literal["warp", "rocketsim"] = "warp"
-    """Of ours"""
+    """The simulator of our contestants."""
 
 
 def say(steps: int) -> None:
@@ -49,7 +49,7 @@ def say(steps: int) -> None:
 
 
 def step_on(step: Callable[[], int], marks: int) -> None:
-    """`step` does some agent steps and says how many. A mark about every second."""
+    """Print a mark about every second. `step` does some agent steps and returns how many."""
     done = 0
     for _ in range(marks):
         began = perf_counter()
@@ -59,7 +59,7 @@ def step_on(step: Callable[[], int], marks: int) -> None:
 
 
 def rlgym_env(sizes: Sizes) -> Any:
-    """1v1 from kick-offs, seen with `DefaultObs`, steered by the lookup table, paid for goals and touches."""
+    """RLGym's 1v1 from kick-offs, with `DefaultObs`, the lookup table, and rewards for goals and touches."""
     from rlgym.api import RLGym
     from rlgym.rocket_league.action_parsers import LookupTableAction, RepeatAction
     from rlgym.rocket_league.done_conditions import AnyCondition, GoalCondition, NoTouchTimeoutCondition, TimeoutCondition
@@ -127,7 +127,7 @@ def train_rlgym_learn(sizes: Sizes) -> None:
             say(self.cumulative_timesteps)
 
     class Unpinned(experience_buffer.TensorCircularBuffer):  # type: ignore[misc, unused-ignore]
-        """Theirs wants page-locked memory, which a machine without an accelerator does not have."""
+        """Their buffer without page-locked memory, which a machine without a GPU does not have."""
 
         def __init__(self, capacity: int, device: Any, pin_memory: bool, forced_dtype: Any) -> None:
             super().__init__(capacity, device, False, forced_dtype)
@@ -149,7 +149,7 @@ def train_rlgym_learn(sizes: Sizes) -> None:
             serde_types=SerdeTypesModel(
                 agent_id_serde_type=PyAnySerdeType.STRING(), reward_serde_type=PyAnySerdeType.FLOAT(),
                 obs_serde_type=PyAnySerdeType.NUMPY(
-                    np.float64, NumpySerdeConfig.STATIC((92,), allocation_pool_warning_size=None)),  # a warning takes seconds
+                    np.float64, NumpySerdeConfig.STATIC((92,), allocation_pool_warning_size=None)),  # a warning costs seconds
                 action_serde_type=PyAnySerdeType.NUMPY(np.int64, NumpySerdeConfig.STATIC((1,))),
                 obs_space_serde_type=space, action_space_serde_type=space,
             ),
@@ -177,7 +177,7 @@ def train_rlgym_ppo(sizes: Sizes) -> None:
     from rlgym_ppo import Learner, learner
 
     class NoKeyboard:
-        """Theirs asks a terminal."""
+        """Replaces their reader of the keyboard, which needs a terminal."""
 
         def kbhit(self) -> bool:
             return False
@@ -209,13 +209,15 @@ def train_rlgym_ppo(sizes: Sizes) -> None:
 
 @dataclass(frozen=True)
 class EnvFactory:
-    """What a process of a peer calls for its environment.
+    """Makes the environment of a process of a peer.
 
-    It yields to the learner: rlgym-learn 2.0.0 loses an answer that comes before it listens, and then waits five seconds."""
+    The process gets the lowest priority, so that the learner runs first: rlgym-learn 2.0.0 loses an answer that comes before it
+    listens, and then waits five seconds.
+    """
 
     sizes: Sizes
     wrapped: bool = False
-    """As rlgym-ppo wants it"""
+    """Whether it has the interface that rlgym-ppo takes."""
 
     def __call__(self) -> Any:
         if hasattr(os, "SCHED_IDLE"):

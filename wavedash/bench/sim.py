@@ -2,8 +2,8 @@
 
     wavedash bench sim [--device cpu|cuda] [--arenas N ...] [--starts random|kickoff] [--rounds 3] [--seconds 2]
 
-A step is 8 ticks. Games go from random starts with random controls for ten seconds, then again; only steps are timed. Of
-RocketSim nothing but controls in and physics is measured, without a word about what happened. All take turns.
+A step is 8 ticks. Games begin from random starts and last ten seconds with random controls; only steps are timed. RocketSim
+gets controls and computes physics, and nothing is read from it. All take turns.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from wavedash.threads import allowed_cores
 
 TICKS = 8
 GAME = 150
-"""Steps from one start to the next: ten seconds"""
+"""Steps from one start to the next: ten seconds."""
 ARENAS = {"cpu": [64, 256, 1024, 4096], "cuda": [1024, 4096, 16_384, 65_536, 262_144, 1_048_576]}
 TEAMS = {"2v2": 2, "3v3": 3}
 STARTS: dict[str, list[type[Start]]] = {"random": [Kickoff, Random], "kickoff": [Kickoff]}
@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> None:
 
 
 Rates = dict[str, dict[str, float]]
-"""By row and column, medians of the rounds"""
+"""Medians over the rounds, by row and column."""
 
 
 def _one_against_one(options: argparse.Namespace, threads: dict[str, int]) -> Rates:
@@ -76,7 +76,7 @@ def _teams(options: argparse.Namespace, threads: dict[str, int]) -> Rates:
 
 
 def _measured(ours: dict[tuple[str, str], Ours], bare: dict[str, BareRocketSim], rounds: int) -> Rates:
-    """`bare`: RocketSim's own, by row, "": for all rows."""
+    """Medians of all contestants. `bare` has RocketSim by row; the row "" stands for all rows."""
     contestants: dict[str, Contestant] = {f"{row}\t{ROCKETSIM}": contestant for row, contestant in bare.items()}
     rates = take_turns({**contestants, **{"\t".join(key): contestant for key, contestant in ours.items()}}, rounds)
     table: Rates = {row: {} for row, _ in ours}
@@ -113,7 +113,7 @@ def _starts(name: str, arenas: int, team: int, device: str = "cpu") -> GameState
 
 
 class Contestant(ABC):
-    """Agent steps per second. It is made when it is first called, outside of the time that counts."""
+    """Called, it returns agent steps per second. It is made in its first call, which is not timed."""
 
     def __init__(self, team: int, options: argparse.Namespace):
         self.team, self.seconds, self.kind = team, options.seconds, options.starts
@@ -125,7 +125,7 @@ class Contestant(ABC):
         steps, taken = 0, 0.0
         while taken < self.seconds:
             self.place()
-            self.step(0)  # an arena of RocketSim does much in its first
+            self.step(0)  # not timed: the first step of a RocketSim arena is slow
             self.finish()
             began, t = perf_counter(), 0
             while t < GAME and taken + perf_counter() - began < self.seconds:
@@ -139,22 +139,22 @@ class Contestant(ABC):
 
     @abstractmethod
     def make(self) -> int:
-        """How many cars there are."""
+        """Make the arenas; returns how many cars there are."""
 
     @abstractmethod
     def place(self) -> None:
-        """Begin anew."""
+        """Put all arenas into their start."""
 
     @abstractmethod
     def step(self, t: int) -> None:
-        """All arenas."""
+        """Step all arenas once."""
 
     def finish(self) -> None:  # noqa: B027 (optional)
         """Wait until the steps are done."""
 
 
 class Ours(Contestant):
-    """So many arenas, on so many threads of a CPU."""
+    """Our simulator with so many arenas, on so many threads of a CPU."""
 
     def __init__(self, arenas: int, team: int, options: argparse.Namespace, threads: int):
         super().__init__(team, options)
@@ -181,7 +181,7 @@ class Ours(Contestant):
 
 
 class BareRocketSim(Contestant):
-    """Controls in, physics, nothing out; one arena after the other on one core."""
+    """RocketSim alone, one arena after the other on one core: controls go in, nothing is read."""
 
     ARENAS = 64
 

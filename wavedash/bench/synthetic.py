@@ -1,4 +1,4 @@
-"""A world that costs next to nothing, on any device: what is then measured is the learner."""
+"""An environment that costs next to nothing on any device, so that benchmarks measure the learner."""
 from __future__ import annotations
 
 import gymnasium
@@ -8,10 +8,10 @@ from torch import Tensor
 from wavedash.envs.vec_env import Obs, Step, VecEnv
 
 
-class SyntheticWorld(VecEnv):
-    """Rows drift at random; one action of many is right for each state, so there is something to learn. Episodes end at random.
+class SyntheticEnv(VecEnv):
+    """Rows drift at random; in each state one action pays best, so there is something to learn. Episodes end at random.
 
-    About the size of a 1v1 Rocket League observation and its action table.
+    Observation and action table are about as large as those of Rocket League 1v1.
     """
 
     capturable = True

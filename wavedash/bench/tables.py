@@ -1,4 +1,4 @@
-"""One way to measure and to print: rates of several contestants, taken in turns, as ratios to the first of them."""
+"""How benchmarks measure and print: rates of several contestants, measured in turns, with ratios to the first of them."""
 from __future__ import annotations
 
 import statistics
@@ -11,7 +11,7 @@ from wavedash.errors import UserError
 
 
 def take_turns(contestants: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Every contestant once per round, so that a slow minute of the machine hits all of them. A peer that fails drops out."""
+    """Measure every contestant once per round, so that a slow minute of the machine hits all. A peer that fails drops out."""
     rates: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(rounds):
         for name in list(rates):
@@ -24,7 +24,7 @@ def take_turns(contestants: Mapping[str, Callable[[], float]], rounds: int) -> d
 
 
 def print_rates(title: str, rates: Mapping[str, Sequence[float]], unit: str = "steps/s") -> None:
-    """Median rate, range, and how many times the peer's rate the first contestant reaches (median of the rounds' ratios)."""
+    """Print each median rate, its range, and how many times a peer's rate the first contestant reaches (median over rounds)."""
     ours = next(iter(rates.values()))
     table = Table(title=title, title_justify="left")
     for column, justify in (("", "left"), (unit, "right"), ("range", "right"), ("wavedash is", "right")):

@@ -1,8 +1,8 @@
-"""Whole iterations on a world that costs nothing: what precision, compilation and CUDA graphs each bring.
+"""Whole iterations on an environment that costs nothing: what precision, compilation and CUDA graphs each bring.
 
     wavedash bench update [--rows N] [--steps N] [--minibatch N] [--iterations N] [--small]
 
-One row per size of network, with and without memory; on a GPU each switch alone and all together.
+The table has one row per size of network, with and without memory; on a GPU each switch alone and all together.
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from wavedash.bench.synthetic import SyntheticWorld
+from wavedash.bench.synthetic import SyntheticEnv
 from wavedash.config import EnvConfig, MemoryConfig, PolicyConfig, PPOConfig, RunConfig
 from wavedash.ppo.learner import Learner
 from wavedash.training import make_policy
@@ -67,10 +67,10 @@ def measure(options: argparse.Namespace, hidden: list[int], memory: Any, switche
     )
     if cuda:
         torch.cuda.reset_peak_memory_stats()
-    env = SyntheticWorld(options.rows, "cuda" if cuda else "cpu")
+    env = SyntheticEnv(options.rows, "cuda" if cuda else "cpu")
     learner = Learner(env, make_policy(env, config), config)
     learner.start()
-    for _ in range(4):  # compilation, recording
+    for _ in range(4):  # compilation and capture of CUDA graphs
         learner.iterate()
     times, report = [], None
     for _ in range(options.iterations):

@@ -30,7 +30,7 @@ from wavedash.errors import UserError
 from wavedash.evaluate.shares import Sample
 
 EVALUATION = 10_000
-"""The seed of the episodes that are counted, and more by the run's seed."""
+"""The run's seed plus this is the seed of the episodes that are counted."""
 ZOO: dict[str, dict[str, Any]] = {
     "mountaincar-continuous": {
         "env": "MountainCarContinuous-v0", "steps": 20_000, "environments": 1, "normalize": True, "n_steps": 8,
@@ -87,7 +87,7 @@ def _kept(file: Path | None) -> list[dict[str, Any]]:
 
 
 def _run(side: str, task: str, seed: int, steps: int, episodes: int) -> dict[str, Any]:
-    """One training and its evaluation, in a process of its own."""
+    """Train and evaluate once, in a process of its own."""
     command = [sys.executable, "-m", "wavedash.bench.zoo", side, task, str(seed), str(steps), str(episodes)]
     result = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     if result.returncode:
@@ -97,7 +97,7 @@ def _run(side: str, task: str, seed: int, steps: int, episodes: int) -> dict[str
 
 
 def _print_table(task: str, runs: Sequence[dict[str, Any]]) -> None:
-    """Every run, then each side's mean over its seeds."""
+    """Print every run, then each side's mean over its seeds."""
     steps, episodes = runs[0]["steps"], runs[0]["episodes"]
     table = Table(title=f"{ZOO[task]['env']}, {steps:,} steps: returns of {episodes} episodes without exploration",
                   title_justify="left")

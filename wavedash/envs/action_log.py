@@ -11,20 +11,21 @@ from wavedash.envs.host import Array
 LIMIT = 200_000
 """Steps of an episode that are kept. A longer one cannot be replayed; more would cost memory without bound."""
 FIRST_ROOM = 1024
+"""Steps for which there is memory at first."""
 
 
 class Mark(NamedTuple):
     """A moment between two steps."""
 
     steps: int
-    """Recorded until then"""
+    """Steps recorded until then."""
     length: Array
-    """[E] steps of each environment's episode at that time"""
+    """[E]: steps of each environment's episode at that time."""
 
 
 class ActionLog:
-    """[steps, E, ...]: what all environments did in each step. One whose episode has L steps took its actions in the last L of
-    them, so a moment of the past is told by the number of steps and the lengths at that time alone."""
+    """The actions [steps, E, ...] of all environments in each step. An environment whose episode has L steps took its actions
+    in the last L of them, so the number of steps and the lengths are enough to find those of any moment in the past."""
 
     def __init__(self, arrays: Arrays, limit: int = LIMIT) -> None:
         envs, rows = len(arrays.episode), len(arrays.action)
@@ -39,7 +40,7 @@ class ActionLog:
         self._replayed: list[int] | None = None  # after `write`, until a step is recorded: how many actions each has
 
     def record(self) -> None:
-        """`arrays.action`, before it is taken."""
+        """Record `arrays.action`, before the step."""
         if self._end == len(self._taken):
             self._make_room()
         self._taken[self._end] = self._action
@@ -47,11 +48,11 @@ class ActionLog:
         self._replayed = None
 
     def mark(self) -> Mark:
-        """This moment. Not while a step is under way."""
+        """This moment. It must not be called during a step."""
         return Mark(self._first + self._end, self._length.copy())
 
     def hold(self, mark: Mark) -> None:
-        """What `read` needs of this moment stays, until another one is held."""
+        """Keep what `read` needs of this moment until another one is held."""
         self._held = mark
 
     def lengths(self, mark: Mark) -> list[int]:
@@ -64,7 +65,7 @@ class ActionLog:
         return [self._taken[end - max(length, 0) : end, env] for env, length in enumerate(self.lengths(mark))]
 
     def of(self, env: int) -> Array:
-        """The actions of this environment's episode, with the one of a step that is under way. While it is replayed: so far."""
+        """The actions of this environment's episode, with that of the current step; during a replay, those replayed so far."""
         length = min(int(self._length[env]), self._limit)
         begin = self._end - (length if self._replayed is None else self._replayed[env])
         return self._taken[begin : begin + length, env]
@@ -94,5 +95,5 @@ class ActionLog:
 
 
 def _room_for(steps: int) -> int:
-    """Half as much again, so that actions are moved seldom."""
+    """Half as much again, so that actions are rarely moved."""
     return steps * 3 // 2 + FIRST_ROOM // 2

@@ -1,4 +1,4 @@
-"""Adapters: whatever a user's factory returned, as a `HostEnv`. Which class takes what is registered here.
+"""Adapters: they make a `HostEnv` of what a user's factory returned. Which class adapts what is registered here.
 
 This file runs in worker processes, so it must not import torch.
 """
@@ -20,16 +20,16 @@ class Adapter(NamedTuple):
 
     takes: Callable[[Any], bool]
     path: str
-    """`module:Class`"""
+    """The class, `module:Class`."""
 
 
 def is_rlgym(env: Any) -> bool:
-    """Known by its methods: rlgym need not be installed to ask."""
+    """RLGym is recognised by its methods, so that it need not be installed."""
     return all(hasattr(type(env), name) for name in ("agents", "observation_spaces", "action_spaces", "set_state", "step"))
 
 
 def is_gym(env: Any) -> bool:
-    """The interface of old Gym, for one agent or several."""
+    """Whether it has the interface of old Gym, for one agent or several."""
     return hasattr(env, "action_space") and all(callable(getattr(env, name, None)) for name in ("reset", "step"))
 
 
@@ -38,11 +38,11 @@ ADAPTERS = [
     Adapter(is_rlgym, "wavedash.envs.rlgym.env:RLGymEnv"),
     Adapter(is_gym, "wavedash.envs.rlgym.gym_env:GymEnv"),
 ]
-"""The first that takes an environment has it"""
+"""The first adapter that takes an environment is used."""
 
 
 def as_host_env(env: Any) -> HostEnv:
-    """What a user's factory returned, as a HostEnv. One that knows how to become one has a method of this name."""
+    """What a user's factory returned, as a HostEnv. An environment may bring its own method of this name."""
     if not isinstance(env, gymnasium.Env):
         if isinstance(env, HostEnv):
             return env
@@ -57,7 +57,7 @@ def as_host_env(env: Any) -> HostEnv:
 
 
 def _refuse_whole(env: Any) -> None:
-    """A VecEnv is many environments. Nobody can have one without its module; this one must not import torch."""
+    """Refuse a VecEnv, which is many environments. Its module is looked up, not imported, because it imports torch."""
     module = sys.modules.get("wavedash.envs.vec_env")
     if module is not None and isinstance(env, module.VecEnv):
         raise EnvError(f"the environment factory returned a whole VecEnv ({type(env).__name__}) without being told for how "

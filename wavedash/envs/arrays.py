@@ -22,7 +22,7 @@ class Arrays:
     """One array per field over E environments or N = E * rows_per_env rows."""
 
     seed: Array  # [1] int64: of the run
-    reports_success: Array  # [1] bool: some environment has told at the end of an episode whether it was a success
+    reports_success: Array  # [1] bool: some environment has said at the end of an episode whether it was a success
     episode: Array  # [E] int64: index of the current episode
     length: Array  # [E] int64: steps taken in it
     heartbeat: Array  # [E] int64: grows with every sign of life, before each call of an environment
@@ -38,7 +38,7 @@ class Arrays:
 
     @property
     def signs(self) -> SignsOfLife:
-        """Of the process of these environments."""
+        """The signs of life of the process that steps these environments."""
         return SignsOfLife(self.heartbeat, self.doing)
 
     @classmethod
@@ -65,7 +65,7 @@ class Arrays:
 
     @classmethod
     def over(cls, buffer: Any, spec: RowSpec, envs: int) -> Arrays:
-        """The same arrays laid over a buffer of `nbytes(spec, envs)`; equal in every process that maps it."""
+        """The same arrays over a buffer of `nbytes(spec, envs)` bytes; every process that maps it sees the same."""
         offset = 0
 
         def new(shape: tuple[int, ...], dtype: DTypeLike) -> Array:

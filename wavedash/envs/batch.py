@@ -39,7 +39,7 @@ class HostBatch:
         self._start = spec.action_start
         self._reward_shape = () if spec.rows_per_env == 1 else (spec.rows_per_env,)
         self._plain_rewards = NUMBERS if spec.rows_per_env == 1 else frozenset()
-        # Where an environment's rows are: an index where there is one row, so that unbatched values fit.
+        # The rows of each environment: an index where there is one row, so that unbatched values fit.
         k = spec.rows_per_env
         self._rows: list[int | slice] = [i if k == 1 else slice(i * k, (i + 1) * k) for i in range(len(envs))]
         self._seats = np.ones_like(arrays.active)
@@ -80,7 +80,7 @@ class HostBatch:
         self._arrays.doing[0] = WAITING
 
     def step(self) -> bool:
-        """Take `arrays.action`; tells whether an episode ended, of an environment or of one of its rows."""
+        """Take `arrays.action`. Returns whether an episode ended, of an environment or of one of its rows."""
         arrays = self._arrays
         reward_out, terminated_out, truncated_out = arrays.reward, arrays.terminated, arrays.truncated
         write_obs, plain_rewards, heartbeat, beats = self._write_obs, self._plain_rewards, arrays.heartbeat, self._beats
@@ -121,7 +121,7 @@ class HostBatch:
         return bool(ended)
 
     def notes(self) -> list[Any]:
-        """What each environment has noted since it was last asked; None of an environment that takes no notes."""
+        """What each environment has noted since the last call; None for an environment that takes no notes."""
         return [env.notes() if hasattr(env, "notes") else None for env in self._envs]
 
     def close(self) -> None:
@@ -143,7 +143,7 @@ class HostBatch:
         self._seats[self._rows[i]] = self._envs[i].active
 
     def _end(self, i: int, terminated: Any, truncated: Any) -> bool:
-        """Of rows of environment i. When none is left that takes part, the next episode begins; tells whether it did."""
+        """End the episode of rows of environment i. When no active row is left, the next one begins; returns whether it did."""
         rows = self._rows[i]
         self._seats[rows] &= ~np.logical_or(terminated, truncated)
         over = not self._seats[rows].any()
@@ -171,7 +171,7 @@ class HostBatch:
             raise EnvError(f"the reward must be {expected} but is {reward!r}: return float(reward)")
 
     def _check_observations(self, call: str) -> None:
-        """The whole block at once; only a block with a bad value is searched."""
+        """Check the whole block at once; only a block with a bad value is searched."""
         for key, array in self._float_obs.items():
             if not all_finite(array):
                 row, *index = first_not_finite(array)
@@ -179,7 +179,7 @@ class HostBatch:
                 self._not_finite(row, f"{name}{index} is {array[(row, *index)]}", call)
 
     def _check_masks(self) -> None:
-        """Of the observations that the next actions see: the last one of an episode may allow nothing."""
+        """Check the masks of the next actions. The mask of an episode's last observation may allow nothing."""
         if self._mask is None:
             return
         possible = np.logical_or.reduceat(self._mask != 0, self._choices, axis=1).all(1) | ~self._seats
@@ -206,7 +206,7 @@ class HostBatch:
                         "reset the environment with this seed to see it again", shows_cause=True)
 
     def _place(self, row: int, call: str) -> str:
-        """With the agent, where an environment has several."""
+        """The call, with the agent where an environment has several."""
         env, agent = divmod(row, len(self._arrays.action) // len(self._envs))
         return f"{self._moment(env, call)}" + (f", agent {agent}" if self._reward_shape else "")
 

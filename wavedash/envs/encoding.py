@@ -1,6 +1,6 @@
 """Observations that are choices (Discrete, MultiDiscrete) as one-hot vectors, which a network can read.
 
-Runs in worker processes: must not import torch.
+This file runs in worker processes, so it must not import torch.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Choices = spaces.Discrete | spaces.MultiDiscrete
 
 
 class OneHot:
-    """One choice, or several side by side: a MultiDiscrete([2, 3]) becomes 2 + 3 numbers, one 1 in each part."""
+    """Encodes one choice, or several side by side: a MultiDiscrete([2, 3]) becomes 2 + 3 numbers with one 1 in each part."""
 
     def __init__(self, space: Choices) -> None:
         self.space = space
@@ -29,7 +29,7 @@ class OneHot:
         self.box = spaces.Box(0.0, 1.0, (int(sizes.sum()),), np.float32)
 
     def __call__(self, value: Any) -> Array:
-        """Of one observation, or of a batch of them: [..., *shape] to [..., numbers]."""
+        """Encode one observation or a batch of them, [..., *shape] to [..., numbers]."""
         array = np.asarray(value)
         dims = len(self.space.shape or ())
         leading, shape = array.shape[: array.ndim - dims], array.shape[array.ndim - dims :]
@@ -46,7 +46,7 @@ class OneHot:
 
 
 def encoders_of(space: gymnasium.Space[Any]) -> dict[str, OneHot]:
-    """By key of a Dict; a space that is itself a choice has the key "". Empty where everything is numbers already."""
+    """The encoders by key of a Dict; a space that is itself a choice has the key "". Empty where nothing is a choice."""
     parts: Mapping[str, gymnasium.Space[Any]] = space.spaces if isinstance(space, spaces.Dict) else {"": space}
     return {key: OneHot(part) for key, part in parts.items() if isinstance(part, Choices)}
 
@@ -60,7 +60,7 @@ def encoded_space(space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
 
 
 def encoded(encoders: Mapping[str, OneHot], observation: Any) -> Any:
-    """An observation, or a batch of them, whose choices are one-hot."""
+    """An observation, or a batch of them, with one-hot choices."""
     if "" in encoders:
         return encoders[""](observation)
     return {**observation, **{key: one_hot(observation[key]) for key, one_hot in encoders.items()}}

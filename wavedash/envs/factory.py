@@ -15,7 +15,7 @@ from wavedash.envs.gymnasium.wrap import Named, wrapped
 from wavedash.envs.script import import_script
 
 EXTRAS = {"box2d": "gymnasium.envs.box2d", "mujoco": "gymnasium.envs.mujoco"}
-"""Extras of this package, and the environments that need them"""
+"""Extras of this package, and the environments that need them."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class EnvFactory:
     imported: bool = False
     """`name` is an import path."""
     wrappers: tuple[Named, ...] = ()
-    """Around the environment, the first one inside."""
+    """Wrappers around the environment, the first one inside."""
 
     def __call__(self) -> Any:
         return wrapped(self._bare(), self.wrappers, import_callable)
@@ -37,7 +37,7 @@ class EnvFactory:
 
 
 def called(name: str, make: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
-    """What `make` returns; an exception in it is told with the name of the environment."""
+    """What `make` returns; an exception in it becomes an EnvError that names the environment."""
     try:
         return make(**kwargs)
     except EnvError:
@@ -50,7 +50,7 @@ def called(name: str, make: Callable[..., Any], kwargs: Mapping[str, Any]) -> An
 
 def _registered(env_id: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:
     try:
-        # The checker is a layer around every step; HostBatch checks all it does that matters for learning, on whole blocks.
+        # Gymnasium's checker wraps every step; HostBatch checks what matters for learning on whole blocks at once.
         return gymnasium.make(env_id, disable_env_checker=True, **kwargs)
     except gymnasium.error.UnregisteredEnv as error:
         raise EnvError(f"there is no environment {env_id!r} in Gymnasium{_did_you_mean(env_id, list(gymnasium.registry))}. "
@@ -66,7 +66,7 @@ def _entry_point(env_id: str) -> object:
 
 
 def import_callable(path: str) -> Callable[..., Any]:
-    """`package.module:callable`, or `/folder/script.py:callable`, imported."""
+    """Import `package.module:callable` or `/folder/script.py:callable`."""
     module_name, _, name = path.rpartition(":")
     if not module_name or not name:
         raise EnvError(f"{path!r} is not an import path: write 'package.module:callable'")

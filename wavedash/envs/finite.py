@@ -1,4 +1,4 @@
-"""Is every number of an array finite? Asked about each block of observations and rewards, so it has to be quick."""
+"""Whether every number of an array is finite. Each block of observations and rewards is checked, so this has to be quick."""
 from __future__ import annotations
 
 import math
@@ -9,10 +9,11 @@ from wavedash.envs.host import Array
 
 
 def all_finite(array: Array) -> bool:
-    """A sum of squares is finite only if every number is; a sum that is not (huge numbers overflow it) is looked at closely."""
+    """A sum of squares is finite only if every number is. Where it is not, huge numbers may have overflowed it, so each number
+    is checked."""
     return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())
 
 
 def first_not_finite(array: Array) -> tuple[int, ...]:
-    """Its index."""
+    """The index of the first number that is not finite."""
     return tuple(np.argwhere(~np.isfinite(array))[0].tolist())

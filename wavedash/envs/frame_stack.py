@@ -1,9 +1,9 @@
-"""FrameStackEnv: any VecEnv whose rows see their latest observations together, so that motion can be seen in still pictures.
+"""FrameStackEnv: any VecEnv whose rows see their latest observations together, so that pictures show motion.
 
     vector, number   [k * numbers], the oldest first
     picture          [H, W, k * C], the oldest first, whatever the order of the axes was
 
-The first observation of an episode stands in for those that there were none of. An action mask is the newest alone.
+At the start of an episode its first observation is repeated. Action masks are not stacked.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from wavedash.envs.vec_env import Step, VecEnv
 from wavedash.saved import Saved
 
 SAVED = "frame_stack"
-"""The name of the frames in a saved state"""
+"""The name of the frames in a saved state."""
 
 
 class FrameStackEnv(VecEnv):
@@ -46,6 +46,14 @@ class FrameStackEnv(VecEnv):
     @property
     def health(self) -> dict[str, int]:
         return self.env.health
+
+    @property
+    def tasks(self) -> Sequence[Any]:
+        return self.env.tasks
+
+    @property
+    def generators(self) -> Sequence[torch.Generator]:
+        return self.env.generators
 
     @property
     def headlines(self) -> Sequence[Headline]:
@@ -92,7 +100,7 @@ class FrameStackEnv(VecEnv):
             return fresh
         for key, x in self._stack.items():
             Saved("env", state).is_like(f"{SAVED}.{key}", x)
-        # Of a row that did not come back to where it was, the frames are those of another episode.
+        # Where a row could not be restored to the same observation, the saved frames belong to another episode.
         same = torch.stack([(x[:, -1].to(self.device) == self._stack[key][:, -1]).flatten(1).all(-1)  # type: ignore[index]
                             for key, x in saved.items()]).all(0)
         for key, x in self._stack.items():
@@ -107,7 +115,7 @@ class FrameStackEnv(VecEnv):
         return self._seen(obs, self._stack)
 
     def _follow(self, rows: slice, step: Step) -> Step:
-        # A row that sits out may be about to begin an episode of which nothing else tells.
+        # An inactive row may be about to begin an episode, which no other flag says.
         begun = step.terminated | step.truncated | ~step.active
         stack = {key: x[rows] for key, x in self._stack.items()}
         final_obs = None
@@ -128,7 +136,7 @@ class FrameStackEnv(VecEnv):
         return torch.cat([frames[:, 1:], x.unsqueeze(1)], 1)
 
     def _seen(self, obs: Obs, stack: dict[str, Tensor]) -> Obs:
-        """What the policy sees: the frames side by side, and of `obs` what is not stacked."""
+        """What the policy sees: the frames side by side, and those parts of `obs` that are not stacked."""
         if not isinstance(obs, dict):
             return joined(stack[""], self._shapes[""])
         return {key: joined(stack[key], self._shapes[key]) if key in stack else x for key, x in obs.items()}
@@ -153,7 +161,7 @@ def joined(frames: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _with_frames(state: dict[str, Tensor], stack: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Empty where the environment cannot tell its state."""
+    """The state with its frames; empty where the environment cannot save its state."""
     return {**state, **{f"{SAVED}.{key}": x for key, x in stack.items()}} if state else {}
 
 
@@ -166,5 +174,5 @@ def _stackable(obs: Obs) -> dict[str, Tensor]:
 
 
 def _beside(rows: Tensor, x: Tensor) -> Tensor:
-    """[N] as wide as x."""
+    """Rows [N] with as many axes as x."""
     return rows.view(-1, *(1,) * (x.dim() - 1))

@@ -17,11 +17,10 @@ class Headline:
     metrics: Mapping[str, str]
     """Names in `Step.metrics`, in the order of the screen, each with what it is called there."""
     shares: bool = False
-    """Whether they are amounts of one whole. Each is then shown as its share: in per cent of the sum of all amounts without
-    their signs, and below zero where it takes something away."""
+    """Whether they are amounts of one whole. Each is then shown in per cent of the sum of their absolute values."""
 
-    def measured(self, figures: Mapping[str, float], prefix: str = "") -> dict[str, float]:
-        """The numbers to show, by name, as far as `figures` has them under `prefix` and name. Shares are fractions of 1."""
-        found = {name: figures[prefix + name] for name in self.metrics if prefix + name in figures}
+    def measured(self, metrics: Mapping[str, float], prefix: str = "") -> dict[str, float]:
+        """The numbers to show, by name, as far as `metrics` has them under `prefix` and name. Shares are fractions of 1."""
+        found = {name: metrics[prefix + name] for name in self.metrics if prefix + name in metrics}
         whole = sum(abs(x) for x in found.values())
         return {name: x / whole if whole else 0.0 for name, x in found.items()} if self.shares else found

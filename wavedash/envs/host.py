@@ -25,9 +25,9 @@ class HostEnv(Protocol):
 
     num_rows: int
     observation_space: gymnasium.Space[Any]
-    """Of one row: Box or Dict of Box."""
+    """The space of one row: Box or Dict of Box."""
     action_space: gymnasium.Space[Any]
-    """Of one row."""
+    """The space of one row."""
     active: bool | Array
     """Rows that take part in the current episode; read after each reset, so team sizes may change there."""
 
@@ -35,13 +35,13 @@ class HostEnv(Protocol):
         """Start an episode that depends on nothing but the seed."""
 
     def step(self, action: Any) -> HostStep:
-        """obs, reward, terminated, truncated, info. With several rows the flags are for all, or [num_rows] for each; a row that
-        sits out has none."""
+        """Returns obs, reward, terminated, truncated, info. With several rows the flags are for all rows, or [num_rows]; those
+        of a row that sits out are false."""
 
     def close(self) -> None: ...
 
 
 def summary(value: Any) -> str:
-    """For messages."""
+    """A value in short, for messages."""
     text = repr(value)
     return f"{type(value).__name__} {text if len(text) < 80 else text[:77] + '...'}"

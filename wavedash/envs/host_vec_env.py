@@ -24,14 +24,14 @@ from wavedash.saved import Saved
 logger = logging.getLogger(__name__)
 
 MOST_EPISODES = 2**48
-"""Of one environment"""
+"""The largest index of an episode that a saved state may have."""
 
 
 class HostVecEnv(VecEnv):
-    """Environments that write into `arrays`, in groups that step together; subclasses say who steps them.
+    """Environments that write into `arrays`, in shards that step together; subclasses say which process steps them.
 
-    The state of an environment is its seed, the index of its episode and the actions taken in it, all known here. So nothing
-    has to be asked of an environment or of a worker to save it, and an environment need not know how to save itself.
+    The state of an environment is its seed, the index of its episode and the actions taken in it, all known here. So saving
+    needs no answer of a worker, and an environment need not know how to save itself.
     """
 
     def __init__(self, spec: RowSpec, arrays: Arrays, device: torch.device | str, groups: Sequence[slice]) -> None:
@@ -59,7 +59,7 @@ class HostVecEnv(VecEnv):
 
     @abstractmethod
     def notes(self) -> list[Any]:
-        """What each environment has noted since it was last asked, if it has a method `notes`. Not during a step."""
+        """What each environment with a method `notes` has noted since the last call. It must not be called during a step."""
 
     @property
     def groups(self) -> tuple[slice, ...]:
@@ -84,7 +84,7 @@ class HostVecEnv(VecEnv):
         return self._rows.obs()
 
     def save_state(self) -> dict[str, Tensor]:
-        """Not while a step is under way."""
+        """It must not be called during a step."""
         return self._moment().state()
 
     def keep_state(self) -> Callable[[], dict[str, Tensor]]:
@@ -119,8 +119,8 @@ class HostVecEnv(VecEnv):
         return self._rows.obs()
 
     def _check_saved(self, saved: Saved) -> None:
-        """Of as many environments as there are here. Another shape of actions is that of another environment; whatever else is
-        not right was not written by us."""
+        """Check a state of as many environments as there are here. Actions of another shape belong to another environment;
+        anything else that is wrong was not written by this package."""
         shape, envs = self._logs[0].action_shape, len(self._arrays.episode)
         if (found := saved.tensors.get("action")) is not None and tuple(found.shape[1:]) != shape:
             raise EnvError(f"the saved state has actions of shape {tuple(found.shape[1:])}, this environment takes {shape}: it "
@@ -139,7 +139,7 @@ class HostVecEnv(VecEnv):
 
 
 class Instant(NamedTuple):
-    """The state of all environments between two steps, which may have been long ago."""
+    """The state of all environments between two steps, now or in the past."""
 
     seed: Array
     episode: Array
@@ -168,7 +168,7 @@ class RowTensors:
         self._action = torch.from_numpy(arrays.action)
         always = [*arrays.obs.values(), arrays.reward, arrays.terminated, arrays.truncated, arrays.active, arrays.success]
         self._fields = {False: always, True: [*always, *arrays.final_obs.values()]}
-        """By whether an episode ended"""
+        """The fields to send, by whether an episode ended."""
         self._views = [torch.from_numpy(field) for field in self._fields[True]]
 
     @cached_property
@@ -176,7 +176,7 @@ class RowTensors:
         return None if self._device.type == "cpu" else Staging(self._device, self._action.numpy(), self._fields[True])
 
     def write_action(self, action: Tensor) -> None:
-        """Into the arrays, for the environments to read."""
+        """Write the action into the arrays, where the environments read it."""
         self._action.copy_(action if self._staging is None else torch.from_numpy(self._staging.receive(action)))
 
     def obs(self) -> Obs:
@@ -206,5 +206,5 @@ class RowTensors:
         )
 
     def _obs(self, tensors: Sequence[Tensor]) -> Obs:
-        """From its parts, the first of these tensors."""
+        """The observation, whose parts are the first of these tensors."""
         return tensors[0] if self._plain else dict(zip(self._keys, tensors, strict=False))

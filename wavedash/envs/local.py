@@ -1,4 +1,4 @@
-"""LocalVecEnv: environments stepped in the learner's own process. Fastest when a step takes microseconds."""
+"""LocalVecEnv: environments stepped in the learner's own process, which is fastest when a step takes microseconds."""
 from __future__ import annotations
 
 from collections.abc import Callable

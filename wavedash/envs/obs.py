@@ -1,4 +1,4 @@
-"""Observations are a tensor or a flat dict of tensors; these few functions treat both alike."""
+"""Functions for observations, which are a tensor or a flat dict of tensors."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -49,8 +49,8 @@ def is_picture(shape: tuple[int, ...]) -> bool:
 
 
 def channels_last(shape: tuple[int, ...]) -> bool:
-    """Of a picture of three axes: the channels are the axis with few entries; where both ends could be, the last (Gymnasium's
-    habit)."""
+    """Whether the channels of a picture with three axes are its last axis: the one with few entries, or where both ends have
+    few, the last, as in Gymnasium."""
     return shape[2] <= 4 or shape[0] > 4
 
 

@@ -1,4 +1,4 @@
-"""ObsWriter: puts what an environment returned into its rows, and refuses what does not fit its space."""
+"""ObsWriter: writes what an environment returned into its rows, and refuses what does not fit its space."""
 from __future__ import annotations
 
 from typing import Any

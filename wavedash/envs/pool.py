@@ -1,4 +1,4 @@
-"""WorkerPool: environments in worker processes, stepped in groups while the learner computes the actions of another group.
+"""WorkerPool: environments in worker processes. A shard of them steps while the learner computes the actions of another.
 
 All arrays lie in one block of shared memory, so a step sends one byte to each worker and copies nothing. A worker that dies,
 hangs or meets an exception is started again; the episodes that it was playing are dropped and counted, and training goes on.
@@ -28,9 +28,9 @@ from wavedash.envs.workers.supervisor import Post, Supervisor, Timeouts, shares
 
 
 class WorkerPool(HostVecEnv):
-    """`count` environments, each made by one call of `make`, in `workers` processes that step in `groups`.
+    """`count` environments, each made by one call of `make`, in `workers` processes that step as `groups` shards.
 
-    `worker_timeout` is for one step or reset of one environment; `start_timeout` for importing and building one.
+    `worker_timeout` limits one step or reset of one environment, `start_timeout` importing and building one.
     """
 
     def __init__(self, make: Callable[[], Any], count: int, workers: int, groups: int = 1, *, worker_timeout: float = 10.0,
@@ -45,7 +45,7 @@ class WorkerPool(HostVecEnv):
         super().__init__(spec, Arrays.over(block.buffer, spec, count), device,
                          [slice(split[group.start].start, split[group.stop - 1].stop) for group in members])
         self._make, self._spec, self._members = make, spec, members
-        self._pending: dict[int, None] = {}  # groups that were sent, oldest first
+        self._pending: dict[int, None] = {}  # shards that were sent, the oldest first
         self._shares = [Share(share, self._arrays.part(share)) for share in split]
         posts = [Post(f"worker {index} (environments {envs.start} to {envs.stop - 1})", EnvJob(make, spec, block, count, envs),
                       self._arrays.part(envs).signs) for index, envs in enumerate(split)]
@@ -76,7 +76,7 @@ class WorkerPool(HostVecEnv):
         self._pending[group] = None
         members = self._members[group]
         for worker, share in zip(self._supervisor.workers[members], self._shares[members], strict=True):
-            if not share.fresh:  # else the answer to its restart is all that this step brings
+            if not share.fresh:  # else the answer to its restart counts as this step
                 worker.tell(STEP)
 
     def recv(self) -> tuple[int, Step]:
@@ -134,12 +134,12 @@ class WorkerPool(HostVecEnv):
         return rows.step(ended)
 
     def _settle(self) -> None:
-        """Until every worker has answered everything."""
+        """Wait until every worker has answered everything."""
         while self._supervisor.awaited:
             self._wait()
 
     def _wait(self) -> None:
-        """For any news, or for a while."""
+        """Wait for news, at most for a while."""
         for worker, news in self._supervisor.news():
             share = self._shares[worker.index]
             if isinstance(news, WorkerFailed):
@@ -150,7 +150,7 @@ class WorkerPool(HostVecEnv):
                 share.ended = news == DONE_ENDED
 
     def _recover(self, worker: Worker, share: Share, failure: WorkerFailed) -> None:
-        """The new process begins the next episode of every environment."""
+        """Replace a failed worker; the new process begins the next episode of every environment."""
         self._supervisor.replace(
             worker, failure.told(self._where(worker, share)) + self._again(share, failure),
             lost="its unfinished episodes are dropped",
@@ -161,7 +161,7 @@ class WorkerPool(HostVecEnv):
         worker.tell(RESET)
 
     def _where(self, worker: Worker, share: Share) -> str:
-        """Where a worker was, as far as it has noted that."""
+        """Where a worker was, by its signs of life."""
         first, signs = share.envs.start, worker.signs
         if (moment := current_moment(share.arrays, first)) is not None:
             return f"in {moment}"
@@ -183,7 +183,7 @@ class WorkerPool(HostVecEnv):
 
 
 class Share:
-    """The environments of one worker, and what the parent knows of them."""
+    """The environments of one worker, and what the parent knows about them."""
 
     def __init__(self, envs: slice, arrays: Arrays) -> None:
         self.envs, self.arrays = envs, arrays
@@ -195,7 +195,7 @@ class Share:
         """The answer to NOTES."""
 
     def void_step(self) -> None:
-        """This step of a fresh worker's rows is no transition: the episodes they belonged to are lost."""
+        """Mark the step of a restarted worker's rows as no transition: the episodes they belonged to are lost."""
         arrays = self.arrays
         arrays.reward[:] = 0.0
         arrays.success[:] = 0.0

@@ -1,4 +1,4 @@
-"""What a worker of a WorkerPool computes: steps its share of the environments when told to. Must not import torch."""
+"""The program of a worker of a WorkerPool, which steps its share of the environments. It must not import torch."""
 from __future__ import annotations
 
 import pickle
@@ -29,21 +29,21 @@ class EnvJob:
     count: int
     """Environments of the whole run, which the block holds."""
     share: slice
-    """Those of this worker."""
+    """The environments of this worker."""
 
     def __call__(self) -> EnvProgram:
         arrays = Arrays.over(self.block.buffer, self.spec, self.count).part(self.share)
         envs, pulse = [], Pulse(arrays.signs)
         for i, index in enumerate(range(self.share.start, self.share.stop)):
             pulse.note(i, MAKING)
-            make = getattr(self.make, "for_env", lambda _: self.make)(index)  # one that may depend on which it is
+            make = getattr(self.make, "for_env", lambda _: self.make)(index)  # a factory may differ by environment
             envs.append(as_host_env(make()))
         pulse.rest()
         return EnvProgram(HostBatch(envs, self.spec, arrays, first=self.share.start))
 
 
 class EnvProgram:
-    """Answers commands by calls of a batch."""
+    """Answers each command by a call of the batch."""
 
     def __init__(self, batch: HostBatch) -> None:
         self._batch = batch

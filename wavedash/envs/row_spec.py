@@ -1,4 +1,4 @@
-"""RowSpec: what one row of an environment looks like. All that is needed to lay out the arrays of a batch of them."""
+"""RowSpec: what one row of an environment looks like, which is all that is needed to lay out arrays for a batch of them."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class RowSpec:
     action_space: gymnasium.Space[Any]
     rows_per_env: int = 1
     source_space: gymnasium.Space[Any] | None = None
-    """Of the observations before choices became one-hot; None where there are none"""
+    """The space of observations before choices became one-hot; None where nothing is a choice."""
 
     @classmethod
     def of(cls, env: HostEnv) -> RowSpec:
@@ -51,7 +51,7 @@ class RowSpec:
 
     @property
     def action_start(self) -> Array | int:
-        """What action index 0 means to the environment: Discrete and MultiDiscrete may count from another number."""
+        """The environment's number of action index 0: Discrete and MultiDiscrete may not start at 0."""
         return getattr(self.action_space, "start", 0)
 
 

@@ -14,7 +14,7 @@ _importing: list[Path] = []
 
 
 def import_script(path: str) -> ModuleType:
-    """Once a process. The script's folder is searched for modules first, as when it is started."""
+    """Import a script, once in a process. Its folder is searched for modules first, as when it is started."""
     script = Path(path).resolve()
     for name, module in list(sys.modules.items()):
         if name != "__main__" and getattr(module, "__file__", None) and Path(str(module.__file__)).resolve() == script:
@@ -25,7 +25,7 @@ def import_script(path: str) -> ModuleType:
     folder = str(script.parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    # Its own name, as modules beside it may import it by that; another where that is taken.
+    # Modules beside it may import it by its own name; where that is taken, it gets another.
     name = script.stem if script.stem not in sys.modules else f"wavedash_script_{script.stem}"
     spec = importlib.util.spec_from_file_location(name, script)
     assert spec is not None and spec.loader is not None
@@ -43,7 +43,7 @@ def import_script(path: str) -> ModuleType:
 
 
 def script_being_imported() -> Path | None:
-    """For what a script must not start again when it is only looked into."""
+    """The script that is being imported, if any: it must not start a training then."""
     return _importing[-1] if _importing else None
 
 

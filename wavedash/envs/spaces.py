@@ -1,4 +1,4 @@
-"""Spaces as plain JSON: a checkpoint says what it senses and does without running anybody's code."""
+"""Spaces as plain JSON: a checkpoint describes observations and actions without naming code."""
 from __future__ import annotations
 
 import math
@@ -10,7 +10,7 @@ from gymnasium import Space, spaces
 from wavedash.errors import UserError
 
 LARGEST_BOX = 2**26
-"""Numbers of an observation: beyond it, a description is not one of ours"""
+"""The most numbers of an observation. A description of a larger space was not written by this package."""
 
 
 def space_to_json(space: Space[Any]) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def space_from_json(data: dict[str, Any]) -> Space[Any]:
 
 
 def most(space: Space[Any]) -> np.ndarray[Any, Any] | None:
-    """The greatest index that stands for an action, the least being 0; None where actions are no choices."""
+    """The greatest index of an action, the least being 0; None where actions are continuous."""
     if isinstance(space, spaces.Discrete):
         return np.asarray(space.n - 1)
     if isinstance(space, spaces.MultiDiscrete):

@@ -1,8 +1,8 @@
-"""Staging: the way between arrays on the host and tensors on a GPU, one copy each way per step.
+"""Staging: moves arrays on the host to tensors on a GPU and back, with one copy each way per step.
 
-A copy during which the host goes on needs page-locked memory, and however small it is, it has to be launched. So everything
-that a step returns is packed into one page-locked buffer and crosses in one asynchronous copy. Actions come the other way; they
-are the only thing that is waited for, and that is a wait for their copy, not for the device.
+An asynchronous copy needs page-locked memory, and each copy costs a launch, however small it is. So everything that a step
+returns is packed into one page-locked buffer and copied at once. Actions are copied the other way. Only that copy is waited
+for, not the device.
 """
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from torch import Tensor
 
 from wavedash.envs.host import Array
 
-ALIGNMENT = 64  # bytes: every field starts where any type may
+ALIGNMENT = 64  # bytes: any type may start there
 
 
 class Staging:
-    """Between environments on the host and a learner on `device`."""
+    """Buffers between environments on the host and a learner on `device`."""
 
     def __init__(self, device: torch.device, action: Array, fields: Sequence[Array]) -> None:
-        """`action`, `fields`: arrays like those that will cross."""
+        """`action` and `fields` are arrays of the shapes and types that will be copied."""
         self._device = device
         self._locked = device.type == "cuda"
         self._shapes = [field.shape for field in fields]
@@ -37,9 +37,9 @@ class Staging:
             self._sent, self._arrived = torch.cuda.Event(), torch.cuda.Event()  # type: ignore[no-untyped-call]
 
     def send(self, arrays: Sequence[Array]) -> list[Tensor]:
-        """The first of the fields, or all, as tensors on the device that nobody else writes to. Does not wait for the copy."""
+        """The first fields, or all, as new tensors on the device. It does not wait for the copy."""
         if self._locked:
-            # The buffer may still be on its way since the last step. Not so if an action came since: then this is no wait.
+            # The copy of the last step may still be reading the buffer. Once an action has arrived since, it is not.
             self._sent.synchronize()
         for place, array in zip(self._packed, arrays, strict=False):
             np.copyto(place, array)
@@ -51,7 +51,7 @@ class Staging:
         return self._unpacked(there, len(arrays))
 
     def receive(self, action: Tensor) -> Array:
-        """The action on the host, once it has arrived there. Overwritten by the next."""
+        """The action on the host, once it has arrived there. The next call overwrites it."""
         crosses = self._locked and action.is_cuda
         self._action.copy_(action, non_blocking=crosses)
         if crosses:
@@ -60,6 +60,6 @@ class Staging:
         return self._action.numpy()
 
     def _unpacked(self, buffer: Tensor, count: int) -> list[Tensor]:
-        """Views of the first fields."""
+        """Views of the first `count` fields."""
         parts = zip(self._starts[:count], self._sizes, self._types, self._shapes, strict=False)
         return [buffer[start : start + size].view(dtype).view(shape) for start, size, dtype, shape in parts]

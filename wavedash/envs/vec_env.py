@@ -1,7 +1,7 @@
-"""VecEnv: the only contract between worlds and the learner.
+"""VecEnv: the only contract between environments and the learner.
 
-A world is a batch of rows. A row is one agent. One call steps all rows; nothing in the returned `Step` may force a
-host copy or a wait for the device.
+A VecEnv is a batch of environments seen as rows; a row is one agent. One call steps all rows, and nothing in the returned
+`Step` may force a host copy or a host sync.
 """
 from __future__ import annotations
 
@@ -23,42 +23,43 @@ class Step(NamedTuple):
     """What one step of N rows returns. Tensors may be views that the next step of the same rows overwrites."""
 
     obs: Obs
-    """After any automatic reset: what the next action sees. [N, ...]"""
+    """[N, ...]: the observation that the next action is chosen by, after any automatic reset."""
     reward: Tensor
-    """[N] float32"""
+    """[N] float32."""
     terminated: Tensor
     """[N] bool: the episode really ended; its future is worth nothing."""
     truncated: Tensor
     """[N] bool: the episode was cut off; its future is worth V(final_obs)."""
     final_obs: Obs
-    """The last observation of the episode where it ended, elsewhere equal to obs. The very same object as `obs` when no row
-    ended, so that the collector can tell without looking at the data."""
+    """The last observation of the episode where it ended, elsewhere equal to obs. It is the same object as `obs` when no row
+    ended, so that the collector knows that without a host sync."""
     active: Tensor
     """[N] bool: this transition is trained on. False for an empty seat, a frozen opponent, the reset row of next-step
-    autoreset, and a row whose episode was dropped. What an inactive row sees and is paid may be anything, NaN too; its memory
-    and running return start afresh."""
+    autoreset, and a row whose episode was dropped. Observation and reward of an inactive row may be anything, even NaN; its
+    memory and running return start afresh."""
     metrics: dict[str, Tensor]
-    """Figures of the world, [N] or scalar, on the device. Names that start with `episode/` count where an episode ended."""
+    """The environment's own metrics, [N] or scalar, on the device. Those named `episode/...` count where an episode ended."""
 
 
 class VecEnv(ABC):
-    """N rows that step together, or in groups that overlap with inference (`send` one group while another is computed)."""
+    """N rows that step together, or in shards that overlap with inference (`send` one shard while actions of another are
+    computed)."""
 
     num_rows: int
     observation_space: gymnasium.Space[Any]
-    """Of one row. Box or Dict of Box."""
+    """The space of one row: Box or Dict of Box."""
     action_space: gymnasium.Space[Any]
-    """Of one row. Discrete, MultiDiscrete, MultiBinary or Box."""
+    """The space of one row: Discrete, MultiDiscrete, MultiBinary or Box."""
     source_space: gymnasium.Space[Any] | None = None
-    """Of the observations as the environment gives them, where choices among them (Discrete, MultiDiscrete) became one-hot:
-    a trained policy then takes either form."""
+    """The space of observations as the environment gives them, where Discrete and MultiDiscrete ones became one-hot: a trained
+    policy then takes either form."""
     device: torch.device = torch.device("cpu")
     capturable: bool = False
-    """Whether `step` may be recorded in a CUDA graph: its state stays in the same tensors, whose content it never looks at."""
+    """Whether `step` may be captured in a CUDA graph: its state stays in the same tensors, and it never syncs with the host."""
 
     @property
     def groups(self) -> tuple[slice, ...]:
-        """The rows of each group. Groups are stepped independently of each other; rows of one group together."""
+        """The rows of each shard (option `env.groups`). Shards step independently of each other, rows of one shard together."""
         return (slice(0, self.num_rows),)
 
     @property
@@ -68,34 +69,34 @@ class VecEnv(ABC):
 
     @property
     def tasks(self) -> Sequence[Any]:
-        """The tasks that it is played by (`wavedash.tasks.task.Task`), one for each of its groups: a listener changes their
-        settings there during a run. Empty where an environment is not made of parts."""
+        """The tasks of the environments (`wavedash.tasks.task.Task`), one for each shard. A listener changes their settings
+        here during a run. Empty where an environment is not made of parts."""
         return ()
 
     @property
     def generators(self) -> Sequence[torch.Generator]:
-        """The random streams that `step` draws from where it is captured in a CUDA graph, which must know them."""
+        """The random streams that `step` draws from. A CUDA graph that captures `step` must know them."""
         return ()
 
     @property
     def headlines(self) -> Sequence[Headline]:
-        """The metrics of its steps that say what this environment is about, the most important first: consoles and evaluations
-        show them. The others are in the files of a run all the same."""
+        """The metrics that consoles and evaluations show, the most important first. The others are in the files of a run all
+        the same."""
         return ()
 
     @property
     def fault(self) -> Tensor | None:
-        """A flag on the device, set for good once something went wrong that only this environment can put into words, such as
-        which of its rewards was NaN. Read with everything else at the end of an iteration; None: it watches for nothing."""
+        """A flag on the device that stays set once something went wrong which only this environment can explain, such as which
+        of its rewards was NaN. It is read with the metrics at the end of an iteration. None: nothing is watched."""
         return None
 
     def explain_fault(self) -> str | None:
-        """What went wrong, where and when. Called when `fault` is set or a reward was not finite; it may wait for the device.
-        None (then the flag is taken back): nothing did."""
+        """What went wrong, where and when. Called when `fault` is set or a reward was not finite; it may sync with the host.
+        None: nothing went wrong, and the flag has been cleared."""
         return None
 
     def name_row(self, row: int) -> str:
-        """For messages."""
+        """The name of a row in messages."""
         return f"row {row}"
 
     @abstractmethod
@@ -103,29 +104,30 @@ class VecEnv(ABC):
         """Start an episode in every row. The same seed gives the same episodes, whatever the number of workers."""
 
     def prepare(self) -> None:  # noqa: B027 (optional)
-        """Called before every rollout, outside of any recording: the place for what `step` needs but must not do itself where
-        it is recorded, such as drawing random numbers. Who steps a world by hand on a GPU calls it now and then."""
+        """Called before every rollout, outside of any CUDA graph: the place for what `step` needs but cannot do while it is
+        captured, such as drawing random numbers on the host. Code that steps an environment itself calls it now and then."""
 
     @abstractmethod
     def step(self, action: Tensor) -> Step:
         """Step all rows once; rows whose episode ended have been reset when this returns."""
 
     def send(self, group: int, action: Tensor) -> None:
-        """Start a step of one group and return at once."""
+        """Start a step of one shard and return at once."""
         self._sent = action
 
     def recv(self) -> tuple[int, Step]:
-        """Wait for any group whose step was sent; returns its index and its rows' `Step`."""
+        """Wait for any shard whose step was sent; returns its index and the `Step` of its rows."""
         return 0, self.step(self._sent)
 
     def save_state(self) -> dict[str, Tensor]:
-        """Everything needed to go on exactly from here, as plain tensors. Empty where a world cannot tell."""
+        """Everything needed to go on exactly from here, as plain tensors. Empty where an environment cannot save its state."""
         return {}
 
     def keep_state(self) -> Callable[[], dict[str, Tensor]]:
-        """Called before every rollout: remembers the state of now and returns what gives it, as `save_state` would have. It is
-        asked for only when the rollout does not end well, perhaps in the middle of a step, and not after the next call. On a
-        GPU without a host sync. A world whose state is large overrides it with something cheaper than a copy."""
+        """Called before every rollout: remembers the current state and returns a function that gives it, as `save_state` would
+        have. The function is called only when the rollout fails, perhaps in the middle of a step, and not after the next
+        `keep_state`. There must be no host sync. An environment with a large state overrides it with something cheaper than a
+        copy."""
         state = {name: x.clone() for name, x in self.save_state().items()}
         return lambda: state
 

@@ -1,4 +1,4 @@
-"""GymnasiumEnv: a `gymnasium.Env` as a `HostEnv`. Runs in worker processes: no torch."""
+"""GymnasiumEnv: a `gymnasium.Env` as a `HostEnv`. This file runs in worker processes, so it must not import torch."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -38,7 +38,7 @@ class GymnasiumEnv:
 
 
 class OneHotObservation(gymnasium.ObservationWrapper[Any, Any, Any]):
-    """Choices (alone or inside a Dict) as one-hot vectors, which a network can read."""
+    """Turns choices, alone or inside a Dict, into one-hot vectors, which a network can read."""
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)

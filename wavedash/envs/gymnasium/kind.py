@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class GymnasiumKind(Kind):
-    """`CartPole-v1` and the like."""
+    """Environments such as `CartPole-v1`."""
 
     about = "a Gymnasium id"
 

@@ -21,7 +21,7 @@ Parts = dict[str, Array]
 
 
 class GymnasiumVectorEnv(VecEnv):
-    """Cannot tell its state: after a resume its episodes start afresh."""
+    """Wraps a `VectorEnv`. It cannot save its state: after a resume its episodes start afresh."""
 
     def __init__(self, env: VectorEnv[Any, Any, Any], device: torch.device | str = "cpu") -> None:
         try:
@@ -101,7 +101,7 @@ class GymnasiumVectorEnv(VecEnv):
         return result
 
     def _as_step(self, tensors: list[Tensor]) -> Step:
-        """From all fields, the last observation among them only if an episode ended."""
+        """The Step from all fields, which include the last observation only if an episode ended."""
         count = len(self._spec.observations)
         obs = self._as_obs(tensors[:count])
         reward, terminated, truncated, active, *final_obs = tensors[count:]

@@ -1,4 +1,4 @@
-"""Gymnasium wrappers by name: from `env.wrappers` of a configuration to a wrapped environment. Must not import torch."""
+"""Gymnasium wrappers by name: from `env.wrappers` of a configuration to a wrapped environment. It must not import torch."""
 from __future__ import annotations
 
 import difflib
@@ -20,7 +20,7 @@ REFUSED = {
     "HumanRendering": "it opens a window for every environment: name it by its import path, gymnasium.wrappers:HumanRendering, "
                       "if that is what you want",
 }
-"""Wrappers of Gymnasium that do harm in training, and what to do instead"""
+"""Wrappers of Gymnasium that do harm in training, and what to do instead."""
 
 
 def wrapped(env: Any, names: Sequence[Named], import_callable: Callable[[str], Callable[..., Any]]) -> Any:

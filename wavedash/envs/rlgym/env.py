@@ -1,7 +1,7 @@
-"""RLGymEnv: an RLGym v2 environment as a `HostEnv`. Its agents sit down in rows, as many as there ever are at once.
+"""RLGymEnv: an RLGym v2 environment as a `HostEnv`, with as many rows as there are ever agents at once.
 
     reset       agents take the seats in order; the seats that are left are inactive and see zeros
-    agent ends  its row is inactive until every agent has ended; it goes on acting if the engine keeps it
+    agent ends  its row is inactive until all agents have ended; it goes on acting if the engine keeps it
     all ended   the next episode begins
 
 RLGym has no seed: mutators draw from numpy's and Python's global generators, which are therefore seeded before every reset.
@@ -22,14 +22,15 @@ from wavedash.envs.rlgym.foreign_spaces import action_space_of, is_index, observ
 from wavedash.envs.rlgym.own_randomness import OwnRandomness
 
 TRIES = 20
-"""Episodes that are begun to see how many agents there can be, where nobody tells."""
+"""Episodes that are begun to find out how many agents there can be, where `max_agents` is not given."""
 
 Spaces = tuple[gymnasium.Space[Any], gymnasium.Space[Any], bool]
-"""Of one agent: what it sees, what it does, and whether the latter is RLGym's ("discrete", n)"""
+"""One agent's observation space, its action space, and whether the latter is RLGym's ("discrete", n)."""
 
 
 class RLGymEnv:
-    """`max_agents`: the number of rows; found by beginning a few episodes when not given."""
+    """An RLGym environment whose rows are seats of agents. `max_agents` is the number of rows; without it, a few episodes are
+    begun to find it."""
 
     def __init__(self, env: Any, max_agents: int | None = None) -> None:
         self._env = env
@@ -43,7 +44,7 @@ class RLGymEnv:
         self.num_rows = max_agents or most
         seen, self.action_space, plain_index = self._one_for_all(found)
         self.action_shape = (1,) if plain_index else self.action_space.shape or ()
-        """Of one agent's action, as the environment gets it"""
+        """The shape of one agent's action, as the environment gets it."""
         self.source_space, self._encoders = seen, encoders_of(seen)
         self.observation_space = encoded_space(seen)
         space = self.observation_space
@@ -80,7 +81,7 @@ class RLGymEnv:
             if agent in obs:
                 reward[seat] = rewards[agent]
                 terminated[seat], truncated[seat] = terminations[agent], truncations[agent]
-            else:  # it left: an engine has no other way to say so
+            else:  # it left, which is how an engine says that it ended
                 terminated[seat] = True
             if terminated[seat] or truncated[seat]:
                 self._playing.remove(agent)
@@ -101,7 +102,7 @@ class RLGymEnv:
         return obs
 
     def _see(self, obs: dict[Hashable, Any]) -> None:
-        """Into the seats. Those of agents that are gone show zeros."""
+        """Write observations into the seats. The seats of agents that are gone show zeros."""
         for agent, seen in obs.items():
             if agent not in self._seats:
                 raise EnvError(f"agent {agent!r} joined in the middle of an episode: agents may join at a reset only")
@@ -120,7 +121,7 @@ class RLGymEnv:
         self._present = set(obs)
 
     def _rows(self, values: Any) -> Any:
-        """Without the leading axis where there is one row."""
+        """The values of all rows, without the leading axis where there is one row."""
         if isinstance(values, dict):
             rows = {key: self._rows(array) for key, array in values.items()}
             return rows.get("", rows)

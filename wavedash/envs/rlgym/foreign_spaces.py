@@ -12,7 +12,7 @@ from wavedash.envs.errors import EnvError
 
 
 def observation_space_of(space: Any, example: Any) -> gymnasium.Space[Any]:
-    """`example`: an observation, whose shape counts where the space does not tell one (RLGym's `("real", -1)`)."""
+    """A space as Gymnasium's. `example` is an observation, whose shape counts where the space has none (`("real", -1)`)."""
     kind, size = _kind_and_size(space, of_a_number="real")
     if kind == "real":
         shape = _shape(size) if np.all(np.asarray(size) > 0) else np.shape(example)
@@ -21,7 +21,7 @@ def observation_space_of(space: Any, example: Any) -> gymnasium.Space[Any]:
 
 
 def action_space_of(space: Any) -> gymnasium.Space[Any]:
-    """A `real` action lies between -1 and 1 in each dimension."""
+    """A space as Gymnasium's. A `real` action lies between -1 and 1 in each dimension."""
     kind, size = _kind_and_size(space, of_a_number="discrete")
     return _PAIRS[kind](size) if kind in _PAIRS else _known(space, "action")
 
@@ -44,7 +44,7 @@ _SYNONYMS = {"continuous": "real", "box": "real"}
 
 
 def _kind_and_size(space: Any, of_a_number: str) -> tuple[str, Any]:
-    """("", None) where the space is written neither as a pair, in either order, nor as a number."""
+    """Kind and size of a space that is written as a pair, in either order, or as a number; ("", None) for any other."""
     if isinstance(space, int | np.integer) and not isinstance(space, bool):
         return of_a_number, space
     if isinstance(space, tuple | list) and len(space) == 2 and sum(isinstance(part, str) for part in space) == 1:
@@ -55,7 +55,7 @@ def _kind_and_size(space: Any, of_a_number: str) -> tuple[str, Any]:
 
 
 def _known(space: Any, what: str) -> gymnasium.Space[Any]:
-    """One of Gymnasium's, or of old Gym's, which are known by what they have."""
+    """A space of Gymnasium, or of old Gym, which is recognised by its attributes."""
     if isinstance(space, gymnasium.Space):
         return space
     if hasattr(space, "nvec"):

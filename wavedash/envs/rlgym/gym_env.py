@@ -2,7 +2,7 @@
 
 `reset()` returns observations `[agents, ...]`, or those of the only agent; `step(actions [agents, k])` returns `obs, rewards,
 done, info` or, with truncation told apart, `obs, rewards, done, truncated, info`. All agents end together; their number may
-change at reset. Runs in worker processes: no torch.
+change at reset. This file runs in worker processes, so it must not import torch.
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wavedash.envs.rlgym.own_randomness import OwnRandomness
 
 
 class GymEnv:
-    """As many rows as there are agents in the largest of a few episodes."""
+    """Has as many rows as the largest of a few episodes has agents."""
 
     def __init__(self, env: Any) -> None:
         self._env = env
@@ -56,7 +56,7 @@ class GymEnv:
             obs, reward, terminated, truncated, info = result
         else:
             obs, reward, terminated, info = result
-            truncated = bool(info.get("TimeLimit.truncated"))  # old Gym's way of telling
+            truncated = bool(info.get("TimeLimit.truncated"))  # how old Gym marks a time limit
             terminated = terminated and not truncated
         seen = self._by_agent(obs)
         if len(seen) != self._agents:
@@ -76,7 +76,7 @@ class GymEnv:
             return self._env.reset()
 
     def _by_agent(self, obs: Any) -> Array:
-        """[agents, ...]"""
+        """Observations [agents, ...]."""
         seen = np.asarray(obs, np.float32)
         if seen.shape == self._shape:
             return seen[None]

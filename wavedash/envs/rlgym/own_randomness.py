@@ -1,4 +1,4 @@
-"""OwnRandomness: for environments that draw from numpy's and Python's global generators, having none of their own."""
+"""OwnRandomness: gives an environment that draws from numpy's and Python's global generators a random stream of its own."""
 from __future__ import annotations
 
 import random
@@ -10,8 +10,8 @@ import numpy as np
 class OwnRandomness:
     """Inside `with`, numpy's global generator is this environment's own: those that share a process do not disturb each other.
 
-    Python's `random` cannot be exchanged so cheaply. It is seeded by `seed`, so what is drawn before another one of the same
-    process is seeded depends on the seed alone.
+    Python's `random` cannot be exchanged so cheaply. It is seeded by `seed`, so its numbers depend on the seed alone until
+    another environment of the same process is seeded.
     """
 
     def __init__(self) -> None:

@@ -1,5 +1,5 @@
 """Worker processes: one supervisor that starts them, talks to them, notices their deaths and replaces them.
 
-It knows nothing of what a worker computes. A user of it brings a job (called in the worker, it returns the `Program` that
-answers commands) and handles the news: answers, and failures, of which it says where the worker was.
+The supervisor does not know what a worker computes. Its user brings a job, which is called in the worker and returns the
+`Program` that answers commands, and handles the news: answers and failures.
 """

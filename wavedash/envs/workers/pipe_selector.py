@@ -1,4 +1,4 @@
-"""PipeSelector: which of many pipes has something to read. Registered once, because a step waits on them thousands of times."""
+"""PipeSelector: finds the pipes that have something to read. They are registered once, because every step waits on them."""
 from __future__ import annotations
 
 import selectors

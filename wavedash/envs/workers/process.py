@@ -16,28 +16,30 @@ from wavedash.envs.workers.signs_of_life import SignsOfLife
 from wavedash.envs.workers.surroundings import how_it_ended, surroundings_of_a_worker
 
 MAX_FAILURES, WITHIN_SECONDS = 3, 60.0
+"""A worker that fails so often within so many seconds is given up."""
 STACK_BYTES = 1 << 16
+"""Room for the stack dump of a worker."""
 
 
 class WorkerFailed(Exception):  # noqa: N818 (an event that the parent handles)
-    """A worker died, hung or met an exception; the text tells which."""
+    """A worker died, hung or met an exception; the message says which."""
 
     def __init__(self, message: str, stack: str = "", raised: bool = False) -> None:
         super().__init__(message)
         self.stack = stack
-        """Of a worker that hung or crashed, as far as it could be had"""
+        """The stack of a worker that hung or crashed, if it could be read."""
         self.raised = raised
-        """It met an exception, which the text explains. Otherwise where it was is known by its signs of life alone."""
+        """Whether it met an exception, which the message explains. Otherwise only its signs of life say where it was."""
 
     def told(self, where: str) -> str:
-        """With the words of somebody who knows what the signs of life mean."""
+        """The message, with `where` the worker was by its signs of life."""
         if self.raised:
             return str(self)
         return f"{self} {where}" + (f". Its stack:\n{self.stack.rstrip()}" if self.stack else "")
 
 
 class Worker:
-    """One worker process after the other, all with the same job. Commands are answered in order; `awaited` counts the answers
+    """A worker process, and its successors with the same job. Commands are answered in order; `awaited` counts the answers
     still to come."""
 
     def __init__(self, index: int, name: str, job: Job, signs: SignsOfLife, needs_main: bool) -> None:
@@ -55,7 +57,7 @@ class Worker:
         self.signs.clear()
         self._last_sign = 0
         self._stack = SharedBlock(STACK_BYTES)
-        # The system would take the end of the thread that started it for that of the parent.
+        # Linux takes the end of the thread that started a process for the end of its parent.
         die_with_parent = threading.current_thread() is threading.main_thread()
         context = multiprocessing.get_context("spawn")
         self.pipe, self._child_end = context.Pipe()
@@ -64,7 +66,7 @@ class Worker:
 
     @property
     def pid(self) -> int | None:
-        """None before it is started."""
+        """Process id; None before it is started."""
         return self._process.pid
 
     def start(self) -> None:
@@ -72,7 +74,7 @@ class Worker:
             self._process.start()
 
     def restart(self) -> None:
-        """A new process, which has heard no command yet."""
+        """Start a new process, which has heard no command yet."""
         self._prepare()
         self.start()
 
@@ -83,7 +85,7 @@ class Worker:
             self.pipe.send_bytes(command)
 
     def hear(self) -> bytes:
-        """Takes one answer; raises WorkerFailed if that was its last."""
+        """Take one answer. WorkerFailed: the worker died or met an exception instead."""
         try:
             answer = self.pipe.recv_bytes()
         except (EOFError, OSError):
@@ -96,7 +98,7 @@ class Worker:
         return answer
 
     def look(self, seconds: float, call_timeout: float, start_timeout: float, advice: str) -> None:
-        """Called every so many seconds while an answer is awaited. Raises WorkerFailed when signs of life fail to come."""
+        """Check for signs of life, after so many `seconds`, while an answer is awaited. WorkerFailed: too long without one."""
         sign = self.signs.latest
         self._silence = self._silence + seconds if sign == self._last_sign else 0.0
         self._last_sign = sign
@@ -106,13 +108,13 @@ class Worker:
             raise WorkerFailed(what, self._stack_dump())
 
     def gives_up(self) -> bool:
-        """Notes a failure; tells whether to stop trying: it never came up, or failed too often in a short time."""
+        """Note a failure. Returns whether to stop trying: the worker was never ready, or failed too often in a short time."""
         self._failures.append(time.monotonic())
         often = len(self._failures) == MAX_FAILURES and self._failures[-1] - self._failures[0] < WITHIN_SECONDS
         return often or not self._was_ready
 
     def stop(self, grace: float = 0.0) -> None:
-        """Closing the pipe asks it to end; after `grace` seconds it is killed, which also works on a stopped process."""
+        """Close the pipe, which asks the process to end; after `grace` seconds kill it, which also works if it is stopped."""
         self.pipe.close()
         if self._process.pid is not None:  # it was started
             self._process.join(grace)

@@ -1,6 +1,6 @@
 """The program of every worker process: builds what it works on, then answers one command after the other.
 
-Imports nothing heavy, because every worker imports it.
+It imports nothing heavy, because every worker imports it.
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wavedash.envs.workers.surroundings import arrange_signals
 from wavedash.errors import UserError
 
 READY, FAILED = b"R", b"!"
-"""Answers that are not a program's own. FAILED is followed, in the same message, by the reason."""
+"""Answers that every worker gives, whatever its program. FAILED is followed, in the same message, by the reason."""
 
 
 class Program(Protocol):
@@ -25,15 +25,15 @@ class Program(Protocol):
         """Do what the command says; the answer begins with neither READY nor FAILED."""
 
     def close(self) -> None:
-        """The parent wants nothing more."""
+        """Release what the program holds; the parent sends no more commands."""
 
 
 Job = Callable[[], Program]
-"""Sent to the worker, where it is called once."""
+"""A job is sent to the worker, where it is called once."""
 
 
 def work(job: Job, parent: Connection, stack: SharedBlock, die_with_parent: bool) -> None:
-    """Runs until the parent closes the pipe or is gone. An exception ends the worker: what it holds may be half done."""
+    """Run until the parent closes the pipe or is gone. An exception ends the worker, because its state may be inconsistent."""
     arrange_signals(stack, die_with_parent)
     try:
         program = job()
@@ -47,13 +47,13 @@ def work(job: Job, parent: Connection, stack: SharedBlock, die_with_parent: bool
 
 
 def _commands(parent: Connection) -> Iterator[bytes]:
-    """What the parent says, until it closes the pipe or is gone."""
+    """Commands of the parent, until it closes the pipe or is gone."""
     with suppress(EOFError, OSError):
         while True:
             yield parent.recv_bytes()
 
 
 def _reason(error: Exception) -> str:
-    """Errors that say everything in words need no traceback."""
+    """The text of an error; a UserError that explains itself needs no traceback."""
     in_words = isinstance(error, UserError) and not getattr(error, "shows_cause", False)
     return str(error) if in_words else traceback.format_exc()

@@ -15,7 +15,7 @@ from typing import Any
 
 
 class SharedBlock:
-    """`size` bytes, zero at first. Sent to a worker by being among the arguments of a spawned process, and in no other way."""
+    """`size` bytes, zero at first. It can be sent to a worker only as an argument of a spawned process."""
 
     _tag: str  # Windows
     _fd: int  # POSIX
@@ -31,7 +31,7 @@ class SharedBlock:
             self.buffer = mmap.mmap(self._fd, size)
 
     def fileno(self) -> int:
-        """Not on Windows."""
+        """The file descriptor; there is none on Windows."""
         return self._fd
 
     def __getstate__(self) -> tuple[int, Any]:
@@ -47,7 +47,7 @@ class SharedBlock:
             self.buffer = mmap.mmap(self._fd, self._size)
 
     def __del__(self) -> None:
-        # The mapping itself goes with the last array over it.
+        # The mapping itself is released with the last array over it.
         if sys.platform != "win32" and hasattr(self, "_fd"):
             os.close(self._fd)
 

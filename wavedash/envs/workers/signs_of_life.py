@@ -1,5 +1,6 @@
-"""SignsOfLife: what a worker notes in shared memory before each call that may take long or end its process. So its parent can
-tell a slow worker from a hung one, and where a worker was that died without a word.
+"""SignsOfLife: what a worker notes in shared memory before each call that may take long or end its process.
+
+They let its parent tell a slow worker from a hung one, and say where a worker was that died without a message.
 """
 from __future__ import annotations
 
@@ -8,11 +9,11 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 WAITING, MAKING = 0, 1
-"""What a worker is doing: waiting for a command, or making its things. A user counts on from `MAKING` for its own calls."""
+"""What a worker is doing: waiting for a command, or making its things. Programs number their own calls from `MAKING` + 1 on."""
 
 
 class SignsOfLife(NamedTuple):
-    """Of a worker that has n things (environments, arenas), which it calls one after the other."""
+    """Signs of life of a worker that has n things (environments, arenas), which it calls one after the other."""
 
     beats: NDArray[Any]  # [n] int64: grow from call to call; the thing that was called last has the largest
     doing: NDArray[Any]  # [1] int64: the kind of the call
@@ -23,12 +24,12 @@ class SignsOfLife(NamedTuple):
 
     @property
     def latest(self) -> int:
-        """It grows with every sign of life."""
+        """A number that grows with every sign of life."""
         return int(self.beats.max())
 
     @property
     def thing(self) -> int:
-        """The one that was called last, counted from the first of the worker."""
+        """The index of the thing that was called last."""
         return int(self.beats.argmax())
 
 
@@ -39,7 +40,7 @@ class Pulse:
         self._beats, self._doing, self._beat = signs.beats, signs.doing, signs.latest
 
     def note(self, thing: int, doing: int) -> None:
-        """This thing is about to be called."""
+        """Note that this thing is about to be called."""
         self._beat += 1
         self._beats[thing] = self._beat
         self._doing[0] = doing

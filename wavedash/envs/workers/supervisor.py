@@ -1,4 +1,4 @@
-"""Supervisor: all worker processes of one environment: their news, their time-outs, their replacement, their end."""
+"""Supervisor: starts all worker processes of a VecEnv, reports their answers and failures, replaces and ends them."""
 from __future__ import annotations
 
 import atexit
@@ -17,19 +17,19 @@ from wavedash.envs.workers.signs_of_life import SignsOfLife
 logger = logging.getLogger(__name__)
 
 LOOK_EVERY = 0.5
-"""Seconds between two looks at the signs of life."""
+"""Seconds between two checks of the signs of life."""
 CLOSE_SECONDS = 2.0
-"""What workers are given to close what they work on before they are killed."""
+"""Seconds that workers have to close what they work on before they are killed."""
 
 
 class Post(NamedTuple):
     """What one worker is to do."""
 
     name: str
-    """For messages"""
+    """The worker's name in messages."""
     job: Job
     signs: SignsOfLife
-    """In memory that it shares with the parent"""
+    """They lie in memory that it shares with the parent."""
 
 
 class Timeouts(NamedTuple):
@@ -37,9 +37,9 @@ class Timeouts(NamedTuple):
 
     call: float
     start: float
-    """Before it is ready, when it imports and builds"""
+    """The same before it is ready, while it imports and builds."""
     advice: str = ""
-    """What to do if a call may take so long"""
+    """What to do if a call may take so long, for the message."""
 
 
 class Supervisor:
@@ -78,8 +78,8 @@ class Supervisor:
         return any(worker.awaited for worker in self.workers)
 
     def news(self, seconds: float = LOOK_EVERY) -> Iterator[tuple[Worker, bytes | WorkerFailed]]:
-        """Answers and failures, as soon as there are any; none if so many seconds pass without. A failed worker has been
-        stopped: `replace` it before anything else is asked for."""
+        """Answers and failures, as soon as there are any; none after so many seconds without. A failed worker has been stopped:
+        call `replace` before anything else."""
         for worker in self._selector.readable(seconds):
             try:
                 answer = worker.hear()
@@ -90,7 +90,7 @@ class Supervisor:
                     yield worker, answer
         now = time.monotonic()
         if now - self._looked >= LOOK_EVERY:
-            # Time in which this process itself did not run (a suspended laptop, a debugger) is not held against the workers.
+            # Time in which this process itself did not run (a suspended laptop, a debugger) does not count.
             passed, self._looked = min(now - self._looked, 2 * LOOK_EVERY), now
             for worker in self.workers:
                 try:
@@ -100,8 +100,8 @@ class Supervisor:
                     yield worker, self._stopped(worker, failure)
 
     def replace(self, worker: Worker, what: str, lost: str, advice: str = "") -> None:
-        """Starts a failed worker again, or ends all and raises EnvError if that is hopeless. `what` happened and what is `lost`
-        by it are for the message, `advice` for the last one."""
+        """Start a failed worker again. EnvError: it failed too often, and all workers have been ended. `what` happened and what
+        is `lost` by it are for the warning, `advice` is for the error."""
         if worker.gives_up():
             self.close()
             raise EnvError(f"{what}\nA worker that cannot start, or fails 3 times within a minute, ends the run{advice}")
@@ -122,7 +122,7 @@ class Supervisor:
 
 
 def shares(total: int, parts: int) -> list[slice]:
-    """So many things divided among workers as evenly as can be, in order."""
+    """`total` things divided into `parts` as evenly as possible, in order."""
     return [slice(total * i // parts, total * (i + 1) // parts) for i in range(parts)]
 
 

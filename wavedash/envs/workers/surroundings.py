@@ -1,6 +1,6 @@
-"""What a worker process finds when it starts: thread limits, signals, its parent's death; and what is said when it ends.
+"""The process of a worker: its thread limits and signals, its end with its parent, and how its end is described.
 
-Imports nothing heavy, because every worker imports it.
+It imports nothing heavy, because every worker imports it.
 """
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from wavedash.import_path import in_run_folder
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 STOPS = {getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)}
-"""Signals that ask a run to stop. They often reach every process of a terminal or a job: the parent decides what they mean, and
-needs its workers until it has saved."""
+"""Signals that ask a run to stop. They often reach every process of a terminal or a job. Workers ignore them, because the
+parent needs them until it has saved."""
 
 
 @contextmanager
 def surroundings_of_a_worker(needs_main: bool) -> Iterator[None]:
-    """What a new process finds before its first line of Python runs: thread limits, no answer to signals, and no main script.
+    """Set what a new process inherits before its first line of Python runs: thread limits, blocked signals, no main script.
 
-    multiprocessing lets every child import the script that was started. Where the job is not defined in it, that would
-    only cost time and memory (it imports torch), and endless recursion if it lacks an `if __name__ == "__main__":`.
+    multiprocessing lets every child import the script that was started. Where the job is not defined in it, that would only
+    cost time and memory (it imports torch), and recurse endlessly where the script lacks an `if __name__ == "__main__":`.
     """
     main = sys.modules["__main__"]
     if not needs_main:
         sys.modules["__main__"] = ModuleType("__main__")
-    # `python -c`, by which a worker is started, looks for modules in the current folder first. Later it is told our own path.
+    # A worker is started by `python -c`, which looks for modules in the current folder first, until it gets our sys.path.
     told = {**ONE_THREAD, "PYTHONSAFEPATH": "1"} if in_run_folder() else ONE_THREAD
     before = {name: os.environ.get(name) for name in told}
     os.environ.update(told)
     if hasattr(signal, "pthread_sigmask"):
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
-        resource_tracker.ensure_running()  # it inherits what is blocked, but a start of it clears some of the mask
+        resource_tracker.ensure_running()  # it inherits the mask, but starting it clears a part of ours
         signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
     try:
         yield
@@ -58,7 +58,7 @@ def surroundings_of_a_worker(needs_main: bool) -> Iterator[None]:
 
 
 def arrange_signals(stack: SharedBlock, die_with_parent: bool) -> None:
-    """In the worker: no answer to STOPS, a stack dump on SIGUSR1 and on a crash, no life after the parent's."""
+    """In the worker: ignore STOPS, dump the stack on SIGUSR1 and on a crash, and die with the parent."""
     for number in STOPS - {signal.SIGTERM}:
         signal.signal(number, signal.SIG_IGN)
     # Not ignored: programs that an environment starts would inherit that, and `terminate()` would not end them.
@@ -78,7 +78,7 @@ def arrange_signals(stack: SharedBlock, die_with_parent: bool) -> None:
 
 
 def how_it_ended(process: BaseProcess) -> str:
-    """In the parent, after the pipe broke."""
+    """How a process ended; called in the parent, after the pipe broke."""
     process.join(1.0)
     code = process.exitcode
     if code is None or code >= 0:

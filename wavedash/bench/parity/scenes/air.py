@@ -1,4 +1,4 @@
-"""Cars in the air: second jumps, dodges and their variants, air control."""
+"""Cars in the air: second jumps, flips and their variants, air control."""
 from __future__ import annotations
 
 from math import pi
@@ -22,7 +22,7 @@ def _in_air(stage: SceneStage, tilt: float = 0.5, late: float = 1.1) -> None:
               angular_velocity=stage.direction() * stage.uniform(0.0, 1.0).unsqueeze(-1))
 
 
-def _dodge(stage: SceneStage, forward: Tensor | float, right: Tensor | float) -> Tensor:
+def _flip(stage: SceneStage, forward: Tensor | float, right: Tensor | float) -> Tensor:
     """Press jump with the stick held in a direction. Returns the tick [E] of the press."""
     start, force = stage.number(0, 3), stage.uniform(0.6, 1.0)
     stage.press(start=start, ticks=stage.number(1, 60), pitch=-forward * force, yaw=right * force)
@@ -36,49 +36,49 @@ def _double_jump(stage: SceneStage) -> None:
     stage.press(start=stage.number(0, 3), ticks=stage.number(1, 12), jump=1.0)
 
 
-@scenes.add("dodge front", Target.MOTION, "car")
-def _dodge_front(stage: SceneStage) -> None:
+@scenes.add("flip front", Target.MOTION, "car")
+def _flip_front(stage: SceneStage) -> None:
     _in_air(stage)
-    _dodge(stage, 1.0, 0.0)
+    _flip(stage, 1.0, 0.0)
 
 
-@scenes.add("dodge back", Target.MOTION, "car")
-def _dodge_back(stage: SceneStage) -> None:
+@scenes.add("flip back", Target.MOTION, "car")
+def _flip_back(stage: SceneStage) -> None:
     _in_air(stage)
-    _dodge(stage, -1.0, 0.0)
+    _flip(stage, -1.0, 0.0)
 
 
-@scenes.add("dodge left", Target.MOTION, "car")
-def _dodge_left(stage: SceneStage) -> None:
+@scenes.add("flip left", Target.MOTION, "car")
+def _flip_left(stage: SceneStage) -> None:
     _in_air(stage)
-    _dodge(stage, 0.0, -1.0)
+    _flip(stage, 0.0, -1.0)
 
 
-@scenes.add("dodge right", Target.MOTION, "car")
-def _dodge_right(stage: SceneStage) -> None:
+@scenes.add("flip right", Target.MOTION, "car")
+def _flip_right(stage: SceneStage) -> None:
     _in_air(stage)
-    _dodge(stage, 0.0, 1.0)
+    _flip(stage, 0.0, 1.0)
 
 
-@scenes.add("dodge diagonal", Target.MOTION, "car")
-def _dodge_diagonal(stage: SceneStage) -> None:
+@scenes.add("flip diagonal", Target.MOTION, "car")
+def _flip_diagonal(stage: SceneStage) -> None:
     _in_air(stage)
     angle = stage.angle()
-    _dodge(stage, angle.cos(), angle.sin())
+    _flip(stage, angle.cos(), angle.sin())
 
 
 @scenes.add("flip cancel", Target.MOTION, "car")
 def _flip_cancel(stage: SceneStage) -> None:
-    """The stick is pulled against a dodge as soon as it has begun."""
+    """The stick is pulled against a flip as soon as it has begun."""
     _in_air(stage)
     forward = stage.either_side()
-    start = _dodge(stage, forward, stage.uniform(-0.5, 0.5))
+    start = _flip(stage, forward, stage.uniform(-0.5, 0.5))
     stage.press(start=start + stage.number(1, 4), pitch=forward * stage.uniform(0.5, 1.0), yaw=0.0)
 
 
 @scenes.add("stall", Target.MOTION, "car")
 def _stall(stage: SceneStage) -> None:
-    """A dodge with yaw against roll, which goes nowhere."""
+    """A flip with yaw against roll, which goes nowhere."""
     _in_air(stage)
     side, start = stage.either_side(), stage.number(0, 3)
     stage.press(start=start, ticks=20, yaw=side, roll=-side)
@@ -97,11 +97,11 @@ def _air_control(stage: SceneStage) -> None:
 
 @scenes.add("wavedash", Target.MOTION, "car")
 def _wavedash(stage: SceneStage) -> None:
-    """Cars with their nose up dodge just before their back wheels touch the floor."""
+    """Cars with their nose up flip just before their back wheels touch the floor."""
     yaw, fall = stage.angle(), stage.uniform(50.0, 300.0)
     turned = rotation(yaw, stage.uniform(0.15, 0.4))
     velocity = vector(yaw.cos(), yaw.sin(), 0.0) * stage.uniform(0.0, 1400.0).unsqueeze(-1) + vector(stage.zero, 0.0, -fall)
     stage.fly(stage.seat(0), stage.middle() + vector(stage.zero, 0.0, stage.uniform(35.0, 50.0)), turned, velocity,
               stage.uniform(0.1, 0.5), False)
-    _dodge(stage, 1.0, stage.uniform(-0.5, 0.5))
+    _flip(stage, 1.0, stage.uniform(-0.5, 0.5))
     stage.press(throttle=1.0)
