@@ -41,6 +41,21 @@ def test_a_page_can_be_followed(page: str, trainings: int, tmp_path: Path) -> No
     assert trained == trainings
 
 
+def test_the_tree_of_folders_is_that_of_the_package() -> None:
+    """The tree in docs/architecture.md names every folder, by its indentation, and no other."""
+    page, root = (DOCS / "architecture.md").read_text(encoding="utf-8"), DOCS.parent
+    tree = re.findall(r"^```\n(wavedash/\n.*?)^```", page, re.MULTILINE | re.DOTALL)[0]
+    path, named = [""] * 9, set()
+    for indent, name in re.findall(r"^( *)([\w.]+/)", tree, re.MULTILINE):
+        depth = len(indent) // 2
+        path[depth] = name
+        named.add("".join(path[: depth + 1]))
+    found = {f"{file.parent.relative_to(root).as_posix()}/" for pattern in ("*.py", "*.yaml")
+             for file in root.glob(f"wavedash/**/{pattern}")}
+    inside = ("wavedash/bench/parity/scenes/", "wavedash/compat/rlgym_ppo/")  # in the line of the folder above them
+    assert named == {folder for folder in found if not folder.startswith(inside)} | {"tests/", "docs/"}
+
+
 @pytest.mark.parametrize("page", ["details", "simulator", "parity"])
 def test_a_page_names_files_that_exist(page: str) -> None:
     text, root = (DOCS / f"{page}.md").read_text(encoding="utf-8"), DOCS.parent

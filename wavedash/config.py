@@ -16,7 +16,7 @@ Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 NonNegative = Annotated[float, Field(ge=0.0)]
 
 
-class Part(BaseModel):
+class Section(BaseModel):
     """A section of the configuration. Unknown keys and wrong types are refused; the docstring of an attribute documents it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
@@ -26,7 +26,7 @@ Named = str | dict[str, dict[str, Any]]
 """A part by name (`kickoff`, or `my_module:MyClass`), or with options: `{no_touch: {seconds: 10}}`."""
 
 
-class RocketConfig(Part):
+class RocketConfig(Section):
     """A Rocket League task: cars, observation, actions, rewards, and how episodes begin and end."""
 
     simulator: Literal["warp", "rocketsim"] = "warp"
@@ -64,7 +64,7 @@ class RocketConfig(Part):
         return self
 
 
-class EnvConfig(Part):
+class EnvConfig(Section):
     """Which environment, how many copies, where they run."""
 
     id: str | None = None
@@ -112,7 +112,7 @@ class EnvConfig(Part):
         return self
 
 
-class EncoderConfig(Part):
+class EncoderConfig(Section):
     """How one key of a dictionary observation (or the only one, `obs`) is turned into features."""
 
     kind: Literal["auto", "flat", "mlp", "conv"] = "auto"
@@ -125,7 +125,7 @@ class EncoderConfig(Part):
     """conv: size of the result. More: finer detail, more to learn."""
 
 
-class MemoryConfig(Part):
+class MemoryConfig(Section):
     """What the policy remembers."""
 
     kind: Literal["none", "gru", "lstm"] = "none"
@@ -138,7 +138,7 @@ class MemoryConfig(Part):
     """Steps through which gradients flow back (truncated BPTT); it divides ppo.rollout_steps. Longer: links distant events."""
 
 
-class GSDEConfig(Part):
+class GSDEConfig(Section):
     """Generalised state-dependent exploration (`std: gsde`): noise that is a function of what the policy sees."""
 
     sample_every: Positive | None = None
@@ -148,7 +148,7 @@ class GSDEConfig(Part):
     """Let the deviations of the noise matrix grow like a logarithm above 1 instead of exponentially."""
 
 
-class PolicyConfig(Part):
+class PolicyConfig(Section):
     """The networks: encoders, then memory, then hidden layers, then heads."""
 
     encoders: dict[str, EncoderConfig] = {}
@@ -193,7 +193,7 @@ class PolicyConfig(Part):
         return self
 
 
-class DecayConfig(Part):
+class DecayConfig(Section):
     """How a number of the loss moves over the run."""
 
     kind: Literal["constant", "linear", "cosine"] = "constant"
@@ -202,7 +202,7 @@ class DecayConfig(Part):
     """linear, cosine: the share of the value that is left at the end of the run."""
 
 
-class ScheduleConfig(Part):
+class ScheduleConfig(Section):
     """How the learning rate moves over the run."""
 
     kind: Literal["constant", "linear", "cosine", "kl"] = "constant"
@@ -217,7 +217,7 @@ class ScheduleConfig(Part):
     """kl: lowest and highest multiple of the learning rate."""
 
 
-class PPOConfig(Part):
+class PPOConfig(Section):
     """The algorithm."""
 
     rollout_steps: Positive = 256
@@ -275,7 +275,7 @@ class PPOConfig(Part):
     """Normalised rewards are clipped to plus or minus this."""
 
 
-class CheckpointConfig(Part):
+class CheckpointConfig(Section):
     """What is kept of a run."""
 
     every: Positive = 100_000
@@ -288,7 +288,7 @@ class CheckpointConfig(Part):
     """Episodes over which the mean return is taken, for `best` and the console."""
 
 
-class ReportConfig(Part):
+class ReportConfig(Section):
     """Where metrics go. `metrics.jsonl` in the run folder is always written."""
 
     console: Literal["auto", "live", "plain", "off"] = "auto"
@@ -301,7 +301,7 @@ class ReportConfig(Part):
     """The Weights & Biases project that the run appears in."""
 
 
-class RunConfig(Part):
+class RunConfig(Section):
     """A whole run: what `wavedash train` reads."""
 
     name: str = "run"

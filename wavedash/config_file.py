@@ -16,7 +16,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from wavedash.config import Part, RunConfig
+from wavedash.config import Section, RunConfig
 from wavedash.errors import UserError
 from wavedash.yaml_text import LARGEST_TEXT, Key, YamlError, read_yaml, write_yaml
 
@@ -167,10 +167,10 @@ def _is_section(path: Key) -> bool:
     return model is not None
 
 
-def _section(annotation: Any) -> type[Part] | None:
+def _section(annotation: Any) -> type[Section] | None:
     """The section that an option is, or may be; None for a value."""
     kinds = (annotation, *get_args(annotation))
-    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Part)), None)
+    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Section)), None)
 
 
 def _explain(detail: ErrorDetails, places: Mapping[Key, str]) -> str:

@@ -225,3 +225,22 @@ class Positions(gymnasium.ObservationWrapper):
 
     def observation(self, observation):
         return observation[[0, 2]]
+
+
+class WithTask(VecEnv):
+    """Has a task and a random stream, which a listener and a CUDA graph ask for."""
+
+    num_rows = 1
+    observation_space, action_space = spaces.Box(0.0, 1.0, (1,)), spaces.Discrete(2)
+    tasks, generators = ("the task",), (torch.Generator(),)
+
+    def reset(self, seed: int | None = None) -> Obs:
+        return torch.zeros(1, 1)
+
+    def step(self, action: Tensor) -> Step:
+        raise NotImplementedError
+
+
+def test_tasks_and_random_streams_are_reached_through_the_stack():
+    assert FrameStackEnv(WithTask(), FRAMES).tasks == ("the task",)
+    assert FrameStackEnv(WithTask(), FRAMES).generators == WithTask.generators

@@ -7,7 +7,7 @@ import gymnasium
 import numpy as np
 import torch
 
-from wavedash.config import Part
+from wavedash.config import Section
 from wavedash.envs.kinds import Evaluation, Kind
 from wavedash.envs.vec_env import Step, VecEnv
 
@@ -84,7 +84,7 @@ class RowsKind(Kind):
         return False
 
 
-class PayOptions(Part):
+class PayOptions(Section):
     """Options of `PayKind`."""
 
     pay: float = 1.0

@@ -50,7 +50,7 @@ class Kind(ABC):
     """Options of `EnvConfig` whose text names code to import, and the values of each that ship with this package. With any
     other value, the run folder of somebody else needs `--trust`."""
     Options: ClassVar[type[BaseModel] | None] = None
-    """The options of a kind that `env.factory` names: a subclass of `wavedash.config.Part`, read from `env.kwargs` by
+    """The options of a kind that `env.factory` names: a subclass of `wavedash.config.Section`, read from `env.kwargs` by
     `options`. A kind with an option of `EnvConfig` has its own there."""
 
     @abstractmethod
