@@ -16,7 +16,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from wavedash.config import Section, RunConfig
+from wavedash.config import RunConfig, Section
 from wavedash.errors import UserError
 from wavedash.yaml_text import LARGEST_TEXT, Key, YamlError, read_yaml, write_yaml
 
