@@ -152,7 +152,7 @@ class PolicyConfig(Section):
     """The networks: encoders, then memory, then hidden layers, then heads."""
 
     encoders: dict[str, EncoderConfig] = {}
-    """By key of a dictionary observation; keys that are not named get what suits their shape."""
+    """Encoders by key of a dictionary observation; keys that are not named get what suits their shape."""
     actor_keys: list[str] | None = None
     """The keys that the actor sees; all when not set."""
     critic_keys: list[str] | None = None

@@ -1,4 +1,4 @@
-"""From a preset name or a YAML file and `key=value` overrides to a checked `RunConfig`, and back to YAML.
+"""Reads a preset or a YAML file with `key=value` overrides into a checked `RunConfig`, and writes one as YAML.
 
 Layers are merged in order: the preset named by `base:`, the file, the overrides. The place of each value is kept for error
 messages. All errors of a configuration are reported together.

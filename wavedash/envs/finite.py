@@ -1,4 +1,4 @@
-"""Whether every number of an array is finite. Each block of observations and rewards is checked, so this has to be quick."""
+"""Finds numbers that are not finite. Each block of observations and rewards is checked, so this has to be quick."""
 from __future__ import annotations
 
 import math

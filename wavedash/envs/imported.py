@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 WHOLE = ("count", "device")
 """Parameters by which a function that makes a whole VecEnv is recognised."""
 SHIPPED = frozenset(f"wavedash.envs.puzzles:{name}" for name in ("RepeatPrevious", "TMaze", "masked_cartpole"))
-"""Environments of this package, which presets name by their import path"""
+"""Environments of this package, which presets name by their import path."""
 
 
 class ImportedKind(Kind):

@@ -78,13 +78,13 @@ class Row:
     scene: Scene
     starts: int
     errors: dict[tuple[str, int], dict[str, Quantiles]]
-    """By body and tick, by quantity."""
+    """Errors by body and tick, by quantity."""
     change: Quantiles | None
     """Error of the velocity as a share of its change, where the scene is judged by that."""
     changed: int
     """Number of bodies of which that was measured."""
     agreement: dict[int, dict[str, float]]
-    """By tick and kind of event: share of cars or arenas on which both agree."""
+    """Share of cars or arenas on which both agree, by tick and kind of event."""
     misses: list[str] = field(default_factory=list)
     """The targets that are missed, in words."""
 

@@ -151,7 +151,7 @@ def line_up(state: GameState, generator: torch.Generator) -> None:
 
 
 def write_script(scene: Scene, simulator: Simulator, seed: int) -> Script:
-    """As many random starts as the simulator has arenas. The simulator is RocketSim: it plays the `warm` ticks."""
+    """Draw as many random starts as the simulator has arenas. The simulator is RocketSim, which plays the `warm` ticks."""
     generator = torch.Generator().manual_seed(seed)
     everywhere = torch.ones(simulator.state.arenas, dtype=torch.bool, device=simulator.device)
     starts, controls, found = [], [], 0

@@ -36,7 +36,7 @@ class Spread:
     faces: Tensor
     """[6]: share of the cars that lie on each face at the end."""
     energy: dict[int, Tensor]
-    """By second: energy per mass [E], (uu/s)²."""
+    """Energy per mass [E] by second, in (uu/s)²."""
     settled: Tensor
     """[E]: seconds until the car rests; the whole time if it does not."""
 
@@ -50,7 +50,7 @@ class SpreadRow:
     theirs: Spread
     ours: Spread
     distances: dict[str, tuple[float, float]]
-    """By statistic: (ours, RocketSim with nudged starts)."""
+    """Pairs (ours, RocketSim with nudged starts) by statistic."""
     limit: float
 
     @property

@@ -31,7 +31,7 @@ class Divergence:
     tick: Tensor
     """[E]: the first tick at which a field differs; -1: none does."""
     fields: list[list[str]]
-    """By arena: the fields that differ then."""
+    """The fields that differ then, by arena."""
 
 
 def find_divergence(scene: Scene, theirs: Trajectory, ours: Trajectory, tolerance: float) -> Divergence:

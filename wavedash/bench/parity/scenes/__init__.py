@@ -8,6 +8,6 @@ from wavedash.bench.parity.scene import Scene
 from wavedash.bench.parity.scenes import air, ball, bumps, floor, game, hits, roof, walls
 
 SCENES: dict[str, Scene] = {}
-"""By name, in the order of the table."""
+"""All scenes by name, in the order of the table."""
 for family in (floor, walls, air, roof, ball, hits, bumps, game):
     SCENES |= family.scenes
