@@ -159,7 +159,8 @@ def prepare_torch(config: RunConfig, ranks: Ranks = ALONE) -> torch.device:
         torch.cuda.set_device(device)  # CUDA graphs and NCCL use the current one
     decide_threads(config.threads, ranks.local_size)
     give_torch(1)  # large matrices get more when they are computed
-    torch.use_deterministic_algorithms(config.deterministic)
+    if config.deterministic or torch.are_deterministic_algorithms_enabled():  # the call imports torch's compiler: 1.6 seconds
+        torch.use_deterministic_algorithms(config.deterministic)
     return device
 
 
