@@ -1,5 +1,6 @@
 # make train   trains a Rocket League bot, 1v1 (PRESET=hopper chooses another recipe)
-# make test    runs every test, the linter and the type checker
+# make test    runs every test, the linter and the type checker, in ten minutes on two cores
+# make test-fast   runs them without the slow tests, in two minutes: for after every change
 # make test-cpus   runs the numeric tests as other CPUs would: every instruction set, one thread and two
 # make bench   runs every benchmark (BENCH=name runs one)
 # Needs Python 3.11 to 3.13 and make. Everything goes into .venv; a second call installs nothing.
@@ -8,10 +9,12 @@ PRESET ?= rocket-1v1
 BENCH ?= $(shell $(VENV)/bin/wavedash bench)
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
+# A file stays with one process, which shares its fixtures. tests/conftest.py orders the files; xdist's own order has the longest last.
+PYTEST := $(VENV)/bin/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 # The version that is tested. On its own, because it is the large one: a changed dependency does not fetch it again.
 TORCH := torch==2.13.0
 
-.PHONY: train test test-cpus bench clean
+.PHONY: train test test-fast test-cpus bench clean
 .DELETE_ON_ERROR:
 
 train: $(VENV)/.installed-rocket,mujoco
@@ -20,7 +23,12 @@ train: $(VENV)/.installed-rocket,mujoco
 test: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
-	$(VENV)/bin/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile
+	$(PYTEST)
+
+test-fast: $(VENV)/.installed-dev
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(PYTEST) -m "not slow" --durations 5
 
 test-cpus: $(VENV)/.installed-dev
 	$(VENV)/bin/python -m tests.on_every_cpu

@@ -42,6 +42,16 @@ def test_commands_that_compute_nothing_do_not_load_torch(command: str) -> None:
     assert not imported & {"torch", "gymnasium", "numpy", "rich", "tensorboard"}
 
 
+@pytest.mark.slow
+def test_a_training_that_does_not_compile_does_not_load_the_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
+    done = run("train", "cartpole", "--smoke", python=("-X", "importtime"))
+    assert done.returncode == 0, done.stderr
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "wavedash.training" in imported
+    assert not imported & {"torch._dynamo", "torch._inductor", "sympy"}
+
+
 def test_the_output_of_config_show_is_a_file_with_the_same_meaning(tmp_path: Path) -> None:
     done = run("config", "show", "hopper", "ppo.learning_rate=1e-4")
     (tmp_path / "shown.yaml").write_text(done.stdout)
@@ -49,6 +59,7 @@ def test_the_output_of_config_show_is_a_file_with_the_same_meaning(tmp_path: Pat
     assert "# Step size of AdamW." in done.stdout
 
 
+@pytest.mark.slow
 def test_config_check_confirms_a_valid_configuration() -> None:
     done = run("config", "check", "cartpole", "total_steps=2e5")
     assert (done.returncode, done.stdout) == (0, "cartpole: valid; trains CartPole-v1 for 200,000 steps\n")
@@ -58,10 +69,10 @@ def test_config_check_confirms_a_valid_configuration() -> None:
     ("config check cartpole ppo.lr=3", "error: override 'ppo.lr=3': unknown key 'ppo.lr'; did you mean 'ppo.learning_rate'?\n"),
     ("train cartpol", "error: cartpol: no such file, and no preset has this name; did you mean 'cartpole'?\n"),
     ("train --smoke cartpole seed=x", "error: override 'seed=x': seed: expected a valid integer, got 'x'\n"),
-    ("train cartpole env.id=NoSuchEnv-v1", "error: "),
-    ("resume no/such/run", "error: "),
-    ("eval no/such/run", "error: "),
-    ("export no/such/run", "error: "),
+    pytest.param("train cartpole env.id=NoSuchEnv-v1", "error: ", marks=pytest.mark.slow),
+    pytest.param("resume no/such/run", "error: ", marks=pytest.mark.slow),
+    pytest.param("eval no/such/run", "error: ", marks=pytest.mark.slow),
+    pytest.param("export no/such/run", "error: ", marks=pytest.mark.slow),
     ("bench nonsense", "error: no benchmark is named 'nonsense'"),
     ("diagnose enf", "error: 'enf' is neither a stage nor a preset or a file; did you mean 'env'? Stages are: env, inference,"),
 ])
@@ -93,6 +104,7 @@ def test_what_follows_the_name_of_a_benchmark_is_passed_on_to_it(
         app(["bench", "ecoing"], standalone_mode=False)
 
 
+@pytest.mark.slow
 def test_doctor_reports_on_the_machine_and_every_warning_has_a_next_step() -> None:
     done = run("doctor")
     assert done.returncode == 0
@@ -120,6 +132,7 @@ def test_every_public_name_can_be_imported() -> None:
         wavedash.nonsense  # noqa: B018
 
 
+@pytest.mark.slow
 def test_the_installed_command_finds_modules_where_it_is_started(tmp_path: Path) -> None:
     """So does `python -m wavedash`: users keep their own environments and rewards in the folder where they work."""
     command = Path(sys.executable).with_name("wavedash")

@@ -77,6 +77,7 @@ plain_values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(kwargs=st.dictionaries(st.text(), plain_values, max_size=4), rate=st.floats(1e-300, 1e300), seed=st.integers(0))
 def test_both_ways_of_writing_a_configuration_read_back_equal(

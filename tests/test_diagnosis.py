@@ -47,6 +47,7 @@ def short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- the command -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [[], ["env.workers=2"]], ids=["in the learner's process", "workers"])
 def test_every_stage_has_its_row_and_the_shares_add_up(changes: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     app(["diagnose", "all", "cartpole", *SMALL, *changes, "--rounds", "2"], standalone_mode=False)
@@ -95,6 +96,7 @@ def test_a_mistake_is_answered_with_the_nearest_name(words: list[str], message: 
         app(["diagnose", *words], standalone_mode=False)
 
 
+@pytest.mark.slow
 def test_a_slow_environment_is_the_bottleneck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "allowed_cores", lambda: 4)
     slow = _sleepy(tmp_path, delay=2e-3)
@@ -106,6 +108,7 @@ def test_a_slow_environment_is_the_bottleneck(tmp_path: Path, monkeypatch: pytes
     assert min(found.timing.seconds["env"]) >= slept > max(found.timing.seconds["inference"])
 
 
+@pytest.mark.slow
 def test_advice_can_be_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "allowed_cores", lambda: 2)
     slow = _sleepy(tmp_path, delay=5e-3)
@@ -211,6 +214,7 @@ def _snapshot(learner: Learner) -> dict[str, Tensor]:
     return {name: x.clone() for name, x in kept.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [{}, {"memory": {"kind": "gru", "size": 8, "sequence": 4}}], ids=["plain", "memory"])
 def test_measuring_does_not_change_the_learner(policy: dict[str, Any]) -> None:
     ppo = {"rollout_steps": 8, "minibatch_size": 16, "epochs": 2, "normalize_obs": True, "normalize_reward": True,

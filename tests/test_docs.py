@@ -18,6 +18,7 @@ from wavedash.rocket.names import shipped
 DOCS = Path(__file__).parents[1] / "docs"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "trainings"), [("own-environment", 3), ("export", 1), ("diagnose", 0), ("from-sb3", 1),
                                                  ("listeners", 0)])
 def test_a_page_can_be_followed(page: str, trainings: int, tmp_path: Path) -> None:
@@ -83,6 +84,7 @@ def test_the_page_about_the_simulator_names_all_files_of_the_simulator() -> None
     assert files == {Path(name).stem for name in re.findall(r"`([\w/]+\.py)`", page)} - {"state", "test_parity_rows"}
 
 
+@pytest.mark.slow
 def test_the_program_on_the_page_about_the_simulator_prints_what_the_page_says(tmp_path: Path) -> None:
     page = (DOCS / "simulator.md").read_text(encoding="utf-8")
     blocks = dict(re.findall(r"^```(\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
@@ -94,6 +96,7 @@ def test_the_program_on_the_page_about_the_simulator_prints_what_the_page_says(t
     assert {first, second} <= set(SCENES) and int(count) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "module_name", "name", "logged"), [
     ("first-reward", "my_rewards", "my-bot", "reward/fast_touch"), ("first-start", "my_starts", "my-starts", "rollout/reward"),
     ("first-observation", "my_observation", "my-duel", "rollout/reward"),

@@ -31,7 +31,7 @@ from wavedash.policy.actor_critic import ActorCritic
 from wavedash.trained_policy import TrainedPolicy
 from wavedash.training import train
 
-pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.load. is deprecated:DeprecationWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:.torch.jit.load. is deprecated:DeprecationWarning")]
 
 ROOT = Path(__file__).parents[1]
 STEPS = 40

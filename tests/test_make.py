@@ -15,6 +15,8 @@ import pty
 
 from tests.runs.signals import ROOT, lines_of, the_run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def make(tmp_path):

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests import on_every_cpu
 from tests.on_every_cpu import ELSEWHERE, ISAS, PARTS, forgotten, run
 
@@ -19,6 +21,7 @@ def test_a_file_with_tolerances_that_is_in_no_part_is_reported(monkeypatch):
     assert "ppo/test_gae.py" in forgotten()
 
 
+@pytest.mark.slow
 def test_torch_is_limited_to_the_instruction_set_and_a_failure_is_reported(monkeypatch, tmp_path):
     asked = tmp_path / "test_asked.py"
     asked.write_text("import os, torch\n"

@@ -38,8 +38,9 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_the_readme_opens_with_the_two_commands() -> None:
-    assert [line.split("#")[0].split() for line in blocks("bash")[0].splitlines()] == [["make", "train"], ["make", "test"]]
+def test_the_readme_opens_with_its_make_commands() -> None:
+    opening = [line.split("#")[0].split() for line in blocks("bash")[0].splitlines()]
+    assert opening == [["make", "train"], ["make", "test"], ["make", "test-fast"]]
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="no make on this machine; the README shows the way without it")
@@ -63,6 +64,7 @@ def test_its_other_programs_come_with_the_package() -> None:
     assert "tensorboard" in {script.name for script in entry_points(group="console_scripts")}
 
 
+@pytest.mark.slow
 def test_every_training_command_trains_and_can_be_evaluated_and_resumed(folder: Path) -> None:
     # They are run as written, except for the number of steps and the name, which the later commands expect.
     trainings = {tuple(word for word in words[1:] if not word.startswith(("total_steps=", "--smoke")))
@@ -84,6 +86,7 @@ def test_every_training_command_trains_and_can_be_evaluated_and_resumed(folder: 
     assert done.returncode == 0 and "resuming" in done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_every_other_command_succeeds(folder: Path) -> None:
     others = [words[1:] for words in commands("wavedash") if words[1] not in ("train", "eval", "export", "resume")]
     assert {words[0] for words in others} == {"config", "doctor", "bench", "diagnose", "rocket"}
@@ -105,6 +108,7 @@ def test_its_example_file_is_valid_and_its_example_of_a_mistake_is_true(folder: 
     assert done.returncode == 2 and done.stderr in README
 
 
+@pytest.mark.slow
 def test_the_library_example_runs(folder: Path) -> None:
     (code,) = blocks("python")
     assert "total_steps=100_000" in code

@@ -14,6 +14,8 @@ import torch
 
 from wavedash.runs.find import resolve_checkpoint
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 SMALL = ["total_steps=3000", "checkpoint.every=500", "checkpoint.keep=100", "report.tensorboard=false",

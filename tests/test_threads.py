@@ -43,6 +43,7 @@ def told_by_a_process(code: str, **environ: str) -> list[int]:
 BOTH = "print(cores(), compute_threads())"
 
 
+@pytest.mark.slow
 def test_omp_num_threads_counts_if_the_option_is_not_set():
     allowed = threads.allowed_cores()
     assert told_by_a_process("print(cores())", OMP_NUM_THREADS="1") == [1]
@@ -64,6 +65,7 @@ def test_processes_of_a_run_share_the_cores():
         assert threads.cores() == share
 
 
+@pytest.mark.slow
 def test_a_number_of_threads_that_a_program_set_in_torch_is_a_limit():
     cores = threads.allowed_cores()
     told = "import torch; torch.set_num_threads(1); print(compute_threads()); give_torch(1); print(compute_threads())"

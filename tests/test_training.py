@@ -15,6 +15,8 @@ import torch
 
 from wavedash.runs.find import resolve_checkpoint
 
+pytestmark = pytest.mark.slow
+
 SMALL = ["total_steps=6000", "checkpoint.every=500", "report.tensorboard=false", "ppo.normalize_obs=true",
          "ppo.normalize_reward=true", "ppo.epochs=4"]
 

@@ -8,6 +8,8 @@ import pytest
 from wavedash.bench import neighbours
 from wavedash.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 SMALL = ["cartpole", "env.count=2", "ppo.rollout_steps=8", "ppo.epochs=1"]
 
 

@@ -97,6 +97,7 @@ def without(key):
 # The comparison
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tumble", "50-50"])
 def test_rocketsim_does_not_differ_from_itself(rocketsim, name):
     row, spread = both(rocketsim).measure(name)
@@ -109,6 +110,7 @@ def test_rocketsim_does_not_differ_from_itself(rocketsim, name):
         assert row.change == (0.0, 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "ticks"), [(0.01, 8), (0.02, 120)])
 def test_a_wrong_gravity_is_found_and_measured(rocketsim, share, ticks):
     taken = both(rocketsim, Changed(rocketsim, faulty=heavy(share))).play(shortened("ball in air", ticks))
@@ -184,6 +186,7 @@ def test_the_kolmogorov_smirnov_distance_is_that_worked_out_by_hand():
     assert kolmogorov_smirnov(a, torch.full((50,), float("nan"))) == 1.0
 
 
+@pytest.mark.slow
 def test_chaos_is_not_taken_for_a_fault_but_another_distribution_is(rocketsim, played):
     scene = SCENES["tumble"]
     falls = played("tumble")
@@ -260,6 +263,7 @@ def test_play_has_all_kinds_of_moments(rocketsim, name):
 # The command
 
 
+@pytest.mark.slow
 def test_tables_are_printed_and_written_to_a_page(tmp_path, capsys):
     page = tmp_path / "table.md"
     parity.main(["--candidate", "rocketsim", "--scene", "shot", "--scene", "roof", "--count", "2", "--markdown", str(page)])

@@ -17,6 +17,8 @@ from wavedash.bench.parity.scenes import SCENES
 from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
 from wavedash.rocket.sim.simulator import WarpSimulator
 
+pytestmark = pytest.mark.slow
+
 COUNT = 32
 BETTER = 10
 """The errors are below the targets by this factor."""

@@ -11,6 +11,7 @@ from wavedash.bench import iteration, sim
 from wavedash.rocket.rocketsim import package
 
 
+@pytest.mark.slow
 def test_the_simulators_play_from_the_same_starts():
     pytest.importorskip("RocketSim")
     options = Namespace(device="cpu", seconds=0.05, starts="random")

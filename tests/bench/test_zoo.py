@@ -9,6 +9,8 @@ import pytest
 from wavedash.bench import zoo
 from wavedash.config_file import load_config
 
+pytestmark = pytest.mark.slow
+
 
 def test_runs_are_kept_and_not_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "results.jsonl"

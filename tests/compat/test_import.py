@@ -109,6 +109,7 @@ def test_statistics_scale_as_they_do_in_rlgym_ppo(tmp_path):
     assert float(learner.return_moments.scale) == pytest.approx(1 / 2.0)
 
 
+@pytest.mark.slow
 def test_the_learner_goes_on_from_the_latest_checkpoint_of_rlgym_ppo(tmp_path):
     """The checkpoint is in a folder as rlgym-ppo makes it, beside stray files; the learner finds it and trains."""
     theirs = RLGymPPOCheckpoint(5, nn.Softmax(-1))
@@ -160,6 +161,7 @@ def test_bad_files_are_refused_and_run_no_code(tmp_path, kind, file):
     assert not marker.exists() and not (folder / "tensors").exists()
 
 
+@pytest.mark.slow
 def test_the_process_that_reads_says_why_it_refuses(tmp_path):
     folder = RLGymPPOCheckpoint(5, nn.Softmax(-1)).save(tmp_path / "bad")
     torch.save({"model.0.weight": Bomb(tmp_path / "marker")}, folder / "PPO_POLICY.pt")

@@ -24,6 +24,8 @@ from wavedash.evaluate.own_task import evaluate
 from wavedash.runs.find import resolve_checkpoint
 from wavedash.runs.folder import RunFolder
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 KEYS = [
     "Policy Reward", "Policy Entropy", "Value Function Loss", "Mean KL Divergence", "SB3 Clip Fraction",

@@ -14,6 +14,8 @@ from wavedash.compat.rlgym_ppo.rendering import Rendering
 from wavedash.envs.rlgym.gym_env import GymEnv
 from wavedash.rocket.bridges import rocketsimvis
 
+pytestmark = pytest.mark.slow
+
 PLAIN = {"standardize_obs": False, "standardize_returns": False, "n_proc": 2, "timestep_limit": 40}
 
 

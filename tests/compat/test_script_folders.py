@@ -19,6 +19,8 @@ from wavedash.evaluate.own_task import evaluate
 from wavedash.runs import durable
 from wavedash.runs.find import resolve_checkpoint
 
+pytestmark = pytest.mark.slow
+
 FILES = ["BOOK_KEEPING_VARS.json", "PPO_POLICY.pt", "PPO_POLICY_OPTIMIZER.pt", "PPO_VALUE_NET.pt", "PPO_VALUE_NET_OPTIMIZER.pt"]
 
 

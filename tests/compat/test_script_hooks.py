@@ -20,6 +20,8 @@ from wavedash.compat.rlgym_ppo.batched_agents import BatchedAgentManager
 from wavedash.compat.rlgym_ppo.ppo import DiscreteFF, PPOLearner
 from wavedash.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 PLAIN = {"standardize_obs": False, "standardize_returns": False}
 
 

@@ -16,6 +16,8 @@ from wavedash.envs.errors import EnvError
 from wavedash.envs.factory import EnvFactory, import_callable
 from wavedash.runs.find import resolve_checkpoint
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SCRIPTS = Path(__file__).parent / "scripts"
 

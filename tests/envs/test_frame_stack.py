@@ -128,6 +128,7 @@ def consecutive(frames: Tensor) -> bool:
     return all(b == a + 1 or b == a == 0 for a, b in pairwise(steps))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_run_resumes_exactly_with_frames_of_before(workers):
     config = run_config({"rollout_steps": 13, "epochs": 2, "normalize_obs": True},

@@ -212,6 +212,7 @@ def test_a_whole_vec_env_is_on_the_device_of_the_run():
     assert made("Rows", device="cuda:0").step(torch.zeros(8, dtype=torch.int64, device="cuda:0")).reward.is_cuda
 
 
+@pytest.mark.slow
 def test_a_run_in_a_whole_vec_env_trains_resumes_exactly_and_is_evaluated(tmp_path, monkeypatch):
     """Two runs of the same steps, of which one was stopped and resumed, have the same weights."""
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))

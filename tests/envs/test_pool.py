@@ -60,6 +60,7 @@ def test_shards_step_on_their_own(pool):
             assert torch.equal(answers[1].reward, expected[0]["reward"][2:])
 
 
+@pytest.mark.slow
 def test_the_faster_shard_is_received_first(pool, tmp_path):
     there = pool(partial(Fault, "sleeps", at=1, times=1, folder=str(tmp_path)), 2, 2, groups=2)
     there.reset(seed=0)

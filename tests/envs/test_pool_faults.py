@@ -21,7 +21,7 @@ from wavedash.envs.errors import EnvError
 from wavedash.envs.factory import EnvFactory
 from wavedash.envs.local import LocalVecEnv
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are how POSIX does it")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals are how POSIX does it")]
 ZEROS = torch.zeros(6, dtype=torch.int64)
 
 

@@ -202,6 +202,7 @@ def test_the_random_generators_of_the_process_do_not_change():
     assert np.array_equal(np.random.uniform(size=4), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [changing_teams, noisy_walkers, two_against_two])
 def test_a_resume_is_exact(make):
     """It is exact also if some rows of an unfinished episode have ended already."""
@@ -253,6 +254,7 @@ def test_a_real_game_is_rlgyms_own(pool):
     assert ended, "no car touched the ball"
 
 
+@pytest.mark.slow
 def test_walkers_train_in_the_learners_process_and_learn():
     """Only the first action is rewarded: after a few iterations all agents take it."""
     config = RunConfig.model_validate({

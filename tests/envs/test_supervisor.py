@@ -17,7 +17,7 @@ from wavedash.envs.workers.shared_block import SharedBlock
 from wavedash.envs.workers.signs_of_life import MAKING
 from wavedash.envs.workers.supervisor import Post, Supervisor, Timeouts
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are how POSIX does it")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals are how POSIX does it")]
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ def match(simulator: str, first: Player, second: Player, games: int, *overrides:
 # The better player wins
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("simulator", ["warp", "rocketsim"])
 @pytest.mark.parametrize("first", [Idle, Random])
 def test_a_chaser_beats_idle_and_random_players(simulator, first):
@@ -41,6 +42,7 @@ def test_a_chaser_beats_idle_and_random_players(simulator, first):
     assert score.opponent_touches > 5.0 > 5.0 * score.touches
 
 
+@pytest.mark.slow
 def test_between_equal_players_neither_side_wins():
     """Random against random scores hardly any goals, and both touch the ball equally rarely."""
     score = match("warp", Random(seed=1), Random(seed=2), 16).play(seed=1)
@@ -114,6 +116,7 @@ class Forgetful(Idle):
         self.forgotten.append(mask.clone())
 
 
+@pytest.mark.slow
 def test_memory_is_reset_where_a_game_ends_and_nowhere_else():
     shot = "env.rocket.starts={'tests.evaluate.test_matches:Shots': {ends: orange none none none}}"
     first, second = Forgetful(), Forgetful()
@@ -127,6 +130,7 @@ def test_memory_is_reset_where_a_game_ends_and_nowhere_else():
 # Starts
 
 
+@pytest.mark.slow
 def test_both_simulators_begin_from_the_same_kickoffs_of_which_none_is_a_copy():
     states = []
     for simulator in ("warp", "rocketsim"):
@@ -159,12 +163,14 @@ def run(tmp_path_factory) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_by_default_a_policy_plays_in_the_simulator_of_its_training_and_the_same_games_again(run):
     first, again = (play_against(run, "chaser", games=2) for _ in range(2))
     assert list(first.scores) == ["warp"]
     assert first == again
 
 
+@pytest.mark.slow
 def test_a_policy_that_has_learned_nothing_loses_against_a_chaser(run):
     result = play_against(run, "chaser", "rocketsim", games=24, deterministic=False)
     assert result.scores["rocketsim"].goal_share.interval[1] < 0.5
@@ -190,6 +196,7 @@ def test_only_rocket_league_has_opponents(tmp_path, monkeypatch):
         play_against(tmp_path, "chaser")
 
 
+@pytest.mark.slow
 def test_a_policy_that_never_observed_an_opponent_is_refused_in_a_duel(tmp_path, monkeypatch):
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
     assert train("rocket-touch", "total_steps=64", "env.count=4", "ppo.rollout_steps=16", "ppo.minibatch_size=64",
@@ -215,6 +222,7 @@ def test_the_verdict_follows_the_interval_of_the_difference(first, second, verdi
     assert str(result).splitlines()[-1] == verdict
 
 
+@pytest.mark.slow
 def test_docs_evaluate_can_be_followed(run, tmp_path, monkeypatch, capsys):
     """The player of the page plays, its commands run (with fewer games), and its table has the lines that are printed."""
     page = (Path(__file__).parents[2] / "docs" / "evaluate.md").read_text(encoding="utf-8")

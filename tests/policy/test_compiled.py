@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch._dynamo.utils import counters
 
 from tests.ppo.combinations import (
     CLOSE,
@@ -26,6 +25,8 @@ from tests.ppo.combinations import (
 from tests.roundings import FUNCTION, assert_within, gamma
 from wavedash.policy.compiled import Compiled
 from wavedash.ppo.learner import Learner
+
+pytestmark = pytest.mark.slow
 
 CASES = [Combination("none", "discrete", True, True, "bf16"), Combination("none", "tanh", False, False, "fp32")]
 """There are two, because compiling takes ten seconds and more; tests/ppo/test_cuda.py has more. Memory is not compiled."""
@@ -47,6 +48,8 @@ class Run(Watched):
     """Two iterations; the state between them, read back from disk."""
 
     def __init__(self, case: Combination, folder: Path):
+        from torch._dynamo.utils import counters  # here, because it imports the whole compiler, for seconds
+
         graphs = counters["stats"]["unique_graphs"]
         super().__init__(compiling(case))
         self.learner.iterate()

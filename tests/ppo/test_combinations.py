@@ -26,7 +26,8 @@ class Run(Watched):
         self.metrics = self.learner.iterate().metrics
 
 
-@pytest.fixture(scope="module", params=combinations(), ids=str)
+@pytest.fixture(scope="module", params=[pytest.param(x, id=str(x), marks=() if x.precision == "fp32" else pytest.mark.slow)
+                                        for x in combinations()])
 def combo(request):
     return request.param
 

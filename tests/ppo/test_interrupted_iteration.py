@@ -21,6 +21,8 @@ from wavedash.envs.pool import WorkerPool
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import IterationReport, Listener
 
+pytestmark = pytest.mark.slow
+
 NORMALISED = {"normalize_obs": True, "normalize_reward": True}
 SMALL = {"rollout_steps": 8, "epochs": 2, "minibatch_size": 30, "learning_rate": 3e-3}
 TOTAL = 380

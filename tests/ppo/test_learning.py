@@ -18,6 +18,8 @@ from wavedash.envs.vec_env import Step, VecEnv
 from wavedash.ppo.learner import Learner
 from wavedash.trained_policy import TrainedPolicy
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _one_thread():

@@ -21,6 +21,8 @@ from wavedash.ppo.learner import Learner
 from wavedash.ppo.readout import Readout, joined
 from wavedash.seeding import stream_seed
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 CLOSE = gamma(20 * (64 + 2 * 16 + 5 * FUNCTION))
 """48 gradient steps move the weights by a third of a gradient each (rate over epsilon), or the 12 of the early stop by five

@@ -216,6 +216,7 @@ def laboratory() -> Iterator[Laboratory]:
     laboratory.simulator.close()
 
 
+@pytest.mark.slow
 def test_a_masked_row_does_what_an_allowed_one_does_and_allowed_ones_differ(laboratory):
     games = laboratory.games
     parser = bound(LookupTable(), games)
@@ -354,6 +355,7 @@ def wavedash(*words: str) -> subprocess.CompletedProcess[str]:
                           text=True, check=False)
 
 
+@pytest.mark.slow
 def test_the_command_shows_the_table():
     done = wavedash("rocket", "actions")
     assert done.returncode == 0
@@ -365,6 +367,7 @@ def test_the_command_shows_the_table():
     assert "warning" not in done.stdout
 
 
+@pytest.mark.slow
 def test_the_command_warns_of_what_is_wrong_with_ones_own_parser():
     done = wavedash("rocket", "actions", "--parser", "tests.rocket.test_actions:OnlyLeft", "ticks=4")
     assert done.returncode == 0

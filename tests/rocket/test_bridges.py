@@ -266,6 +266,7 @@ def task_of(run: Path) -> Task:
     return Task.configured(load_config(str(config), []).env.rocket)
 
 
+@pytest.mark.slow
 def test_the_command_streams_a_trained_policy(run):
     with Receiver(PORT) as receiver:
         done = subprocess.run([sys.executable, "-m", "wavedash", "rocket", "show", str(run), "--episodes", "2", "--speed", "0",

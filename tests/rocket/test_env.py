@@ -168,6 +168,7 @@ def trajectory(env: RocketEnv, actions: torch.Tensor) -> list[torch.Tensor]:
     return kept
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_games_in_this_process_and_in_workers():
     local, pool = (simulated("env.groups=1", f"env.workers={workers}", simulator="rocketsim") for workers in (0, 2))
     for env in (local, pool):
@@ -178,6 +179,7 @@ def test_the_same_seed_gives_the_same_games_in_this_process_and_in_workers():
     pool.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("simulator", "workers"), [("rocketsim", 2), ("warp", 0)])
 def test_shards_are_stepped_one_by_one(simulator, workers):
     env = simulated("env.count=4", "env.groups=2", f"env.workers={workers}", simulator=simulator)

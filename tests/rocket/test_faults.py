@@ -215,6 +215,7 @@ def test_every_shipped_start_obeys_the_rules(name, blue, orange):
         assert not rule.broken.any(), rule.field
 
 
+@pytest.mark.slow
 def test_the_rules_hold_for_states_of_real_games():
     """The control that they are not too strict: thousands of states that RocketSim and our simulator have reached."""
     for simulator in ("warp", "rocketsim"):

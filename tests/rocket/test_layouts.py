@@ -103,6 +103,7 @@ def unequal(one: dict[str, Tensor], other: dict[str, Tensor]) -> list[str]:
     return [name for name, x in one.items() if not same(x, other[name])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("synchronous", [True, False], ids=["with host syncs", "without"])
 @pytest.mark.parametrize("task", TASKS)
 def test_an_environment_that_launches_stage_by_stage_is_the_same_to_the_bit(task, synchronous):

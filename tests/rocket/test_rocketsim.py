@@ -570,6 +570,7 @@ def test_a_placed_state_does_not_depend_on_what_was_before(make):
         assert_same(old.state, new.state)
 
 
+@pytest.mark.slow
 def test_the_order_of_cars_does_not_depend_on_their_addresses(make):
     """Six cars fall on top of each other. RocketSim by itself has many outcomes; an exception in a hundred remains."""
     sim, outcomes = make(24, 3, 3), Counter()
@@ -582,6 +583,7 @@ def test_the_order_of_cars_does_not_depend_on_their_addresses(make):
     assert outcomes.most_common(1)[0][1] >= 20
 
 
+@pytest.mark.slow
 def test_a_saved_state_goes_on_nearly_as_the_game_it_was_taken_from(make):
     """In the air it is exact up to the last bits. On the wheels the forces of the last tick are missing."""
     sim, other = make(6, 2, 2), make(6, 2, 2)
@@ -655,6 +657,7 @@ def test_a_missing_package_is_named(monkeypatch, missing, match):
     package.rocketsim()
 
 
+@pytest.mark.slow
 def test_arenas_are_freed_with_their_simulator():
     """RocketSim's objects cannot be garbage-collected once they refer to each other."""
     def resident():

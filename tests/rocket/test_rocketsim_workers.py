@@ -17,6 +17,8 @@ from wavedash.rocket.constants import CAR_REST_Z, PADS
 from wavedash.rocket.rocketsim.batch import STEPPING
 from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
 
+pytestmark = pytest.mark.slow
+
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals are how POSIX does it")
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from tests.runs.crafted import COMMANDS, KINDS, RUNS, Kind, craft, run_command, train_all
 
+pytestmark = pytest.mark.slow
+
 DATA_ONLY = ("load_policy",)
 """These commands and `resume` are tried with every kind; the others read a policy the same way and are tried with some."""
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 resource = pytest.importorskip("resource")
 
 SMALL = ["total_steps=600", "ppo.rollout_steps=16", "ppo.epochs=1"]

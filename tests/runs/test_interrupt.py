@@ -12,6 +12,8 @@ from tests.runs.stand_in import StandInLearner, forked, make_run
 from wavedash.runs.interrupt import Interrupts
 from wavedash.runs.saver import Saver
 
+pytestmark = pytest.mark.slow
+
 
 def trainer(run, config, iteration_seconds: float, fsync_seconds: float = 0.0):
     """A training process that tells when an iteration begins and when a save begins, and exits as the command line does."""

@@ -30,6 +30,8 @@ from wavedash.rocket.constants import HITBOXES
 from wavedash.runs.compatible import FIXED
 from wavedash.training import resume, train
 
+pytestmark = pytest.mark.slow
+
 HERE = "tests.runs.test_resume_settings"
 TINY = ("total_steps=64", "env.count=4", "ppo.rollout_steps=8", "ppo.epochs=2", "ppo.minibatch_size=16", "policy.hidden=[8]",
         "report.console=off", "report.tensorboard=false", "device=cpu", "threads=1")

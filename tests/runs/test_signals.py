@@ -12,6 +12,8 @@ if sys.platform == "win32":
 
 from tests.runs.signals import COMMON, KINDS, Run, Undisturbed, ending, lines_of, the_run, undisturbed
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):

@@ -20,6 +20,8 @@ from tests.runs.stand_in import forked
 from wavedash.runs.checkpoint import Checkpoint, CheckpointError
 from wavedash.runs.store import HIDDEN, CheckpointStore
 
+pytestmark = pytest.mark.slow
+
 KEEP = 3
 
 

@@ -63,6 +63,7 @@ def ran(tmp_path: Path) -> bool:
     return (tmp_path / "mark").exists()
 
 
+@pytest.mark.slow
 def test_a_run_of_this_user_needs_no_trust(run, tmp_path):
     assert evaluate(run, episodes=1).returns
     assert ran(tmp_path)
@@ -223,6 +224,7 @@ def wavedash(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
                           env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])})
 
 
+@pytest.mark.slow
 def test_nothing_that_lies_in_a_run_folder_is_imported(run, tmp_path):
     """A file there may have the name of an installed module, imported here or in a worker, or of an optional package."""
     edited(run, factory=None, id="CartPole-v1", workers=2, count=2)
@@ -233,6 +235,7 @@ def test_nothing_that_lies_in_a_run_folder_is_imported(run, tmp_path):
     assert not ran(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_module_in_a_run_folder_is_not_found_even_if_it_is_named(run, tmp_path):
     edited(run, factory="evil:make")
     (run / "evil.py").write_text(EVIL)
@@ -242,6 +245,7 @@ def test_a_module_in_a_run_folder_is_not_found_even_if_it_is_named(run, tmp_path
     assert not ran(tmp_path)
 
 
+@pytest.mark.slow
 def test_modules_of_the_current_folder_are_found_after_installed_ones(tmp_path, monkeypatch):
     monkeypatch.setenv(MARK, str(tmp_path / "mark"))
     (tmp_path / "gymnasium.py").write_text(EVIL)

@@ -160,6 +160,7 @@ FRAMES = "env.rocket.observation={advanced_obs_plus: {team_size: 1, frames: 2}}"
 DEFAULT = ("env.rocket.observation=default_obs", "env.rocket.action={multi_discrete: {sticky: 2}}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", [(), (FRAMES,), DEFAULT], ids=["preset", "frames", "default_obs"])
 def test_a_step_without_host_syncs_equals_one_with_them(task):
     free, syncing = env_without_syncs(ends_after(4), *task), simulated(ends_after(4), *task)
@@ -275,6 +276,7 @@ def test_only_a_compilation_is_announced(monkeypatch, caplog):
     assert "compiling the simulator for two cars" in line and "once on this machine" in line and "warp" in line
 
 
+@pytest.mark.slow
 def test_importing_the_simulator_prints_nothing():
     done = subprocess.run([sys.executable, "-c", "import wavedash.rocket.sim.simulator"], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -286,6 +288,7 @@ SMALL = ("env.count=8", "ppo.rollout_steps=8", "ppo.minibatch_size=64", "policy.
          "report.tensorboard=false", "checkpoint.every=128", "checkpoint.keep=100", "env.rocket.endings.no_touch.seconds=1")
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path, monkeypatch):
     ends = []
     for name, stops in (("whole", [1024]), ("stopped", [384, 640, 1024])):
@@ -300,6 +303,7 @@ def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path, monkeypatch
     assert [name for name, x in ends[0].items() if not torch.equal(x, ends[1][name])] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("simulators", [("rocketsim", "warp"), ("warp", "rocketsim")], ids=" to ".join)
 def test_a_run_that_changes_its_simulator_goes_on_with_fresh_arenas(tmp_path, monkeypatch, caplog, simulators):
     pytest.importorskip("RocketSim")

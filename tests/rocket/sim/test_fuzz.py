@@ -24,6 +24,8 @@ from wavedash.rocket.starts import Random
 from wavedash.rocket.state import GameState
 from wavedash.training import make_policy
 
+pytestmark = pytest.mark.slow
+
 NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 CPU, IN_PARTS, GPU = {"threads": 1}, {"by_stage": True}, {"device": "cuda"}
 BOXES = [box.name for box in HITBOXES]

@@ -262,6 +262,7 @@ def nobody_else() -> OtherBodies:
     return others
 
 
+@pytest.mark.slow
 def test_wheels_stand_on_what_brute_force_hits(baked: Baked, rng: np.random.Generator) -> None:
     over_floor = rng.uniform((-4000, -5000, 0), (4000, 5000, 60), (50, 3))
     position = np.concatenate([near_surface(baked, rng, 250, 0.0, 50.0), over_floor])
@@ -309,6 +310,7 @@ def brute_force_touches(baked: Baked, position: np.ndarray) -> list[tuple[int, n
     return [contact for contact in found if contact[2] < TOUCH + 2e-3]
 
 
+@pytest.mark.slow
 def test_the_ball_touches_what_brute_force_finds_but_four_points_of_a_mesh(baked: Baked, rng: np.random.Generator) -> None:
     position = near_surface(baked, rng, 600, BALL_RADIUS - 8.0, BALL_RADIUS + 2.5)
     contacts, count, normals = touches(position)
@@ -421,6 +423,7 @@ def test_the_ball_bounces_as_in_rocketsim(region: str, rounding: float, baked: B
     assert np.mean(np.array(errors) > 1e-3) <= rounding
 
 
+@pytest.mark.slow
 def test_a_damaged_cache_is_baked_anew_and_gives_the_same(baked: Baked, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))

@@ -69,6 +69,7 @@ def test_a_changed_field_is_refused_by_name(baked: Baked, name: str, change) -> 
         check_baked(wrong)
 
 
+@pytest.mark.slow
 def test_random_words_are_refused_or_harmless(baked: Baked) -> None:
     """A file that passes has every index in range and every number finite, which is all that kernels rely on."""
     rng = np.random.default_rng(1)
