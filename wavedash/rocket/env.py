@@ -171,10 +171,10 @@ class RocketEnv(VecEnv):
         return lambda: {f"{index}.{name}": x for index, saved in enumerate(kept) for name, x in saved().items()}
 
     def load_state(self, state: dict[str, Tensor]) -> Obs:
-        groups = [{name.partition(".")[2]: x for name, x in state.items() if name.partition(".")[0] == str(index)}
+        shards = [{name.partition(".")[2]: x for name, x in state.items() if name.partition(".")[0] == str(index)}
                   for index in range(len(self._shards))]
         return _join([shard.load(Saved("env", saved, f"{index}."))
-                      for index, (shard, saved) in enumerate(zip(self._shards, groups, strict=True))])
+                      for index, (shard, saved) in enumerate(zip(self._shards, shards, strict=True))])
 
     def close(self) -> None:
         for shard in self._shards:
@@ -203,17 +203,17 @@ def _simulators(config: EnvConfig, device: torch.device | str) -> list[Callable[
 
         # The number of shards must not depend on the machine: each has a random stream of its own, and a run must go on
         # exactly on any machine.
-        groups = min(config.groups, config.count) if torch.device(device).type == "cpu" else 1
-        threads = max(1, cores() - 1) if groups > 1 else cores()
+        shards = min(config.groups, config.count) if torch.device(device).type == "cpu" else 1
+        threads = max(1, cores() - 1) if shards > 1 else cores()
         return [partial(WarpSimulator, count, rocket.blue, rocket.orange, hitboxes=rocket.hitbox, device=device,
-                        threads=threads) for count in _shares(config.count, groups)]
+                        threads=threads) for count in _shares(config.count, shards)]
     from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
 
-    groups = config.groups if config.workers else 1
-    counts = _shares(config.count, groups)
+    shards = config.groups if config.workers else 1
+    counts = _shares(config.count, shards)
     return [partial(RocketSimSimulator, count, rocket.blue, rocket.orange, hitboxes=rocket.hitbox, workers=workers,
                     device=device, timeout=max(60.0, config.worker_timeout), first=sum(counts[:index]))
-            for index, (count, workers) in enumerate(zip(counts, _shares(config.workers, groups), strict=True))]
+            for index, (count, workers) in enumerate(zip(counts, _shares(config.workers, shards), strict=True))]
 
 
 def _shares(total: int, parts: int) -> list[int]:

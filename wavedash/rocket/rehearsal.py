@@ -19,7 +19,7 @@ from wavedash.envs.obs import ACTION_MASK
 from wavedash.errors import UserError
 from wavedash.rocket import names
 from wavedash.rocket.parts import Part, Start
-from wavedash.rocket.seats import seated
+from wavedash.rocket.seats import arena_seats
 from wavedash.rocket.starts.kickoff import Kickoff
 from wavedash.rocket.state import GameState
 from wavedash.rocket.watch import explain_beginnings
@@ -82,7 +82,7 @@ def observation_space(task: Task, state: GameState) -> gymnasium.Space[Any]:
 
 def _empty(arenas: int, config: RocketConfig) -> GameState:
     """A state of zeros, but with cars in all seats."""
-    (seats,) = seated(1, config.blue, config.orange, config.hitbox)
+    (seats,) = arena_seats(1, config.blue, config.orange, config.hitbox)
     state = GameState.empty(arenas, len(seats))
     for field, values in zip((state.cars.team, state.cars.hitbox, state.cars.present), zip(*seats, strict=True), strict=True):
         field.copy_(torch.tensor(values))

@@ -16,8 +16,8 @@ class Seat(NamedTuple):
     present: bool
 
 
-def seated(arenas: int, blue: int, orange: int, hitboxes: str | Sequence[str] = "octane",
-           sizes: Sequence[tuple[int, int]] | None = None) -> tuple[tuple[Seat, ...], ...]:
+def arena_seats(arenas: int, blue: int, orange: int, hitboxes: str | Sequence[str] = "octane",
+                sizes: Sequence[tuple[int, int]] | None = None) -> tuple[tuple[Seat, ...], ...]:
     """The seats of `arenas` with `blue` and `orange` seats. `hitboxes`: one name for all cars, or one for each seat. `sizes`:
     how many seats are taken in each arena, (blue, orange); None: all."""
     if arenas < 1 or blue < 0 or orange < 0 or blue + orange < 1:
@@ -30,8 +30,8 @@ def seated(arenas: int, blue: int, orange: int, hitboxes: str | Sequence[str] = 
     if sizes is not None and (len(sizes) != arenas or any(not (0 <= b <= blue and 0 <= o <= orange) for b, o in sizes)):
         raise EnvError(f"sizes must be {arenas} pairs of numbers of cars, at most ({blue}, {orange}), not {list(sizes)}")
 
-    def line_up(size: tuple[int, int]) -> tuple[Seat, ...]:
+    def seats_of(size: tuple[int, int]) -> tuple[Seat, ...]:
         b, o = size
         return tuple(Seat(int(i >= blue), known.index(name), i < b or blue <= i < blue + o) for i, name in enumerate(names))
 
-    return (line_up((blue, orange)),) * arenas if sizes is None else tuple(line_up(size) for size in sizes)
+    return (seats_of((blue, orange)),) * arenas if sizes is None else tuple(seats_of(size) for size in sizes)

@@ -20,8 +20,8 @@ from wavedash.rocket.seats import Seat
 FIRST_TICK = 1 << 40
 """Where an arena's clock starts. It cannot be set back, and a state may hold touches from before the arena was made"""
 
-CROWD = 300
-"""Cars that `_make_room` adds and removes; RocketSim's limit is 512 bodies"""
+TEMPORARY_CARS = 300
+"""Cars that `_enlarge_car_set` adds and removes; RocketSim's limit is 512 bodies"""
 
 
 class RocketSimArena:
@@ -35,7 +35,7 @@ class RocketSimArena:
         self._arena.step(1)  # Bullet's very first tick takes 1/60 s, so it happens before there are cars
         self._ball, self._pads = self._arena.ball, self._arena.get_boost_pads()
         self._configs = [rs.CarConfig(hitbox) for hitbox in range(len(HITBOXES))]
-        self._pressed, self._nobody = rs.CarControls(), rs.CarState()
+        self._controls, self._empty_state = rs.CarControls(), rs.CarState()
         self._rules = self._arena.get_mutator_config(), self._arena.get_mutator_config()
         self._rules[0].ball_radius -= 1.0
 
@@ -45,14 +45,14 @@ class RocketSimArena:
         """Tick of the arena minus tick of the episode"""
         self.number_offset = 0
         """RocketSim's number of a car minus its seat"""
-        self._everyone: list[Any] = []
+        self._all_cars: list[Any] = []
         self._cars: dict[int, Any] = {}
         """Cars by seat"""
-        self._waiting: set[int] = set()
+        self._inactive_pads: set[int] = set()
         """Pads that are not back yet, or that a car has not left"""
-        self._make_room()
-        self._sit_down()
-        self._line_up()
+        self._enlarge_car_set()
+        self._replace_bodies()
+        self._place_kickoff()
 
     # Ticking
 
@@ -65,28 +65,29 @@ class RocketSimArena:
         if delay:
             self._tick(delay)
         for seat, car in self._cars.items():
-            car.set_controls(self._press(controls[seat]))
+            car.set_controls(self._to_controls(controls[seat]))
         obeyed = ticks > delay and events.scored_by is None
         if obeyed:
             self._tick(ticks - delay)
-        if self._waiting or events.taken:
+        if self._inactive_pads or events.taken:
             self._write_pads()
         return obeyed
 
     def states(self) -> tuple[Any, list[Any]]:
         """RocketSim's states of the ball and of the car in each seat."""
-        return self._ball.get_state(), [car.get_state() if car else self._nobody for car in self._by_seat]
+        return self._ball.get_state(), [car.get_state() if car else self._empty_state for car in self._by_seat]
 
     @property
     def tick(self) -> int:
         """The tick of the episode."""
         return self._arena.tick_count - self.tick_offset
 
-    def _press(self, controls: list[float]) -> Any:
-        pressed = self._pressed
-        pressed.throttle, pressed.steer, pressed.pitch, pressed.yaw, pressed.roll, jump, boost, handbrake = controls
-        pressed.jump, pressed.boost, pressed.handbrake = jump > 0.5, boost > 0.5, handbrake > 0.5
-        return pressed
+    def _to_controls(self, values: list[float]) -> Any:
+        """RocketSim's controls, in an object that every call reuses."""
+        controls = self._controls
+        controls.throttle, controls.steer, controls.pitch, controls.yaw, controls.roll, jump, boost, handbrake = values
+        controls.jump, controls.boost, controls.handbrake = jump > 0.5, boost > 0.5, handbrake > 0.5
+        return controls
 
     def _tick(self, ticks: int) -> None:
         if not self.events.demoed:
@@ -114,13 +115,13 @@ class RocketSimArena:
         """Writes the pads that may have changed into the record. (A pad that is there is locked by no car, which would take
         it.)"""
         fields = self._record["pads"]
-        self._waiting.update(self.events.taken)
-        for index in self._waiting.copy():
+        self._inactive_pads.update(self.events.taken)
+        for index in self._inactive_pads.copy():
             state = self._pads[index].get_state()
             fields["timer"][index] = state.cooldown
             fields["locked_car"][index] = self.events.seat_of.get(state.prev_locked_car_id, -1)
             if state.is_active:
-                self._waiting.remove(index)
+                self._inactive_pads.remove(index)
 
     # Placing
 
@@ -128,7 +129,7 @@ class RocketSimArena:
         """Puts everything as the record says. What a record cannot hold begins anew: the forces of the wheels, the contacts of
         the last tick, and RocketSim's memory of shots."""
         self._check()
-        self._sit_down()
+        self._replace_bodies()
         self.tick_offset = self._arena.tick_count - int(self._record["game"]["tick"])
         self._load_ball()
         for seat, car in self._cars.items():
@@ -143,14 +144,14 @@ class RocketSimArena:
                 if not np.isfinite(values).all():
                     raise EnvError(f"an arena was placed with a {part}.{name} that is not finite: {values.tolist()}")
 
-    def _make_room(self) -> None:
+    def _enlarge_car_set(self) -> None:
         """RocketSim iterates over its cars in the order of a hash set of their addresses, and where one drives over another the
         order makes a difference. After many cars were added the set stays so large that cars seldom share a bucket; then the
         order is that in which they were added, whatever their addresses."""
-        for car in reversed([self._arena.add_car(0) for _ in range(CROWD)]):
+        for car in reversed([self._arena.add_car(0) for _ in range(TEMPORARY_CARS)]):
             self._arena.remove_car(car)
 
-    def _line_up(self) -> None:
+    def _place_kickoff(self) -> None:
         """Puts the cars on the spots of a kick-off, each team in the order of its seats. (RocketSim's own kick-off takes cars
         in the order of their addresses.)"""
         spots, taken = (*KICKOFF_SPAWNS, *RESPAWN_SPOTS), [0, 0]
@@ -162,7 +163,7 @@ class RocketSimArena:
             state.rot_mat = self._rs.Angle(spot.yaw + pi * team, 0.0, 0.0).as_rot_mat()
             car.set_state(state)
 
-    def _sit_down(self) -> None:
+    def _replace_bodies(self) -> None:
         """Replaces all cars and the ball by new ones: RocketSim's cars remember forces of their wheels that cannot be set, and
         the ball its contacts.
 
@@ -171,18 +172,18 @@ class RocketSimArena:
         removed again, so that RocketSim's numbers of cars follow the seats.
         """
         empty = [seat for seat, who in enumerate(self._seats) if not who.present]
-        if self._everyone:
+        if self._all_cars:
             for seat in empty:
-                self._everyone[seat] = self._new_car(seat)
-            for car in reversed(self._everyone):
+                self._all_cars[seat] = self._new_car(seat)
+            for car in reversed(self._all_cars):
                 self._arena.remove_car(car)
             for rules in self._rules:  # RocketSim makes a new ball when its size changes
                 self._arena.set_mutator_config(rules)
-        self._everyone = [self._new_car(seat) for seat in range(len(self._seats))]
-        self.number_offset = self._everyone[0].id
+        self._all_cars = [self._new_car(seat) for seat in range(len(self._seats))]
+        self.number_offset = self._all_cars[0].id
         for seat in reversed(empty):
-            self._arena.remove_car(self._everyone[seat])
-        self._cars = {seat: car for seat, car in enumerate(self._everyone) if self._seats[seat].present}
+            self._arena.remove_car(self._all_cars[seat])
+        self._cars = {seat: car for seat, car in enumerate(self._all_cars) if self._seats[seat].present}
         self._by_seat = [self._cars.get(seat) for seat in range(len(self._seats))]
         self.events.seat_of = {car.id: seat for seat, car in self._cars.items()}
         self.events.demoed.clear()
@@ -211,7 +212,7 @@ class RocketSimArena:
             setattr(state, theirs, self._rs.Vec(*fields[ours].tolist()))
         state.rot_mat = self._rs.RotMat(*fields["rotation"].T.ravel().tolist())
         state.wheels_with_contact = fields["wheel_contact"].tolist()
-        state.last_controls = self._press(fields["controls"].tolist())
+        state.last_controls = self._to_controls(fields["controls"].tolist())
         state.car_contact_id = self._number(fields["contact_car"])
         state.ball_hit_info = self._hit(fields)
         car.set_state(state)
@@ -230,7 +231,7 @@ class RocketSimArena:
 
     def _load_pads(self) -> None:
         fields = self._record["pads"]
-        self._waiting = set(np.flatnonzero((fields["timer"] > 0) | (fields["locked_car"] >= 0)).tolist())
+        self._inactive_pads = set(np.flatnonzero((fields["timer"] > 0) | (fields["locked_car"] >= 0)).tolist())
         for pad, timer, locked_car in zip(self._pads, fields["timer"].tolist(), fields["locked_car"].tolist(), strict=True):
             pad.set_state(self._rs.BoostPadState(
                 is_active=timer <= 0, cooldown=max(timer, 0.0), prev_locked_car_id=self._number(locked_car)))

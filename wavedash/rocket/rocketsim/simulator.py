@@ -26,7 +26,7 @@ from wavedash.rocket.rocketsim.package import rocketsim
 from wavedash.rocket.rocketsim.program import STEP, ArenaJob
 from wavedash.rocket.rocketsim.record import SharedArrays
 from wavedash.rocket.saved_records import check_records
-from wavedash.rocket.seats import seated
+from wavedash.rocket.seats import arena_seats
 from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.state import GameState
 from wavedash.saved import Saved
@@ -61,7 +61,7 @@ class RocketSimSimulator(Simulator):
         if not 0 <= workers <= arenas:
             raise EnvError(f"{arenas} arenas cannot be divided among {workers} workers: every worker needs an arena")
         rocketsim()  # a missing package is better reported here than by a worker
-        self._seats, self._first = seated(arenas, blue, orange, hitboxes, sizes), first
+        self._seats, self._first = arena_seats(arenas, blue, orange, hitboxes, sizes), first
         layout = record_layout(blue + orange)
         block = SharedBlock(SharedArrays.nbytes(layout, arenas))
         self._arrays = arrays = SharedArrays.over(block.buffer, layout, arenas)

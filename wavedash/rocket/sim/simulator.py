@@ -14,7 +14,7 @@ from torch import Tensor
 
 from wavedash.envs.errors import EnvError
 from wavedash.rocket.saved_records import check_records
-from wavedash.rocket.seats import Seat, seated
+from wavedash.rocket.seats import Seat, arena_seats
 from wavedash.rocket.sim.collision.arena import load_arena
 from wavedash.rocket.sim.collision.shapes import car_shapes
 from wavedash.rocket.sim.kernels.memory import Model
@@ -60,13 +60,13 @@ class WarpSimulator(Simulator):
         self.capturable = self.device.type == "cuda"
         self._by_stage = by_stage or self.capturable
         seats = blue + orange
-        self.state = _kickoffs(seated(arenas, blue, orange, hitboxes, sizes), self.device)
+        self.state = _kickoffs(arena_seats(arenas, blue, orange, hitboxes, sizes), self.device)
         controls, previous = (self._zeros(seats, len(CONTROLS), dtype=torch.float32) for _ in range(2))
         self._memory = Memory(self.state.memory, self._zeros(seats, DRIVETRAIN_WORDS), self._zeros(stride_of(ScoringMemory)),
                               controls, previous, self._zeros())
         self._host_count = torch.zeros(1, dtype=torch.int64, pin_memory=self.capturable)
         self._bad_arenas, self._warned = self._host_count.numpy(), 0  # the same memory, read without a host sync
-        kickoff = _kickoffs(seated(1, blue, orange, hitboxes), self.device)
+        kickoff = _kickoffs(arena_seats(1, blue, orange, hitboxes), self.device)
         self._partitions = self._make_partitions(threads, state_limits(kickoff))
         self._streams: list[torch.cuda.Stream] = []
         if self.capturable:
