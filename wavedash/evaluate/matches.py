@@ -24,7 +24,7 @@ from wavedash.rocket.starts import FuzzedKickoff
 from wavedash.rocket.state import CONTROLS, Events, GameState
 from wavedash.rocket.task import Task
 
-MOST_ARENAS = 64
+MAX_ARENAS = 64
 SECONDS = 60.0
 """A game without a goal ends after so many seconds"""
 
@@ -63,7 +63,7 @@ class Match:
         rocket = config.rocket
         assert rocket is not None
         pairs = -(-games // 2)
-        self.rounds = -(-2 * pairs // MOST_ARENAS)
+        self.rounds = -(-2 * pairs // MAX_ARENAS)
         self.arenas = 2 * -(-pairs // self.rounds)
         task = Task.configured(rocket)
         configured = Pace(task.action.ticks, task.action.delay)

@@ -73,7 +73,7 @@ class EvaluationResult:
             lines.append(("", ""))
             lines.append(("random play", f"{len(self.random.returns)} episodes"))
             lines.append(("return", _text(Sample(self.random.returns))))
-            lines += [(name, self._beside(name, values)) for name, values in self.random.metrics.items()]
+            lines += [(name, self._compared(name, values)) for name, values in self.random.metrics.items()]
         width = max(10, *(len(name) + 2 for name, _ in lines))
         return "\n".join(f"{name:<{width}}{value}".rstrip() for name, value in lines)
 
@@ -86,7 +86,7 @@ class EvaluationResult:
         shares = {name: "" if share is None else f"; {100 * share:+.1f} % of all" for name, share in headed.items()}
         return [(name, _text(Sample(metrics[name])) + shares.get(name, "")) for name in {**headed, **metrics}]
 
-    def _beside(self, name: str, values: list[float]) -> str:
+    def _compared(self, name: str, values: list[float]) -> str:
         """The metric of random play, and the ratio of the policy's metric to it."""
         theirs, ours = Sample(values), Sample(self.games.metrics[name])
         if theirs.mean <= 0 or ours.mean <= 0 or not name.startswith("per_minute/"):

@@ -38,7 +38,7 @@ class Lookup:
         if ":" in name:
             own = import_callable(name)
             if not (inspect.isclass(own) and issubclass(own, self.kinds[kind][0])):
-                raise UserError(f"{name!r} cannot be used as {_a(kind)}: it is no class derived from "
+                raise UserError(f"{name!r} cannot be used as {_with_article(kind)}: it is no class derived from "
                                 f"{self.bases}.{self.kinds[kind][0].__name__}")
             return own
         classes = self.shipped(kind)
@@ -94,5 +94,5 @@ def _nearest(name: str, names: Mapping[str, Any]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def _a(kind: str) -> str:
+def _with_article(kind: str) -> str:
     return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"

@@ -17,7 +17,7 @@ from wavedash.rocket.parts import Action
 from wavedash.rocket.state import BOOST, CONTROLS, HANDBRAKE, JUMP, PITCH, ROLL, STEER, STICKS, THROTTLE, YAW, GameState
 from wavedash.yaml_text import YamlError, read_yaml
 
-MOST = 100_000
+MAX_COMBINATIONS = 100_000
 """Up to this many combinations all are examined; of more, a random sample of this size"""
 SIDES = {THROTTLE: ("back", "forward"), STEER: ("left", "right"), PITCH: ("down", "up"), YAW: ("left", "right"),
          ROLL: ("left", "right")}
@@ -100,7 +100,8 @@ class Coverage:
             table.add_row(name, *(f"{count:,} ({count / total:.0%})" if count else "" for count in self.sides(control)))
         console.print(table)
         if not self.complete:
-            console.print("a sample: " + ("ends and middles of continuous actions" if total < MOST else f"{MOST:,} of more"))
+            sample = "ends and middles of continuous actions" if total < MAX_COMBINATIONS else f"{MAX_COMBINATIONS:,} of more"
+            console.print(f"a sample: {sample}")
         console.print(f"turning on the ground: {self.count(STEER):,}; turning in the air: {self.count(PITCH, YAW, ROLL):,} "
                       f"(pitch {self.count(PITCH):,}, yaw {self.count(YAW):,}, roll {self.count(ROLL):,})")
         console.print(f"with jump: {self.count(JUMP):,}; with boost: {self.count(BOOST):,}; with handbrake: "
@@ -127,9 +128,9 @@ def _choices(space: gymnasium.Space[object]) -> tuple[Tensor, bool]:
 
 
 def _grid(space: gymnasium.Space[object], values: list[Tensor], complete: bool) -> tuple[Tensor, bool]:
-    if np.prod([float(len(v)) for v in values]) > MOST:
+    if np.prod([float(len(v)) for v in values]) > MAX_COMBINATIONS:
         space.seed(0)
-        return torch.stack([torch.as_tensor(space.sample()) for _ in range(MOST)]), False
+        return torch.stack([torch.as_tensor(space.sample()) for _ in range(MAX_COMBINATIONS)]), False
     return torch.cartesian_prod(*values).view(-1, *(space.shape or ())), complete
 
 

@@ -75,7 +75,7 @@ class RocketSimSimulator(Simulator):
              for index, share in enumerate(self._shares)], Timeouts(timeout, START_SECONDS))
         try:
             self._batch = None if workers else ArenaBatch(layout, self._seats, arrays)
-            self._settle()
+            self._wait_for_workers()
             host = GameState.over(torch.from_numpy(arrays.records.view(np.int32)), blue + orange)
             self._mirror = None if self.device.type == "cpu" else _DeviceMirror(host, arrays, block, self.device)
         except BaseException:
@@ -111,14 +111,14 @@ class RocketSimSimulator(Simulator):
             raise EnvError("recv() without send(): the arenas are not stepping")
         if self._batch:
             self._batch.step(*self._step)
-        self._settle()
+        self._wait_for_workers()
         self._stepping = False
         if self._mirror:
             self._mirror.from_host()
 
     @property
     def ready(self) -> bool:
-        self._hear(0.0)
+        self._handle_news(0.0)
         return not self._supervisor.awaited
 
     def place(self, arenas: Tensor) -> None:
@@ -174,12 +174,12 @@ class RocketSimSimulator(Simulator):
         self._supervisor.close()
         self._batch = None
 
-    def _settle(self) -> None:
+    def _wait_for_workers(self) -> None:
         """Waits until every worker has answered everything."""
         while self._supervisor.awaited:
-            self._hear(LOOK_EVERY)
+            self._handle_news(LOOK_EVERY)
 
-    def _hear(self, seconds: float) -> None:
+    def _handle_news(self, seconds: float) -> None:
         """Handles the answers and failures of workers that arrive within so many seconds."""
         for worker, news in self._supervisor.news(seconds):
             if isinstance(news, WorkerFailed):

@@ -44,7 +44,7 @@ class StateBytes(NamedTuple):
     """Offset of each column in these bytes"""
 
 
-def of_balls_and_cars(by_attributes: bool = False) -> tuple[StateBytes, StateBytes]:
+def ball_and_car_bytes(by_attributes: bool = False) -> tuple[StateBytes, StateBytes]:
     """How states of balls and cars are read: from memory where that is known to be right, else by attributes."""
     return (not by_attributes and from_memory()) or (packed(BALL_COLUMNS, ball_values), packed(CAR_COLUMNS, car_values))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from wavedash.rocket.rocketsim.fields import BALL_COLUMNS, CAR_COLUMNS
 from wavedash.rocket.rocketsim.record import Array, RecordLayout
-from wavedash.rocket.rocketsim.state_bytes import WORD, StateBytes, of_balls_and_cars
+from wavedash.rocket.rocketsim.state_bytes import WORD, StateBytes, ball_and_car_bytes
 
 
 class StateReader:
@@ -18,7 +18,7 @@ class StateReader:
 
     def __init__(self, layout: RecordLayout, records: Array, by_attributes: bool = False) -> None:
         n, seats = len(records), layout.seats
-        self._ball, self._car = of_balls_and_cars(by_attributes)
+        self._ball, self._car = ball_and_car_bytes(by_attributes)
         self._size = self._ball.size + seats * self._car.size
         places = _places(layout, self._ball, self._car)
         floats, numbers, ticks, flags, was_hit = (places[kind] for kind in ("f", "I", "Q", "?", "hit"))
