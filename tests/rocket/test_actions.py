@@ -373,7 +373,7 @@ def test_the_command_warns_of_what_is_wrong_with_ones_own_parser():
     assert done.returncode == 0
     warned = [line.removeprefix("warning: ") for line in done.stdout.splitlines() if line.startswith("warning: ")]
     assert warned == [
-        "some controls are outside -1 to 1, or no numbers", "some buttons are neither 0 nor 1", "throttle never goes back",
+        "some controls are outside -1 to 1, or NaN", "some buttons are neither 0 nor 1", "throttle never goes back",
         "steer never goes right", "pitch is never used", "yaw is never used", "roll is never used", "jump is never pressed",
         "boost is never let go", "handbrake is never pressed",
         "there is no combination without any control, so the car can never just roll or fall",

@@ -21,7 +21,7 @@ def arena_seats(arenas: int, blue: int, orange: int, hitboxes: str | Sequence[st
     """The seats of `arenas` with `blue` and `orange` seats. `hitboxes`: one name for all cars, or one for each seat. `sizes`:
     how many seats are taken in each arena, (blue, orange); None: all."""
     if arenas < 1 or blue < 0 or orange < 0 or blue + orange < 1:
-        raise EnvError(f"{blue} against {orange} is no game: there must be an arena, and in it a seat for a car")
+        raise EnvError(f"{blue} against {orange} is no game: at least one arena and one seat are needed")
     names = [hitboxes] * (blue + orange) if isinstance(hitboxes, str) else list(hitboxes)
     known = [hitbox.name for hitbox in HITBOXES]
     if len(names) != blue + orange or not set(names) <= set(known):

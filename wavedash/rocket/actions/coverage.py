@@ -69,7 +69,7 @@ class Coverage:
         """Messages about what a bot with this parser could not do."""
         found = []
         if not self.controls.isfinite().all() or self.controls.abs().max() > 1:
-            found.append("some controls are outside -1 to 1, or no numbers")
+            found.append("some controls are outside -1 to 1, or NaN")
         buttons = self.controls[:, STICKS:]
         if not ((buttons == 0) | (buttons == 1)).all():
             found.append("some buttons are neither 0 nor 1")
@@ -124,7 +124,7 @@ def _choices(space: gymnasium.Space[object]) -> tuple[Tensor, bool]:
     if isinstance(space, spaces.Box) and space.is_bounded():
         ends = zip(space.low.reshape(-1).tolist(), space.high.reshape(-1).tolist(), strict=True)
         return _grid(space, [torch.tensor([low, (low + high) / 2, high]) for low, high in ends], False)
-    raise UserError(f"an action space {space} cannot be looked at: use Discrete, MultiDiscrete, MultiBinary or a bounded Box")
+    raise UserError(f"an action space {space} cannot be examined: use Discrete, MultiDiscrete, MultiBinary or a bounded Box")
 
 
 def _grid(space: gymnasium.Space[object], values: list[Tensor], complete: bool) -> tuple[Tensor, bool]:
