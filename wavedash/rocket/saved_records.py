@@ -38,7 +38,7 @@ def check_records(saved: Saved, name: str, like: GameState) -> None:
         if bool(wrong.any()):
             arena = int(wrong.reshape(len(wrong), -1).any(-1).int().argmax())
             found = values.view(torch.uint8) if dtype == torch.bool else values
-            saved.refuse(f"{saved.prefix}{name}: {label} of arena {arena} is {found[wrong][0].item():g}, which is not a valid value")
+            saved.refuse(f"{saved.prefix}{name}: {label} of arena {arena} is {found[wrong][0].item():g}, which is not valid")
 
 
 def _wrong(label: str, values: Tensor, dtype: torch.dtype, seats: int) -> Tensor:
