@@ -103,8 +103,8 @@ class SeveralRanks(Ranks):
     def set_device(self, device: torch.device) -> None:
         """Chooses NCCL if each rank has a GPU for itself. Tensors on a shared GPU, or without NCCL (Windows), go through the
         host."""
-        without = device.type != "cuda" or device.index != self.local_rank or not dist.is_nccl_available()
-        if not self.any(without):
+        unavailable = device.type != "cuda" or device.index != self.local_rank or not dist.is_nccl_available()
+        if not self.any(unavailable):
             with _explained_failures():
                 self._nccl = dist.new_group(backend="nccl", timeout=PATIENCE)
 

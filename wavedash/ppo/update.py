@@ -96,8 +96,8 @@ class Updater:
         else:
             give_torch(1)  # pieces of a minibatch have threads of their own
         # Inference mode also spares version counters: small networks take a fifth less time.
-        without = self.policy.explicit is not None and not self.loss.autograd
-        with torch.inference_mode() if without else torch.no_grad():
+        without_autograd = self.policy.explicit is not None and not self.loss.autograd
+        with torch.inference_mode() if without_autograd else torch.no_grad():
             return self._run_epochs(experience)
 
     def _run_epochs(self, experience: Experience) -> UpdateTable:
