@@ -229,7 +229,7 @@ class Positions(gymnasium.ObservationWrapper):
 
 
 class WithTask(VecEnv):
-    """Has a task and a random stream, which a listener and a CUDA graph ask for."""
+    """It has a task and a random stream, for which a listener and a CUDA graph ask."""
 
     num_rows = 1
     observation_space, action_space = spaces.Box(0.0, 1.0, (1,)), spaces.Discrete(2)

@@ -101,14 +101,14 @@ def test_kinds_that_say_nothing_about_evaluation_play_a_hundred_episodes():
         assert kinds.kind_of(config).evaluation(config) == kinds.Evaluation(episodes=100, environments=32)
 
 
-# A kind of one's own by env.factory
+# A user's own kind by env.factory
 
 
 def own(name="PayKind", **options):
     return EnvConfig(factory=f"{WHOLE}:{name}", **options)
 
 
-def test_a_kind_of_ones_own_needs_no_option_of_the_configuration():
+def test_a_users_own_kind_needs_no_option_of_the_configuration():
     config = own(count=3, kwargs={"pay": 2.5})
     env = make_env(config)
     assert isinstance(env, Rows) and env.told == {"count": 3, "device": torch.device("cpu"), "pay": 2.5}
@@ -132,13 +132,13 @@ def test_a_kind_of_ones_own_needs_no_option_of_the_configuration():
     ("PlainKind", {"count": 14}, r"making the environment .*PlainKind' raised RuntimeError: no licence"),
     ("UnfinishedKind", {}, r"UnfinishedKind lacks what every kind of environment must have: write make$"),
 ])
-def test_what_is_wrong_with_a_kind_of_ones_own_is_told_by_name(name, options, says):
+def test_mistakes_in_a_users_own_kind_are_named(name, options, says):
     with pytest.raises(EnvError, match=says):
         make_env(own(name, **options))
 
 
 def test_the_code_of_a_kind_is_not_imported_while_a_configuration_is_read(tmp_path):
-    """The configuration may be somebody else's: who reads it is asked for trust first, and its code has not run by then."""
+    """The configuration may come from somebody else: trust is asked for before any of its code runs."""
     (tmp_path / "checkpoints").mkdir()
     file = tmp_path / "config.yaml"
     file.write_text("env: {factory: 'nobody_has_this_module:Kind', kwargs: {pay: 2}}\n")
@@ -150,7 +150,7 @@ def test_the_code_of_a_kind_is_not_imported_while_a_configuration_is_read(tmp_pa
         make_env(trusted.env)
 
 
-def test_a_run_in_a_kind_of_ones_own_trains_resumes_with_another_option_and_is_evaluated(tmp_path, monkeypatch):
+def test_a_run_in_a_users_own_kind_trains_resumes_with_another_option_and_is_evaluated(tmp_path, monkeypatch):
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
     file = tmp_path / "pay.yaml"
     file.write_text(f"env: {{factory: '{WHOLE}:PayKind', count: 4, kwargs: {{pay: 3.0}}}}\n"

@@ -114,7 +114,7 @@ class PayKind(Kind):
 
 
 class PlainKind(Kind):
-    """Takes no options, and makes what the configuration's count says: 13 is not a VecEnv, 14 fails."""
+    """It takes no options, and makes what the configuration's count says: 13 is not a VecEnv, 14 fails."""
 
     def describe(self, config):
         return "plain"
@@ -126,7 +126,7 @@ class PlainKind(Kind):
 
 
 class UnfinishedKind(Kind):
-    """Does not say how it is made."""
+    """It lacks a method that makes environments."""
 
     def describe(self, config):
         return "unfinished"

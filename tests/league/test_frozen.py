@@ -42,7 +42,7 @@ KINDS = {
     "narrow": ("policy.hidden=[8]", "env.rocket.orange=0", "env.rocket.observation={default_obs: {zero_padding: null}}"),
 }
 PACES = {"slow": (12, 1), "fast": (4, 1), "late": (8, 2)}
-"""Ticks and delay, where they are not 8 and 1"""
+"""Ticks and delay of the kinds for which they are not 8 and 1."""
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 
 ARENAS = 64
 QUICK = [f"env.count={ARENAS}", "env.rocket.endings={goal: {}, time_out: {seconds: 1.3}}", "device=cuda"]
-"""Episodes of 20 steps, so that many begin"""
+"""Episodes have 20 steps, so that many begin."""
 KINDS = {
     "gru": ["policy.hidden=[32]", "policy.memory={kind: gru, size: 16}", "env.rocket.action={multi_discrete: {sticky: 1}}",
             "env.rocket.observation={advanced_obs_plus: {team_size: 1, frames: 2}}"],
@@ -101,7 +101,7 @@ def test_a_step_with_players_has_no_host_sync(request, apart):
 
 
 def captured_step(env: RocketEnv, actions: Tensor) -> tuple[torch.cuda.CUDAGraph, Tensor, Step]:
-    """After the first two actions: the graph, where it reads its action, and what it writes."""
+    """The graph after the first two actions, the tensor it reads its action from, and the step that it writes."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     action = actions[0].clone()
@@ -118,20 +118,20 @@ def captured_step(env: RocketEnv, actions: Tensor) -> tuple[torch.cuda.CUDAGraph
 
 
 def outcome(env: RocketEnv, step: Step) -> list[Tensor]:
-    """What happened in the arenas, and what players remember of them."""
+    """The results of the arenas, and the memory of players."""
     of_players = [x for name, x in env.tasks[0].state_dict().items() if name.startswith("line_up.")]
     return [x.clone() for x in (step.active, env._shards[0].state.memory, *of_players)]
 
 
 def agree(ours: list[Tensor], theirs: list[Tensor]) -> bool:
-    """Arenas and seats bit for bit; what networks remember may be rounded otherwise."""
+    """Arenas and seats are equal bit for bit; the memory of networks may be rounded differently."""
     pairs = zip(ours, theirs, strict=True)
     return all(torch.allclose(x, y, 1e-4, 1e-5) if x.is_floating_point() else torch.equal(x, y) for x, y in pairs)
 
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_a_captured_step_with_players_that_sample_and_remember_is_the_step(apart):
-    """Also after one of them took over other weights, and the weights of opponents changed: without capturing again."""
+    """It is, without a new capture, after one of them took over other weights and the weights of opponents changed too."""
     (plain, line_up), (captured, other) = opposed(apart), opposed(apart)
     actions, swapped, unswapped = actions_of(plain), network("gru", 9).to("cuda"), opposed(apart)[0]
     for env in (plain, captured, unswapped):
@@ -163,7 +163,7 @@ def test_a_captured_step_with_players_that_sample_and_remember_is_the_step(apart
     assert set(torch.stack(seats).flatten().tolist()) == {0, 1, 2, 3, 4, 5}
 
 
-def test_what_players_remember_is_cleared_where_an_episode_ends_inside_of_the_graph():
+def test_the_memory_of_players_is_reset_inside_the_graph_where_an_episode_ends():
     env, line_up = opposed()
     actions = actions_of(env)
     env.reset(1)
@@ -179,8 +179,8 @@ def test_what_players_remember_is_cleared_where_an_episode_ends_inside_of_the_gr
     assert cleared > ARENAS // 2
 
 
-def test_training_against_players_in_graphs_is_training_without():
-    """And rows of players are inactive in both."""
+def test_training_against_players_with_cuda_graphs_equals_training_without():
+    """Rows of players are inactive in both."""
     config = load_config("rocket-1v1", [*QUICK, "ppo.rollout_steps=16", "ppo.minibatch_size=512", "policy.hidden=[32]"])
     ends, metrics = [], []
     for graphs in (False, True):

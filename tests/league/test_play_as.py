@@ -24,7 +24,7 @@ GRU = ("env.rocket.observation={advanced_obs_plus: {team_size: 1}}", "policy.hid
 
 
 def network(seed: int, *overrides: str) -> ActorCritic:
-    """A policy that has made up its mind: all choices of a fresh one are nearly as likely, whatever its weights."""
+    """A policy with clear preferences: a fresh one finds all actions nearly equally likely, whatever its weights."""
     chosen = load_config("rocket-1v1", [*GRU, *overrides, f"seed={seed}"])
     env = make_env(chosen.env.model_copy(update={"count": 1}))
     policy = make_policy(env, chosen)
@@ -49,8 +49,8 @@ def line_up(task: Task, apart: bool) -> LineUp:
 
 
 def learned(apart: bool, filling: float | None = None, swap: int | None = 9) -> dict[str, Tensor]:
-    """What three iterations learn where the first player takes over the weights of network `swap` after the second. Rows of
-    players hold `filling`."""
+    """The weights after three iterations, if the first player takes over the weights of network `swap` after the second. Rows
+    of players hold `filling`."""
     env, (seated,) = environment(config("warp", count=8), lambda task: line_up(task, apart))
     ppo = {"rollout_steps": 12, "epochs": 2, "minibatch_size": 48, "learning_rate": 0.01}
     learner = learner_over(Filled(env, seated, filling), run_config(ppo, {"hidden": [8]}))
@@ -77,7 +77,7 @@ def driven(first: FrozenPolicy, steps: int, state: GameState) -> list[Tensor]:
 
 
 def test_a_player_that_took_over_weights_plays_as_one_that_was_made_with_them():
-    """In the tensors that it had: captured graphs see it."""
+    """Its tensors stay the same ones, so that captured graphs read the new weights."""
     env, (seated,) = environment(config("warp", count=8), lambda task: OpponentsApart(task.action, [player(1)], share=0.5))
     env.reset(0)
     first, state = seated.players[0], seated.shared

@@ -1,4 +1,4 @@
-"""Drivers: players that decide at another pace than their arenas step do what they would at their own."""
+"""Drivers: a player whose own steps are longer than those of its arenas acts as it would in its own steps."""
 from __future__ import annotations
 
 from itertools import product
@@ -14,7 +14,7 @@ from wavedash.rocket.parts import Player
 from wavedash.rocket.state import GameState
 
 BEFORE = -1.0
-"""The controls that a car begins an episode with"""
+"""The controls with which a car begins an episode."""
 PACES = [Pace(ticks, delay) for ticks in (1, 2, 3, 4, 6, 8, 12) for delay in range(ticks + 1)]
 
 
@@ -56,13 +56,13 @@ def driver_of(player: Player, pace: Pace, state: GameState) -> Driver:
 
 
 def at_its_own(pace: Pace, ticks: int) -> list[float]:
-    """The reference: what is in force in each tick of an episode. Decision n, from 1, is made at tick (n - 1) * ticks and takes
-    effect `delay` ticks later."""
+    """The reference: the controls in force in each tick of an episode. Decision n, from 1, is made at tick (n - 1) * ticks and
+    takes effect `delay` ticks later."""
     return [BEFORE if tick < pace.delay else 1.0 + (tick - pace.delay) // pace.ticks for tick in range(ticks)]
 
 
 def in_force(driver: Driver, pace: Pace, ticks: int) -> list[float]:
-    """What is in force where arenas step at `pace`: for the first `delay` ticks of a step, the controls of the one before."""
+    """The controls in force if arenas step at `pace`: for the first `delay` ticks of a step, those of the step before."""
     told, chosen, mine = [BEFORE], torch.zeros(1, 2, 8), torch.ones(1, 2, 1, dtype=torch.bool)
     for _ in range(ticks // pace.ticks + 1):
         chosen = driver.drive(chosen, mine).clone()
@@ -103,7 +103,7 @@ def test_one_player_alone_steps_at_its_own_pace_and_nothing_is_held_for_it():
 
 
 def test_arenas_begin_episodes_in_the_middle_of_a_decision():
-    """Each goes on from its own beginning, and what the player remembers of the others stays."""
+    """Each goes on from its own beginning, and the player's memory of the others stays."""
     own, pace, generator = Pace(8, 5), Pace(2, 1), torch.Generator().manual_seed(0)
     state = arenas(16)
     player = Counts(*own)
@@ -133,7 +133,7 @@ def test_a_player_sees_what_it_decided_last_even_if_that_is_not_in_force_yet():
     assert seen == [(0.0, 7.0), (1.0, 7.0), (2.0, 7.0)], "its own car, and the other one"
 
 
-def test_a_player_without_a_pace_goes_along_with_the_arenas():
+def test_a_player_without_a_pace_decides_in_every_step_of_the_arenas():
     for pace in (Pace(8, 1), Pace(4, 3)):
         driver = driver_of(Counts(), pace, arenas())
         assert in_force(driver, pace, 40) == at_its_own(pace, 40)
@@ -147,13 +147,13 @@ def test_a_player_without_a_pace_goes_along_with_the_arenas():
      "can only take effect with those of the arenas or whole steps of 8 ticks later"),
     ((8, 0), Pace(8, 8), "delay=0 of its action parser, the arenas have delay=8"),
 ])
-def test_who_cannot_keep_its_pace_is_refused(own, pace, words):
+def test_a_player_that_cannot_keep_its_pace_is_refused(own, pace, words):
     with pytest.raises(UserError, match=words):
         Driver(Counts(*own), pace)
 
 
 class CountsAll(Counts):
-    """Remembers one number for all arenas."""
+    """It remembers one number for all arenas."""
 
     def bind(self, state: GameState) -> None:
         self.register_buffer("decisions", torch.zeros(1))
@@ -165,7 +165,7 @@ def test_a_memory_that_is_not_kept_by_arena_is_refused_at_another_pace():
         Driver(CountsAll(8, 1), Pace(4, 1)).bind(arenas(3))
 
 
-def test_nothing_of_it_reads_a_tensor_from_python():
+def test_a_driver_has_no_host_sync():
     state = arenas(4)
     driver = driver_of(Counts(8, 5), Pace(4, 1), state)
     chosen, mine, begins = torch.zeros(4, 2, 8), torch.ones(4, 2, 1, dtype=torch.bool), torch.arange(4) == 2

@@ -1,4 +1,4 @@
-"""A run goes on with another line-up: players come, go, or get another share of the arenas."""
+"""A run is resumed with another line-up: players are added, removed, or get another share of the arenas."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -20,7 +20,7 @@ PLAYERS = {"chaser": Chaser, "counts": Counts, "slow": lambda: Counts(16, 9), "s
 
 
 def arenas(count: int, device: torch.device, groups: int = 1, players: str = "", share: float = 0.5) -> RocketEnv:
-    """For `env.factory`. Buttons stay pressed for a while, so that the action parser remembers something too."""
+    """A factory for `env.factory`. Buttons are sticky, so that the action parser has memory too."""
     config = load_config("rocket-1v1", [
         f"env.count={count}", f"env.groups={groups}", "env.rocket.endings={time_out: {seconds: 2}}",
         "env.rocket.action={lookup_table: {sticky: 2}}",
@@ -63,7 +63,7 @@ def played(env: RocketEnv, steps: int, seed: int) -> tuple[list[Tensor], list[Te
     ({"players": "counts counts slow", "share": 0.5}, {"players": "counts", "share": 0.5}, 4),
 ], ids=str)
 def test_saved_arenas_go_on_with_another_line_up(before, after, untouched):
-    """In the middle of episodes, which last 15 steps. Where the policy has all cars before and after, nothing changes."""
+    """They are saved in the middle of episodes of 15 steps. Arenas in which the policy has all cars do not change."""
     env, other = arenas(8, "cpu", **before), arenas(8, "cpu", **after)
     env.reset(3)
     other.reset(4)
@@ -80,14 +80,14 @@ def test_saved_arenas_go_on_with_another_line_up(before, after, untouched):
     else:
         last = torch.stack(played(other, 30, seed=4)[1])
         assert last[:, : 2 * line_up.where.start].all() and not last[:, 2 * line_up.where.start:].all()
-        assert int(line_up.seats.max()) <= len(line_up.players), "those who are gone sit nowhere any more"
+        assert int(line_up.seats.max()) <= len(line_up.players), "players that were removed have no seat"
     if after.get("players", "").startswith(before.get("players", "nobody")) and before["share"] == after["share"]:
         assert all(torch.equal(a, b) for a, b in zip(active, active_again, strict=True)), "seats are kept"
     env.close()
     other.close()
 
 
-def test_the_policy_takes_over_the_cars_of_players_who_are_gone():
+def test_the_policy_takes_over_the_cars_of_removed_players():
     env, other = arenas(8, "cpu", players="counts counts", share=1.0), arenas(8, "cpu", players="counts", share=1.0)
     env.reset(3)
     other.reset(3)
@@ -105,7 +105,7 @@ def test_the_policy_takes_over_the_cars_of_players_who_are_gone():
 
 
 def test_a_run_is_resumed_with_a_line_up_and_without_it_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """For real, through the run folder, with two groups of arenas of which each has its own players."""
+    """The runs are real ones, with two shards of arenas, each of which has its own players."""
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
     quick = ("env.rocket=null", "env.factory=tests.rocket.test_line_up_resume:arenas", "env.count=8", "env.groups=2",
              "ppo.rollout_steps=8", "ppo.minibatch_size=64", "policy.hidden=[8]", "report.console=off",
