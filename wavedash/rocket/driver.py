@@ -1,7 +1,7 @@
-"""Driver: a player in its arenas. It is asked as often as it decides, and its decisions take effect as late as it is used to.
+"""Driver: a player in its arenas, which keeps the ticks and delay of its own task.
 
-Arenas step at one pace, in training that of the learner. A player that decides more seldom, or whose decisions take effect
-later, keeps its own pace in them where that is a whole number of their steps.
+Arenas step at one pace, in training that of the learner. A player that decides less often, or whose decisions take effect
+later, keeps its own pace if that is a whole number of their steps.
 """
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Pace(NamedTuple):
     """When decisions are made and when they take effect, in ticks of physics."""
 
     ticks: int
-    """From one decision to the next"""
+    """Ticks from one decision to the next"""
     delay: int
-    """From a decision to its effect"""
+    """Ticks from a decision to its effect"""
 
     def of(self, player: Player) -> Pace:
-        """That of a player in arenas of this pace, which it goes along with where it has none of its own."""
+        """The pace of a player in arenas of this pace: its own, or that of the arenas if it has none."""
         return Pace(self.ticks if player.ticks is None else player.ticks, self.delay if player.delay is None else player.delay)
 
 
 def common_pace(paces: Sequence[Pace]) -> Pace:
-    """The longest steps in which everyone can keep its own pace."""
+    """The pace of arenas with the longest steps in which players of all these paces can play."""
     soonest = min(pace.delay for pace in paces)
     ticks = math.gcd(*(pace.ticks for pace in paces), *(pace.delay - soonest for pace in paces))
     return Pace(ticks, (soonest - 1) % ticks + 1 if soonest else 0)
@@ -51,7 +51,7 @@ class Driver(Part):
     def __init__(self, player: Player, arenas: Pace) -> None:
         self.player = player
         self.every, self.late = _steps_of(player, arenas)
-        """It decides at every so many-th step, and its decisions take effect so many steps later than those of the arenas"""
+        """Steps from one decision to the next, and by how many steps later than in the arenas a decision takes effect"""
         self.keeps_pace = (self.every, self.late) == (1, 0)
         self.where = slice(None)
 
@@ -66,7 +66,7 @@ class Driver(Part):
             self.register_buffer("in_force", torch.zeros(shape, device=device))
 
     def begin(self, state: GameState, mask: Tensor) -> None:
-        """`mask` [E]: of all arenas, not of its own alone."""
+        """`mask` [E] covers all arenas, not only those of this player."""
         mine = mask[self.where]
         self.player.begin(self.state, mine)
         if not self.keeps_pace:
@@ -76,8 +76,8 @@ class Driver(Part):
             self.in_force.copy_(torch.where(cars, self.state.cars.controls, self.in_force))
 
     def drive(self, chosen: Tensor, mine: Tensor) -> Tensor:
-        """[n, C, 8]: the controls of this step. `chosen` [n, C, 8]: what every car was last told to do; `mine` [n, C, 1]: the
-        cars that it drives."""
+        """[n, C, 8]: the controls of this step. `chosen` [n, C, 8]: the last controls of every car; `mine` [n, C, 1]: the cars
+        that the player drives."""
         if self.keeps_pace:
             return self.player.drive(self.state, chosen)
         if self.late == self.every:  # a decision takes effect when the next one is made
@@ -89,7 +89,7 @@ class Driver(Part):
         return self.in_force
 
     def _decide(self, chosen: Tensor) -> None:
-        """The player is asked everywhere; where it does not decide now, its answer is dropped and its memory restored."""
+        """Calls the player for all arenas; where it does not decide now, its answer is dropped and its memory restored."""
         decides = self.steps % self.every == 0
         memory = self.player.state_dict()
         before = {name: x.clone() for name, x in memory.items()}
@@ -112,12 +112,12 @@ class Driver(Part):
 
 
 def _like(mask: Tensor, x: Tensor) -> Tensor:
-    """[n] as a mask over [n, ...]."""
+    """A mask [n] that broadcasts over x [n, ...]."""
     return mask.view(-1, *(1,) * (x.dim() - 1))
 
 
 def _steps_of(player: Player, arenas: Pace) -> tuple[int, int]:
-    """Steps from one decision to the next, and how many steps later than in the arenas each takes effect."""
+    """Steps from one decision of the player to the next, and how many steps later than in the arenas each takes effect."""
     own = arenas.of(player)
     every, rest = divmod(own.ticks, arenas.ticks)
     if rest:

@@ -79,7 +79,7 @@ class LineUp(Part):
 
     def drive(self, parsed: Tensor, chosen: Tensor) -> Tensor:
         """[E, C, 8]: `parsed`, the controls of the policy, where it drives, and those of players for the other cars. `chosen`
-        [E, C, 8]: what every car, whoever drives it, was last told to do."""
+        [E, C, 8]: the last controls of every car, no matter who drives it."""
         controls = parsed.clone()
         for number, driver in enumerate(self._drivers(), 1):
             here, mine = controls[driver.where], self.seats[driver.where].unsqueeze(-1) == number
