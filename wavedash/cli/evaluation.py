@@ -60,7 +60,7 @@ def evaluate(
 ) -> None:
     """Measure a trained policy over fresh episodes."""
     if against is not None and random:
-        raise UserError("--random plays the run's own task; against somebody who plays at random: --against random")
+        raise UserError("--random plays the run's own task; for games against random actions use --against random")
     if against is not None:
         from wavedash.evaluate.against import play_against
 

@@ -16,7 +16,7 @@ starts stay below. A scene is judged after 8 ticks, where it is not yet chaotic:
 `random play`, `scripted play` and `trained play` (with --run) put both simulators into moments of games on RocketSim.
 
 Top-down: `pair.py` plays the `scenes` (`scene.py` says what one is) and the `moments` of games in both simulators, `compare.py`
-and `spread.py` measure the differences, `tables.py` prints them; `trace.py` shows where a scene parts.
+and `spread.py` measure the differences, `tables.py` prints them; `trace.py` shows where a scene begins to differ.
 """
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--candidate", default="warp", choices=["warp", "rocketsim"],
                         help="rocketsim: against itself, where every error must be 0")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables there as well")
-    parser.add_argument("--trace", metavar="SCENE", help="show where and how the simulators part, instead of tables")
+    parser.add_argument("--trace", metavar="SCENE", help="show where and how the simulators begin to differ, instead of tables")
     parser.add_argument("--tolerance", type=float, default=0.01, help="of --trace, in uu and uu/s")
     parser.add_argument("--around", type=int, default=4, help="of --trace: ticks to show from the first difference on")
     parser.add_argument("--arena", type=int, help="of --trace: show this one; by default the worst and the median")

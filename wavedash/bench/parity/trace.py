@@ -1,4 +1,4 @@
-"""Where two simulators part: the first tick and the first fields, for all arenas in short and for two of them in detail."""
+"""Where two simulators begin to differ: the first tick and fields, for all arenas in short and for two of them in detail."""
 from __future__ import annotations
 
 from collections import Counter
