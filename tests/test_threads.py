@@ -52,6 +52,7 @@ def test_omp_num_threads_counts_if_the_option_is_not_set():
     assert told_by_a_process(f"decide_threads(3); {BOTH}", OMP_NUM_THREADS="1") == [3, 3], "the option counts instead"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux limits a process to some cores")
 def test_a_process_that_may_use_one_core_has_one_thread():
     pinned = f"import os; os.sched_setaffinity(0, {{min(os.sched_getaffinity(0))}}); print(allowed_cores()); {BOTH}"

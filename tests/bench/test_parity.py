@@ -245,6 +245,7 @@ def test_a_moment_of_play_goes_on_as_the_game_did(rocketsim):
                                    rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["random play", "scripted play"])
 def test_play_has_all_kinds_of_moments(rocketsim, name):
     taken = both(rocketsim).play_named(name)
@@ -565,6 +566,7 @@ LOOKED_AT = {
 """Ticks after which a scene shows what it is, where that is later than the verdict."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCENES)
 def test_a_scene_shows_what_its_name_says(played, name):
     assert WHAT_THEY_ARE[name](played(name), played)

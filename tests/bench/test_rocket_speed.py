@@ -37,6 +37,7 @@ def test_without_rocketsim_our_own_simulator_is_measured_alone(capsys, monkeypat
     assert (arenas, rocketsim) == ("16", "not installed") and float(ours.replace(",", "")) > 0
 
 
+@pytest.mark.slow
 def test_an_iteration_is_measured_together_with_what_it_learned(capsys):
     small = ["--device", "cpu", "--arenas", "4", "--steps", "4", "--minibatch", "16", "--hidden", "8", "--iterations", "1"]
     iteration.main(small)

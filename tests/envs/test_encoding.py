@@ -55,6 +55,7 @@ def test_what_lies_outside_the_space_is_refused(value, says):
         OneHot(SPACES["multi-discrete"])(value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPACES)
 def test_rows_observe_what_the_environments_returned_here_and_in_workers(name):
     made: list[Choices] = []

@@ -17,6 +17,7 @@ from wavedash.envs.pool import WorkerPool
 ZEROS = torch.zeros(6, dtype=torch.int64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("workers", "groups"), [(1, 1), (2, 2), (3, 1), (3, 2)])
 def test_trajectories_and_states_equal_those_of_one_process(pool, workers, groups):
     make = partial(gymnasium.make, "CartPole-v1")
@@ -34,6 +35,7 @@ def test_trajectories_and_states_equal_those_of_one_process(pool, workers, group
     assert there.health == {"dropped_episodes": 0, "worker_restarts": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [DictObs, Teams, Succeeds])
 def test_other_environments_equal_those_of_one_process(pool, make):
     here, there = LocalVecEnv(make, 4), pool(make, 4, 2)

@@ -26,6 +26,8 @@ from wavedash.rocket.task import Task
 from wavedash.runs.find import resolve_checkpoint
 from wavedash.training import train
 
+pytestmark = pytest.mark.slow
+
 QUICK = ("total_steps=64", "env.count=4", "ppo.rollout_steps=16", "ppo.minibatch_size=64", "report.console=off",
          "report.tensorboard=false", "device=cpu")
 GRU = ("policy.hidden=[8]", "policy.memory={kind: gru, size: 8}", "ppo.normalize_obs=true",
@@ -102,7 +104,6 @@ def test_a_policy_plays_the_same_from_the_other_end_of_the_field(runs, kind):
     assert len(controls[0].flatten(0, 1).unique(dim=0)) > 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second"), [("gru", "plain"), ("plain", "lstm"), ("gru", "gru")])
 def test_policies_with_other_networks_observations_and_parsers_play_each_other(runs, first, second):
     score, again = (play_against(runs[first], str(runs[second]), games=2, deterministic=False).scores["warp"] for _ in range(2))
@@ -167,7 +168,6 @@ def test_a_script_decides_as_often_as_the_policy_that_it_plays_against(runs):
 # By name
 
 
-@pytest.mark.slow
 def test_a_player_is_found_by_name(runs, tmp_path, monkeypatch):
     folder, checkpoint = tmp_path / "rung", resolve_checkpoint(runs["lstm"]).path
     folder.mkdir()

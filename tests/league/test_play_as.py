@@ -65,6 +65,7 @@ def learned(apart: bool, filling: float | None = None, swap: int | None = 9) -> 
     return {**tensors["policy"], **tensors["optimizer"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apart", [False, True])
 def test_weights_taken_over_between_iterations_count_and_the_rows_of_players_still_do_not(apart):
     clean = learned(apart)

@@ -74,6 +74,7 @@ def assert_same(policy: ActorCritic, kind: str, masked: bool) -> None:
 SHAPES = list(itertools.product([[], [7], [7, 5], [7, 5, 6]], [False, True], ["tanh", "relu", "elu", "silu", "gelu"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "masked", "policy"), [
     ("discrete", False, {}), ("discrete", True, {}), ("gaussian", False, {"std": "learned"}),
     ("gaussian", False, {"std": "fixed", "initial_std": 0.3}), ("gaussian", False, {"std": "gsde", "initial_std": 0.3}),

@@ -324,6 +324,7 @@ class Fading(Listener):
         self.weight = float(state["weight"])
 
 
+@pytest.mark.slow
 def test_the_weight_of_a_reward_that_a_listener_lowers_goes_on_falling_after_a_resume(tmp_path, monkeypatch):
     small = ["total_steps=1600", "env.count=4", "ppo.rollout_steps=64", "ppo.minibatch_size=128", "device=cpu",
              "policy.hidden=[16]", "report.tensorboard=false", "report.console=off"]

@@ -103,6 +103,7 @@ PATHS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "in_pieces"), [*((path, False) for path in PATHS), ("plain", True), ("memory", True)])
 def test_imitation_learns_what_rewards_do_not_say(path, in_pieces, monkeypatch):
     if in_pieces:
@@ -153,6 +154,7 @@ def test_the_gradient_is_that_of_cross_entropy():
     assert (table["applied"] == 1).all() and policy.actor["head"].logits.weight.grad.abs().max() > 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "in_pieces"), [("plain", False), ("fp16", False), ("plain", True)])
 def test_distillation_by_autograd_learns_the_teachers_distribution(path, in_pieces, monkeypatch):
     if in_pieces:

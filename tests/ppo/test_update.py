@@ -147,8 +147,8 @@ def check_update(kind: str, masked: bool, inactive: float, capacity: int = 1, po
     agrees(Recorded(made, buffer, config), made, samples, config, SIZES[kind])
 
 
-KINDS = [("discrete", False), ("discrete", True), ("multi-discrete", False), ("multi-discrete", True), ("multi-binary", False),
-         ("multi-binary", True), ("gaussian", False)]
+KINDS = [("discrete", True), ("gaussian", False), *(pytest.param(*kind, marks=pytest.mark.slow) for kind in (
+    ("discrete", False), ("multi-discrete", False), ("multi-discrete", True), ("multi-binary", False), ("multi-binary", True)))]
 
 
 @pytest.mark.parametrize(("kind", "masked"), KINDS)

@@ -56,6 +56,7 @@ def test_early_messages_are_kept_until_the_log_file_takes_over(tmp_path: Path) -
     assert [line.partition(": ")[2] for line in lines] == ["while the run is prepared", "with a file"]
 
 
+@pytest.mark.slow
 def test_what_is_logged_while_a_run_is_restored_is_on_the_console_and_in_its_log_file(tmp_path: Path) -> None:
     """A resumed run with more environments drops those that were saved, and warns before the log file is opened."""
     small = ["env.count=2", "ppo.rollout_steps=32", "ppo.epochs=1", "ppo.minibatch_size=64", "policy.hidden=[8]", "device=cpu",

@@ -31,10 +31,11 @@ from wavedash.rocket.constants import HITBOXES
 from wavedash.rocket.endings import TimeOut
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.names import make
+from wavedash.rocket.parts import Start
 from wavedash.rocket.rewards import Rewards
 from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
 from wavedash.rocket.starts import Random
-from wavedash.rocket.state import CONTROLS
+from wavedash.rocket.state import CONTROLS, GameState
 from wavedash.rocket.task import Task
 from wavedash.training import train
 
@@ -75,6 +76,13 @@ class Receiver:
         return [json.loads(packet.decode("utf-8")) for packet in self.packets]
 
 
+class Rolling(Start):
+    """The ball rolls across the middle of the field, so that no goal ends an episode of one second."""
+
+    def write(self, state: GameState, generator: torch.Generator) -> None:
+        state.ball.velocity[:, 0] = 1000.0
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
     """A tiny 1v1 policy from a real run; its episodes take one second and start with a moving ball."""
@@ -83,7 +91,7 @@ def run(tmp_path_factory) -> Path:
         patch.setenv("WAVEDASH_RUNS", str(root))
         assert train("rocket-1v1", "total_steps=64", "env.count=4", "policy.hidden=[8]", "ppo.rollout_steps=8",
                      "ppo.minibatch_size=64", "env.rocket.endings={time_out: {seconds: 1}}",
-                     "env.rocket.starts={random: 1}") == 0
+                     "env.rocket.starts={'tests.rocket.test_bridges:Rolling': 1}") == 0
     return root
 
 

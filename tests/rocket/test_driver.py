@@ -71,6 +71,7 @@ def in_force(driver: Driver, pace: Pace, ticks: int) -> list[float]:
     return [told[(tick - pace.delay) // pace.ticks + 1] for tick in range(ticks)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [pace for pace in PACES if pace.ticks in (4, 8)], ids=str)
 def test_in_steps_that_suit_both_each_of_two_players_keeps_its_own_pace(first):
     for second in PACES:

@@ -267,6 +267,7 @@ def same(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:
     return all(torch.equal(x, b[name]) for name, x in a.items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("simulator", ["warp", "rocketsim"])
 def test_nothing_is_learned_from_the_rows_of_players(simulator):
     """Whatever these rows hold, the weights and moments are the same bit for bit."""

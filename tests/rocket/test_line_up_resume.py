@@ -52,6 +52,7 @@ def played(env: RocketEnv, steps: int, seed: int) -> tuple[list[Tensor], list[Te
     return states, active
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after", "untouched"), [
     ({}, {"players": "counts slow", "share": 0.5}, 4),
     ({"players": "counts slow", "share": 0.5}, {}, 4),

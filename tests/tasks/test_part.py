@@ -139,6 +139,7 @@ def test_parts_are_saved_under_any_name_that_a_configuration_can_have() -> None:
     assert parts["my.module:Mine"] is endings["my.module:Mine"] and dict(parts.items()) == endings
 
 
+@pytest.mark.slow
 def test_tasks_do_not_import_rocket_league() -> None:
     modules = ("declared", "endings", "lookup", "part", "rewards", "starts", "task")
     code = "import sys\n" + "".join(f"import wavedash.tasks.{name}\n" for name in modules)
