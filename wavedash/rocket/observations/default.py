@@ -9,9 +9,8 @@ from torch import Tensor
 from wavedash.rocket.constants import FLIP_SECONDS, PADS
 from wavedash.rocket.observations.seating import Seating, check_team_size
 from wavedash.rocket.parts import Observation
-from wavedash.rocket.state import CONTROLS, Cars, GameState
+from wavedash.rocket.state import JUMP, Cars, GameState
 
-JUMP = CONTROLS.index("jump")
 PER_CAR = 20
 GLOBAL = 9 + len(PADS) + 9
 HALF_TURN = (-1.0, -1.0, 1.0)

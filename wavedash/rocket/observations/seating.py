@@ -16,12 +16,12 @@ ABSENT, BLUE, ORANGE = range(3)
 class Seating:
     """Looks up the seats that every car has in its places: [places, E, C].
 
-    Present cars come first in their group; what is left of its places, and all places of an absent car, hold `nobody`. As
+    Present cars of a team come first in its places; places that are left, and all places of an absent car, hold `nobody`. As
     there are few seats, the answer for each possible line-up is worked out beforehand, and a step looks it up.
     """
 
     def __init__(self, seats: int, team_size: int | None, device: torch.device, ball: bool = False):
-        """`team_size`: places per team. None: no more places than seats, one group after the other. `ball`: it has the second
+        """`team_size`: places per team. None: as many places as seats, one team after the other. `ball`: it has the second
         place, with a number of its own."""
         self.nobody, self.ball = seats, seats + 1
         self.powers = torch.tensor([3**seat for seat in range(seats)], device=device)
