@@ -11,6 +11,7 @@ from tests.rocket.no_host_sync import NoHostSync
 from tests.rocket.random_states import random_state
 from wavedash.config import EnvConfig
 from wavedash.config_file import load_config
+from wavedash.envs.make import make_env
 from wavedash.errors import UserError
 from wavedash.evaluate.against import play_against, play_match
 from wavedash.evaluate.matches import Match, NoAction
@@ -24,7 +25,7 @@ from wavedash.rocket.line_up import Duel, Opponents
 from wavedash.rocket.players import Chaser, Idle
 from wavedash.rocket.task import Task
 from wavedash.runs.find import resolve_checkpoint
-from wavedash.training import train
+from wavedash.training import make_policy, train
 
 pytestmark = pytest.mark.slow
 
@@ -163,6 +164,27 @@ def test_a_script_decides_as_often_as_the_policy_that_it_plays_against(runs):
     duel = Match(config, Chaser(), FrozenPolicy.of_run(load_run(runs["slow"])), games=2)
     assert duel.env.step_seconds == 12 / 120 and all(driver.keeps_pace for driver in duel.line_up.drivers)
     duel.close()
+
+
+def test_a_policy_with_gsde_keeps_its_noise_between_draws_and_gets_another_where_an_episode_begins():
+    config = load_config("rocket-1v1", ["policy.hidden=[8]", "policy.std=gsde", "policy.gsde.sample_every=3",
+                                        "env.rocket.action=continuous"])
+    env = make_env(config.env.model_copy(update={"count": 1}))
+    player = FrozenPolicy(make_policy(env, config), config.env.rocket, "a player", deterministic=False)
+    env.close()
+    state = random_state(4, 1, 1, seed=3, empty=0.0)
+    player.bind(state)
+    player.begin(state, torch.ones(4, dtype=torch.bool))
+    drawn = []
+    for step in range(8):
+        if step == 4:
+            player.begin(state, torch.arange(4) == 2)
+        player.drive(state, torch.zeros(4, 2, 8))
+        drawn.append(player.noise.clone())
+    changed = [[step for step in range(1, 8) if not torch.equal(drawn[step][arena], drawn[step - 1][arena])]
+               for arena in range(4)]
+    assert changed == [[3, 6], [3, 6], [3, 4, 7], [3, 6]]
+    assert "noise" in player.state_dict(), "a resumed run goes on with it"
 
 
 # By name
