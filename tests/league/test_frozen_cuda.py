@@ -26,7 +26,7 @@ from wavedash.training import make_policy, prepare_torch, train
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 ARENAS = 64
-QUICK = [f"env.count={ARENAS}", "env.rocket.endings={goal: {}, time_out: {seconds: 1.3}}", "device=cuda"]
+QUICK = [f"env.count={ARENAS}", "env.groups=1", "env.rocket.endings={goal: {}, time_out: {seconds: 1.3}}", "device=cuda"]
 """Episodes have 20 steps, so that many begin."""
 KINDS = {
     "gru": ["policy.hidden=[32]", "policy.memory={kind: gru, size: 16}", "env.rocket.action={multi_discrete: {sticky: 1}}",
