@@ -1,0 +1,142 @@
+"""Ratings: closed forms, autograd as an independent reference, and synthetic players whose strength is known."""
+from __future__ import annotations
+
+from itertools import combinations
+from math import log10
+
+import numpy as np
+import pytest
+import torch
+
+from wavedash.errors import UserError
+from wavedash.league.games import Game
+from wavedash.league.ratings import ELO, PRIOR, Results, rate
+
+
+def game(blue: str, orange: str, blue_goals: int, orange_goals: int) -> Game:
+    return Game("2026-01-01T00:00:00Z", 0, blue, orange, 1, blue_goals, orange_goals, 60.0, "warp", 0)
+
+
+def played(strengths: dict[str, float], pairs: list[tuple[str, str]], games: int, nu: float,
+           rng: np.random.Generator) -> list[Game]:
+    """Games of players whose true ratings are known, by the definition of the scale."""
+    made = []
+    for blue, orange in pairs:
+        gap = strengths[blue] - strengths[orange]
+        odds = np.array([10 ** (gap / 800), nu, 10 ** (-gap / 800)])
+        for outcome in rng.choice(3, size=games, p=odds / odds.sum()):
+            goals = ((1, 0), (2, 2), (0, 3))[outcome]
+            made.append(game(blue, orange, *goals))
+    return made
+
+
+def test_two_players_have_the_closed_form() -> None:
+    games = [game("chaser", "bot", 0, 1)] * 3000 + [game("bot", "chaser", 0, 1)] * 1000
+    rating = rate(Results.of(games))["bot"]
+    assert rating.value - 1000 == pytest.approx(400 * log10(3), abs=0.5), "three wins for every loss"
+    wide = 1.96 * ELO / (4000 * 0.75 * 0.25) ** 0.5  # of a logit that was estimated from 4000 results
+    assert rating.high - rating.value == pytest.approx(wide, rel=0.01)
+    assert rating.games == 4000
+
+
+def test_draws_say_that_players_are_equal_and_make_the_interval_narrower() -> None:
+    some = [game("chaser", "bot", 1, 0), game("chaser", "bot", 0, 1)] * 100
+    drawn = some + [game("chaser", "bot", 2, 2)] * 400
+    few, many = (rate(Results.of(games))["bot"] for games in (some, drawn))
+    assert few.value == pytest.approx(1000, abs=1e-6) and many.value == pytest.approx(1000, abs=1e-6)
+    assert many.high - many.low == pytest.approx(few.high - few.low, rel=0.01), (
+        "given how often equals draw, a draw carries no information where both are equal anyway")
+
+
+def test_the_answer_is_the_maximum_that_autograd_finds() -> None:
+    rng = np.random.default_rng(0)
+    true = {"chaser": 1000.0, "a": 700.0, "b": 1250.0, "c": 1500.0, "d": 1900.0}
+    results = Results.of(played(true, list(combinations(true, 2)), 30, 0.7, rng))
+    wins, draws = torch.tensor(results.wins), torch.tensor(results.draws)
+    anchor = results.players.index("chaser")
+    free = torch.tensor([i for i in range(5) if i != anchor])
+    unknown = torch.zeros(5, dtype=torch.float64, requires_grad=True)  # four strengths and log nu
+
+    optimizer = torch.optim.LBFGS([unknown], max_iter=500, tolerance_grad=1e-12, tolerance_change=1e-15,
+                                  line_search_fn="strong_wolfe")
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        value = _loss_of(unknown, wins, draws, free)
+        value.backward()
+        return value
+
+    optimizer.step(closure)
+    ours = rate(results)
+    others = [player for player in results.players if player != "chaser"]
+    reference = 1000 + ELO * unknown.detach()[:4].numpy()
+    np.testing.assert_allclose([ours[player].value for player in others], reference, atol=1e-3)
+    hessian = torch.autograd.functional.hessian(lambda x: _loss_of(x, wins, draws, free), unknown.detach())
+    spread = ELO * torch.linalg.inv(hessian).diagonal()[:4].sqrt().numpy()
+    np.testing.assert_allclose([ours[player].high - ours[player].value for player in others], 1.959964 * spread, rtol=1e-4)
+
+
+def _loss_of(x: torch.Tensor, wins: torch.Tensor, draws: torch.Tensor, free: torch.Tensor) -> torch.Tensor:
+    strength = torch.full((5,), 1000 / ELO, dtype=torch.float64).index_copy(0, free, x[:4] + 1000 / ELO)
+    half = (strength[:, None] - strength) / 2
+    logits = torch.stack([half, x[4].expand_as(half), -half]).log_softmax(0)
+    return -(wins * logits[0]).sum() - (draws * logits[1]).sum() / 2 + (x**2).sum() / (2 * PRIOR**2)
+
+
+@pytest.mark.parametrize(("nu", "gap"), [(0.0, 80.0), (0.6, 80.0), (3.0, 200.0)])
+def test_synthetic_players_are_ordered_right_and_intervals_cover_the_truth(nu: float, gap: float) -> None:
+    """Twenty ladders of ten players: neighbours play fifty games, so that strength is known only through the chain."""
+    rng, covered, taus = np.random.default_rng(3), [], []
+    for _ in range(20):
+        names = ["chaser", *(f"bot@{i}" for i in range(9))]
+        true = dict(zip(names, 1000 + gap * np.arange(10) + rng.normal(0, 20, 10), strict=True))
+        true["chaser"] = 1000.0
+        pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 : i + 4]]
+        ratings = rate(Results.of(played(true, pairs, 50, nu, rng)))
+        covered += [ratings[name].low <= true[name] <= ratings[name].high for name in names[1:]]
+        order = [np.sign((true[a] - true[b]) * (ratings[a].value - ratings[b].value)) for a, b in combinations(names, 2)]
+        taus.append(np.mean(order))
+    assert np.mean(taus) > 0.9
+    # 180 intervals of 95 %, nine of a ladder correlated: three standard errors of twenty independent means.
+    by_ladder = np.reshape(covered, (20, 9)).mean(1)
+    assert 0.95 - 3 * max(by_ladder.std(), 0.05) / 20**0.5 < by_ladder.mean() <= 1.0
+
+
+def test_intervals_that_are_too_narrow_would_be_noticed() -> None:
+    """The same ladders, with intervals of a third: the negative control of the test above."""
+    rng, covered = np.random.default_rng(4), []
+    for _ in range(20):
+        true = {"chaser": 1000.0, "a": 1100.0, "b": 1200.0}
+        ratings = rate(Results.of(played(true, list(combinations(true, 2)), 60, 0.5, rng)))
+        covered += [abs(ratings[name].value - true[name]) < (ratings[name].high - ratings[name].value) / 3 for name in ("a", "b")]
+    assert np.mean(covered) < 0.8
+
+
+def test_the_order_of_games_does_not_matter() -> None:
+    rng = np.random.default_rng(1)
+    games = played({"chaser": 1000, "a": 1100, "b": 900}, [("chaser", "a"), ("a", "b"), ("b", "chaser")], 40, 0.5, rng)
+    assert rate(Results.of(games)) == rate(Results.of(games[::-1]))
+
+
+def test_blue_and_orange_are_alike() -> None:
+    rng = np.random.default_rng(1)
+    games = played({"chaser": 1000, "a": 1100, "b": 900}, [("chaser", "a"), ("a", "b"), ("b", "chaser")], 40, 0.5, rng)
+    swapped = [game(g.orange, g.blue, g.orange_goals, g.blue_goals) for g in games]
+    assert rate(Results.of(games)) == rate(Results.of(swapped))
+
+
+def test_a_player_without_a_loss_has_a_finite_rating_and_a_wide_interval() -> None:
+    rating = rate(Results.of([game("bot", "chaser", 5, 0)] * 200))["bot"]
+    assert 1900 < rating.value < 4000 and rating.high - rating.low > 500
+
+
+def test_who_has_no_chain_to_an_anchor_is_named() -> None:
+    games = [game("bot", "chaser", 1, 0), game("lone", "lonely", 1, 0)]
+    with pytest.raises(UserError, match=r"no rating for lone, lonely.*Let one of them play chaser"):
+        rate(Results.of(games))
+
+
+def test_anchors_keep_their_ratings() -> None:
+    games = [game("idle", "chaser", 0, 5)] * 10 + [game("bot", "idle", 1, 0)] * 3
+    ratings = rate(Results.of(games), {"chaser": 1000.0, "idle": 100.0})
+    assert ratings["idle"] == pytest.approx((100.0, 100.0, 100.0, 13)) and ratings["chaser"].value == pytest.approx(1000.0)

@@ -1,0 +1,154 @@
+"""Ratings: how strong players are, by maximum likelihood over all games, on the scale of Elo.
+
+A difference of 400 means ten wins for every loss. Draws are results of their own (Davidson's model): for players whose ratings
+differ by d, win : draw : loss = 10^(d/800) : nu : 10^(-d/800), and how often equal players draw, nu, is estimated along with
+the ratings. The likelihood is concave, so there is one best answer, and the order in which games were played does not matter.
+
+Ratings are relative. An anchor, whose rating is given, makes those of different runs and machines comparable: the chaser, a
+script that never changes, has 1000. A player without a loss (or without a win) has no finite maximum-likelihood rating; a weak
+prior, a normal distribution around the anchors that is three times as wide as any interval of interest, keeps it finite and
+its interval wide.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wavedash.errors import UserError
+from wavedash.league.games import Game
+
+ANCHORS: Mapping[str, float] = {"chaser": 1000.0}
+ELO = 400 / log(10)
+"""Elo points of one unit of log odds"""
+PRIOR = 1500 / ELO
+"""Standard deviation of the prior, in log odds"""
+TWO_SIDED_95 = 1.959964
+
+Matrix = NDArray[np.float64]
+
+
+class Rating(NamedTuple):
+    """In Elo points, with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+    games: int
+
+
+class Results(NamedTuple):
+    """Games between P players, counted."""
+
+    players: list[str]
+    wins: Matrix
+    """[P, P]: how often the player of the row beat that of the column"""
+    draws: Matrix
+    """[P, P], symmetric"""
+
+    @classmethod
+    def of(cls, games: Iterable[Game]) -> Results:
+        games = list(games)
+        players = sorted({player for game in games for player in (game.blue, game.orange)})
+        index = {player: i for i, player in enumerate(players)}
+        wins, draws = np.zeros((2, len(players), len(players)))
+        for game in games:
+            blue, orange = index[game.blue], index[game.orange]
+            if game.blue_goals == game.orange_goals:
+                draws[blue, orange] += 1
+                draws[orange, blue] += 1
+            elif game.blue_goals > game.orange_goals:
+                wins[blue, orange] += 1
+            else:
+                wins[orange, blue] += 1
+        return cls(players, wins, draws)
+
+    @property
+    def played(self) -> Matrix:
+        """[P, P], symmetric: games between two players."""
+        return self.wins + self.wins.T + self.draws
+
+
+def rate(results: Results, anchors: Mapping[str, float] = ANCHORS) -> dict[str, Rating]:
+    """The ratings of all players. UserError: some have no chain of games to an anchor, so that nothing fixes their ratings."""
+    players, played = results.players, results.played
+    known = {i: anchors[player] for i, player in enumerate(players) if player in anchors}
+    unconnected = [players[i] for i in range(len(players)) if i not in _reached(played > 0, set(known))]
+    if unconnected:
+        raise UserError(f"no rating for {', '.join(unconnected)}: no chain of games leads from there to "
+                        f"{' or '.join(anchors)}. Let one of them play {next(iter(anchors))}")
+    free = [i for i in range(len(players)) if i not in known]
+    middle = float(np.mean(list(known.values()))) / ELO if known else 0.0
+    strength = np.array([known[i] / ELO if i in known else middle for i in range(len(players))])
+    strength, spread = _maximum(results, strength, free, middle)
+    rows = zip(players, strength * ELO, spread * ELO * TWO_SIDED_95, played.sum(1), strict=True)
+    return {player: Rating(value, value - half, value + half, int(count)) for player, value, half, count in rows}
+
+
+def _maximum(results: Results, strength: Matrix, free: list[int], middle: float) -> tuple[Matrix, Matrix]:
+    """Strengths of most likelihood in log odds, and their standard errors, by Newton's method on the free strengths and the
+    logarithm of nu. Both are zero-error for anchors."""
+    draw, spread = 0.0, np.zeros(len(strength))
+    if not free:
+        return strength, spread
+    for _ in range(100):
+        gradient, curvature, value = _derivatives(results, strength, draw, free, middle)
+        step = np.linalg.solve(curvature, gradient)
+        size = 1.0
+        while size > 1e-6:  # a full step can overshoot far from the maximum
+            trial = strength.copy()
+            trial[free] += size * step[:-1]
+            if _derivatives(results, trial, draw + size * step[-1], free, middle)[2] >= value:
+                break
+            size /= 2
+        strength[free] += size * step[:-1]
+        draw += size * step[-1]
+        if np.abs(step).max() < 1e-9:
+            break
+    _, curvature, _ = _derivatives(results, strength, draw, free, middle)
+    spread[free] = np.sqrt(np.diagonal(np.linalg.inv(curvature))[:-1])
+    return strength, spread
+
+
+def _derivatives(results: Results, strength: Matrix, draw: float, free: list[int],
+                 middle: float) -> tuple[Matrix, Matrix, float]:
+    """Gradient [F + 1], negative Hessian [F + 1, F + 1] and value of the log posterior of the free strengths and log nu."""
+    half = (strength[:, None] - strength[None, :]) / 2
+    logits = np.stack([half, np.broadcast_to(draw, half.shape), -half])  # win, draw, loss of the row's player
+    peak = logits.max(0)
+    total = peak + np.log(np.exp(logits - peak).sum(0))
+    win, even, loss = np.exp(logits - total)
+    played = results.played
+    value = float((results.wins * (half - total)).sum() + (results.draws * (draw - total)).sum() / 2)
+
+    # Of the row's player's strength: the score is (wins - losses) / 2, its mean and variance follow from the probabilities.
+    score, mean = (results.wins - results.wins.T) / 2, (win - loss) / 2
+    information = played * ((win + loss) / 4 - mean**2)
+    by_strength = (score - played * mean).sum(1)
+    by_draw = float((results.draws - played * even).sum() / 2)
+    with_draw = (played * -mean * even).sum(1)  # covariance of score and draw
+    curvature = np.diag(information.sum(1)) - information
+
+    # The priors: of strengths as above; of log nu wide enough to matter only where no game, or every game, was a draw.
+    away = strength - middle
+    value -= float((away[free] ** 2).sum() / (2 * PRIOR**2) + draw**2 / (2 * PRIOR**2))
+    by_strength = by_strength - away / PRIOR**2
+    curvature += np.eye(len(strength)) / PRIOR**2
+    draw_information = float((played * even * (1 - even)).sum() / 2) + 1 / PRIOR**2
+    corner = with_draw[free][:, None]
+    whole = np.block([[curvature[np.ix_(free, free)], corner], [corner.T, np.array([[draw_information]])]])
+    return np.append(by_strength[free], by_draw - draw / PRIOR**2), whole, value
+
+
+def _reached(played: NDArray[np.bool_], anchors: set[int]) -> set[int]:
+    """Who is connected to an anchor by games."""
+    reached, edge = set(anchors), list(anchors)
+    while edge:
+        for other in np.flatnonzero(played[edge.pop()]).tolist():
+            if other not in reached:
+                reached.add(other)
+                edge.append(other)
+    return reached
