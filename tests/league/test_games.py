@@ -52,8 +52,27 @@ def test_another_file_is_refused_and_left_alone(tmp_path: Path, text: str, messa
     text = text.replace("{header}", file.path.read_text().strip())
     file.path.write_text(text)
     with pytest.raises(UserError, match=message):
+        file.read()
+    with pytest.raises(UserError, match=message):
+        file.keep(0)
+    assert file.path.read_text() == text
+
+
+@pytest.mark.parametrize("text", ["a,b\n1,2\n", "a"])
+def test_games_are_not_added_to_another_file(tmp_path: Path, text: str) -> None:
+    file = GamesFile(tmp_path / "games.csv")
+    file.path.write_text(text)
+    with pytest.raises(UserError, match="is no file of games"):
         file.add(some_games(1))
     assert file.path.read_text() == text
+
+
+def test_a_header_that_was_torn_is_written_again(tmp_path: Path) -> None:
+    file = GamesFile(tmp_path / "games.csv")
+    file.add([])
+    file.path.write_bytes(file.path.read_bytes()[:-5])
+    file.add(some_games(2))
+    assert file.read() == some_games(2)
 
 
 def test_a_game_against_oneself_is_refused() -> None:

@@ -39,7 +39,7 @@ def test_two_players_have_the_closed_form() -> None:
     assert rating.games == 4000
 
 
-def test_draws_say_that_players_are_equal_and_make_the_interval_narrower() -> None:
+def test_draws_of_equal_players_change_neither_rating_nor_interval() -> None:
     some = [game("chaser", "bot", 1, 0), game("chaser", "bot", 0, 1)] * 100
     drawn = some + [game("chaser", "bot", 2, 2)] * 400
     few, many = (rate(Results.of(games))["bot"] for games in (some, drawn))

@@ -158,7 +158,7 @@ def _listen(process: subprocess.Popen[str], ended: Queue[Iteration | str]) -> No
 
 
 def train(task: list[str]) -> None:
-    """What the training process runs: it trains for ever and prints a line for every iteration."""
+    """Train for ever and print a line for every iteration; the training process runs this."""
     from wavedash.config_file import load_config
     from wavedash.training import assembled
 

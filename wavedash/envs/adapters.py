@@ -42,7 +42,7 @@ ADAPTERS = [
 
 
 def as_host_env(env: Any) -> HostEnv:
-    """What a user's factory returned, as a HostEnv. An environment may bring its own method of this name."""
+    """Adapt what a user's factory returned to HostEnv. An environment may bring its own method of this name."""
     if not isinstance(env, gymnasium.Env):
         if isinstance(env, HostEnv):
             return env

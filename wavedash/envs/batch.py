@@ -121,7 +121,7 @@ class HostBatch:
         return bool(ended)
 
     def notes(self) -> list[Any]:
-        """What each environment has noted since the last call; None for an environment that takes no notes."""
+        """Return what each environment has noted since the last call; None for an environment that takes no notes."""
         return [env.notes() if hasattr(env, "notes") else None for env in self._envs]
 
     def close(self) -> None:

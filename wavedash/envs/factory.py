@@ -37,7 +37,7 @@ class EnvFactory:
 
 
 def called(name: str, make: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
-    """What `make` returns; an exception in it becomes an EnvError that names the environment."""
+    """Return what `make` returns; an exception in it becomes an EnvError that names the environment."""
     try:
         return make(**kwargs)
     except EnvError:

@@ -136,7 +136,7 @@ class FrameStackEnv(VecEnv):
         return torch.cat([frames[:, 1:], x.unsqueeze(1)], 1)
 
     def _seen(self, obs: Obs, stack: dict[str, Tensor]) -> Obs:
-        """What the policy sees: the frames side by side, and those parts of `obs` that are not stacked."""
+        """Return what the policy sees: the frames side by side, and those parts of `obs` that are not stacked."""
         if not isinstance(obs, dict):
             return joined(stack[""], self._shapes[""])
         return {key: joined(stack[key], self._shapes[key]) if key in stack else x for key, x in obs.items()}

@@ -59,7 +59,7 @@ class HostVecEnv(VecEnv):
 
     @abstractmethod
     def notes(self) -> list[Any]:
-        """What each environment with a method `notes` has noted since the last call. It must not be called during a step."""
+        """Return what each environment with a method `notes` has noted since the last call. Never called during a step."""
 
     @property
     def groups(self) -> tuple[slice, ...]:

@@ -161,7 +161,7 @@ class WorkerPool(HostVecEnv):
         worker.tell(RESET)
 
     def _where(self, worker: Worker, share: Share) -> str:
-        """Where a worker was, by its signs of life."""
+        """Find out where a worker was, by its signs of life."""
         first, signs = share.envs.start, worker.signs
         if (moment := current_moment(share.arrays, first)) is not None:
             return f"in {moment}"

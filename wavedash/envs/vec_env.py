@@ -91,8 +91,8 @@ class VecEnv(ABC):
         return None
 
     def explain_fault(self) -> str | None:
-        """What went wrong, where and when. Called when `fault` is set or a reward was not finite; it may sync with the host.
-        None: nothing went wrong, and the flag has been cleared."""
+        """Say what went wrong, where and when. Called when `fault` is set or a reward was not finite; it may sync with the
+        host. None: nothing went wrong, and the flag has been cleared."""
         return None
 
     def name_row(self, row: int) -> str:

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
+from itertools import islice
 from pathlib import Path
-from typing import Self
+from typing import BinaryIO, Self
 
 from wavedash.errors import UserError
+from wavedash.runs.durable import replace_file
+from wavedash.runs.links import not_following
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,8 @@ class Game:
         return cls(*(kinds[str(field.type)](text) for field, text in zip(fields(cls), row, strict=True)))
 
 
-COLUMNS = [field.name for field in fields(Game)]
+HEADER = ",".join(field.name for field in fields(Game)) + "\n"
+LONGEST_LINE = 1 << 16
 
 
 class GamesFile:
@@ -56,49 +61,53 @@ class GamesFile:
         self.path = path
 
     def read(self) -> list[Game]:
-        """All games, in the order they were added; none where there is no file. UserError: it holds something else."""
-        return self._read()[0]
+        """All games, in the order they were added, without a torn last line; none where there is no file. UserError: it holds
+        something else."""
+        if not self.path.exists():
+            return []
+        whole = self.path.read_bytes()
+        self._check_header(whole[: whole.find(b"\n") + 1] or whole)
+        whole = whole[: whole.rfind(b"\n") + 1]
+        rows = csv.reader(io.StringIO(whole.decode("utf-8", errors="replace")))
+        games = []
+        for number, row in islice(enumerate(rows, start=1), 1, None):
+            try:
+                games.append(Game.from_row(row))
+            except ValueError as error:
+                raise UserError(f"{self.path}, line {number}, holds no game ({error}): {','.join(row)[:80]}") from error
+        return games
 
     def add(self, games: Iterable[Game]) -> None:
-        """Append games; they are on disk when this returns."""
-        whole = self._read()[1] if self.path.exists() else 0
-        with self.path.open("r+b" if whole else "wb") as file:
-            file.seek(whole)
-            file.truncate()
-            text = io.StringIO()
-            writer = csv.writer(text, lineterminator="\n")
-            if not whole:
-                writer.writerow(COLUMNS)
-            writer.writerows(astuple(game) for game in games)
-            file.write(text.getvalue().encode())
+        """Append games; they are on the disk when this returns. UserError: it is another file."""
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(astuple(game) for game in games)
+        with open(self.path, "ab+", opener=not_following) as file:
+            end = self._end_of_whole_lines(file)
+            file.truncate(end)
+            file.write(("" if end else HEADER).encode() + text.getvalue().encode())
+            file.flush()
+            os.fsync(file.fileno())
 
     def keep(self, count: int) -> None:
         """Cut off what was added after the first `count` games. UserError: there are fewer."""
-        games, _ = self._read()
+        games = self.read()
         if len(games) < count:
             raise UserError(f"{self.path} has {len(games)} games, and the checkpoint knew {count}: it was cut or replaced. "
                             "Put the file back, or delete it to begin a new one with opponents but without results")
         if len(games) > count:
             kept = self.path.read_bytes().splitlines(keepends=True)[: count + 1]
-            replacement = self.path.with_suffix(".new")
-            replacement.write_bytes(b"".join(kept))
-            replacement.replace(self.path)
+            replace_file(self.path, b"".join(kept))
 
-    def _read(self) -> tuple[list[Game], int]:
-        """The games, and the number of bytes that hold them: a torn last line does not count."""
-        if not self.path.exists():
-            return [], 0
-        whole = self.path.read_bytes()
-        whole = whole[: whole.rfind(b"\n") + 1]
-        if not whole:
-            return [], 0
-        header, *rows = csv.reader(io.StringIO(whole.decode("utf-8", errors="replace")))
-        if header != COLUMNS:
-            raise UserError(f"{self.path} is no file of games: its first line is not {','.join(COLUMNS)}")
-        games = []
-        for number, row in enumerate(rows, start=2):
-            try:
-                games.append(Game.from_row(row))
-            except ValueError as error:
-                raise UserError(f"{self.path}, line {number}, holds no game ({error}): {','.join(row)[:80]}") from error
-        return games, len(whole)
+    def _end_of_whole_lines(self, file: BinaryIO) -> int:
+        """Find where a torn last line begins, without reading what comes before it."""
+        size = file.seek(0, os.SEEK_END)
+        if size:
+            file.seek(0)
+            self._check_header(file.readline())
+        start = file.seek(max(0, size - LONGEST_LINE))
+        return start + file.read().rfind(b"\n") + 1
+
+    def _check_header(self, line: bytes) -> None:
+        whole = line.endswith(b"\n")
+        if line != HEADER.encode() if whole else not HEADER.encode().startswith(line):
+            raise UserError(f"{self.path} is no file of games: its first line is not {HEADER.strip()}")

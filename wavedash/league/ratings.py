@@ -6,8 +6,8 @@ the ratings. The likelihood is concave, so there is one best answer, and the ord
 
 Ratings are relative. An anchor, whose rating is given, makes those of different runs and machines comparable: the chaser, a
 script that never changes, has 1000. A player without a loss (or without a win) has no finite maximum-likelihood rating; a weak
-prior, a normal distribution around the anchors that is three times as wide as any interval of interest, keeps it finite and
-its interval wide.
+prior, a normal distribution around the anchors with a standard deviation of 1500 points, keeps it finite and its interval
+wide.
 """
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def rate(results: Results, anchors: Mapping[str, float] = ANCHORS) -> dict[str, 
 
 
 def _maximum(results: Results, strength: Matrix, free: list[int], middle: float) -> tuple[Matrix, Matrix]:
-    """Strengths of most likelihood in log odds, and their standard errors, by Newton's method on the free strengths and the
-    logarithm of nu. Both are zero-error for anchors."""
+    """Find the likeliest strengths in log odds and their standard errors, by Newton's method on the free strengths and the
+    logarithm of nu. The strengths of anchors stay, with an error of 0."""
     draw, spread = 0.0, np.zeros(len(strength))
     if not free:
         return strength, spread
@@ -144,7 +144,7 @@ def _derivatives(results: Results, strength: Matrix, draw: float, free: list[int
 
 
 def _reached(played: NDArray[np.bool_], anchors: set[int]) -> set[int]:
-    """Who is connected to an anchor by games."""
+    """Find the players that are connected to an anchor by games."""
     reached, edge = set(anchors), list(anchors)
     while edge:
         for other in np.flatnonzero(played[edge.pop()]).tolist():

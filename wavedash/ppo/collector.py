@@ -173,7 +173,7 @@ class Collector:
 
     @property
     def metric_sums(self) -> dict[str, Tensor]:
-        """Of every metric of the last rollout, [2]: its sum, and the number of agent steps in that sum."""
+        """Return, for every metric of the last rollout, [2]: its sum, and the number of agent steps in that sum."""
         total: dict[str, Tensor] = {}
         for names, sums in self._metric_sums.items():
             for name, x in zip(names, sums.unbind(-1), strict=True):

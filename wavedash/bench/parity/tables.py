@@ -82,7 +82,7 @@ def _verdicts(rows: list[Row], spreads: dict[str, SpreadRow]) -> Sheet:
 
 
 def _judged(row: Row, spread: SpreadRow | None) -> tuple[str, str]:
-    """What was measured, and its target."""
+    """Describe what was measured, and its target."""
     if spread:
         name, (worst, natural) = max(spread.distances.items(), key=lambda item: item[1][0])
         return f"{name}: {worst:.2f} (nudged {natural:.2f})", f"< {spread.limit:.2f}"

@@ -157,7 +157,7 @@ def _text(value: Tensor, digits: int = 6) -> str:
 
 
 def _pressed(controls: Tensor) -> str:
-    """What a car [T, 8] presses, and from which tick on."""
+    """Say what a car [T, 8] presses, and from which tick on."""
     changes, before = [], None
     for tick, held in enumerate(controls.tolist()):
         if held != before:

@@ -58,7 +58,7 @@ def surroundings_of_a_worker(needs_main: bool) -> Iterator[None]:
 
 
 def arrange_signals(stack: SharedBlock, die_with_parent: bool) -> None:
-    """In the worker: ignore STOPS, dump the stack on SIGUSR1 and on a crash, and die with the parent."""
+    """Make the worker ignore STOPS, dump the stack on SIGUSR1 and on a crash, and die with the parent."""
     for number in STOPS - {signal.SIGTERM}:
         signal.signal(number, signal.SIG_IGN)
     # Not ignored: programs that an environment starts would inherit that, and `terminate()` would not end them.
@@ -78,7 +78,7 @@ def arrange_signals(stack: SharedBlock, die_with_parent: bool) -> None:
 
 
 def how_it_ended(process: BaseProcess) -> str:
-    """How a process ended; called in the parent, after the pipe broke."""
+    """Say how a process ended; called in the parent, after the pipe broke."""
     process.join(1.0)
     code = process.exitcode
     if code is None or code >= 0:

@@ -57,11 +57,11 @@ class Coverage:
         return int(found[0]) if len(found) else None
 
     def count(self, *controls: int) -> int:
-        """How many combinations use any of these controls."""
+        """Count the combinations that use any of these controls."""
         return int((self.controls[:, controls] != 0).any(1).sum())
 
     def sides(self, control: int) -> tuple[int, int, int]:
-        """How many combinations have the control below, at and above zero."""
+        """Count the combinations that have the control below, at and above zero."""
         column = self.controls[:, control]
         return int((column < 0).sum()), int((column == 0).sum()), int((column > 0).sum())
 
