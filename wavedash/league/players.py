@@ -1,4 +1,4 @@
-"""Players by name, as users type them after `--against`.
+"""Players by name, as users type them: `wavedash match chaser runs/my-bot`.
 
 A name is that of a script (`chaser`), the import path of a user's own class (`module:Class`), or the path of a trained policy:
 a run, a checkpoint, or a folder with config.yaml, policy.safetensors and state.json.
@@ -6,26 +6,63 @@ a run, a checkpoint, or a folder with config.yaml, policy.safetensors and state.
 from __future__ import annotations
 
 import difflib
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+from wavedash.config import RocketConfig
 from wavedash.errors import UserError
 from wavedash.league.frozen import FrozenPolicy
-from wavedash.loading import load_run
+from wavedash.loading import LoadedRun, load_run
 from wavedash.rocket import names
+from wavedash.rocket.kind import rocket_task
 from wavedash.rocket.parts import Player
 from wavedash.runs.folder import RunError
+from wavedash.runs.policy_folder import PolicyFolder
 from wavedash.tasks.lookup import snake_case
 
 
-def find_player(name: str, deterministic: bool = True, seed: int = 0, trust: bool = False) -> Player:
-    """The player of this name. `deterministic` and `seed` are for trained policies; `trust`: also run code that a run of
-    another user names."""
+@dataclass(frozen=True)
+class Entrant:
+    """Somebody who takes part in matches. A player is bound to its arenas, so every match seats another copy of it."""
+
+    asked: str
+    """What the user typed"""
+    run: LoadedRun | None = None
+    """Where the policy comes from; None for a script"""
+
+    @cached_property
+    def name(self) -> str:
+        """The player and its version, as games.csv has it: `chaser`; `my-bot@120000000` for a run of this name and the steps
+        that it had trained for; the name of a folder that holds one policy."""
+        if self.run is None:
+            return snake_case(self.asked) if ":" not in self.asked else self.asked
+        if isinstance(self.run.source, PolicyFolder):
+            return self.run.path.absolute().name
+        return f"{self.run.config.name}@{self.run.source.step}"
+
+    @cached_property
+    def task(self) -> RocketConfig | None:
+        """The task that the policy was trained in; None for a script. UserError: it is not Rocket League."""
+        return None if self.run is None else rocket_task(self.run.config.env, self.run.path)
+
+    def player(self, deterministic: bool = True, seed: int = 0) -> Player:
+        """Another copy of the player. `deterministic` and `seed` are for trained policies, see FrozenPolicy."""
+        if self.run is None:
+            made: Player = names.make("player", self.asked)
+            return made
+        return FrozenPolicy.of_run(self.run, deterministic, seed)
+
+
+def find_entrant(name: str, trust: bool = False) -> Entrant:
+    """Whom a user means by this name. `trust`: also run code that a run of another user names."""
     shipped = names.shipped("player")
     if snake_case(name) in shipped or (":" in name and not Path(name).exists()):
-        player: Player = names.make("player", name)
-        return player
+        entrant = Entrant(name)
+        entrant.player()  # a class that cannot be made is answered at once
+        return entrant
     try:
-        run = load_run(name, trust=trust)
+        return Entrant(name, load_run(name, trust=trust))
     except RunError as error:
         if Path(name).exists():
             raise
@@ -34,4 +71,9 @@ def find_player(name: str, deterministic: bool = True, seed: int = 0, trust: boo
         raise UserError(f"there is no player {name!r}{hint} A player is one of {', '.join(sorted(shipped))}; a class of your "
                         "own as 'module:Class'; or a trained policy: a run, a checkpoint or a folder with config.yaml, "
                         "policy.safetensors and state.json") from error
-    return FrozenPolicy.of_run(run, deterministic, seed)
+
+
+def find_player(name: str, deterministic: bool = True, seed: int = 0, trust: bool = False) -> Player:
+    """The player of this name. `deterministic` and `seed` are for trained policies; `trust`: also run code that a run of
+    another user names."""
+    return find_entrant(name, trust).player(deterministic, seed)
