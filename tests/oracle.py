@@ -98,9 +98,17 @@ class Textbook:
     def _body(self, name: str, x: Tensor) -> Tensor:
         depth = 0
         while f"{name}.layers.{depth}.weight" in self.weights:
-            x = self.activation(self._layer(f"{name}.layers.{depth}", x))
+            x = self.activation(self._norm(f"{name}.norms.{depth}", self._layer(f"{name}.layers.{depth}", x)))
             depth += 1
         return x
+
+    def _norm(self, name: str, x: Tensor) -> Tensor:
+        """LayerNorm, where the policy has it: mean 0 and variance 1 over the units of each sample, then gain and shift."""
+        if f"{name}.weight" not in self.weights:
+            return x
+        centred = x - x.mean(-1, keepdim=True)
+        scaled = centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+        return scaled * self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"]
 
     def say(self, obs: Tensor, action: Tensor, mask: Tensor | None) -> Said:
         x = obs.double()

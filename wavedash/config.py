@@ -166,6 +166,9 @@ class PolicyConfig(Section):
     """One trunk for actor and critic (of size `hidden`). It saves compute; the two losses then train the same features."""
     activation: Literal["tanh", "relu", "elu", "silu", "gelu"] = "tanh"
     """Between hidden layers. tanh is the safest for small control tasks, relu, silu or gelu for wide networks."""
+    layer_norm: bool = False
+    """LayerNorm in every hidden layer of actor and critic, after its weights and before its activation; encoders have none. It
+    keeps the scale of wide and deep networks, which may then learn at higher rates; a step costs a little more."""
     orthogonal: bool = True
     """Begin with orthogonal weights, zero biases and a small last layer of the actor, as is usual for PPO. false: with torch's
     own initialisation, whose first policy depends more on the observation."""

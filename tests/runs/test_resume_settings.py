@@ -196,6 +196,7 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "policy.critic_hidden": Refused("[4]"),
     "policy.shared": Refused("true"),
     "policy.activation": Refused("relu"),
+    "policy.layer_norm": Refused("true"),
     "policy.orthogonal": Refused("false"),
     "policy.distribution": Refused("tanh"),
     "policy.std": Refused("fixed"),

@@ -17,7 +17,7 @@ from wavedash.policy.distributions import Categorical, Gaussian
 from wavedash.policy.evaluation import Evaluation, OutputGradients
 from wavedash.policy.heads import LOG_STD_RANGE, DiscreteHead, GaussianHead
 from wavedash.policy.memory import RECURRENCES, Memory, RecurrentLayer, State, recurrent_weights
-from wavedash.policy.mlp import ACTIVATIONS, MLP
+from wavedash.policy.mlp import ACTIVATIONS, MLP, NORM_EPS
 from wavedash.policy.recurrence import InputGradients
 from wavedash.policy.trunk import memories_of, parts_of
 
@@ -56,13 +56,37 @@ class Layer:
         self.bias.grad.add_(gradient.sum(0))
 
 
+class Norm:
+    """LayerNorm and its backward pass."""
+
+    def __init__(self, gain: Tensor, shift: Tensor):
+        self.gain, self.shift = gain, shift
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        """Returns the output, and the function that adds to the gradients of the parameters and returns the gradient of x."""
+        shape = self.gain.shape
+        out, mean, rstd = torch.ops.aten.native_layer_norm.default(x, shape, self.gain, self.shift, NORM_EPS)
+
+        def backward(gradient: Tensor) -> Tensor:
+            x_gradient, gain_gradient, shift_gradient = torch.ops.aten.native_layer_norm_backward.default(
+                gradient, x, shape, mean, rstd, self.gain, self.shift, [True, True, True])
+            assert self.gain.grad is not None and self.shift.grad is not None
+            self.gain.grad.add_(gain_gradient)
+            self.shift.grad.add_(shift_gradient)
+            return x_gradient
+
+        return out, backward
+
+
 class Activations(NamedTuple):
     """What the backward pass through hidden layers needs."""
 
     before: list[Tensor]
-    """The output of each layer before its activation"""
+    """What the activation of each layer was applied to"""
     after: list[Tensor]
     """The input, then the output of each layer after its activation"""
+    norms: list[Callable[[Tensor], Tensor]]
+    """The backward pass of each LayerNorm; empty without them"""
 
 
 class HiddenLayers:
@@ -70,19 +94,26 @@ class HiddenLayers:
 
     def __init__(self, module: MLP):
         self.layers = [Layer(*weights) for weights in module.weights]
+        self.norms = [Norm(*weights) for weights in module.norm_weights]
         self.activation, self.activation_gradient = ACTIVATIONS[module.activation], ACTIVATION_GRADIENTS[module.activation]
 
     def forward(self, x: Tensor) -> Activations:
-        activations = Activations([], [x])
-        for layer in self.layers:
-            activations.before.append(layer.forward(activations.after[-1]))
-            activations.after.append(self.activation(activations.before[-1]))
+        activations = Activations([], [x], [])
+        for index, layer in enumerate(self.layers):
+            before = layer.forward(activations.after[-1])
+            if self.norms:
+                before, norm_backward = self.norms[index].forward(before)
+                activations.norms.append(norm_backward)
+            activations.before.append(before)
+            activations.after.append(self.activation(before))
         return activations
 
     def backward(self, activations: Activations, gradient: Tensor, through: bool) -> Tensor:
         """Adds to the gradients of the parameters, and returns the gradient of the input if `through` is set."""
         for index in range(len(self.layers) - 1, -1, -1):
             gradient = self.activation_gradient(gradient, activations.before[index], activations.after[index + 1])
+            if activations.norms:
+                gradient = activations.norms[index](gradient)
             if index or through:
                 gradient = self.layers[index].backward(activations.after[index], gradient)
             else:

@@ -12,6 +12,9 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh, "relu": torch.relu, "elu": F.elu, "silu": F.silu, "gelu": F.gelu,
 }
 
+NORM_EPS = 1e-5
+"""What LayerNorm adds to the variance; torch's own default."""
+
 
 def linear(inputs: int, outputs: int, gain: float) -> nn.Linear:
     layer = nn.Linear(inputs, outputs)
@@ -28,9 +31,10 @@ def initialize_as_torch_does(network: nn.Module) -> None:
 
 
 class MLP(nn.Module):
-    """Hidden layers, each followed by the activation. There is no output layer: heads have their own."""
+    """Hidden layers, each followed by the activation, with `layer_norm` by LayerNorm (Ba et al. 2016) and then the activation.
+    There is no output layer: heads have their own."""
 
-    def __init__(self, inputs: int, hidden: Sequence[int], activation: str):
+    def __init__(self, inputs: int, hidden: Sequence[int], activation: str, layer_norm: bool = False):
         super().__init__()
         sizes = [inputs, *hidden]
         self.outputs = sizes[-1]
@@ -40,9 +44,17 @@ class MLP(nn.Module):
         # The hot path uses this list: on a CPU, to call a module and look up its weights costs as much as a small matrix
         # product.
         self.weights = [(layer.weight, layer.bias) for layer in layers]
+        norms = [nn.LayerNorm(size) for size in hidden] if layer_norm else []
+        self.norms = nn.ModuleList(norms)
+        self.norm_weights = [(norm.weight, norm.bias) for norm in norms]
+        """Gain and shift of every LayerNorm; empty without them"""
 
     def forward(self, x: Tensor) -> Tensor:
         activation = ACTIVATIONS[self.activation]
-        for weight, bias in self.weights:
-            x = activation(F.linear(x, weight, bias))
+        if not self.norm_weights:
+            for weight, bias in self.weights:
+                x = activation(F.linear(x, weight, bias))
+            return x
+        for (weight, bias), (gain, shift) in zip(self.weights, self.norm_weights, strict=True):
+            x = activation(F.layer_norm(F.linear(x, weight, bias), gain.shape, gain, shift, NORM_EPS))
         return x

@@ -29,7 +29,8 @@ class Trunk(nn.Module):
         self.encoders = Encoders(spaces, keys, config.encoders, config.activation)
         inputs, recurrent = self.encoders.outputs, config.memory
         self.memory = None if recurrent.kind == "none" else Memory(recurrent.kind, inputs, recurrent.size, recurrent.layers)
-        self.body = MLP(inputs if self.memory is None else self.memory.size, hidden, config.activation)
+        self.body = MLP(inputs if self.memory is None else self.memory.size, hidden, config.activation,
+                        config.layer_norm)
         self.outputs = self.body.outputs
 
     @property
