@@ -12,7 +12,8 @@ from wavedash.cli import app
 from wavedash.config_file import load_config
 from wavedash.errors import UserError
 from wavedash.evaluate.against import AgainstResult, play_against
-from wavedash.evaluate.matches import SECONDS, Match, Score
+from wavedash.evaluate.matches import SECONDS, Match
+from wavedash.evaluate.results import Score
 from wavedash.rocket import names
 from wavedash.rocket.constants import BOOST_START, KICKOFF_SPAWNS
 from wavedash.rocket.parts import Player, ScriptedPlayer, Start

@@ -11,7 +11,8 @@ import torch
 
 from wavedash.config import EnvConfig
 from wavedash.envs.kinds import kind_of
-from wavedash.evaluate.matches import SECONDS, Match, Score
+from wavedash.evaluate.matches import SECONDS, Match
+from wavedash.evaluate.results import Score
 from wavedash.league.frozen import FrozenPolicy
 from wavedash.league.players import find_player
 from wavedash.loading import load_run

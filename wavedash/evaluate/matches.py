@@ -1,18 +1,20 @@
-"""Matches between any two players, in either simulator: many arenas at once, and in half of them the first player is orange.
+"""Matches of one player against others, in either simulator: many arenas at once, and in half of them the first player is
+orange.
 
 A game ends with the first goal, or without one when its time is over. So every game has at most one goal, games are independent
 of each other, and the interval of the goal share is valid.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import gymnasium
 import torch
 from torch import Tensor
 
 from wavedash.config import EnvConfig
-from wavedash.evaluate.shares import Share
+from wavedash.evaluate.results import MatchResult, PlayedGame, Score
+from wavedash.ppo.graphs import CapturedCall
 from wavedash.rocket.constants import BOOST_START, TICK_RATE
 from wavedash.rocket.driver import Pace, common_pace
 from wavedash.rocket.endings import Goal, TimeOut
@@ -24,87 +26,156 @@ from wavedash.rocket.starts import FuzzedKickoff
 from wavedash.rocket.state import CONTROLS, Events, GameState
 from wavedash.rocket.task import Task
 
-MAX_ARENAS = 64
+MOST_ON_CPU = 64
+"""Arenas of each second player, where they are stepped by a CPU"""
+MOST_ON_GPU = 16_384
+"""Arenas of all second players together"""
 SECONDS = 60.0
 """A game without a goal ends after so many seconds"""
 
 
-@dataclass(frozen=True)
-class Score:
-    """The result of all games of a match, from the first player's side."""
-
-    games: int
-    scored: int
-    conceded: int
-    touches: float
-    """Touches per minute of all cars of the first player (a step with contact is one touch)"""
-    opponent_touches: float
-    minutes: float
-    """Minutes of play, all games together"""
-
-    @property
-    def goal_share(self) -> Share:
-        """The share of all goals that the first player scored."""
-        return Share(self.scored, self.scored + self.conceded)
-
-    @property
-    def goalless(self) -> int:
-        return self.games - self.scored - self.conceded
-
-
 class Match:
-    """Arenas of `config` in which `first` plays against `second`. Arenas come in pairs: in one the first player is blue, in the
-    other orange."""
+    """Arenas in which `first` plays against each of `seconds`, in a block of arenas of its own. Arenas come in pairs: in one
+    the first player is blue, in the other orange. A match can be played again, with another seed or other weights of its
+    players (`FrozenPolicy.play_as`); nothing is made or captured anew."""
 
-    def __init__(self, config: EnvConfig, first: Player, second: Player, games: int = 100, own_starts: bool = False,
-                 device: torch.device | str = "cpu") -> None:
-        """`games`: at least so many are played. `own_starts`: those of the configured task instead of kick-offs. Each
-        player has the ticks and delay of its own task; a script has those of its opponent, or of `config` against a script."""
+    def __init__(self, config: EnvConfig, first: Player, seconds: Player | Sequence[Player], games: int = 100,
+                 own_starts: bool = False, device: torch.device | str = "cpu", limit: float = SECONDS, workers: int = 0,
+                 graphs: bool = True) -> None:
+        """`config` describes the arenas (see `arenas_of`); its observation, actions, rewards and endings do not matter.
+        `games`: against each second player at least so many are played. `own_starts`: those of the configured task instead of
+        kick-offs. `limit`: a game without a goal ends after so many seconds. `workers`: processes that step RocketSim's arenas;
+        `graphs`: on CUDA, capture a step in a CUDA graph where the simulator allows it.
+
+        Each player has the ticks and delay of its own task. A script has those of the first player, or of `config` if that is
+        a script too; as the first player it decides at every step of the arenas, whose steps suit all others."""
         rocket = config.rocket
         assert rocket is not None
-        pairs = -(-games // 2)
-        self.rounds = -(-2 * pairs // MAX_ARENAS)
-        self.arenas = 2 * -(-pairs // self.rounds)
+        seconds = [seconds] if isinstance(seconds, Player) else list(seconds)
+        pairs, device = -(-games // 2), torch.device(device)
+        self.rounds = -(-2 * pairs // _most_arenas(rocket.simulator, device, len(seconds)))
+        self.block = 2 * -(-pairs // self.rounds)
+        """Arenas of each second player"""
+        self.arenas = self.block * len(seconds)
+        self.size, self.simulator = max(rocket.blue, rocket.orange), rocket.simulator
         task = Task.configured(rocket)
         configured = Pace(task.action.ticks, task.action.delay)
-        pace = common_pace([configured.of(player) for player in (first, second) if player.ticks is not None] or [configured])
-        self.line_up = Duel(pace, first, second)
-        self.watch = Watch(max(pace.of(player).ticks for player in (first, second)) // pace.ticks)
+        if first.ticks is not None:
+            for script in (second for second in seconds if second.ticks is None):
+                script.ticks, script.delay = configured.of(first)
+        players = [first, *seconds]
+        pace = common_pace([configured.of(player) for player in players if player.ticks is not None] or [configured])
+        self.line_up = Duel(pace, *players)
+        self.watch = Watch([max(pace.of(first).ticks, pace.of(second).ticks) // pace.ticks for second in seconds])
         task = Task(
             observation=Unobserved(),
             action=NoAction(pace),
             rewards=Rewards.named({"goal": 1.0}),
             start=task.start if own_starts else nudged_kickoff(),
-            endings={"goal": self.watch, "time_out": TimeOut(SECONDS)},
+            endings={"goal": self.watch, "time_out": TimeOut(limit)},
             line_up=self.line_up,
         )
-        here = {"count": self.arenas, "workers": 0, "groups": 1}
+        here = {"count": self.arenas, "workers": min(workers, self.arenas), "groups": 1}
         self.env = RocketEnv.configured(config.model_copy(update=here), device, task=lambda: task)
+        self.tally = Tally(self.env, self.line_up.sides(), self.rounds)
+        self._nothing = torch.zeros(self.env.num_rows, dtype=torch.int64, device=self.env.device)
+        self._streams = [(stream, stream.get_state()) for stream in self.env.generators]
+        captures = graphs and self.env.capturable
+        self._advance = CapturedCall(self._step, "a step of a match", self.env.generators) if captures else self._step
+        self._steps_between_looks = 1 if self.env.device.type == "cpu" else round(1.0 / self.env.step_seconds)
+
+    def play(self, seed: int) -> Score:
+        """Plays all games of a match with one second player."""
+        (result,) = self.play_all(seed)
+        return result.score
 
     @torch.no_grad()
-    def play(self, seed: int) -> Score:
-        """Every arena plays equally many games, so that short ones are not favoured."""
-        env, watch, side = self.env, self.watch, self.line_up.sides()
-        counters = torch.zeros(6, self.arenas, dtype=torch.int64, device=env.device)
-        played, scored, conceded, touched, opponent_touched, ticks = counters.unbind(0)
-        env.reset(seed)
-        nothing = torch.zeros(env.num_rows, dtype=torch.int64, device=env.device)
-        while bool((counts := played < self.rounds).any()):
-            step = env.step(nothing)
-            own = watch.touches.gather(1, side.unsqueeze(-1)).squeeze(-1)
-            scored += counts & (watch.goal == side)
-            conceded += counts & (watch.goal == 1 - side)
-            touched += counts * own
-            opponent_touched += counts * (watch.touches.sum(-1) - own)
-            ticks += counts * watch.ticks
-            played += counts & (step.terminated | step.truncated).view(self.arenas, -1)[:, 0]
-            env.prepare()
-        minutes = float(ticks.sum()) / TICK_RATE / 60
-        return Score(int(played.sum()), int(scored.sum()), int(conceded.sum()), float(touched.sum()) / minutes,
-                     float(opponent_touched.sum()) / minutes, minutes)
+    def play_all(self, seed: int) -> list[MatchResult]:
+        """Plays all games, and returns a result for each second player. The same seed and weights give the same games. Every
+        arena plays equally many games, so that short ones are not favoured. On a GPU there is one host sync per second of the
+        game."""
+        for stream, beginning in self._streams:
+            stream.set_state(beginning)
+        self.env.reset(seed)
+        self.tally.clear()
+        while not self.tally.complete():
+            for _ in range(self._steps_between_looks):
+                self._advance()
+            self.env.prepare()
+        return [MatchResult(*self.tally.of(slice(start, start + self.block)), self.size, self.simulator, seed)
+                for start in range(0, self.arenas, self.block)]
+
+    def _step(self) -> None:
+        step = self.env.step(self._nothing)
+        self.tally.count(self.watch, (step.terminated | step.truncated).view(self.arenas, -1)[:, 0])
 
     def close(self) -> None:
         self.env.close()
+
+
+class Tally:
+    """Counts what happens in E arenas that play R games each, in tensors at fixed addresses and without a host sync."""
+
+    def __init__(self, env: RocketEnv, side: Tensor, rounds: int) -> None:
+        """`side` [E]: the team of the first player."""
+        arenas, device = len(side), env.device
+        self.side, self.rounds = side, rounds
+        self.played, self.ticks, *touches = torch.zeros(4, arenas, dtype=torch.int64, device=device).unbind(0)
+        """[E]: whole games so far, and ticks of the current one"""
+        self.touches: list[Tensor] = touches
+        """[E] each: of the first player and of the second"""
+        self.goal = torch.full((rounds, arenas), -1, dtype=torch.int64, device=device)
+        """[R, E]: the team that scored, or -1"""
+        self.length = torch.zeros(rounds, arenas, dtype=torch.int64, device=device)
+        """[R, E]: ticks of each game"""
+
+    def clear(self) -> None:
+        self.goal.fill_(-1)
+        for x in (self.played, self.ticks, self.length, *self.touches):
+            x.zero_()
+
+    def complete(self) -> bool:
+        """Whether all games are played. This is a host sync."""
+        return bool((self.played >= self.rounds).all())
+
+    def count(self, watch: Watch, ended: Tensor) -> None:
+        """Counts one step; `ended` [E]: the arenas whose game it has ended. An arena that has played its games goes on, and is
+        not counted any more."""
+        counts = self.played < self.rounds
+        own = watch.touches.gather(1, self.side.unsqueeze(-1)).squeeze(-1)
+        for touches, new in zip(self.touches, (own, watch.touches.sum(-1) - own), strict=True):
+            touches += counts * new
+        self.ticks += watch.ticks
+        current = self.played.clamp(max=self.rounds - 1).unsqueeze(0)  # [1, E]
+        for record, value in ((self.goal, watch.goal), (self.length, self.ticks)):
+            record.scatter_(0, current, torch.where(counts & ended, value, record.gather(0, current)))
+        self.ticks.masked_fill_(ended, 0)
+        self.played += counts & ended
+
+    def of(self, arenas: slice) -> tuple[Score, list[PlayedGame]]:
+        """The score and the games of these arenas. This is a host sync."""
+        side, goal, length = (x[..., arenas].cpu() for x in (self.side, self.goal, self.length))
+        touches = [int(x[arenas].sum()) for x in self.touches]
+        scored, conceded = (goal == side).long(), (goal == 1 - side).long()
+        minutes = float(length.sum()) / TICK_RATE / 60
+        score = Score(length.numel(), int(scored.sum()), int(conceded.sum()), touches[0] / minutes, touches[1] / minutes,
+                      minutes)
+        columns = (x.t().flatten().tolist() for x in (side.expand_as(goal), scored, conceded, length / TICK_RATE))
+        return score, [PlayedGame(*row) for row in zip(*columns, strict=True)]
+
+
+def arenas_of(size: int, simulator: str = "warp", hitbox: str = "octane") -> EnvConfig:
+    """A description of arenas for matches: `size` cars per team, all with this hitbox."""
+    return EnvConfig.model_validate(
+        {"rocket": {"blue": size, "orange": size, "simulator": simulator, "hitbox": hitbox}})
+
+
+def _most_arenas(simulator: str, device: torch.device, blocks: int) -> int:
+    """The most arenas of one block. More arenas than that save no time: on a CPU because those whose games are over must wait
+    for the others, on a GPU because it is busy."""
+    if simulator == "warp" and device.type == "cuda":
+        return max(2, MOST_ON_GPU // blocks // 2 * 2)
+    return MOST_ON_CPU
 
 
 def nudged_kickoff() -> FuzzedKickoff:
@@ -137,7 +208,8 @@ class NoAction(Action):
 
 class Watch(Goal):
     """A goal ends the game. What happened in the last step is kept here, because the arena itself has begun another game
-    already. `interval`: contacts of a car with the ball in so many steps, those between decisions, are one touch."""
+    already. `intervals`: for every block of arenas, contacts of a car with the ball in so many steps, those between decisions,
+    are one touch."""
 
     goal: Tensor
     ticks: Tensor
@@ -147,10 +219,12 @@ class Watch(Goal):
     touching: Tensor
     """[E, C]: cars whose touch in this interval was counted"""
 
-    def __init__(self, interval: int) -> None:
-        self.interval = interval
+    def __init__(self, intervals: Sequence[int]) -> None:
+        self.intervals = list(intervals)
 
     def bind(self, state: GameState) -> None:
+        blocks = torch.tensor(self.intervals, device=state.device)
+        self.interval = blocks.repeat_interleave(state.arenas // len(blocks), output_size=state.arenas)  # [E]
         self.register_buffer("steps", torch.zeros_like(state.game.tick))
         self.register_buffer("touching", torch.zeros_like(state.cars.present))
         self.register_buffer("goal", state.game.goal.clone())

@@ -111,17 +111,29 @@ class LineUp(Part):
 
 
 class Duel(LineUp):
-    """The first player against the second: blue in one half of the arenas, orange in the other."""
+    """The first player against the others, each of which has a block of the arenas, all of one even size. The first player is
+    blue in one half of a block, orange in the other."""
 
-    def __init__(self, pace: Action | Pace, first: Player, second: Player) -> None:
-        super().__init__(pace, [first, second])
+    def __init__(self, pace: Action | Pace, first: Player, *others: Player) -> None:
+        super().__init__(pace, [first, *others])
+
+    def bind(self, state: GameState) -> None:
+        super().bind(state)
+        self.opponent = 2 + self.arena // self._block()  # [E]
+
+    def arenas_of(self, number: int) -> slice:
+        return self.where if number == 1 else slice((number - 2) * self._block(), (number - 1) * self._block())
 
     def sides(self) -> Tensor:
         """[E]: the team of the first player."""
         return self.arena % 2
 
     def sit(self, team: Tensor) -> Tensor:
-        return torch.where(team == self.sides().unsqueeze(-1), 1, 2)
+        return torch.where(team == self.sides().unsqueeze(-1), 1, self.opponent.unsqueeze(-1))
+
+    def _block(self) -> int:
+        """The number of arenas of each other player."""
+        return len(self.arena) // (len(self.drivers) - 1)
 
 
 class Opponents(LineUp):

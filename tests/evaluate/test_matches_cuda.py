@@ -1,0 +1,50 @@
+"""Matches on a GPU: a captured step plays the same games as one that is not captured, also after weights were exchanged."""
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.evaluate.test_match_blocks import network
+from wavedash.evaluate.matches import Match, arenas_of
+from wavedash.league.frozen import FrozenPolicy
+from wavedash.ppo.graphs import CapturedCall
+from wavedash.rocket.players import Chaser, Idle, Random
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+def made(graphs: bool, games: int = 8) -> Match:
+    first, other = network(1)[1], network(2)[1]
+    return Match(arenas_of(1), first, [Chaser(), Random(seed=4), other], games, device="cuda", limit=4.0, graphs=graphs)
+
+
+def arenas_after(match: Match) -> Tensor:
+    """The arenas before the last step: after it, those whose game it has ended are at another kick-off."""
+    return match.env._shards[0].previous.memory
+
+
+def test_a_captured_match_plays_the_games_of_one_that_is_not():
+    plain, captured = made(graphs=False), made(graphs=True)
+    control = []
+    for seed in (1, 2, 1):
+        ours, theirs = captured.play_all(seed), plain.play_all(seed)
+        assert [result.played for result in ours] == [result.played for result in theirs]
+        assert torch.equal(arenas_after(captured), arenas_after(plain))
+        control.append(arenas_after(captured).clone())
+    assert isinstance(captured._advance, CapturedCall) and captured._advance.graph is not None
+    assert torch.equal(control[0], control[2]) and not torch.equal(control[0], control[1]), "the seed decides"
+    for match in (plain, captured):
+        player = match.line_up.players[0]
+        assert isinstance(player, FrozenPolicy)
+        player.play_as(network(3)[0].to("cuda"))
+    assert [x.played for x in captured.play_all(1)] == [x.played for x in plain.play_all(1)]
+    assert torch.equal(arenas_after(captured), arenas_after(plain))
+    assert not torch.equal(arenas_after(captured), control[0]), "the control: the other weights count"
+
+
+def test_thousands_of_games_are_played_at_once():
+    match = Match(arenas_of(1), Chaser(), [Idle(), Idle()], games=2000, device="cuda", limit=20.0)
+    assert (match.rounds, match.arenas) == (1, 4000)
+    for result in match.play_all(1):
+        assert result.score.games == 2000 and result.score.scored > 10 * result.score.conceded
