@@ -207,6 +207,7 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "ppo.rollout_steps": Counts("4", lambda learner: learner.buffer.all.reward.shape[1], 4),
     "ppo.epochs": Counts("3"),
     "ppo.minibatch_size": Counts("8"),
+    "ppo.keep_samples": Counts("0.5"),
     "ppo.accumulate": Counts("2"),
     "ppo.buffer_rollouts": Counts("3", lambda learner: learner.buffer.capacity, 3),
     "ppo.learning_rate": Counts("0.02"),

@@ -105,10 +105,13 @@ class Updater:
         experience.refresh()
         self.stopped.zero_()
         per_minibatch = max(1, config.minibatch_size // (experience.length or 1))
-        minibatches = -(-experience.size // per_minibatch)
+        kept = experience.largest_advantages(config.keep_samples)
+        count = experience.size if kept is None else len(kept)
+        minibatches = -(-count // per_minibatch)
         rows = []
         for _ in range(config.epochs):
-            order = torch.randperm(experience.size, generator=self.generator, device=self.stopped.device)
+            order = torch.randperm(count, generator=self.generator, device=self.stopped.device)
+            order = order if kept is None else kept[order]
             # Minibatches are of nearly equal size: no sample is dropped, and the last minibatch is not tiny.
             rows += [self._learn_from(index) for index in order.tensor_split(minibatches)]
         return UpdateTable(self.columns, torch.stack(rows))
