@@ -23,7 +23,8 @@ ROOT = Path(__file__).parents[1]
 
 PARTS: dict[str, list[str]] = {
     "policy": ["policy", "compat/test_import.py", "test_export.py"],
-    "ppo": ["ppo/test_combinations.py", "ppo/test_episodes.py", "ppo/test_exact_resume.py", "ppo/test_gae.py",
+    "ppo": ["ppo/test_combinations.py", "ppo/test_critic_warmup.py", "ppo/test_episodes.py", "ppo/test_exact_resume.py",
+            "ppo/test_gae.py",
             "ppo/test_host_reads.py", "ppo/test_inactive_rows.py", "ppo/test_keep_samples.py", "ppo/test_known_defects.py",
             "ppo/test_loss_scale.py",
             "ppo/test_losses.py", "ppo/test_minibatches.py", "ppo/test_normalization.py", "ppo/test_optimizer.py",

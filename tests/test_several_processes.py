@@ -64,6 +64,17 @@ def test_a_run_by_two_processes_is_one_run(whole):
     assert lines[-1]["recent/return"] > 20
 
 
+def test_two_processes_begin_with_the_same_policy(whole, tmp_path):
+    """Only the first reads it. Statistics of observations come with it, and what was learned is there at once."""
+    run(tmp_path, *TORCHRUN, "-m", "wavedash", "train", "cartpole", *SMALL, f"init={whole}", "ppo.critic_warmup=2",
+        "ppo.normalize_reward=false", "total_steps=1024")
+    (made,) = tmp_path.glob("runs/*/*")
+    source, after = (resolve_checkpoint(path).load(["policy"])[0]["policy"] for path in (whole, made / "final"))
+    changed = {name.partition(".")[0] for name, x in source.items() if not torch.equal(x, after[name])}
+    assert changed == {"critic", "normalizer"}, "the actor of both processes is the source's"
+    assert [line["steps"] for line in metrics(made)] == [512, 1024], "nothing is left to calibrate"
+
+
 def test_resumed_by_two_processes_it_is_the_run_that_never_stopped(whole, tmp_path):
     copy = stopped_early(whole, tmp_path)
     said = run(tmp_path, *TORCHRUN, "-m", "wavedash", "resume")

@@ -246,6 +246,9 @@ class PPOConfig(Section):
     """Separate step size for the critic; the actor's when not set."""
     schedule: ScheduleConfig = ScheduleConfig()
     """How the learning rate moves over the run."""
+    critic_warmup: Annotated[int, Field(ge=0)] = 0
+    """Iterations at the beginning of the run in which only the critic learns. It is for a policy from `init`, whose critic may
+    know other rewards, or another scale of them. More: advantages are better before the actor moves, which begins later."""
     weight_decay: NonNegative = 0.0
     """AdamW weight decay. Higher pulls the weights harder toward zero."""
     adam_betas: tuple[Fraction, Fraction] = (0.9, 0.999)
@@ -319,6 +322,10 @@ class RunConfig(Section):
     """Drives every random stream."""
     total_steps: Positive = 1_000_000
     """Agent steps until the run is finished, those of all processes together."""
+    init: str | None = None
+    """The policy to begin with instead of random weights: `champion`, a run, a checkpoint, or a folder with a policy. Weights
+    and observation statistics come from there; optimiser and reward scale begin anew. Observations, actions and networks must
+    be the same; what differs is refused by its name. See also `ppo.critic_warmup`."""
     device: str = "auto"
     """auto: the first CUDA device (with several processes, one for each), else the CPU. Or `cpu`, `cuda`, `cuda:1`."""
     threads: Annotated[int, Field(ge=0)] = 0
@@ -346,4 +353,11 @@ class RunConfig(Section):
         memory, steps = self.policy.memory, self.ppo.rollout_steps
         if memory.kind != "none" and steps % memory.sequence:
             raise ValueError(f"ppo.rollout_steps={steps} must be a multiple of policy.memory.sequence={memory.sequence}")
+        return self
+
+    @model_validator(mode="after")
+    def _own_critic(self) -> RunConfig:
+        if self.ppo.critic_warmup and self.policy.shared:
+            raise ValueError(f"ppo.critic_warmup={self.ppo.critic_warmup} needs policy.shared=false: with one trunk for both, "
+                             "what the critic learns changes the actor")
         return self

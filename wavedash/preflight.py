@@ -18,11 +18,12 @@ from wavedash.runs.folder import check_name
 
 def check_run(config: RunConfig) -> None:
     """Raises UserError for whatever `train` would refuse before its first iteration."""
+    from wavedash.runs.initial import initialize
     from wavedash.training import make_policy
 
     check_setup(config)
     device = usable_device(config)
-    make_policy(kind_of(config.env).spaces(config.env, device), config)
+    initialize(make_policy(kind_of(config.env).spaces(config.env, device), config), config)
 
 
 def check_setup(config: RunConfig) -> None:

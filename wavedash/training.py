@@ -33,6 +33,7 @@ from wavedash.runs.content import reading
 from wavedash.runs.crash import SkippedUpdates
 from wavedash.runs.find import Found, find_run
 from wavedash.runs.folder import RunFolder
+from wavedash.runs.initial import initialize, with_absolute_init
 from wavedash.runs.interrupt import Interrupts, SaveNow
 from wavedash.runs.saver import Saver
 from wavedash.runs.trust import read_config, run_config
@@ -50,12 +51,13 @@ def train(source: str, *overrides: str, trust: bool = False, listeners: Sequence
     check_setup(config)
     with (Interrupts() as interrupts, EarlyMessages() as early, init_ranks() as ranks,
           assembled(config, ranks, listeners) as learner):
+        source = _begin_with_policy(learner)
         interrupts.watch(learner)  # before there is a run folder: whatever has one can be resumed
         if ranks.rank > 0:
             return _learn_silently(learner, interrupts)
         run = RunFolder.create(config.name)
         with run.locked():
-            return _learn(learner, run, interrupts, early)
+            return _learn(learner, run, interrupts, early, source)
     return interrupts.exit_code
 
 
@@ -123,13 +125,24 @@ def assembled(config: RunConfig, ranks: Ranks = ALONE, listeners: Sequence[Liste
         env.close()
 
 
-def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: EarlyMessages) -> int:
+def _begin_with_policy(learner: Learner) -> str:
+    """Gives the learner of a new run the weights that `init` names. The first rank reads them for all, and returns what the log
+    says of them."""
+    if learner.config.init is None:
+        return ""
+    source = initialize(learner.policy, learner.config) if learner.ranks.rank == 0 else None
+    for tensor in learner.policy.state_dict().values():
+        learner.ranks.broadcast_(tensor)
+    return "" if source is None else f", beginning with the policy of {source.path.absolute()} after {source.step:,} steps"
+
+
+def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: EarlyMessages, source: str = "") -> int:
     config, ranks, saver = learner.config, learner.ranks, Saver(run, learner.config.checkpoint)
     learner.listeners.add(*report.listeners(config, run.path, early.stop()), SkippedUpdates(run.crash), saver)
     # This comes late, so that a start that failed leaves the folder of the run as it was.
-    run.record_start(config)
+    run.record_start(with_absolute_init(config))
     processes = "" if ranks.size == 1 else f", in {ranks.size} processes"
-    log.info("%s %s on %s%s", "resuming" if learner.steps else "training", run.path, learner.env.device, processes)
+    log.info("%s %s on %s%s%s", "resuming" if learner.steps else "training", run.path, learner.env.device, processes, source)
     with suppress(SaveNow):
         learner.learn()
     interrupts.finish()

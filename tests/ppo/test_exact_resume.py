@@ -23,6 +23,7 @@ RECIPES: dict[str, tuple[str, dict[str, Any]]] = {
         "entropy_coef": 0.02, "entropy_schedule": {"kind": "cosine"}, "clip_schedule": {"kind": "linear"}, **NORMALISED}),
     "gaussian, kl schedule": ("gaussian", {"schedule": {"kind": "kl", "target_kl": 1e-3}}),
     "multi-discrete, buffer, linear": ("multi-discrete", {"buffer_rollouts": 4, "schedule": {"kind": "linear"}}),
+    "discrete, the critic first": ("discrete", {"critic_warmup": 3, "weight_decay": 0.01, **NORMALISED}),
     "multi-binary, two rates": ("multi-binary", {"critic_learning_rate": 1e-3, "weight_decay": 0.01, "target_kl": 0.02}),
 }
 

@@ -155,6 +155,7 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "name": Refused("other"),
     "seed": Refused("7"),
     "total_steps": Counts("512", lambda learner: learner.total_steps, 512),
+    "init": Refused("champion"),
     "device": Refused("cuda:99"),  # a device that exists counts; tests on a GPU resume on another one
     "threads": Counts("3", lambda _: threads.cores(), 3),
     "precision": Counts("bf16", lambda learner: learner.policy.precision, torch.bfloat16),
@@ -217,6 +218,7 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "ppo.schedule.target_kl": Counts("1e-9", base="kl"),
     "ppo.schedule.factor": Counts("3", base="kl"),
     "ppo.schedule.bounds": Counts("[0.9, 1.1]", base="kl"),
+    "ppo.critic_warmup": Counts("100"),
     "ppo.weight_decay": Counts("5"),
     "ppo.adam_betas": Counts("[0.5, 0.9]"),
     "ppo.adam_eps": Counts("0.1"),

@@ -49,6 +49,9 @@ class Kind(ABC):
     code_options: Mapping[str, frozenset[str]] = MappingProxyType({})
     """Options of `EnvConfig` whose text names code to import, and the values of each that ship with this package. With any
     other value, the run folder of somebody else needs `--trust`."""
+    meaning_options: tuple[str, ...] = ("id", "factory", "kwargs", "wrappers", "frame_stack")
+    """Options of `EnvConfig` that say what the numbers of observations and actions mean. A policy that was trained with other
+    values of them sees and does something else here, even if its networks fit."""
     Options: ClassVar[type[BaseModel] | None] = None
     """The options of a kind that `env.factory` names: a subclass of `wavedash.config.Section`, read from `env.kwargs` by
     `options`. A kind with an option of `EnvConfig` has its own there."""
@@ -86,6 +89,10 @@ class Kind(ABC):
             return Spaces(env.observation_space, env.action_space)
         finally:
             env.close()
+
+    def team_size(self, config: EnvConfig) -> int | None:
+        """How many agents a team has, where there are teams: it decides which champion `champion` means."""
+        return None
 
     def takes_workers(self, config: EnvConfig) -> bool:
         """Whether `make` starts `env.workers` processes. Where it does not, workers are refused and never advised."""

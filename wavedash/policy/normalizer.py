@@ -40,6 +40,11 @@ class RunningMoments(nn.Module):
         # Sums since the last commit: rows [count, sum, sum of squares] of standardised values.
         self.register_buffer("sums", torch.zeros((3, *shape), dtype=torch.float64), persistent=False)
 
+    @property
+    def started(self) -> bool:
+        """Whether anything has been committed. It is a host sync, so it is read at the start of a run only."""
+        return bool(self.count > 0)
+
     def standardize(self, x: Tensor) -> Tensor:
         return (x - self.shift) * self.scale
 
@@ -93,7 +98,7 @@ class ObsNormalizer(nn.Module):
     @property
     def started(self) -> bool:
         """Whether anything has been committed. It is a host sync, so it is read at the start of a run only."""
-        return any(bool(moments.count > 0) for moments in self._moments().values())
+        return any(moments.started for moments in self._moments().values())
 
     def standardize(self, obs: Obs) -> Obs:
         moments = self._moments()

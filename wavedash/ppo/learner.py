@@ -112,7 +112,7 @@ class Learner:
         if not self.collector.shards:
             self.collector.start(self.reset_environments())
         self._synchronize_ranks()
-        if self.steps == 0 and self.normalizers:
+        if self.steps == 0 and not all(normalizer.started for normalizer in self.normalizers):
             self.saved.take_snapshot()
             calibrate(self)
             self.saved.drop_snapshot()
@@ -136,7 +136,7 @@ class Learner:
         metrics = named_metrics(self, readout)
         self.divergence.watch(int(metrics["optim/gradient_steps"]), int(metrics[SKIPPED]), self.iteration, self.steps)
         for schedule in (self.schedule, *self.decays.values()):
-            schedule.advance(self.steps / self.total_steps, metrics.get(KL))
+            schedule.advance(self.steps / self.total_steps, metrics.get(KL) if self.updater.actor_learns else None)
         seconds = stopwatch.read()
         seconds["other"] = max(0.0, perf_counter() - began - sum(seconds.values()))
         return IterationReport(self.iteration, self.steps, self.total_steps, self.episodes, metrics, seconds)
@@ -144,7 +144,9 @@ class Learner:
     # --- the parts of an iteration -----------------------------------------------------------------------------------
 
     def _set_rates(self) -> None:
-        """Sets the learning rate and the coefficients of the loss to what their schedules say."""
+        """Sets the learning rate and the coefficients of the loss to what their schedules say, and who learns: at the beginning
+        of a run perhaps only the critic."""
+        self.updater.freeze_actor(self.iteration < self.config.ppo.critic_warmup)
         self.updater.optimizer.set_rate_multiplier(self.schedule.multiplier)
         for name, value in self.coefficients.items():
             self.updater.loss.coefficients[name].fill_(value)
@@ -307,5 +309,5 @@ class Learner:
 
 def _captured(ppo: PPOConfig) -> PPOConfig:
     """Returns the options that are fixed in captured graphs: all but those that are tensors or are read between graphs."""
-    live = ("clip_range", "entropy_coef", "learning_rate", "critic_learning_rate", "epochs")
+    live = ("clip_range", "entropy_coef", "learning_rate", "critic_learning_rate", "critic_warmup", "epochs")
     return ppo.model_copy(update=dict.fromkeys(live))

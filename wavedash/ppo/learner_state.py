@@ -24,6 +24,7 @@ from wavedash.ppo.snapshot import Snapshot, copies
 from wavedash.ppo.state_checks import check_saved, check_streams
 
 if TYPE_CHECKING:
+    from wavedash.policy.actor_critic import ActorCritic
     from wavedash.ppo.learner import Learner
 
 log = logging.getLogger(__name__)
@@ -31,13 +32,17 @@ log = logging.getLogger(__name__)
 
 def fingerprint(learner: Learner) -> dict[str, Any]:
     """Returns what must be equal for weights to fit: spaces and networks."""
-    policy, source = learner.policy, learner.env.source_space
+    source = learner.env.source_space
+    return {**policy_fingerprint(learner.policy), **({} if source is None else {"source_space": space_to_json(source)})}
+
+
+def policy_fingerprint(policy: ActorCritic) -> dict[str, Any]:
+    """Returns what a policy says of its spaces and networks."""
     return {
         "observation_space": space_to_json(policy.observation_space),
         "action_space": space_to_json(policy.action_space),
         "policy": policy.config.model_dump(mode="json"),
         "normalize_obs": None if policy.normalizer is None else policy.normalizer.clip,
-        **({} if source is None else {"source_space": space_to_json(source)}),
     }
 
 

@@ -41,6 +41,8 @@ class FlatAdamW:
         self.betas, self.eps, self.weight_decay, self.max_grad_norm = betas, eps, weight_decay, max_grad_norm
         self.scale: Tensor | None = None
         """The factor by which gradients are too large (fp16 loss scaling)"""
+        self.frozen: frozenset[str] = frozenset()
+        """Groups that a step leaves as they are: weights, moments and step counters"""
         members = {name: [p for p in parameters if p.requires_grad] for name, (parameters, _) in groups.items()}
         every = [p for group in members.values() for p in group]
         padded = [F.pad(p.detach().reshape(-1), (0, _padded_size(p) - p.numel())) for p in every]
@@ -80,6 +82,8 @@ class FlatAdamW:
 
         Returns the norm of the gradient before clipping and whether it was applied, both scalars on the device.
         """
+        for name in self.frozen:
+            self._gradient_of(name).zero_()  # it counts neither for the norm nor as not finite
         norm = torch.linalg.vector_norm(self.gradient)
         if self.scale is not None:
             norm = norm / self.scale
@@ -93,6 +97,8 @@ class FlatAdamW:
         if self.scale is not None:
             shrink = self.scale if shrink is None else shrink * self.scale
         for name, part in self.parts.items():
+            if name in self.frozen:
+                continue
             torch._fused_adamw_(  # type: ignore[call-overload]
                 *part, [], [self.steps[name].add_(go)], lr=self.rates[name], beta1=self.betas[0], beta2=self.betas[1],
                 weight_decay=self.weight_decay, eps=self.eps, amsgrad=False, maximize=False,
@@ -100,19 +106,24 @@ class FlatAdamW:
             )
         return norm, applied
 
+    def _gradient_of(self, name: str) -> Tensor:
+        gradient: Tensor = self.parts[name][1][0]
+        return gradient
+
     def state_dict(self) -> dict[str, Tensor]:
         steps = {f"step.{name}": step for name, step in self.steps.items()}
         return {"exp_avg": self.exp_avg, "exp_avg_sq": self.exp_avg_sq, **steps}
 
     def regrouped(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
         """Converts the state of the same parameters in other groups to these groups: on resume the critic may get a rate of its
-        own, or lose it. Moments lie in the same order, and all groups have made the same number of steps."""
+        own, or lose it. Moments lie in the same order. All groups have made the same number of steps, unless one was frozen for
+        a while: then the smaller number counts, with which the next steps are too small rather than too large."""
         saved = {name: x for name, x in state.items() if name.startswith("step.")}
         own = [f"step.{name}" for name in self.steps]
         if set(saved) == set(own) or set(saved) not in REGROUPED:
             return state
         moments = {name: x for name, x in state.items() if name not in saved}
-        return {**moments, **dict.fromkeys(own, next(iter(saved.values())))}
+        return {**moments, **dict.fromkeys(own, torch.stack([*saved.values()]).amin(0))}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         self.exp_avg.copy_(state["exp_avg"])

@@ -64,10 +64,10 @@ class Updater:
         self.graphs = graphs and (ranks.size == 1 or config.normalize_advantage != "minibatch")
         critic_rate = config.critic_learning_rate
         groups: dict[str, tuple[Iterable[nn.Parameter], float]] = {"policy": (policy.parameters(), config.learning_rate)}
-        if critic_rate is not None:
+        if critic_rate is not None or config.critic_warmup:
             groups = {
                 "actor": (policy.actor.parameters(), config.learning_rate),
-                "critic": (policy.critic.parameters(), critic_rate),
+                "critic": (policy.critic.parameters(), config.learning_rate if critic_rate is None else critic_rate),
             }
         self.optimizer = FlatAdamW(groups, config.adam_betas, config.adam_eps, config.weight_decay, config.max_grad_norm,
                                    extra=len(self.loss.terms) + 1)
@@ -185,6 +185,19 @@ class Updater:
         if self.scale is not None:
             self.scale.adapt(norm)
         return torch.cat([self.means, norm.view(1), applied.view(1)])
+
+    @property
+    def actor_learns(self) -> bool:
+        """Whether gradient steps change the actor as well as the critic."""
+        return "actor" not in self.optimizer.frozen
+
+    def freeze_actor(self, frozen: bool) -> None:
+        """Lets only the critic learn, or both again. The actor's weights and moments stay as they are meanwhile. There is no
+        effect where the optimiser does not have the two apart (`ppo.critic_warmup` was 0 when it was made)."""
+        groups = frozenset({"actor"} & set(self.optimizer.parts)) if frozen else frozenset()
+        if groups != self.optimizer.frozen:
+            self.optimizer.frozen = groups
+            self.forget_graphs()  # which groups are stepped is fixed in them
 
     def change(self, config: PPOConfig) -> None:
         """Takes over other options from the next update on. Captured graphs keep the old ones: see `forget_graphs`."""

@@ -19,6 +19,7 @@ class RocketKind(Kind):
     """Rocket League arenas in one of two simulators."""
 
     about = "a Rocket League task"
+    meaning_options = ("rocket.observation", "rocket.action")
 
     def describe(self, config: EnvConfig) -> str:
         rocket = _task(config)
@@ -46,6 +47,10 @@ class RocketKind(Kind):
         rocket = _task(config)
         check_simulator(rocket)
         return Spaces(*rehearse(Task.configured(rocket), rocket))
+
+    def team_size(self, config: EnvConfig) -> int:
+        rocket = _task(config)
+        return max(rocket.blue, rocket.orange)
 
     def takes_workers(self, config: EnvConfig) -> bool:
         """Whether worker processes help: the simulator warp uses all cores by itself."""

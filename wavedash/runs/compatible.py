@@ -15,6 +15,7 @@ from wavedash.runs.plain import from_json, to_json
 
 FIXED = {
     "name": "the folder of the run is named by it",
+    "init": "it says with which weights a run begins, and this one goes on from those of its checkpoint",
     "seed": "random streams go on from where they were saved",
     "policy.orthogonal": "it says how weights are initialised, and these weights are trained already",
 }
@@ -51,14 +52,19 @@ def check_compatible(saved: Mapping[str, Any], now: Mapping[str, Any], changed: 
 
 
 def differences(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Returns one line for each value that differs; none when compatible. An option of the policy that is newer than the
-    checkpoint counts as its default there."""
+    """Returns one line for each value that differs; none when compatible."""
+    return [f"{key}: saved {then}, now {here}" for key, (then, here) in different_values(saved, now).items()]
+
+
+def different_values(saved: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Returns, by key, the values that differ between two fingerprints (`nothing` where one of them has none). An option of the
+    policy that is newer than the checkpoint counts as its default there."""
     saved, now = (_of_weights(fingerprint) for fingerprint in (saved, now))
     then, here = dict(_values(saved)), dict(_values(from_json(to_json(now))))  # JSON turns tuples into lists
     defaults = dict(_values({"policy": PolicyConfig().model_dump(mode="json")}))
     then = {**{key: value for key, value in defaults.items() if key in here}, **then}
-    return [f"{key}: saved {then.get(key, 'nothing')}, now {here.get(key, 'nothing')}"
-            for key in sorted((then.keys() | here.keys()) - ANY_FITS) if then.get(key, _MISSING) != here.get(key, _MISSING)]
+    return {key: (then.get(key, "nothing"), here.get(key, "nothing"))
+            for key in sorted((then.keys() | here.keys()) - ANY_FITS) if then.get(key, _MISSING) != here.get(key, _MISSING)}
 
 
 _MISSING = object()

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from wavedash import champions
 from wavedash.errors import UserError
 from wavedash.runs.checkpoint import MANIFEST, Checkpoint
 from wavedash.runs.folder import STORES, RunError, RunFolder, runs_root
@@ -32,9 +33,10 @@ def find_run(path: str | Path | None = None) -> Found:
     return Found(run, checkpoint)
 
 
-def resolve_policy(path: str | Path) -> Checkpoint | PolicyFolder:
-    """Returns what `load_run` and `load_policy` read: a policy folder, or what `resolve_checkpoint` finds."""
-    folder = Path(path)
+def resolve_policy(path: str | Path, teams: int | None = None) -> Checkpoint | PolicyFolder:
+    """Returns what `load_run`, `load_policy` and `init` read: a champion by its name, a policy folder, or what
+    `resolve_checkpoint` finds. `teams` is how many cars a team has where it is to play, if that is known."""
+    folder = champions.champion_folder(path, teams) if champions.is_champion(path) else Path(path)
     return PolicyFolder(folder) if PolicyFolder.is_one(folder) else resolve_checkpoint(folder)
 
 

@@ -1,17 +1,21 @@
 """A policy folder holds a trained policy alone: config.yaml, policy.safetensors and state.json.
 
-It is enough to play and to export, and small enough to be passed around. There is no manifest, hence no checksum: the content
-of the files is checked when a policy is made from it (wavedash/runs/content.py).
+It is enough to play, to export and to begin a run with, and small enough to be passed around, above all if its weights are
+stored in 16 bits. There is no manifest, hence no checksum: the content of the files is checked when a policy is made from it
+(wavedash/runs/content.py).
 """
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wavedash.runs.checkpoint import MANIFEST, STATE, USE_ANOTHER, CheckpointError, Tensors, open_plain_file
 from wavedash.runs.plain import from_json
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 POLICY = "policy.safetensors"
 CONFIG = "config.yaml"
@@ -38,12 +42,13 @@ class PolicyFolder:
         return steps if isinstance(steps, int) else 0
 
     def load(self, files: Collection[str] = ("policy",)) -> tuple[Tensors, dict[str, Any]]:
-        """Returns tensors by file, on the CPU, and the plain values."""
+        """Returns tensors by file, on the CPU, and the plain values. Weights that were stored in 16 bits become
+        float32."""
         from safetensors import SafetensorError
         from safetensors.torch import load
 
         try:
-            tensors = {file: load(self._read(f"{file}.safetensors")) for file in files}
+            tensors = {file: _in_full(load(self._read(f"{file}.safetensors"))) for file in files}
             state = from_json(self._read(STATE))
         except (SafetensorError, ValueError) as error:
             raise CheckpointError(f"{self.path} holds a file that is not what it should be: {error}; {USE_ANOTHER}") from error
@@ -54,3 +59,9 @@ class PolicyFolder:
     def _read(self, name: str) -> bytes:
         with open_plain_file(self.path / name) as file:
             return file.read()
+
+
+def _in_full(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    import torch
+
+    return {name: x.float() if x.dtype in (torch.float16, torch.bfloat16) else x for name, x in tensors.items()}

@@ -1,0 +1,101 @@
+"""`init`: a run begins with the weights of a policy that was trained before.
+
+Only data is read, no code runs: the source needs no trust. What the source says of its spaces and networks is compared with
+those of the run; a refusal names each difference, and the overrides with which the policy would fit.
+"""
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from wavedash import champions
+from wavedash.config import EnvConfig, RunConfig
+from wavedash.config_file import load_config
+from wavedash.envs.kinds import kind_of
+from wavedash.errors import UserError
+from wavedash.policy.actor_critic import ActorCritic
+from wavedash.ppo.learner_state import policy_fingerprint
+from wavedash.runs.checkpoint import Checkpoint
+from wavedash.runs.compatible import IncompatibleError, different_values
+from wavedash.runs.content import read_policy
+from wavedash.runs.find import resolve_policy
+from wavedash.runs.policy_folder import PolicyFolder
+from wavedash.yaml_text import write_yaml
+
+log = logging.getLogger(__name__)
+
+Differences = Mapping[str, tuple[Any, Any]]
+"""By key: the value there, at the source, and the value here"""
+
+
+def initialize(policy: ActorCritic, config: RunConfig) -> Checkpoint | PolicyFolder | None:
+    """Copies the weights and observation statistics of `config.init` into `policy`, in place, and returns where they came from.
+    IncompatibleError: they do not fit; nothing was copied."""
+    if config.init is None:
+        return None
+    source = resolve_policy(config.init, teams=kind_of(config.env).team_size(config.env))
+    trained, _ = read_policy(source)
+    meaning = _different_meaning(source, config.env)
+    differences = different_values(policy_fingerprint(trained), policy_fingerprint(policy))
+    if differences:
+        raise IncompatibleError(_refusal(config.init, source, differences, meaning))
+    for key, (there, here) in meaning.items():
+        log.warning("init=%s was trained with %s=%s, here it is %s: its networks fit, but they have not learned what these "
+                    "numbers mean", config.init, key, _inline(there), _inline(here))
+    policy.load_state_dict(trained.state_dict())
+    return source
+
+
+def with_absolute_init(config: RunConfig) -> RunConfig:
+    """Returns the configuration as the run folder records it: a path in `init` does not depend on the current folder."""
+    if config.init is None or champions.is_champion(config.init):
+        return config
+    return config.model_copy(update={"init": str(Path(config.init).absolute())})
+
+
+def _different_meaning(source: Checkpoint | PolicyFolder, env: EnvConfig) -> Differences:
+    """Returns the options that say what observations and actions mean, where they differ. It is empty if the source was trained
+    in another kind of environment, was copied without its configuration, or has one that cannot be read here."""
+    try:
+        theirs = load_config(str(source.run_config)).env
+    except UserError:
+        return {}
+    kind = kind_of(env)
+    if kind_of(theirs) is not kind:
+        return {}
+    there, here = (config.model_dump(mode="json") for config in (theirs, env))
+    values = {f"env.{key}": (_value(there, key), _value(here, key)) for key in kind.meaning_options}
+    return {key: (there, here) for key, (there, here) in values.items() if there != here}
+
+
+def _refusal(init: str, source: Checkpoint | PolicyFolder, differences: Differences, meaning: Differences) -> str:
+    spaces = any(key.startswith(("observation_space", "action_space")) for key in differences)
+    shown = {**differences, **(meaning if spaces else {})}
+    overrides = [_override(key, there) for key, (there, _) in shown.items() if not key.startswith(("observation", "action"))]
+    lines = [f"init={init} does not fit this run (the policy is in {source.path}):",
+             *(f"  {key}: there {_inline(there)}, here {_inline(here)}" for key, (there, here) in shown.items())]
+    if spaces and not meaning:
+        lines.append("Its environment has other observations or actions: train in that one, or begin without init")
+    else:
+        lines.append(f"To make it fit, add: {' '.join(overrides)}")
+    return "\n".join(lines)
+
+
+def _override(key: str, value: Any) -> str:
+    text = f"{key}={_inline(value)}"
+    return text if re.fullmatch(r"[\w.=+-]+", text) else f'"{text}"'
+
+
+def _inline(value: Any) -> str:
+    return write_yaml(value, inline=True)
+
+
+def _value(tree: Mapping[str, Any], key: str) -> Any:
+    """Returns what a dotted key leads to; None if nothing is there."""
+    value: Any = tree
+    for name in key.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
