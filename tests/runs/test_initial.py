@@ -147,7 +147,7 @@ def test_a_resumed_run_is_the_run_that_never_stopped_and_needs_no_source(source,
 
 def test_init_cannot_change_on_resume(source, runs):
     assert train("cartpole", *TINY, *NORMALISED) == 0
-    with pytest.raises(IncompatibleError, match="init was None, now .*goes on from those of its checkpoint"):
+    with pytest.raises(IncompatibleError, match=r"init was None, now .*goes on from those of its checkpoint"):
         resume(str(runs), "total_steps=128", f"init={source}")
 
 
