@@ -80,7 +80,7 @@ class Textbook:
     def __init__(self, policy, sizes: list[int] | None):
         """`sizes` are those of the discrete choices, or None for continuous actions."""
         self.sizes, self.activation = sizes, ACTIVATIONS[policy.config.activation]
-        self.distribution = policy.config.distribution
+        self.distribution, self.floor = policy.config.distribution, policy.config.action_floor
         self.weights = {name: p.detach().double().clone() for name, p in policy.named_parameters()}
         self.trained = [name for name, p in policy.named_parameters() if p.requires_grad]
         for name in self.trained:
@@ -122,11 +122,18 @@ class Textbook:
             logits = logits.masked_fill(mask == 0, -torch.inf)
         log_prob, entropy = torch.zeros(len(x)).double(), torch.zeros(len(x)).double()
         for k, part in enumerate(logits.split(self.sizes, -1)):
-            choice = torch.distributions.Categorical(logits=part)
+            choice = self._choice(part)
             log_prob = log_prob + choice.log_prob(action.reshape(len(x), -1)[:, k])
             entropy = entropy + choice.entropy()
         return Said(log_prob, entropy, value)
 
+    def _choice(self, logits: Tensor) -> torch.distributions.Categorical:
+        """The choice with these logits, or with a share of a uniform choice among the allowed actions mixed into it."""
+        if not self.floor:
+            return torch.distributions.Categorical(logits=logits)
+        allowed = (logits > -torch.inf).double()
+        uniform = allowed / allowed.sum(-1, keepdim=True)
+        return torch.distributions.Categorical(probs=(1 - self.floor) * logits.softmax(-1) + self.floor * uniform)
 
     def _continuous(self, features: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
         """Log-density and entropy in units where the range of an action is [-1, 1], sums over dimensions."""

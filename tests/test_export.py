@@ -60,7 +60,8 @@ CASES: dict[str, tuple[spaces.Space, spaces.Space, dict[str, Any], float | None]
     "beta": (VECTOR, FORCES, {"distribution": "beta", "activation": "elu"}, None),
     "confined": (VECTOR, FORCES, {"distribution": "confined", "std_range": (0.3, 0.6)}, 1.0),
     "gru": (VECTOR, spaces.MultiBinary(3), {"memory": {"kind": "gru", "size": 8, "layers": 2}}, 5.0),
-    "norm": (VECTOR, spaces.Discrete(5), {"layer_norm": True}, None),
+    "norm": (VECTOR, spaces.Discrete(5), {"layer_norm": True, "action_floor": 0.1}, None),
+    "floor": (CHOICES, spaces.MultiDiscrete([2, 3, 4]), {"action_floor": 0.1}, None),
     "lstm": (VECTOR, FORCES, {"memory": {"kind": "lstm", "size": 8}, "shared": True}, None),
     "senses": (SENSES, spaces.Discrete(4), {
         "memory": {"kind": "gru", "size": 8}, "encoders": {"joint.angles": {"hidden": [4]}},

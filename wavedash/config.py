@@ -172,6 +172,10 @@ class PolicyConfig(Section):
     orthogonal: bool = True
     """Begin with orthogonal weights, zero biases and a small last layer of the actor, as is usual for PPO. false: with torch's
     own initialisation, whose first policy depends more on the observation."""
+    action_floor: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    """Discrete actions: the share of a uniform choice among the allowed actions in the policy, so that none dies out (jumping,
+    say); of several choices, in each. 0.02 with 90 actions: each has at least 0.0002. Higher explores more, and a policy that
+    is sampled plays worse by that share of random actions. Its most probable action stays the same."""
     distribution: Literal["gaussian", "tanh", "beta", "confined"] = "gaussian"
     """Continuous actions: a normal that is clipped, a normal squashed by tanh, a Beta, or a normal that is clipped and whose
     mean and deviation are confined to the action range and to `std_range` (all but the first need bounds)."""

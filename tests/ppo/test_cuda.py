@@ -94,6 +94,29 @@ def test_an_iteration_reads_the_device_once_and_has_no_other_host_sync(memory, p
     assert all(replay.graph is not None for replay in learner._graphs.values()) and bool(learner._graphs) == graphs
 
 
+RECIPE_POLICY, RECIPE_PPO = {"layer_norm": True, "action_floor": 0.02}, {"keep_samples": 0.5}
+"""Options that are off by default, each of which has a part in collection or update."""
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("memory", ["none", "gru"])
+def test_options_of_recipes_have_no_host_sync_either(memory, compiled, syncs_forbidden):
+    if compiled and memory != "none":
+        pytest.skip("memory is not compiled")
+    torch._dynamo.reset()
+    policy = {"hidden": [64, 64], "memory": {"kind": memory, "sequence": 8}, **RECIPE_POLICY}
+    config = run_config({**PPO, **RECIPE_PPO}, policy, precision="bf16", compile=compiled)
+    learner = learner_over(SyntheticEnv(128, "cuda"), config)
+    for _ in range(CAPTURED):
+        learner.iterate()
+    reads = syncs_forbidden()
+    for _ in range(3):
+        metrics = learner.iterate().metrics
+    assert len(reads) == 3 and metrics["optim/skipped"] == 0 and metrics["optim/update_size"] > 0
+    steps = [step for _, step in learner.updater._graphs.values()]
+    assert steps and all(isinstance(step, CapturedCall) and step.graph is not None for step in steps)
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("memory", ["none", "gru"])
 def test_with_environments_on_the_host_only_actions_are_waited_for(memory, workers, syncs_forbidden, request):
@@ -135,6 +158,20 @@ def test_replaying_graphs_gives_what_running_each_operation_gives(combo):
     for a, b in zip(plain, captured, strict=True):
         assert a == pytest.approx(b, rel=1e-3, abs=1e-4)
     torch.testing.assert_close(runs[0].updater.optimizer.parameters, runs[1].updater.optimizer.parameters, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("combo", [combo for combo in KINDS if combo.action.endswith("discrete")], ids=str)
+def test_options_of_recipes_are_replayed_as_they_run(combo):
+    options = {"policy": RECIPE_POLICY, "ppo": RECIPE_PPO}
+    runs = [learner_of(combo, device="cuda", graphs=graphs, **options) for graphs in (False, True)]
+    plain, captured = ([run.iterate().metrics for _ in range(2 * CAPTURED)] for run in runs)
+    assert runs[1]._graphs and all(replay.graph is not None for replay in runs[1]._graphs.values())
+    assert all(isinstance(step, CapturedCall) and step.graph is not None for _, step in runs[1].updater._graphs.values())
+    for a, b in zip(plain, captured, strict=True):
+        assert a == pytest.approx(b, rel=1e-3, abs=1e-4)
+    watched = Watched(runs[1])
+    watched.learner.iterate()
+    assert max(x.ratio for x in watched.before) < CLOSE[combo.precision]
 
 
 def _likeliest(teacher: ActorCritic, samples: Rollout) -> Tensor:

@@ -199,6 +199,7 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "policy.activation": Refused("relu"),
     "policy.layer_norm": Refused("true"),
     "policy.orthogonal": Refused("false"),
+    "policy.action_floor": Counts("0.5"),
     "policy.distribution": Refused("tanh"),
     "policy.std": Refused("fixed"),
     "policy.initial_std": Refused("0.5"),

@@ -23,11 +23,18 @@ BETA_EDGE = 1e-6
 class Categorical:
     """One choice among n. Actions are int64 [...], logits [..., n]."""
 
-    def __init__(self, logits: Tensor, mask: Tensor | None = None):
+    def __init__(self, logits: Tensor, mask: Tensor | None = None, floor: float = 0.0):
+        """`floor` is the share of a uniform choice among the allowed actions that is mixed in:
+        p = (1 - floor) softmax(logits) + floor / allowed actions."""
         logits = logits.float()
         if mask is not None:
             logits = logits.masked_fill(mask == 0, FORBIDDEN)
         self.log_probs = logits.log_softmax(-1)
+        if floor > 0.0:
+            allowed = self.log_probs > 0.5 * FORBIDDEN  # all, where a mask allows nothing, as without a floor
+            mixed = (1.0 - floor) * self.probs + floor / allowed.sum(-1, keepdim=True)
+            # A logarithm of 0 would have no gradient that is a number, so forbidden actions are filled before and after it.
+            self.log_probs = mixed.masked_fill(~allowed, 1.0).log().masked_fill(~allowed, FORBIDDEN)
 
     @property
     def probs(self) -> Tensor:
@@ -57,12 +64,13 @@ class MultiCategorical:
     all choices are one batch.
     """
 
-    def __init__(self, logits: Tensor, layout: Tensor, mask: Tensor | None = None):
+    def __init__(self, logits: Tensor, layout: Tensor, mask: Tensor | None = None, floor: float = 0.0):
+        """`floor` is that of every choice, see `Categorical`."""
         padded = logits.float()
         if mask is not None:
             padded = padded.masked_fill(mask == 0, FORBIDDEN)
         padded = torch.cat([padded, padded.new_full((*padded.shape[:-1], 1), FORBIDDEN)], -1)
-        self.choices = Categorical(padded[..., layout])
+        self.choices = Categorical(padded[..., layout], floor=floor)
 
     @staticmethod
     def layout(sizes: list[int]) -> Tensor:

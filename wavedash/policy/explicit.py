@@ -204,7 +204,9 @@ class ExplicitPolicy:
         value = self.value.forward(critic.after[-1]).squeeze(-1)
         output = self.output.forward(actor.after[-1])
         if isinstance(self.head, DiscreteHead):
-            log_prob, entropy, output_gradient = _categorical(output, action, mask)
+            floor = self.head.floor
+            log_prob, entropy, output_gradient = (_categorical_with_floor(output, action, mask, floor) if floor
+                                                  else _categorical(output, action, mask))
         elif self.head.gsde is None:
             log_prob, entropy, output_gradient = _gaussian(output, self.head.log_std, action)
         else:
@@ -238,6 +240,25 @@ def _categorical(logits: Tensor, action: Tensor, mask: Tensor | None) -> tuple[T
         return both.mul_(probs).neg_().scatter_add_(-1, chosen, log_prob_gradient)
 
     return log_probs.gather(-1, chosen).squeeze(-1), entropy.squeeze(-1), output_gradient
+
+
+def _categorical_with_floor(
+    logits: Tensor, action: Tensor, mask: Tensor | None, floor: float
+) -> tuple[Tensor, Tensor, LogitGradient]:
+    distribution, own, chosen = Categorical(logits, mask, floor), Categorical(logits, mask).probs, action.unsqueeze(-1)
+    log_probs = distribution.log_probs
+    log_prob = log_probs.gather(-1, chosen)
+
+    def output_gradient(gradients: OutputGradients) -> Tensor:
+        # With p = (1 - f) s + f u, where s is the softmax and u uniform:
+        # d log p_a / d logit_j = (1 - f) s_a / p_a * ([j = a] - s_j);   d H / d logit_j = -(1 - f) s_j * (log p_j - E_s[log p])
+        learned_share = (1.0 - floor) * own.gather(-1, chosen) * (-log_prob).exp()
+        log_prob_gradient = gradients.log_prob.unsqueeze(-1) * learned_share
+        surprise = log_probs - (own * log_probs).sum(-1, keepdim=True)
+        both = torch.addcmul(log_prob_gradient, (1.0 - floor) * gradients.entropy.unsqueeze(-1), surprise)
+        return both.mul_(own).neg_().scatter_add_(-1, chosen, log_prob_gradient)
+
+    return log_prob.squeeze(-1), distribution.entropy(), output_gradient
 
 
 def _gaussian(mean: Tensor, raw_log_std: Tensor, action: Tensor) -> tuple[Tensor, Tensor, LogitGradient]:

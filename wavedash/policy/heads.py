@@ -33,14 +33,15 @@ class DiscreteHead(nn.Module):
     action_shape: tuple[int, ...] = ()
     action_dtype = torch.int64
 
-    def __init__(self, features: int, n: int):
+    def __init__(self, features: int, n: int, floor: float = 0.0):
         super().__init__()
         self.logits = linear(features, n, POLICY_GAIN)
+        self.floor = floor
         self.num_masked = n
         self.max_entropy = math.log(n)
 
     def forward(self, features: Tensor, mask: Tensor | None = None) -> Distribution:
-        return Categorical(self.logits(features), mask)
+        return Categorical(self.logits(features), mask, self.floor)
 
     def env_action(self, action: Tensor) -> Tensor:
         return action
@@ -52,8 +53,9 @@ class MultiDiscreteHead(nn.Module):
     action_dtype = torch.int64
     layout: Tensor
 
-    def __init__(self, features: int, sizes: list[int], env_shape: tuple[int, ...]):
+    def __init__(self, features: int, sizes: list[int], env_shape: tuple[int, ...], floor: float = 0.0):
         super().__init__()
+        self.floor = floor
         self.action_shape = (len(sizes),)
         self.env_shape = env_shape
         self.logits = linear(features, sum(sizes), POLICY_GAIN)
@@ -62,7 +64,7 @@ class MultiDiscreteHead(nn.Module):
         self.register_buffer("layout", MultiCategorical.layout(sizes), persistent=False)
 
     def forward(self, features: Tensor, mask: Tensor | None = None) -> Distribution:
-        return MultiCategorical(self.logits(features), self.layout, mask)
+        return MultiCategorical(self.logits(features), self.layout, mask, self.floor)
 
     def env_action(self, action: Tensor) -> Tensor:
         return action if len(self.env_shape) == 1 else action.view(*action.shape[:-1], *self.env_shape)
@@ -225,11 +227,11 @@ def make_head(features: int, space: gymnasium.Space[Any], config: PolicyConfig) 
     """Makes the head that fits an action space."""
     spaces = gymnasium.spaces
     if isinstance(space, spaces.Discrete):
-        return DiscreteHead(features, int(space.n))
+        return DiscreteHead(features, int(space.n), config.action_floor)
     if isinstance(space, spaces.MultiDiscrete):
-        return MultiDiscreteHead(features, [int(n) for n in space.nvec.reshape(-1)], space.nvec.shape)
+        return MultiDiscreteHead(features, [int(n) for n in space.nvec.reshape(-1)], space.nvec.shape, config.action_floor)
     if isinstance(space, spaces.MultiBinary):
-        return MultiDiscreteHead(features, [2] * int(np.prod(space.shape)), space.shape)
+        return MultiDiscreteHead(features, [2] * int(np.prod(space.shape)), space.shape, config.action_floor)
     if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
         return _continuous_head(features, space, config)
     raise UserError(
@@ -239,6 +241,9 @@ def make_head(features: int, space: gymnasium.Space[Any], config: PolicyConfig) 
 
 
 def _continuous_head(features: int, space: gymnasium.spaces.Box, config: PolicyConfig) -> Head:
+    if config.action_floor:
+        raise UserError(f"policy.action_floor={config.action_floor} is a probability of discrete actions, but the action space "
+                        f"is {space}: set policy.action_floor=0")
     if config.distribution == "beta":
         head: Head = BetaHead(features, space)
     elif config.distribution == "confined":

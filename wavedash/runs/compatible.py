@@ -20,7 +20,7 @@ FIXED = {
     "policy.orthogonal": "it says how weights are initialised, and these weights are trained already",
 }
 """Settings that cannot change when a run is resumed, and why"""
-ANY_FITS = frozenset({"policy.orthogonal", "policy.gsde.sample_every", "policy.memory.sequence"})
+ANY_FITS = frozenset({"policy.action_floor", "policy.orthogonal", "policy.gsde.sample_every", "policy.memory.sequence"})
 """Settings of the policy with which weights fit whatever their value"""
 
 
