@@ -14,7 +14,7 @@ from wavedash.envs.make import make_env
 from wavedash.errors import UserError
 from wavedash.league.frozen import FrozenPolicy, frozen_copy
 from wavedash.policy.actor_critic import ActorCritic
-from wavedash.rocket.line_up import LineUp, Opponents, OpponentsApart
+from wavedash.rocket.line_up import LineUp, Opponents
 from wavedash.rocket.state import GameState
 from wavedash.rocket.task import Task
 from wavedash.training import make_policy
@@ -43,15 +43,14 @@ def player(seed: int) -> FrozenPolicy:
     return FrozenPolicy(network(seed), rocket, f"player {seed}", deterministic=False, seed=seed)
 
 
-def line_up(task: Task, apart: bool) -> LineUp:
-    players = [player(1), player(2)]
-    return OpponentsApart(task.action, players, share=0.5) if apart else Opponents(task.action, players, share=0.5)
+def line_up(task: Task) -> LineUp:
+    return Opponents(task.action, [player(1), player(2)], share=0.5)
 
 
-def learned(apart: bool, filling: float | None = None, swap: int | None = 9) -> dict[str, Tensor]:
+def learned(filling: float | None = None, swap: int | None = 9) -> dict[str, Tensor]:
     """The weights after three iterations, if the first player takes over the weights of network `swap` after the second. Rows
     of players hold `filling`."""
-    env, (seated,) = environment(config("warp", count=8), lambda task: line_up(task, apart))
+    env, (seated,) = environment(config("warp", count=8), line_up)
     ppo = {"rollout_steps": 12, "epochs": 2, "minibatch_size": 48, "learning_rate": 0.01}
     learner = learner_over(Filled(env, seated, filling), run_config(ppo, {"hidden": [8]}))
     for iteration in range(3):
@@ -66,11 +65,10 @@ def learned(apart: bool, filling: float | None = None, swap: int | None = 9) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("apart", [False, True])
-def test_weights_taken_over_between_iterations_count_and_the_rows_of_players_still_do_not(apart):
-    clean = learned(apart)
-    assert same(clean, learned(apart, filling=math.nan)), "no bit depends on the rows of players"
-    assert not same(clean, learned(apart, swap=None)), "the learner plays against the new weights"
+def test_weights_taken_over_between_iterations_count_and_the_rows_of_players_still_do_not():
+    clean = learned()
+    assert same(clean, learned(filling=math.nan)), "no bit depends on the rows of players"
+    assert not same(clean, learned(swap=None)), "the learner plays against the new weights"
 
 
 def driven(first: FrozenPolicy, steps: int, state: GameState) -> list[Tensor]:
@@ -79,7 +77,7 @@ def driven(first: FrozenPolicy, steps: int, state: GameState) -> list[Tensor]:
 
 def test_a_player_that_took_over_weights_plays_as_one_that_was_made_with_them():
     """Its tensors stay the same ones, so that captured graphs read the new weights."""
-    env, (seated,) = environment(config("warp", count=8), lambda task: OpponentsApart(task.action, [player(1)], share=0.5))
+    env, (seated,) = environment(config("warp", count=8), lambda task: Opponents(task.action, [player(1)], share=0.5))
     env.reset(0)
     first, state = seated.players[0], seated.shared
     assert isinstance(first, FrozenPolicy)

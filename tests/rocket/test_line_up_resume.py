@@ -58,7 +58,7 @@ def played(env: RocketEnv, steps: int, seed: int) -> tuple[list[Tensor], list[Te
     ({"players": "counts slow", "share": 0.5}, {}, 4),
     ({"players": "slow", "share": 0.25}, {"players": "slow", "share": 0.75}, 2),
     ({"players": "slow", "share": 0.75}, {"players": "slow", "share": 0.25}, 2),
-    ({"players": "counts", "share": 0.5}, {"players": "counts slow", "share": 0.5}, 8),
+    ({"players": "counts", "share": 0.5}, {"players": "counts slow", "share": 0.5}, 4),
     ({"players": "counts", "share": 0.5}, {"players": "slow", "share": 0.5}, 4),
     ({"players": "slow", "share": 0.5}, {"players": "slower", "share": 0.5}, 4),
     ({"players": "counts counts slow", "share": 0.5}, {"players": "counts", "share": 0.5}, 4),
@@ -81,26 +81,9 @@ def test_saved_arenas_go_on_with_another_line_up(before, after, untouched):
     else:
         last = torch.stack(played(other, 30, seed=4)[1])
         assert last[:, : 2 * line_up.where.start].all() and not last[:, 2 * line_up.where.start:].all()
-        assert int(line_up.seats.max()) <= len(line_up.players), "players that were removed have no seat"
-    if after.get("players", "").startswith(before.get("players", "nobody")) and before["share"] == after["share"]:
+        assert int(line_up.seats.max()) <= line_up.slots, "players that were removed have no seat"
+    if len(after.get("players", "").split()) == len(before.get("players", "").split()) and before["share"] == after["share"]:
         assert all(torch.equal(a, b) for a, b in zip(active, active_again, strict=True)), "seats are kept"
-    env.close()
-    other.close()
-
-
-def test_the_policy_takes_over_the_cars_of_removed_players():
-    env, other = arenas(8, "cpu", players="counts counts", share=1.0), arenas(8, "cpu", players="counts", share=1.0)
-    env.reset(3)
-    other.reset(3)
-    played(env, 3, seed=1)
-    other.load_state(env.save_state())
-    seats = other.tasks[0].line_up.seats.clone()
-    assert (seats == 2).any()
-    played(other, 1, seed=2)
-    (active,) = played(other, 1, seed=2)[1]
-    assert torch.equal(active.view(8, 2), seats != 1)
-    driven = other._shards[0].controls
-    assert (driven[seats == 1] > 1).all() and (driven[seats != 1] <= 1).all()
     env.close()
     other.close()
 

@@ -1,24 +1,35 @@
-"""A frozen policy as a player: it observes, acts and remembers as in its own run, whatever the task of the arenas is."""
+"""Frozen policies as players: they observe, act and remember as in their own run, whatever the task of the arenas is.
+
+A `FrozenPolicy` is one policy, which answers for all cars of its arenas. `FrozenPolicies` are several of one signature, each in
+a slot of a line-up, which are inferred in one batched call for the cars that they drive.
+"""
 from __future__ import annotations
 
+import json
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium
 import torch
 from gymnasium.spaces import Dict
 from torch import Tensor
 
 from wavedash.config import RocketConfig
-from wavedash.envs.obs import ACTION_MASK, Obs
+from wavedash.envs.obs import ACTION_MASK, Obs, map_obs
 from wavedash.envs.spaces import space_to_json
 from wavedash.errors import UserError
 from wavedash.loading import LoadedRun
 from wavedash.policy.actor_critic import ActorCritic
+from wavedash.policy.stacked import StackedActors, actor_signature
 from wavedash.rocket.kind import rocket_task
 from wavedash.rocket.parts import Player
 from wavedash.rocket.state import GameState
 from wavedash.rocket.task import Task
 
 
-class FrozenPolicy(Player):
-    """A policy with the observation and the action parser of the task that it was trained in. Its weights are no part of the
+class FrozenPlayer(Player):
+    """A player with the observation and the action parser of the task that it was trained in. Its weights are no part of the
     arenas' state that a checkpoint holds: who makes the player knows where they come from."""
 
     noise: Tensor
@@ -26,53 +37,47 @@ class FrozenPolicy(Player):
     noise_age: Tensor
     """[E]: decisions since they were drawn"""
 
-    def __init__(self, policy: ActorCritic, task: RocketConfig, name: str, deterministic: bool = True, seed: int = 0) -> None:
-        """`policy` is copied. `name`: for messages; `deterministic`: takes the most likely action instead of sampling as in
-        training; `seed`: of the samples."""
-        self._policy = (frozen_copy(policy),)  # in a tuple, so that its weights are not among those of the part
+    def __init__(self, task: RocketConfig, name: str, deterministic: bool, seed: int) -> None:
+        """`name`: for messages; `deterministic`: takes the most likely action instead of sampling as in training; `seed`: of
+        the samples."""
         self.name, self.deterministic, self.seed = name, deterministic, seed
-        self._explores = not deterministic and getattr(policy.head, "gsde", None) is not None
         self._remembered: dict[str, str] = {}  # the buffer of each part of the policy's memory
         made = Task.configured(task)
         self.observation, self.action = made.observation, made.action
         self.ticks, self.delay = self.action.ticks, self.action.delay
 
-    @classmethod
-    def of_run(cls, run: LoadedRun, deterministic: bool = True, seed: int = 0) -> FrozenPolicy:
-        return cls(run.policy.policy, rocket_task(run.config.env, run.path), f"the policy of {run.path}", deterministic, seed)
-
-    @property
-    def policy(self) -> ActorCritic:
-        return self._policy[0]
-
     def __str__(self) -> str:
         return self.name
 
-    def play_as(self, policy: ActorCritic) -> None:
-        """Takes over the weights of another policy with networks of the same shape, from the next decision on, also in the
-        middle of episodes. They are copied in place, so captured CUDA graphs see them; the memory of the network is cleared.
-        There is no host sync if both are on one device."""
-        own, others = self.policy.state_dict(), policy.state_dict()
-        if {name: x.shape for name, x in own.items()} != {name: x.shape for name, x in others.items()}:
-            raise UserError(f"{self} cannot take over the weights of a policy with other networks: the two differ in their "
-                            "configuration (policy, observation or actions). Make another player for it")
-        for name, x in own.items():
-            x.copy_(others[name])
-        for x in self._memory().values():
-            x.zero_()
+    @property
+    @abstractmethod
+    def spaces(self) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
+        """Observations and actions of the policy."""
+
+    @property
+    @abstractmethod
+    def explores(self) -> Any:
+        """The settings of its gSDE; None: it does not sample by gSDE."""
+
+    @abstractmethod
+    def _bind_policy(self, device: torch.device, rows: int) -> dict[str, Tensor]:
+        """Moves the policy to the device, and returns the initial memory of so many rows by name, [N, layers, size]."""
+
+    @abstractmethod
+    def _draw_noise(self, rows: int) -> Tensor:
+        """[N, F, A]: noise matrices of gSDE."""
 
     def bind(self, state: GameState) -> None:
         for part in (self.observation, self.action):
             part.bind(state)
-        self._policy = (self.policy.to(state.device),)
+        memory = self._bind_policy(state.device, state.arenas * state.seats)
         self._check_spaces(state)
         self.generator = torch.Generator(state.device).manual_seed(self.seed)
-        rows = state.arenas * state.seats
-        for name, x in self.policy.initial_memory(rows).items():
+        for name, x in memory.items():
             self.register_buffer(_buffer(name), x.view(*state.shape, *x.shape[1:]))
             self._remembered[name] = _buffer(name)
-        if self._explores:
-            self.register_buffer("noise", self._draw_noise(state))
+        if self.explores is not None:
+            self.register_buffer("noise", self._noise_of(state))
             self.register_buffer("noise_age", torch.zeros(state.arenas, dtype=torch.int64, device=state.device))
 
     def begin(self, state: GameState, mask: Tensor) -> None:
@@ -80,23 +85,14 @@ class FrozenPolicy(Player):
             part.begin(state, mask)
         for x in self._memory().values():
             x.masked_fill_(_of_arenas(mask), 0.0)
-        if self._explores:
+        if self.explores is not None:
             self._renew_noise(state, mask)
 
     def generators(self) -> list[torch.Generator]:
         return [] if self.deterministic else [self.generator]
 
-    @torch.no_grad()
-    def drive(self, state: GameState, chosen: Tensor) -> Tensor:
-        policy, memory = self.policy, {name: x.flatten(0, 1) for name, x in self._memory().items()}
-        noise = self._explore(state) if self._explores else None
-        decision = policy.act(policy.normalize(self._observe(state, chosen)), memory, self.generator, self.deterministic, noise)
-        for name, x in decision.memory.items():
-            memory[name].copy_(x)
-        action = policy.head.env_action(decision.action)
-        return self.action.parse(action.view(*state.shape, *action.shape[1:]), state)
-
     def _observe(self, state: GameState, chosen: Tensor) -> Obs:
+        """What every car sees, [E * C, ...]."""
         seen, mask = self.observation.build(state, chosen).flatten(0, 1), self.action.mask(state)
         return seen if mask is None else {"obs": seen, ACTION_MASK: mask.flatten(0, 1).to(torch.int8)}
 
@@ -106,32 +102,163 @@ class FrozenPolicy(Player):
 
     def _explore(self, state: GameState) -> Tensor:
         """The noise matrices of this decision, by row."""
-        every = self.policy.head.gsde.sample_every
+        every = self.explores.sample_every
         if every is not None:
             self._renew_noise(state, self.noise_age >= every)
         self.noise_age += 1
         return self.noise.flatten(0, 1)
 
     def _renew_noise(self, state: GameState, mask: Tensor) -> None:
-        self.noise.copy_(torch.where(_of_arenas(mask), self._draw_noise(state), self.noise))
+        self.noise.copy_(torch.where(_of_arenas(mask), self._noise_of(state), self.noise))
         self.noise_age.masked_fill_(mask, 0)
 
-    def _draw_noise(self, state: GameState) -> Tensor:
-        drawn = self.policy.head.draw_noise(state.arenas * state.seats, self.generator)
-        assert isinstance(drawn, Tensor)
+    def _noise_of(self, state: GameState) -> Tensor:
+        drawn = self._draw_noise(state.arenas * state.seats)
         return drawn.view(*state.shape, *drawn.shape[1:])
 
     def _check_spaces(self, state: GameState) -> None:
-        space = self.policy.observation_space
+        space, actions = self.spaces
         its, here = (space["obs"] if isinstance(space, Dict) else space).shape, (self.observation.size(state.seats),)
         if its != here:
             blue, orange = ((state.cars.team[0] == team).sum().item() for team in (0, 1))
             raise UserError(f"{self} cannot play Rocket League {blue}v{orange}: a car observes {here} numbers there, in its "
                             f"own task {its}. Train it with an observation that has room for as many cars (advanced_obs_plus: "
                             "team_size), or let it play in teams of its own size")
-        if space_to_json(self.policy.action_space) != space_to_json(self.action.space):
+        if space_to_json(actions) != space_to_json(self.action.space):
             raise UserError(f"{self} was trained with other actions than its config.yaml has: "
-                            f"{self.policy.action_space}, not {self.action.space}. Use the config.yaml of its training")
+                            f"{actions}, not {self.action.space}. Use the config.yaml of its training")
+
+
+class FrozenPolicy(FrozenPlayer):
+    """One frozen policy."""
+
+    def __init__(self, policy: ActorCritic, task: RocketConfig, name: str, deterministic: bool = True, seed: int = 0) -> None:
+        """`policy` is copied."""
+        super().__init__(task, name, deterministic, seed)
+        self._policy = (frozen_copy(policy),)  # in a tuple, so that its weights are not among those of the part
+
+    @classmethod
+    def of_run(cls, run: LoadedRun, deterministic: bool = True, seed: int = 0) -> FrozenPolicy:
+        return cls(run.policy.policy, rocket_task(run.config.env, run.path), f"the policy of {run.path}", deterministic, seed)
+
+    @property
+    def policy(self) -> ActorCritic:
+        return self._policy[0]
+
+    @property
+    def spaces(self) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
+        return self.policy.observation_space, self.policy.action_space
+
+    @property
+    def explores(self) -> Any:
+        return None if self.deterministic else getattr(self.policy.head, "gsde", None)
+
+    def play_as(self, policy: ActorCritic | Mapping[str, Tensor]) -> None:
+        """Takes over the weights of another policy with networks of the same shape, from the next decision on, also in the
+        middle of episodes. They are copied in place, so captured CUDA graphs see them; the memory of the network is cleared.
+        There is no host sync if both are on one device."""
+        own, others = self.policy.state_dict(), policy.state_dict() if isinstance(policy, ActorCritic) else policy
+        if {name: x.shape for name, x in own.items()} != {name: x.shape for name, x in others.items()}:
+            raise UserError(f"{self} cannot take over the weights of a policy with other networks: the two differ in their "
+                            "configuration (policy, observation or actions). Make another player for it")
+        for name, x in own.items():
+            x.copy_(others[name])
+        for x in self._memory().values():
+            x.zero_()
+
+    def exchange(self, slot: int, policy: ActorCritic | Mapping[str, Tensor]) -> None:
+        self.play_as(policy)
+
+    @torch.no_grad()
+    def drive(self, state: GameState, chosen: Tensor) -> Tensor:
+        policy, memory = self.policy, {name: x.flatten(0, 1) for name, x in self._memory().items()}
+        noise = None if self.explores is None else self._explore(state)
+        decision = policy.act(policy.normalize(self._observe(state, chosen)), memory, self.generator, self.deterministic, noise)
+        for name, x in decision.memory.items():
+            memory[name].copy_(x)
+        action = policy.head.env_action(decision.action)
+        return self.action.parse(action.view(*state.shape, *action.shape[1:]), state)
+
+    def _bind_policy(self, device: torch.device, rows: int) -> dict[str, Tensor]:
+        self._policy = (self.policy.to(device),)
+        return self.policy.initial_memory(rows)
+
+    def _draw_noise(self, rows: int) -> Tensor:
+        drawn = self.policy.head.draw_noise(rows, self.generator)
+        assert isinstance(drawn, Tensor)
+        return drawn
+
+
+class FrozenPolicies(FrozenPlayer):
+    """Several frozen policies of one signature, each in a slot of `Opponents`. They are inferred in one batched call, for the
+    cars of their own slots alone; for all other cars it has no answer."""
+
+    def __init__(self, actors: StackedActors, task: RocketConfig, name: str, deterministic: bool = False,
+                 seed: int = 0) -> None:
+        """`actors` may be shared with the players of other shards."""
+        super().__init__(task, name, deterministic, seed)
+        self._actors = (actors,)  # in a tuple, so that their weights are not among those of the part
+        self.slots = actors.slots
+
+    @classmethod
+    def of(cls, policies: Sequence[ActorCritic], task: RocketConfig, name: str = "frozen policies", deterministic: bool = False,
+           seed: int = 0) -> FrozenPolicies:
+        """A player of as many slots as there are policies."""
+        actors = StackedActors(policies[0], len(policies))
+        for slot, policy in enumerate(policies):
+            actors.load(slot, policy)
+        return cls(actors, task, name, deterministic, seed)
+
+    @property
+    def actors(self) -> StackedActors:
+        return self._actors[0]
+
+    @property
+    def spaces(self) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
+        return self.actors.observation_space, self.actors.action_space
+
+    @property
+    def explores(self) -> Any:
+        return None if self.deterministic else self.actors.gsde
+
+    def take_slots(self, rows: Tensor) -> None:
+        self.rows = rows
+
+    def exchange(self, slot: int, policy: ActorCritic | Mapping[str, Tensor]) -> None:
+        self.actors.load(slot, policy)
+        for x in self._memory().values():
+            x.flatten(0, 1).index_fill_(0, self.rows[slot], 0.0)
+
+    @torch.no_grad()
+    def drive(self, state: GameState, chosen: Tensor) -> Tensor:
+        rows = self.rows.flatten()
+        memory = {name: x.flatten(0, 1) for name, x in self._memory().items()}
+        before = {name: self._of_slots(x) for name, x in memory.items()}
+        obs = map_obs(self._of_slots, self._observe(state, chosen))
+        noise = None if self.explores is None else self._of_slots(self._explore(state))
+        action, after = self.actors.act(obs, before, self.generator, self.deterministic, noise)
+        for name, x in after.items():
+            memory[name].index_copy_(0, rows, x.flatten(0, 1))
+        action = action.flatten(0, 1)
+        everywhere = action.new_zeros(state.arenas * state.seats, *action.shape[1:]).index_copy_(0, rows, action)
+        return self.action.parse(everywhere.view(*state.shape, *action.shape[1:]), state)
+
+    def _of_slots(self, x: Tensor) -> Tensor:
+        """The rows [E * C, ...] of the slots, [K, R, ...]."""
+        return x.index_select(0, self.rows.flatten()).view(*self.rows.shape, *x.shape[1:])
+
+    def _bind_policy(self, device: torch.device, rows: int) -> dict[str, Tensor]:
+        self.actors.to(device)
+        return self.actors.initial_memory(rows)
+
+    def _draw_noise(self, rows: int) -> Tensor:
+        """Standard normal numbers, which every slot scales by its own deviations."""
+        return torch.empty(rows, *self.actors.noise_shape, device=self.generator.device).normal_(generator=self.generator)
+
+
+def signature(policy: ActorCritic, task: RocketConfig) -> str:
+    """What policies must share to play as one `FrozenPolicies`: networks, observation, action parser and precision."""
+    return json.dumps([actor_signature(policy), task.observation, task.action], sort_keys=True)
 
 
 def frozen_copy(policy: ActorCritic) -> ActorCritic:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import cast
+from itertools import accumulate
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +20,7 @@ from wavedash.rocket.state import GameState
 from wavedash.tasks.part import Part
 
 POLICY = 0
-"""The number of the environment's own policy in `LineUp.seats`; players are counted from 1"""
+"""The number of the environment's own policy in `LineUp.seats`; players, or their slots, are counted from 1"""
 
 
 class LineUp(Part):
@@ -39,6 +40,11 @@ class LineUp(Part):
                             f"players in {share}")
         self.share, self.seed = share, seed
         self.drivers = nn.ModuleList(Driver(player, Pace(pace.ticks, pace.delay)) for player in players)
+        last = list(accumulate(player.slots for player in players))
+        self.slots = last[-1]
+        """Opponents that play at the same time, over all players"""
+        self.numbers = [range(end - player.slots + 1, end + 1) for end, player in zip(last, players, strict=True)]
+        """The numbers of each player in `seats`, one for each of its slots"""
 
     @property
     def players(self) -> list[Player]:
@@ -46,7 +52,7 @@ class LineUp(Part):
 
     def bind(self, state: GameState) -> None:
         self.to(state.device)
-        first = state.arenas - max(1, round(self.share * state.arenas))
+        first = state.arenas - self.arenas_with_players(state.arenas)
         self.where = slice(first, state.arenas)
         """The arenas with players"""
         self.shared = state.part(self.where)
@@ -57,9 +63,16 @@ class LineUp(Part):
         self.register_buffer("games", torch.zeros_like(self.arena))
         self.register_buffer("seats", torch.full(state.shape, POLICY, device=state.device))
 
+    def arenas_with_players(self, arenas: int) -> int:
+        """How many of so many arenas have players."""
+        return max(1, round(self.share * arenas))
+
     def arenas_of(self, number: int) -> slice:
         """The arenas in which this player takes part: by default all arenas with players."""
         return self.where
+
+    def count(self, ended: Tensor) -> None:
+        """Is called where episodes ended, in the arenas of `ended` [E], before others begin there."""
 
     def begin(self, state: GameState, mask: Tensor) -> None:
         mine = mask[self.where]
@@ -72,7 +85,7 @@ class LineUp(Part):
     def of_policy(self) -> Tensor:
         """[E, C]: the cars that follow the policy's actions. In a run that was resumed without one of its players, these are
         also that player's cars, up to the end of the episode."""
-        return (self.seats == POLICY) | (self.seats > len(self.drivers))
+        return (self.seats == POLICY) | (self.seats > self.slots)
 
     def generators(self) -> list[torch.Generator]:
         return [stream for player in self.players for stream in player.generators()]
@@ -81,8 +94,8 @@ class LineUp(Part):
         """[E, C, 8]: `parsed`, the controls of the policy, where it drives, and those of players for the other cars. `chosen`
         [E, C, 8]: the last controls of every car, no matter who drives it."""
         controls = parsed.clone()
-        for number, driver in enumerate(self._drivers(), 1):
-            here, mine = controls[driver.where], self.seats[driver.where].unsqueeze(-1) == number
+        for numbers, driver in zip(self.numbers, self._drivers(), strict=True):
+            here, mine = controls[driver.where], _within(self.seats[driver.where].unsqueeze(-1), numbers)
             here.copy_(torch.where(mine, driver.drive(chosen[driver.where], mine), here))
         return controls
 
@@ -94,11 +107,6 @@ class LineUp(Part):
         """[n, C]: who drives each car in the next episode of the n arenas with players; `team` [n, C] of the cars. Only rows of
         arenas that begin an episode now are used. All randomness must come from `drawn`, so that a resumed run draws the same.
         """
-
-    def opposed(self, team: Tensor, player: Tensor) -> Tensor:
-        """For `sit`: a player [n] drives a whole team, and the policy the other. Sides alternate from episode to episode."""
-        side = (self.arena + self.games) % 2
-        return torch.where(team == side.unsqueeze(-1), player.unsqueeze(-1), POLICY)
 
     def drawn(self) -> Tensor:
         """[n]: a random number from 0 to 1 for the current episode of each arena. It is a hash of the numbers of arena and
@@ -137,50 +145,99 @@ class Duel(LineUp):
 
 
 class Opponents(LineUp):
-    """In a share of the arenas one of the players drives a whole team, and the policy the other. The player is drawn for every
-    episode by `weights` [K], which may change during a run; `self_play` is the weight of episodes in which the policy drives
-    both teams. Every player answers in all of these arenas, so K of them cost K times as much as one; see `OpponentsApart`."""
+    """In about `share` of the arenas, the last ones, an opponent drives a whole team and the policy the other. Every slot of
+    the players is an opponent; slots are numbered from 0, player by player, and each has equally many of these arenas.
 
-    settings = ("weights", "self_play")
-    _chances: Tensor
+    Where episodes end at the same step, those arenas exchange their slots at random among themselves. So who plays where is
+    drawn anew at ends of episodes, and still every slot has the same number of arenas at any time: the networks of a player's
+    slots are one batched call of a fixed shape. Sides alternate from episode to episode of an arena."""
 
-    def __init__(self, pace: Action | Pace, players: Sequence[Player], share: float = 1.0, seed: int = 0,
-                 weights: Sequence[float] | None = None, self_play: float = 0.0) -> None:
-        super().__init__(pace, players, share, seed)
-        self.weights: Sequence[float] = [1.0] * len(players) if weights is None else weights
-        self.self_play = self_play
-        self.register_buffer("_chances", torch.zeros(1 + len(players), dtype=torch.float64), persistent=False)
-        self.write_settings()
-
-    def write_settings(self) -> None:
-        chances = [self.self_play, *self.weights]
-        if len(chances) != len(self._chances) or min(chances) < 0 or not sum(chances) > 0:
-            raise UserError(f"a weight of 0 or more is needed for each of {len(self.drivers)} players, and one above 0, not "
-                            f"{list(self.weights)} with self_play={self.self_play}")
-        for tensor, chance in zip(self._chances, chances, strict=True):
-            tensor.fill_(chance)
-
-    def sit(self, team: Tensor) -> Tensor:
-        below = self._chances.cumsum(0)
-        player = torch.searchsorted(below, self.drawn() * below[-1], right=True).clamp(max=len(self.drivers))
-        return self.opposed(team, player)
-
-
-class OpponentsApart(LineUp):
-    """As `Opponents`, but each player has a block of the arenas to itself, so any number of players costs as much as one. The
-    opponent of a block changes when its player takes over the weights of another policy, see `FrozenPolicy.play_as`."""
+    place: Tensor
+    """[n]: the place of each arena: place // arenas per slot is its slot"""
+    rows: Tensor
+    """[slots, arenas per slot * cars of a team]: the cars that each slot drives, as arena * C + seat among the n arenas"""
+    void: Tensor
+    """[n]: the current episode counts for nobody, because another opponent took the slot during it"""
+    results: Tensor
+    """[slots, 3]: episodes that the policy won, drew and lost against each slot since they were last cleared"""
 
     def bind(self, state: GameState) -> None:
+        teams = [(state.cars.team[0] == team).nonzero().squeeze(-1) for team in (0, 1)]
+        if len(teams[0]) != len(teams[1]):
+            raise UserError(f"opponents drive a whole team, now blue and now orange, so both teams need equally many cars, not "
+                            f"{len(teams[0])}v{len(teams[1])}")
         super().bind(state)
-        if len(self.arena) < len(self.drivers):
-            raise UserError(f"{len(self.drivers)} players apart need an arena each, but a share of {self.share:g} of "
-                            f"{state.arenas} arenas is {len(self.arena)}")
-        sizes = torch.tensor([block.stop - block.start for block in map(self.arenas_of, range(1, len(self.drivers) + 1))])
-        self.player = torch.arange(1, len(sizes) + 1).repeat_interleave(sizes).to(state.device)
+        self.per_slot = len(self.arena) // self.slots
+        """Arenas per slot"""
+        self.seats_of_team = torch.stack(teams)  # [2, T]
+        self.first_row = (self.arena - self.where.start).unsqueeze(-1) * state.seats
+        self.register_buffer("place", self.arena - self.where.start)
+        self.register_buffer("rows", torch.zeros(self.slots, self.per_slot * len(teams[0]), dtype=torch.int64,
+                                                 device=state.device))
+        self.register_buffer("void", torch.zeros_like(self.arena, dtype=torch.bool))
+        self.register_buffer("results", torch.zeros(self.slots, 3, dtype=torch.int64, device=state.device))
+        self._write_rows()
+        for numbers, player in zip(self.numbers, self.players, strict=True):
+            player.take_slots(self.rows[numbers.start - 1:numbers.stop - 1])
 
-    def arenas_of(self, number: int) -> slice:
-        first, last = (self.where.start + len(self.arena) * end // len(self.drivers) for end in (number - 1, number))
-        return slice(first, last)
+    def arenas_with_players(self, arenas: int) -> int:
+        taken = self.slots * max(1, round(self.share * arenas / self.slots))
+        if taken > arenas:
+            raise UserError(f"each of the {self.slots} slots for opponents needs an arena, but there are {arenas}: raise "
+                            "env.count, or have fewer slots")
+        return taken
+
+    def begin(self, state: GameState, mask: Tensor) -> None:
+        mine = mask[self.where]
+        self._exchange_places(mine)
+        self.void.copy_(torch.where(mine, self.shared.game.tick != 0, self.void))  # it was not seen from its beginning
+        super().begin(state, mask)
+        self._write_rows()
 
     def sit(self, team: Tensor) -> Tensor:
-        return self.opposed(team, self.player)
+        return torch.where(team == self.sides().unsqueeze(-1), self.slot_of_arena().unsqueeze(-1) + 1, POLICY)
+
+    def sides(self) -> Tensor:
+        """[n]: the team that the opponent drives."""
+        return (self.arena + self.games) % 2
+
+    def slot_of_arena(self) -> Tensor:
+        """[n]: the slot that plays in each arena."""
+        return self.place // self.per_slot
+
+    def count(self, ended: Tensor) -> None:
+        counted = ended[self.where] & ~self.void
+        score, side = self.shared.game.score, self.sides().unsqueeze(-1)
+        lead = (score.gather(1, 1 - side) - score.gather(1, side)).squeeze(-1)
+        outcome = 1 - lead.sign()  # 0: won, 1: drawn, 2: lost
+        self.results.view(-1).index_add_(0, 3 * self.slot_of_arena() + outcome, counted.long())
+
+    def clear_results(self) -> None:
+        self.results.zero_()
+
+    def exchange(self, slot: int, policy: Any) -> None:
+        """Another policy, or a `state_dict` of one, plays in a slot from the next step on, also in the middle of episodes:
+        these count for nobody, and what the slot remembers of them is cleared. Weights are copied in place, so captured CUDA
+        graphs see them; there is no host sync if they are on the device of the arenas."""
+        if not 0 <= slot < self.slots:
+            raise UserError(f"there is no slot {slot}: {self.slots} are counted from 0")
+        numbers, player = next((numbers, player) for numbers, player in zip(self.numbers, self.players, strict=True)
+                               if slot + 1 in numbers)
+        player.exchange(slot + 1 - numbers.start, policy)
+        self.void.logical_or_(self.slot_of_arena() == slot)
+
+    def _exchange_places(self, mine: Tensor) -> None:
+        """Permutes the places of the arenas `mine` [n] at random among themselves."""
+        order = torch.where(mine, self.drawn(), 2.0).argsort(stable=True)  # these arenas come first, in random order
+        rank = (mine.cumsum(0) - 1).clamp_(min=0)
+        self.place.copy_(torch.where(mine, self.place[order[rank]], self.place))
+
+    def _write_rows(self) -> None:
+        cars = self.first_row + self.seats_of_team[self.sides()]  # [n, T]
+        self.rows.view(cars.shape).index_copy_(0, self.place, cars)
+
+
+def _within(seats: Tensor, numbers: range) -> Tensor:
+    if len(numbers) == 1:
+        return seats == numbers.start
+    return (seats >= numbers.start) & (seats < numbers.stop)

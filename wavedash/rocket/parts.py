@@ -13,6 +13,7 @@ import gymnasium
 import torch
 from torch import Tensor
 
+from wavedash.errors import UserError
 from wavedash.rocket.state import GameState
 from wavedash.tasks.endings import Ending
 from wavedash.tasks.part import Part
@@ -69,16 +70,27 @@ class Player(Part):
     """Ticks of physics per decision; None: it decides at every step of the arenas"""
     delay: int | None = None
     """Ticks before a decision takes effect; None: that of the arenas"""
+    slots: int = 1
+    """How many different opponents it is at the same time, see `take_slots`"""
 
     def generators(self) -> list[torch.Generator]:
         """The random streams that it draws from, once it is bound."""
         return []
 
+    def take_slots(self, rows: Tensor) -> None:
+        """Is called once after `bind`. `rows` [slots, n] tells which cars each of its slots drives, as arena * C + seat. The
+        line-up changes this tensor in place where episodes begin. A player that is one opponent only may ignore it."""
+
+    def exchange(self, slot: int, policy: Any) -> None:
+        """Another policy, or a `state_dict` of one, plays in a slot from the next decision on. It must be of the same
+        signature. What the slot remembers of its games is cleared."""
+        raise UserError(f"the player of this slot, {self}, is no frozen policy: another cannot take its place")
+
     @abstractmethod
     def drive(self, state: GameState, chosen: Tensor) -> Tensor:
         """[E, C, 8]: controls until the next decision, in the order of CONTROLS. It answers for every car, as if it drove all
-        of them; those that it does drive are picked out. `chosen` [E, C, 8]: the last controls of each car, no matter who
-        drives it."""
+        of them, or at least for those of its slots; those that it does drive are picked out. `chosen` [E, C, 8]: the last
+        controls of each car, no matter who drives it."""
 
 
 class ScriptedPlayer(Player):

@@ -118,6 +118,8 @@ class Shard:
         ended = terminated | truncated
         if not self.on_host or bool(ended.any()):
             final_obs = _copy(obs)
+            if task.line_up is not None:
+                task.line_up.count(ended)
             self._begin(ended)
             obs = self._observe(stepped=False)
         seats = self.state.seats
