@@ -261,6 +261,9 @@ class PPOConfig(Section):
     """Keeps AdamW's steps small where gradients are tiny. Higher: more cautious there."""
     gamma: Fraction = 0.99
     """Discount: the horizon is about 1 / (1 - gamma) steps."""
+    gamma_end: Annotated[float, Field(ge=0.0, lt=1.0)] | None = None
+    """The discount at the end of the run: from `gamma` to it, the horizon grows (or shrinks) by the same factor in equal parts
+    of `total_steps`. Raised: first what pays soon is learned, then what pays late. Not set: `gamma` stays."""
     gae_lambda: Fraction = 0.95
     """Advantage estimation: 1 is unbiased and noisy, 0 trusts the critic alone."""
     clip_range: Annotated[float, Field(gt=0)] = 0.2
@@ -289,6 +292,12 @@ class PPOConfig(Section):
     """Divide rewards by the running deviation of the discounted return."""
     reward_clip: Annotated[float, Field(gt=0)] = 10.0
     """Normalised rewards are clipped to plus or minus this."""
+
+    @model_validator(mode="after")
+    def _finite_horizon(self) -> PPOConfig:
+        if self.gamma_end is not None and self.gamma == 1.0:
+            raise ValueError("ppo.gamma_end needs ppo.gamma below 1: from an endless horizon there is no way to a finite one")
+        return self
 
 
 class CheckpointConfig(Section):

@@ -1,4 +1,4 @@
-"""Schedules of the learning rate, the clip range and the entropy bonus against numbers worked out by hand."""
+"""Schedules of the learning rate, the clip range, the entropy bonus and the discount against numbers worked out by hand."""
 from __future__ import annotations
 
 from itertools import pairwise
@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from tests.ppo.learners import identity_learner
-from tests.roundings import assert_rounded
-from wavedash.config import DecayConfig, ScheduleConfig
-from wavedash.ppo.schedule import Schedule
+from tests.roundings import assert_rounded, gamma
+from wavedash.config import DecayConfig, PPOConfig, ScheduleConfig
+from wavedash.ppo.schedule import Schedule, discount
 
 
 @pytest.mark.parametrize(("kind", "floor", "progress", "multiplier"), [
@@ -79,3 +79,46 @@ def test_an_update_uses_the_scheduled_values_of_its_time(wrong):
     fixed.iterate()
     same = torch.equal(moving.updater.optimizer.parameters, fixed.updater.optimizer.parameters)
     assert same == (wrong is None)
+
+
+@pytest.mark.parametrize(("begin", "end", "progress", "expected"), [
+    (0.99, None, 0.7, 0.99), (0.9, 0.999, 0.0, 0.9), (0.9, 0.999, 0.5, 0.99), (0.9, 0.999, 1.0, 0.999),
+    (0.9, 0.999, 1.5, 0.999), (0.99, 0.9, 0.5, 1 - 0.1**1.5), (0.0, 0.75, 0.5, 0.5),
+])
+def test_the_horizon_moves_by_the_same_factor_in_equal_parts_of_the_run(begin, end, progress, expected):
+    assert discount(PPOConfig(gamma=begin, gamma_end=end), progress) == pytest.approx(expected)
+
+
+def test_a_finite_end_needs_a_finite_beginning():
+    with pytest.raises(ValueError, match=r"ppo.gamma_end needs ppo.gamma below 1"):
+        PPOConfig(gamma=1.0, gamma_end=0.9)
+
+
+DISCOUNTED = {"rollout_steps": 5, "epochs": 2, "learning_rate": 0.05, "normalize_reward": True}
+
+
+@pytest.mark.parametrize("then", [0.99, 0.9])
+def test_an_iteration_uses_the_discount_of_its_time_for_advantages_and_for_the_scale_of_rewards(then):
+    """After half of the run gamma has come from 0.9 to 0.99. The control is a run whose gamma stays at 0.9."""
+    moving = identity_learner("discrete", {**DISCOUNTED, "gamma": 0.9, "gamma_end": 0.999}, total_steps=240)
+    gammas = [moving.iterate().metrics["optim/gamma"] for _ in range(2)]  # calibration and an iteration are 8 * 5 steps each
+    assert moving.steps == 120 and gammas == pytest.approx([1 - 0.1 ** (1 + 2 / 6), 1 - 0.1 ** (1 + 4 / 6)])
+    fixed = identity_learner("discrete", {**DISCOUNTED, "gamma": then}, total_steps=240, started=False)
+    fixed.load_state(*moving.state())
+    reports = [learner.iterate().metrics for learner in (moving, fixed)]
+    assert reports[0]["optim/gamma"] == pytest.approx(0.99) and "optim/gamma" not in reports[1]
+    assert moving.return_moments is not None and fixed.return_moments is not None
+    pairs = [(moving.rollout.advantage, fixed.rollout.advantage), (moving.return_moments.var, fixed.return_moments.var)]
+    for one, other in pairs:
+        # Where gamma is a tensor, its product with lambda is rounded once more, in each of five steps that are added up.
+        close = bool((one - other).abs().max() <= gamma(40) * one.abs().max())
+        assert close == (then == 0.99)
+
+
+def test_a_resumed_run_goes_on_with_its_discount():
+    first, second = (identity_learner("discrete", {**DISCOUNTED, "gamma": 0.9, "gamma_end": 0.999}, total_steps=240,
+                                      started=started) for started in (True, False))
+    first.iterate()
+    second.load_state(*first.state())
+    assert first.iterate().metrics == second.iterate().metrics
+    assert torch.equal(first.updater.optimizer.parameters, second.updater.optimizer.parameters)

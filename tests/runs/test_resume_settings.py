@@ -224,6 +224,7 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "ppo.adam_betas": Counts("[0.5, 0.9]"),
     "ppo.adam_eps": Counts("0.1"),
     "ppo.gamma": Counts("0.5"),
+    "ppo.gamma_end": Counts("0.5"),
     "ppo.gae_lambda": Counts("0.3"),
     "ppo.clip_range": Counts("0.00001"),
     "ppo.clip_schedule.kind": Counts("constant", after=ratio("optim/clip_range"), expected=1.818, base="decays"),

@@ -56,6 +56,11 @@ class EpisodeTracker:
     def gamma(self, gamma: float) -> None:
         self._decay[2] = gamma
 
+    @property
+    def gamma_tensor(self) -> Tensor:
+        """Gamma on the device, at an address that stays."""
+        return self._decay[2]
+
     def follow(self, rollout: Rollout) -> RolloutEpisodes:
         active, done = rollout.active, rollout.done
         reward = rollout.reward.nan_to_num(0.0, 0.0, 0.0)  # one bad reward must not stay in the statistics for ever

@@ -23,9 +23,10 @@ def next_values(value: Tensor, last_value: Tensor, final_value: Tensor, terminat
 
 
 def gae(
-    reward: Tensor, value: Tensor, next_value: Tensor, done: Tensor, active: Tensor, gamma: float, gae_lambda: float
+    reward: Tensor, value: Tensor, next_value: Tensor, done: Tensor, active: Tensor, gamma: float | Tensor, gae_lambda: float
 ) -> Tensor:
-    """Returns advantages [T, N]; all tensors are [T, N]. `done`: the step ended its episode (terminated or truncated)."""
+    """Returns advantages [T, N]; all tensors are [T, N]. `done`: the step ended its episode (terminated or truncated).
+    `gamma` is a number, or a scalar on the device."""
     advantage = torch.empty_like(reward)
     # TD error: r_t + gamma * V(s_{t+1}) - V(s_t). Inactive steps are filled with 0, not multiplied by 0: V may be NaN there.
     delta = (reward + gamma * next_value - value).masked_fill_(~active, 0.0)

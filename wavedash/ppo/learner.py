@@ -33,7 +33,7 @@ from wavedash.ppo.rank_state import StateTensors
 from wavedash.ppo.ranks import ALONE, Ranks
 from wavedash.ppo.readout import Readout
 from wavedash.ppo.rollout import Rollout, RolloutBuffer
-from wavedash.ppo.schedule import Schedule
+from wavedash.ppo.schedule import Schedule, discount
 from wavedash.ppo.update import Updater
 from wavedash.seeding import stream_seed
 from wavedash.threads import decide_threads
@@ -65,6 +65,8 @@ class Learner:
             self.policy.initial_memory(env.num_rows), self.policy.sequence_length,
         )
         self.return_moments = RunningMoments(()).to(env.device) if ppo.normalize_reward else None
+        self.discount = ppo.gamma
+        """Gamma of the current iteration"""
         self.tracker = EpisodeTracker(env.num_rows, ppo.gamma, env.device)
         self.recent = EpisodeWindow(config.checkpoint.best_window)
         self.divergence = DivergenceWatch()
@@ -144,12 +146,15 @@ class Learner:
     # --- the parts of an iteration -----------------------------------------------------------------------------------
 
     def _set_rates(self) -> None:
-        """Sets the learning rate and the coefficients of the loss to what their schedules say, and who learns: at the beginning
-        of a run perhaps only the critic."""
+        """Sets the learning rate, the coefficients of the loss and the discount to what their schedules say, and who learns: at
+        the beginning of a run perhaps only the critic."""
         self.updater.freeze_actor(self.iteration < self.config.ppo.critic_warmup)
         self.updater.optimizer.set_rate_multiplier(self.schedule.multiplier)
         for name, value in self.coefficients.items():
             self.updater.loss.coefficients[name].fill_(value)
+        self.discount = discount(self.config.ppo, self.steps / self.total_steps)
+        if self.config.ppo.gamma_end is not None:
+            self.tracker.gamma = self.discount
 
     def _collect(self, rollout: Rollout) -> RolloutEpisodes:
         """Collects, follows episodes and estimates advantages, in one CUDA graph where the environment allows it."""
@@ -191,8 +196,10 @@ class Learner:
         ppo, reward = self.config.ppo, rollout.reward
         if self.return_moments is not None:
             reward = (reward * self.return_moments.scale).clamp(-ppo.reward_clip, ppo.reward_clip)
+        # A captured CUDA graph reads a discount that moves from where the tracker keeps it.
+        gamma = ppo.gamma if ppo.gamma_end is None else self.tracker.gamma_tensor
         following = next_values(rollout.value, last_value, rollout.final_value, rollout.terminated, rollout.truncated)
-        advantage = gae(reward, rollout.value, following, rollout.done, rollout.active, ppo.gamma, ppo.gae_lambda)
+        advantage = gae(reward, rollout.value, following, rollout.done, rollout.active, gamma, ppo.gae_lambda)
         rollout.advantage.copy_(advantage)
         torch.add(advantage, rollout.value, out=rollout.returns)
 

@@ -79,6 +79,8 @@ def named_metrics(learner: Learner, readout: Readout) -> dict[str, float]:
         metrics["optim/scale_overflows"], skipped = float(skipped), 0
     metrics |= {STEPS: sums[STEPS], EPISODES: sums[EPISODES], SKIPPED: float(skipped), "optim/gradient_steps": float(applied)}
     metrics |= {f"optim/{name}": x for name, x in learner.coefficients.items()}
+    if learner.config.ppo.gamma_end is not None:
+        metrics["optim/gamma"] = learner.discount
     metrics["optim/learning_rate"] = learner.config.ppo.learning_rate * learner.schedule.multiplier
     metrics |= _means(sums)
     metrics |= learner.recent.metrics()

@@ -1,9 +1,9 @@
-"""Schedules of the learning rate, the clip range and the entropy bonus are multipliers that are set once an iteration."""
+"""Schedules of the learning rate, the clip range, the entropy bonus and the discount; all are set once an iteration."""
 from __future__ import annotations
 
 import math
 
-from wavedash.config import DecayConfig, ScheduleConfig
+from wavedash.config import DecayConfig, PPOConfig, ScheduleConfig
 
 
 class Schedule:
@@ -38,3 +38,12 @@ class Schedule:
         progress of the run, both of which may have changed."""
         if self.config.kind != "kl":
             self.advance(progress, None)
+
+
+def discount(config: PPOConfig, progress: float) -> float:
+    """Returns gamma when this share of the run is finished. The horizon 1 / (1 - gamma) moves geometrically: equal steps of
+    gamma itself would spend nine tenths of a run from 0.99 to 0.999 on horizons below 530."""
+    if config.gamma_end is None:
+        return config.gamma
+    progress = min(max(progress, 0.0), 1.0)
+    return 1.0 - (1.0 - config.gamma) ** (1.0 - progress) * (1.0 - config.gamma_end) ** progress
