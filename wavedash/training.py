@@ -34,7 +34,7 @@ from wavedash.runs.crash import SkippedUpdates
 from wavedash.runs.find import Found, find_run
 from wavedash.runs.folder import RunFolder
 from wavedash.runs.initial import initialize, with_absolute_init
-from wavedash.runs.interrupt import Interrupts, SaveNow
+from wavedash.runs.interrupt import Interrupts, SaveNow, SignalKeeper
 from wavedash.runs.saver import Saver
 from wavedash.runs.trust import read_config, run_config
 from wavedash.seeding import stream_seed
@@ -138,7 +138,8 @@ def _begin_with_policy(learner: Learner) -> str:
 
 def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: EarlyMessages, source: str = "") -> int:
     config, ranks, saver = learner.config, learner.ranks, Saver(run, learner.config.checkpoint)
-    learner.listeners.add(*report.listeners(config, run.path, early.stop()), SkippedUpdates(run.crash), saver)
+    reports = report.listeners(config, run.path, early.stop())
+    learner.listeners.add(SignalKeeper(interrupts), *reports, SkippedUpdates(run.crash), saver)
     # This comes late, so that a start that failed leaves the folder of the run as it was.
     run.record_start(with_absolute_init(config))
     processes = "" if ranks.size == 1 else f", in {ranks.size} processes"
@@ -159,6 +160,7 @@ def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: Earl
 
 def _learn_silently(learner: Learner, interrupts: Interrupts) -> int:
     """Learns as another rank than the first, which saves and reports for all."""
+    learner.listeners.add(SignalKeeper(interrupts))
     with suppress(SaveNow):
         learner.learn()
     interrupts.finish()

@@ -1,6 +1,7 @@
 """Signals sent to real processes that train: one, two and three of them, during an iteration and during a save."""
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import threading
@@ -9,7 +10,7 @@ import time
 import pytest
 
 from tests.runs.stand_in import StandInLearner, forked, make_run
-from wavedash.runs.interrupt import Interrupts
+from wavedash.runs.interrupt import Interrupts, SignalKeeper
 from wavedash.runs.saver import Saver
 
 pytestmark = pytest.mark.slow
@@ -130,6 +131,33 @@ def test_three_signals_leave_at_once_even_from_a_save_that_hangs(tmp_path):
     assert run.newest() is None
     run.store("checkpoints").sweep()
     assert list((run.path / "checkpoints").iterdir()) == []
+
+
+@pytest.mark.parametrize(("kept", "code"), [(True, 143), (False, -signal.SIGTERM)])
+def test_a_handler_that_a_library_puts_in_place_below_python_is_replaced(tmp_path, kept, code):
+    """LLVM, loaded by Triton, does this when kernels are compiled; without the keeper the signal ends the process unsaved."""
+    run, config = make_run(tmp_path, every=10**9)
+
+    def body(tell):
+        learner = StandInLearner([Saver(run, config.checkpoint)], total_steps=10**9)
+
+        def during(learner):
+            if learner.iteration == 0:
+                ctypes.CDLL(None).signal(int(signal.SIGTERM), None)  # the handler of C, 0: SIG_DFL
+            tell(f"iterating {learner.steps}")
+            time.sleep(0.01)
+
+        learner.during = during
+        with Interrupts(learner) as interrupts:
+            learner.listeners += [SignalKeeper(interrupts)] if kept else []
+            learner.learn()
+        return interrupts.exit_code
+
+    with forked(body) as child:
+        wait_for(child, "iterating 30")
+        child.kill(signal.SIGTERM)
+        assert child.wait() == code
+    assert (run.store("checkpoints").latest() is not None) == kept
 
 
 def test_old_handlers_are_restored_and_other_errors_pass_through():

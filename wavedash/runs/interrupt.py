@@ -15,7 +15,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from wavedash.ppo.listener import IterationReport, Listener
+
+if TYPE_CHECKING:
+    from wavedash.ppo.learner import Learner
 
 TERMINATE = signal.SIGBREAK if os.name == "nt" else signal.SIGTERM  # type: ignore[attr-defined, unused-ignore]
 HANG_UP: int | None = getattr(signal, "SIGHUP", None)
@@ -63,6 +68,12 @@ class Interrupts:
             if number != HANG_UP or signal.getsignal(number) != signal.SIG_IGN:  # ignored under nohup
                 self._previous[number] = signal.signal(number, self._handle)
 
+    def renew(self) -> None:
+        """Handles signals again where a library has put a handler of its own in place, below Python. LLVM does so, by which
+        Triton compiles kernels: a signal would then end the process without a save."""
+        for number in self._previous:
+            signal.signal(number, self._handle)
+
     def finish(self) -> None:
         """Is called when everything is saved: signals have no effect any more."""
         self._finished = True
@@ -103,6 +114,16 @@ class Interrupts:
                     null = os.open(os.devnull, os.O_RDWR)
                     os.dup2(null, handle)
                     os.close(null)
+
+
+class SignalKeeper(Listener):
+    """Renews the handlers after every iteration: kernels may be compiled in any of them."""
+
+    def __init__(self, interrupts: Interrupts) -> None:
+        self._interrupts = interrupts
+
+    def on_iteration(self, learner: Learner, report: IterationReport) -> None:
+        self._interrupts.renew()
 
 
 _saving = 0
