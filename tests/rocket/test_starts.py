@@ -115,6 +115,38 @@ def test_teammates_never_share_a_spot_beside_empty_seats():
     assert (distance[both] > 400).all()
 
 
+JITTER = {"distance": 150.0, "ball": 10.0, "angle": 0.175, "speed": 0.0, "boost": [33.3, 33.3]}
+
+
+def offsets(**options) -> tuple[Tensor, Tensor, Tensor]:
+    """How far cars [E, 2, 2] and ball [E, 2] are from where the kick-off had put them, and the cars' angles [E, 2]."""
+    plain, moved = empty(2000, 1, 1), empty(2000, 1, 1)
+    kickoff = Kickoff()
+    kickoff.bind(plain)
+    kickoff.write(plain, torch.Generator().manual_seed(0))
+    written(names.make("start", "fuzzed_kickoff", options), moved)
+    turn = (plain.cars.forward * moved.cars.forward).sum(-1).clamp(-1, 1).acos()
+    assert (moved.cars.velocity == 0).all() and (moved.cars.boost == 33.3).all()
+    return ((moved.cars.position - plain.cars.position)[..., :2], (moved.ball.position - plain.ball.position)[:, :2], turn)
+
+
+def test_a_kickoff_may_jitter_cars_and_ball_by_different_amounts_and_is_no_mirror_image():
+    cars, ball, turn = offsets(**JITTER)
+    for offset, most in ((cars, 150.0), (ball, 10.0)):
+        assert 0.98 * most < offset.abs().max() <= most * (1 + 1e-4)
+        assert abs(float(offset.mean())) < most / 20
+    assert 0.98 * 0.175 < turn.max() < 0.176
+    mirrored = (cars[:, 0] + cars[:, 1]).norm(dim=-1)
+    assert (mirrored > 1.0).float().mean() > 0.99, "one car is moved as the mirror image of the other"
+    _, ball, _ = offsets(**{name: x for name, x in JITTER.items() if name != "ball"})
+    assert ball.abs().max() > 140.0, "without an amount of its own the ball is moved as far as the cars"
+
+
+@pytest.mark.parametrize(("blue", "orange"), TEAMS)
+def test_the_widest_jitter_of_kickoffs_is_possible_for_every_hitbox(blue, orange):
+    assert_possible(written(names.make("start", "fuzzed_kickoff", JITTER), empty(2000, blue, orange)))
+
+
 # --- every start -----------------------------------------------------------------------------------------------------
 
 

@@ -46,12 +46,15 @@ class Kickoff(Start):
 
 class FuzzedKickoff(Start):
     """A kick-off where cars and ball are a little off their spots, cars already roll and have any boost. Stops a bot from
-    learning one fixed opening by heart. `distance` in uu (up to 120: spots are 512 apart), `angle` in radians, `speed` in uu/s;
-    `boost`: its range."""
+    learning one fixed opening by heart; both teams are off by different amounts, so that mirrored openings do not end in
+    pinches for ever. `distance` in uu (up to 150: spots are 512 apart), `ball`: the same for the ball, `distance` if not set;
+    `angle` in radians, `speed` in uu/s; `boost`: its range. The game's kick-off with a little jitter is
+    `{distance: 150, ball: 10, angle: 0.175, speed: 0, boost: [33.3, 33.3]}`."""
 
     def __init__(self, distance: float = 100.0, angle: float = 0.2, speed: float = 300.0,
-                 boost: tuple[float, float] = (0.0, BOOST_MAX)) -> None:
+                 boost: tuple[float, float] = (0.0, BOOST_MAX), ball: float | None = None) -> None:
         self.distance, self.angle, self.speed, self.boost = distance, angle, speed, boost
+        self.ball = distance if ball is None else ball
 
     def write(self, state: GameState, generator: torch.Generator) -> None:
         stage, seats, cars = Stage(state, generator), state.seats, state.cars
@@ -59,4 +62,4 @@ class FuzzedKickoff(Start):
         yaw = torch.atan2(cars.forward[..., 1], cars.forward[..., 0]) + stage.uniform(-self.angle, self.angle, seats)
         stage.drive(cars.present, place, yaw, stage.uniform(0.0, self.speed, seats))
         cars.boost.copy_(stage.uniform(*self.boost, seats))
-        state.ball.position[:, :2].add_(stage.uniform(-self.distance, self.distance, 2))
+        state.ball.position[:, :2].add_(stage.uniform(-self.ball, self.ball, 2))
