@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from wavedash import __version__
-from wavedash.cli import benchmarks, config, evaluation, machine, rocket, training
+from wavedash.cli import benchmarks, champion, config, evaluation, machine, rocket, training
 
 app = typer.Typer(
     help="Trains game-playing and walking agents with PPO.",
@@ -25,6 +25,7 @@ app.add_typer(machine.commands)
 app.add_typer(benchmarks.commands)
 app.add_typer(config.commands, name="config")
 app.add_typer(rocket.commands, name="rocket")
+app.add_typer(champion.commands, name="champion")
 
 
 def _print_version(asked: bool) -> None:

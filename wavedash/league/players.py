@@ -34,11 +34,11 @@ class Entrant:
     @cached_property
     def name(self) -> str:
         """The player and its version, as games.csv has it: `chaser`; `my-bot@120000000` for a run of this name and the steps
-        that it had trained for; the name of a folder that holds one policy."""
+        that it had trained for; the name of a folder that holds one policy; `champion-1v1@2200961024`."""
         if self.run is None:
             return snake_case(self.asked) if ":" not in self.asked else self.asked
         if isinstance(self.run.source, PolicyFolder):
-            return self.run.path.absolute().name
+            return self.run.source.name
         return f"{self.run.config.name}@{self.run.source.step}"
 
     @cached_property

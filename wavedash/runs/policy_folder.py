@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wavedash import champions
 from wavedash.runs.checkpoint import MANIFEST, STATE, USE_ANOTHER, CheckpointError, Tensors, open_plain_file
 from wavedash.runs.plain import from_json
 
@@ -34,6 +35,12 @@ class PolicyFolder:
     @property
     def run_config(self) -> Path:
         return self.path.absolute() / CONFIG
+
+    @property
+    def name(self) -> str:
+        """What the policy is called among others: the name of the folder, or that of the champion and its steps."""
+        path = self.path.absolute()
+        return f"{champions.NAME}-{path.name}@{self.step}" if path.parent == champions.FOLDER else path.name
 
     @property
     def step(self) -> int:
