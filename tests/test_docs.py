@@ -42,6 +42,30 @@ def test_a_page_can_be_followed(page: str, trainings: int, tmp_path: Path) -> No
     assert trained == trainings
 
 
+@pytest.mark.slow
+def test_the_page_about_the_league_can_be_followed(tmp_path: Path) -> None:
+    """Its commands and its Python are run in order, with few games, short ones, and a short training."""
+    page = (DOCS / "league.md").read_text(encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(DOCS.parent), "OMP_NUM_THREADS": "1"}
+    for language, text in re.findall(r"^```(python|bash)\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        commands = [["-c", text]] if language == "python" else [
+            ["-m", *shorter(shlex.split(line, comments=True))] for line in text.splitlines() if line.startswith("wavedash")]
+        for command in commands:
+            result = subprocess.run([sys.executable, *command], cwd=tmp_path, env=environment, capture_output=True, text=True)
+            assert result.returncode == 0, f"{command}:\n{result.stdout}{result.stderr}"
+
+
+def shorter(words: list[str]) -> list[str]:
+    """The same command with less to compute."""
+    command = words[1]
+    if command == "train":
+        return [*words, "--smoke", "env.count=4", "device=cpu"]
+    if command in ("eval", "match", "tournament"):
+        kept = [word for n, word in enumerate(words) if "--games" not in words[max(0, n - 1) : n + 1]]
+        return [*kept, "--games", "2", *([] if command == "eval" else ["--seconds", "2", "--device", "cpu"])]
+    return words
+
+
 def test_the_tree_of_folders_is_that_of_the_package() -> None:
     """The tree in docs/architecture.md names every folder, by its indentation, and no other."""
     page, root = (DOCS / "architecture.md").read_text(encoding="utf-8"), DOCS.parent
