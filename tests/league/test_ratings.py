@@ -10,7 +10,7 @@ import torch
 
 from wavedash.errors import UserError
 from wavedash.league.games import Game
-from wavedash.league.ratings import ELO, PRIOR, Results, rate
+from wavedash.league.ratings import ELO, PRIOR, Results, anchors_among, rate, scale_of
 
 
 def game(blue: str, orange: str, blue_goals: int, orange_goals: int) -> Game:
@@ -141,3 +141,54 @@ def test_anchors_keep_their_ratings() -> None:
     games = [game("idle", "chaser", 0, 5)] * 10 + [game("bot", "idle", 1, 0)] * 3
     ratings = rate(Results.of(games), {"chaser": 1000.0, "idle": 100.0})
     assert ratings["idle"] == pytest.approx((100.0, 100.0, 100.0, 13)) and ratings["chaser"].value == pytest.approx(1000.0)
+
+
+# Without an anchor
+
+
+def test_relative_ratings_have_the_mean_1000_and_intervals_that_cover_the_distance_to_it() -> None:
+    rng, covered = np.random.default_rng(5), []
+    names = [f"bot@{i}" for i in range(6)]
+    for _ in range(30):
+        true = dict(zip(names, rng.normal(2000, 150, 6), strict=True))
+        ratings = rate(Results.of(played(true, list(combinations(names, 2)), 40, 0.5, rng)), {})
+        mean = np.mean(list(true.values()))
+        assert np.mean([rating.value for rating in ratings.values()]) == pytest.approx(1000, abs=1e-3)
+        covered += [ratings[name].low <= true[name] - mean + 1000 <= ratings[name].high for name in names]
+    # 180 intervals of 95 %: three standard errors of thirty independent means, each of them at least as wide as one of six.
+    assert 0.95 - 3 * 0.1 / 30**0.5 < np.mean(covered) <= 1.0
+
+
+def test_relative_differences_are_those_of_anchored_ratings() -> None:
+    games = played({"chaser": 1000, "a": 1100, "b": 900}, [("chaser", "a"), ("a", "b"), ("b", "chaser")], 400, 0.5,
+                   np.random.default_rng(1))
+    anchored, relative = rate(Results.of(games)), rate(Results.of(games), {})
+    for player in ("a", "b"):
+        ours, theirs = (ratings[player].value - ratings["chaser"].value for ratings in (relative, anchored))
+        assert ours == pytest.approx(theirs, abs=1.0), "but for the prior, whose middle is another"
+
+
+def test_relative_ratings_need_a_chain_of_games() -> None:
+    games = [game("a", "b", 1, 0), game("lone", "lonely", 1, 0)]
+    with pytest.raises(UserError, match=r"no chain of games leads from a to lone, lonely\. Let one of them play a, or all of them"):
+        rate(Results.of(games), {})
+
+
+def test_the_chaser_anchors_ratings_if_it_takes_part() -> None:
+    assert anchors_among(["bot", "chaser"]) == {"chaser": 1000.0} and anchors_among(["bot", "idle"]) == {}
+    assert scale_of({"chaser": 1000.0}) == "the chaser has 1000 by definition"
+    assert scale_of({}).startswith("relative: their mean is 1000, because no chaser played")
+
+
+def test_many_games_of_many_players_are_counted_as_one_by_one() -> None:
+    rng = np.random.default_rng(2)
+    names = [f"bot@{i}" for i in range(40)]
+    goals, pairs = rng.integers(0, 3, (5000, 2)), [rng.choice(40, 2, replace=False) for _ in range(5000)]
+    results = Results.of(game(names[a], names[b], *score) for (a, b), score in zip(pairs, goals.tolist(), strict=True))
+    wins, draws = np.zeros((40, 40)), np.zeros((40, 40))
+    for (a, b), (ours, theirs) in zip(pairs, goals, strict=True):
+        i, j = results.players.index(names[a]), results.players.index(names[b])
+        wins[i, j] += ours > theirs
+        wins[j, i] += theirs > ours
+        draws[[i, j], [j, i]] += ours == theirs
+    assert (results.wins == wins).all() and (results.draws == draws).all() and results.played.sum() == 2 * 5000

@@ -5,13 +5,14 @@ differ by d, win : draw : loss = 10^(d/800) : nu : 10^(-d/800), and how often eq
 the ratings. The likelihood is concave, so there is one best answer, and the order in which games were played does not matter.
 
 Ratings are relative. An anchor, whose rating is given, makes those of different runs and machines comparable: the chaser, a
-script that never changes, has 1000. A player without a loss (or without a win) has no finite maximum-likelihood rating; a weak
-prior, a normal distribution around the anchors with a standard deviation of 1500 points, keeps it finite and its interval
+script that never changes, has 1000. Where no anchor played, the mean of all ratings is 1000, and only their differences mean
+something. A player without a loss (or without a win) has no finite maximum-likelihood rating; a weak
+prior, a normal distribution around the anchors (or that mean) with a standard deviation of 1500 points, keeps it finite and its interval
 wide.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import log
 from typing import NamedTuple
 
@@ -24,6 +25,8 @@ from wavedash.league.games import Game
 ANCHORS: Mapping[str, float] = {"chaser": 1000.0}
 ELO = 400 / log(10)
 """Elo points of one unit of log odds"""
+MEAN = 1000.0
+"""The mean of all ratings where no anchor played"""
 PRIOR = 1500 / ELO
 """Standard deviation of the prior, in log odds"""
 TWO_SIDED_95 = 1.959964
@@ -54,17 +57,13 @@ class Results(NamedTuple):
         games = list(games)
         players = sorted({player for game in games for player in (game.blue, game.orange)})
         index = {player: i for i, player in enumerate(players)}
+        blue, orange = np.array([(index[game.blue], index[game.orange]) for game in games], dtype=np.int64).reshape(-1, 2).T
+        ahead = np.array([game.blue_goals - game.orange_goals for game in games], dtype=np.int64)
         wins, draws = np.zeros((2, len(players), len(players)))
-        for game in games:
-            blue, orange = index[game.blue], index[game.orange]
-            if game.blue_goals == game.orange_goals:
-                draws[blue, orange] += 1
-                draws[orange, blue] += 1
-            elif game.blue_goals > game.orange_goals:
-                wins[blue, orange] += 1
-            else:
-                wins[orange, blue] += 1
-        return cls(players, wins, draws)
+        np.add.at(wins, (blue[ahead > 0], orange[ahead > 0]), 1)
+        np.add.at(wins, (orange[ahead < 0], blue[ahead < 0]), 1)
+        np.add.at(draws, (blue[ahead == 0], orange[ahead == 0]), 1)
+        return cls(players, wins, draws + draws.T)
 
     @property
     def played(self) -> Matrix:
@@ -73,19 +72,30 @@ class Results(NamedTuple):
 
 
 def rate(results: Results, anchors: Mapping[str, float] = ANCHORS) -> dict[str, Rating]:
-    """The ratings of all players. UserError: some have no chain of games to an anchor, so that nothing fixes their ratings."""
+    """The ratings of all players. Without anchors they are relative: their mean is 1000. UserError: some have no chain of games
+    to an anchor (or, without anchors, to each other), so that nothing fixes their ratings."""
     players, played = results.players, results.played
     known = {i: anchors[player] for i, player in enumerate(players) if player in anchors}
-    unconnected = [players[i] for i in range(len(players)) if i not in _reached(played > 0, set(known))]
-    if unconnected:
-        raise UserError(f"no rating for {', '.join(unconnected)}: no chain of games leads from there to "
-                        f"{' or '.join(anchors)}. Let one of them play {next(iter(anchors))}")
+    _check_connected(results, known, anchors)
     free = [i for i in range(len(players)) if i not in known]
-    middle = float(np.mean(list(known.values()))) / ELO if known else 0.0
+    middle = (float(np.mean(list(known.values()))) if known else MEAN) / ELO
     strength = np.array([known[i] / ELO if i in known else middle for i in range(len(players))])
     strength, spread = _maximum(results, strength, free, middle)
     rows = zip(players, strength * ELO, spread * ELO * TWO_SIDED_95, played.sum(1), strict=True)
-    return {player: Rating(value, value - half, value + half, int(count)) for player, value, half, count in rows}
+    return {player: Rating(float(value), float(value - half), float(value + half), int(count))
+            for player, value, half, count in rows}
+
+
+def anchors_among(players: Iterable[str]) -> dict[str, float]:
+    """The anchors that take part; none of them: ratings are relative."""
+    return {player: ANCHORS[player] for player in sorted(set(players)) if player in ANCHORS}
+
+
+def scale_of(anchors: Mapping[str, float]) -> str:
+    """What ratings with these anchors are relative to, in words for users."""
+    if anchors:
+        return "; ".join(f"the {player} has {value:.0f} by definition" for player, value in anchors.items())
+    return f"relative: their mean is {MEAN:.0f}, because no {' or '.join(ANCHORS)} played; do not compare them with other tables"
 
 
 def _maximum(results: Results, strength: Matrix, free: list[int], middle: float) -> tuple[Matrix, Matrix]:
@@ -109,7 +119,11 @@ def _maximum(results: Results, strength: Matrix, free: list[int], middle: float)
         if np.abs(step).max() < 1e-9:
             break
     _, curvature, _ = _derivatives(results, strength, draw, free, middle)
-    spread[free] = np.sqrt(np.diagonal(np.linalg.inv(curvature))[:-1])
+    covariance = np.linalg.inv(curvature)[:-1, :-1]
+    if len(free) == len(strength):  # no anchor: the error of a rating is that of its distance to the mean of all
+        away = np.eye(len(free)) - 1 / len(free)
+        covariance = away @ covariance @ away
+    spread[free] = np.sqrt(np.diagonal(covariance))
     return strength, spread
 
 
@@ -141,6 +155,18 @@ def _derivatives(results: Results, strength: Matrix, draw: float, free: list[int
     corner = with_draw[free][:, None]
     whole = np.block([[curvature[np.ix_(free, free)], corner], [corner.T, np.array([[draw_information]])]])
     return np.append(by_strength[free], by_draw - draw / PRIOR**2), whole, value
+
+
+def _check_connected(results: Results, known: Collection[int], anchors: Mapping[str, float]) -> None:
+    players = results.players
+    reached = _reached(results.played > 0, set(known) or (set() if anchors else {0}))
+    unconnected = [player for i, player in enumerate(players) if i not in reached]
+    if unconnected and anchors:
+        raise UserError(f"no rating for {', '.join(unconnected)}: no chain of games leads from there to "
+                        f"{' or '.join(anchors)}. Let one of them play {next(iter(anchors))}")
+    if unconnected:
+        raise UserError(f"no common ratings: no chain of games leads from {players[0]} to {', '.join(unconnected)}. Let one of "
+                        f"them play {players[0]}, or all of them play {next(iter(ANCHORS))}")
 
 
 def _reached(played: NDArray[np.bool_], anchors: set[int]) -> set[int]:
