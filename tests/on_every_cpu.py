@@ -53,6 +53,7 @@ ELSEWHERE: dict[str, str] = {
     "report/test_dashboard.py": _FEW, "report/test_metrics_file.py": _FEW, "report/test_tensorboard.py": _FEW,
     "ppo/test_listener_state.py": _FEW, "rocket/test_task_state.py": _FEW, "runs/test_resume_settings.py": _FEW,
     "tasks/test_toy_task.py": _FEW, "test_diagnosis.py": _FEW, "evaluate/test_episodes.py": _FEW, "test_roundings.py": _FEW,
+    "league/test_match.py": _FEW, "league/test_tournament.py": _FEW, "league/test_ladder.py": _FEW,
     "league/test_ratings.py": "float64 throughout, with bounds far above its roundings", "league/test_frozen_cuda.py": _GPU,
     "league/test_strategies.py": _FEW,
     "runs/test_initial_cuda.py": _GPU,

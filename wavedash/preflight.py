@@ -34,7 +34,11 @@ def check_setup(config: RunConfig) -> None:
 
 def usable_device(config: RunConfig, ranks: Ranks = ALONE) -> torch.device:
     """Returns the device that `config.device` means on this machine."""
-    name = config.device
+    return named_device(config.device, ranks)
+
+
+def named_device(name: str, ranks: Ranks = ALONE) -> torch.device:
+    """Returns the device of this name: auto, cpu, cuda, cuda:1. UserError: this machine does not have it."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and ranks.size > 1:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from wavedash import __version__
-from wavedash.cli import benchmarks, champion, config, evaluation, machine, rocket, training
+from wavedash.cli import benchmarks, champion, config, evaluation, league, machine, rocket, training
 
 app = typer.Typer(
     help="Trains game-playing and walking agents with PPO.",
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 app.add_typer(training.commands)
 app.add_typer(evaluation.commands)
+app.add_typer(league.commands)
 app.add_typer(machine.commands)
 app.add_typer(benchmarks.commands)
 app.add_typer(config.commands, name="config")

@@ -1,9 +1,19 @@
 """Arguments that several commands share."""
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Optional
 
 import typer
+
+
+class SimulatorName(StrEnum):
+    """The choices of `--simulator`."""
+
+    WARP = "warp"
+    ROCKETSIM = "rocketsim"
+    BOTH = "both"
+
 
 Source = Annotated[str, typer.Argument(metavar="PRESET|FILE", help="A preset such as cartpole, or a YAML file.")]
 Overrides = Annotated[

@@ -6,18 +6,10 @@ from typing import Annotated, Optional
 
 import typer
 
-from wavedash.cli.arguments import Deterministic, Trust
+from wavedash.cli.arguments import Deterministic, SimulatorName, Trust
 from wavedash.errors import UserError
 
 commands = typer.Typer()
-
-
-class SimulatorName(StrEnum):
-    """The choices of `wavedash eval --simulator`."""
-
-    WARP = "warp"
-    ROCKETSIM = "rocketsim"
-    BOTH = "both"
 
 
 class StartsName(StrEnum):

@@ -11,17 +11,16 @@ import torch
 
 from wavedash.config import EnvConfig
 from wavedash.envs.kinds import kind_of
-from wavedash.evaluate.matches import SECONDS, Match
+from wavedash.evaluate import columns
+from wavedash.evaluate.matches import SECONDS
 from wavedash.evaluate.results import Score
 from wavedash.league.frozen import FrozenPolicy
+from wavedash.league.match import SIMULATORS, play_players
 from wavedash.league.players import find_player
 from wavedash.loading import load_run
 from wavedash.rocket.kind import rocket_task
 from wavedash.rocket.parts import Player
-from wavedash.seeding import stream_seed
-from wavedash.threads import cost_of, decide_threads, set_torch_threads
-
-SIMULATORS = ("warp", "rocketsim")
+from wavedash.threads import decide_threads
 
 
 @dataclass(frozen=True)
@@ -38,44 +37,17 @@ class AgainstResult:
     @property
     def difference(self) -> tuple[float, float, float] | None:
         """Goal share in the second simulator minus that in the first, with its 95 % interval; None if it is undefined."""
-        shares = [score.goal_share for score in self.scores.values()]
-        if len(shares) < 2 or not all(share.cases for share in shares):
-            return None
-        return shares[1].minus(shares[0])
+        return columns.difference(self.scores)
 
     def __str__(self) -> str:
-        rows = {
-            "games": [f"{score.games}" for score in self.scores.values()],
-            "goals": [f"{score.scored} : {score.conceded}" for score in self.scores.values()],
-            "without a goal": [f"{score.goalless}" for score in self.scores.values()],
-            "goal share": [_share(score) for score in self.scores.values()],
-            "touches/min": [f"{score.touches:.1f} : {score.opponent_touches:.1f}" for score in self.scores.values()],
-        }
         starts = "the task's starts" if self.own_starts else "kick-offs"
-        lines = [
+        rows = {**columns.GAMES, **columns.GOALS, **columns.GOALLESS, **columns.SHARE, **columns.TOUCHES}
+        return "\n".join([
             f"policy          {self.checkpoint} ({'deterministic' if self.deterministic else 'stochastic'})",
             f"against         {self.opponent}, from {starts} to the first goal or {SECONDS:.0f} s, half of the games as orange",
             "",
-            *(f"{name:<16}" + "".join(f"{cell:<28}" for cell in cells) for name, cells in
-              {"": list(self.scores), **rows}.items()),
-        ]
-        if len(self.scores) > 1:
-            lines.append(f"{'difference':<16}{self._verdict()}")
-        return "\n".join(line.rstrip() for line in lines)
-
-    def _verdict(self) -> str:
-        if self.difference is None:
-            return "undefined: no goals were scored"
-        value, low, high = (100 * x for x in self.difference)
-        noise = "within noise" if low <= 0 <= high else "more than noise"
-        return f"{value:+.1f} points (95 % interval {low:+.1f} to {high:+.1f}): {noise}"
-
-
-def _share(score: Score) -> str:
-    if not score.goal_share.cases:
-        return "no goals"
-    low, high = score.goal_share.interval
-    return f"{100 * score.goal_share.value:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+            *columns.table(self.scores, rows),
+        ])
 
 
 def play_against(run: str | Path, opponent: str, simulator: str | None = None, games: int | None = None,
@@ -99,14 +71,8 @@ def play_against(run: str | Path, opponent: str, simulator: str | None = None, g
 def play_match(config: EnvConfig, first: Player, second: Player, games: int = 100, own_starts: bool = False, seed: int = 1,
                device: torch.device | str = "cpu") -> Score:
     """Plays one match in arenas of `config`. Players cannot be used again: each is bound to these arenas."""
-    match = Match(config, first, second, games, own_starts, device)
-    try:
-        networks = [player.policy.config for player in (first, second) if isinstance(player, FrozenPolicy)]
-        if networks:
-            set_torch_threads(match.env.num_rows, max(networks, key=lambda network: cost_of(1, network)))
-        return match.play(stream_seed(seed, "match"))
-    finally:
-        match.close()
+    (result,) = play_players(config, first, [second], games, own_starts, seed, device)
+    return result.score
 
 
 def _duel(config: EnvConfig, simulator: str) -> EnvConfig:

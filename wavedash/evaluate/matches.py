@@ -6,7 +6,7 @@ of each other, and the interval of the goal share is valid.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import gymnasium
 import torch
@@ -34,6 +34,9 @@ SECONDS = 60.0
 """A game without a goal ends after so many seconds"""
 
 
+Progress = Callable[[float], None]
+
+
 class Match:
     """Arenas in which `first` plays against each of `seconds`, in a block of arenas of its own. Arenas come in pairs: in one
     the first player is blue, in the other orange. A match can be played again, with another seed or other weights of its
@@ -53,7 +56,7 @@ class Match:
         assert rocket is not None
         seconds = [seconds] if isinstance(seconds, Player) else list(seconds)
         pairs, device = -(-games // 2), torch.device(device)
-        self.rounds = -(-2 * pairs // _most_arenas(rocket.simulator, device, len(seconds)))
+        self.rounds = -(-2 * pairs // _most_arenas(rocket.simulator, device, len(seconds), workers))
         self.block = 2 * -(-pairs // self.rounds)
         """Arenas of each second player"""
         self.arenas = self.block * len(seconds)
@@ -90,18 +93,22 @@ class Match:
         return result.score
 
     @torch.no_grad()
-    def play_all(self, seed: int) -> list[MatchResult]:
+    def play_all(self, seed: int, progress: Progress | None = None) -> list[MatchResult]:
         """Plays all games, and returns a result for each second player. The same seed and weights give the same games. Every
         arena plays equally many games, so that short ones are not favoured. On a GPU there is one host sync per second of the
-        game."""
+        game. `progress` is told now and then which share of the games has been played."""
         for stream, beginning in self._streams:
             stream.set_state(beginning)
         self.env.reset(seed)
         self.tally.clear()
-        while not self.tally.complete():
+        while (share := self.tally.share()) < 1.0:
+            if progress is not None:
+                progress(share)
             for _ in range(self._steps_between_looks):
                 self._advance()
             self.env.prepare()
+        if progress is not None:
+            progress(1.0)
         return [MatchResult(*self.tally.of(slice(start, start + self.block)), self.size, self.simulator, seed)
                 for start in range(0, self.arenas, self.block)]
 
@@ -134,9 +141,9 @@ class Tally:
         for x in (self.played, self.ticks, self.length, *self.touches):
             x.zero_()
 
-    def complete(self) -> bool:
-        """Whether all games are played. This is a host sync."""
-        return bool((self.played >= self.rounds).all())
+    def share(self) -> float:
+        """The share of all games that are over. This is a host sync."""
+        return int(self.played.sum()) / (self.rounds * len(self.played))
 
     def count(self, watch: Watch, ended: Tensor) -> None:
         """Counts one step; `ended` [E]: the arenas whose game it has ended. An arena that has played its games goes on, and is
@@ -170,12 +177,13 @@ def arenas_of(size: int, simulator: str = "warp", hitbox: str = "octane") -> Env
         {"rocket": {"blue": size, "orange": size, "simulator": simulator, "hitbox": hitbox}})
 
 
-def _most_arenas(simulator: str, device: torch.device, blocks: int) -> int:
+def _most_arenas(simulator: str, device: torch.device, blocks: int, workers: int) -> int:
     """The most arenas of one block. More arenas than that save no time: on a CPU because those whose games are over must wait
-    for the others, on a GPU because it is busy."""
+    for the others, on a GPU because it is busy. Where policies act on a GPU, each worker of RocketSim takes as many as a
+    CPU."""
     if simulator == "warp" and device.type == "cuda":
         return max(2, MOST_ON_GPU // blocks // 2 * 2)
-    return MOST_ON_CPU
+    return MOST_ON_CPU * (max(1, workers) if device.type == "cuda" else 1)
 
 
 def nudged_kickoff() -> FuzzedKickoff:

@@ -68,8 +68,11 @@ class FrozenPlayer(Player):
         """[N, F, A]: noise matrices of gSDE."""
 
     def bind(self, state: GameState) -> None:
-        for part in (self.observation, self.action):
-            part.bind(state)
+        try:
+            for part in (self.observation, self.action):
+                part.bind(state)
+        except UserError as error:  # an observation without room for so many cars
+            raise UserError(f"{self} cannot play Rocket League {_teams(state)}: {error}") from error
         memory = self._bind_policy(state.device, state.arenas * state.seats)
         self._check_spaces(state)
         self.generator = torch.Generator(state.device).manual_seed(self.seed)
@@ -120,8 +123,7 @@ class FrozenPlayer(Player):
         space, actions = self.spaces
         its, here = (space["obs"] if isinstance(space, Dict) else space).shape, (self.observation.size(state.seats),)
         if its != here:
-            blue, orange = ((state.cars.team[0] == team).sum().item() for team in (0, 1))
-            raise UserError(f"{self} cannot play Rocket League {blue}v{orange}: a car observes {here} numbers there, in its "
+            raise UserError(f"{self} cannot play Rocket League {_teams(state)}: a car observes {here} numbers there, in its "
                             f"own task {its}. Train it with an observation that has room for as many cars (advanced_obs_plus: "
                             "team_size), or let it play in teams of its own size")
         if space_to_json(actions) != space_to_json(self.action.space):
@@ -269,6 +271,10 @@ def frozen_copy(policy: ActorCritic) -> ActorCritic:
     copy.load_state_dict(policy.state_dict())
     copy.precision = policy.precision
     return copy.to(next(policy.parameters()).device).eval().requires_grad_(False)
+
+
+def _teams(state: GameState) -> str:
+    return "v".join(str(int((state.cars.team[0] == team).sum())) for team in (0, 1))
 
 
 def _buffer(name: str) -> str:

@@ -1,18 +1,22 @@
 """Players by name, as users type them: `wavedash match chaser runs/my-bot`.
 
-A name is that of a script (`chaser`), the import path of a user's own class (`module:Class`), or the path of a trained policy:
-a run, a checkpoint, or a folder with config.yaml, policy.safetensors and state.json.
+A name is that of a script (`chaser`) or of a champion, the import path of a user's own class (`module:Class`), or the path of a
+trained policy: a run, a checkpoint, or a folder with config.yaml, policy.safetensors and state.json. `A+B` is a team with one
+player per car.
 """
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from wavedash.champions import champion_names
 from wavedash.config import RocketConfig
 from wavedash.errors import UserError
 from wavedash.league.frozen import FrozenPolicy
+from wavedash.league.teams import JOINED_BY, Team
 from wavedash.loading import LoadedRun, load_run
 from wavedash.rocket import names
 from wavedash.rocket.kind import rocket_task
@@ -22,7 +26,7 @@ from wavedash.runs.policy_folder import PolicyFolder
 from wavedash.tasks.lookup import snake_case
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Entrant:
     """Somebody who takes part in matches. A player is bound to its arenas, so every match seats another copy of it."""
 
@@ -30,11 +34,16 @@ class Entrant:
     """What the user typed"""
     run: LoadedRun | None = None
     """Where the policy comes from; None for a script"""
+    members: tuple[Entrant, ...] = ()
+    """The players of a team, one for each car; none: one player drives all cars of a team"""
 
     @cached_property
     def name(self) -> str:
         """The player and its version, as games.csv has it: `chaser`; `my-bot@120000000` for a run of this name and the steps
-        that it had trained for; the name of a folder that holds one policy; `champion-1v1@2200961024`."""
+        that it had trained for; the name of a folder that holds one policy; `champion-1v1@2200961024`; `A+B`
+        for a team."""
+        if self.members:
+            return JOINED_BY.join(member.name for member in self.members)
         if self.run is None:
             return snake_case(self.asked) if ":" not in self.asked else self.asked
         if isinstance(self.run.source, PolicyFolder):
@@ -42,12 +51,23 @@ class Entrant:
         return f"{self.run.config.name}@{self.run.source.step}"
 
     @cached_property
+    def full_name(self) -> str:
+        """A name that also tells apart runs of one name: with the folder of the run."""
+        if self.run is None or isinstance(self.run.source, PolicyFolder):
+            return self.asked
+        return f"{self.run.path.absolute().parent.parent.name}@{self.run.source.step}"
+
+    @cached_property
     def task(self) -> RocketConfig | None:
         """The task that the policy was trained in; None for a script. UserError: it is not Rocket League."""
+        if self.members:
+            return next((member.task for member in self.members if member.task is not None), None)
         return None if self.run is None else rocket_task(self.run.config.env, self.run.path)
 
     def player(self, deterministic: bool = True, seed: int = 0) -> Player:
         """Another copy of the player. `deterministic` and `seed` are for trained policies, see FrozenPolicy."""
+        if self.members:
+            return Team([member.player(deterministic, seed + 1000 * i) for i, member in enumerate(self.members)])
         if self.run is None:
             made: Player = names.make("player", self.asked)
             return made
@@ -56,6 +76,8 @@ class Entrant:
 
 def find_entrant(name: str, trust: bool = False) -> Entrant:
     """Whom a user means by this name. `trust`: also run code that a run of another user names."""
+    if JOINED_BY in name and not Path(name).exists():
+        return Entrant(name, members=tuple(find_entrant(member, trust) for member in name.split(JOINED_BY)))
     shipped = names.shipped("player")
     if snake_case(name) in shipped or (":" in name and not Path(name).exists()):
         entrant = Entrant(name)
@@ -66,9 +88,10 @@ def find_entrant(name: str, trust: bool = False) -> Entrant:
     except RunError as error:
         if Path(name).exists():
             raise
-        near = difflib.get_close_matches(name, shipped, n=1)
+        known = [*sorted(shipped), *champion_names()]
+        near = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
-        raise UserError(f"there is no player {name!r}{hint} A player is one of {', '.join(sorted(shipped))}; a class of your "
+        raise UserError(f"there is no player {name!r}{hint} A player is one of {', '.join(known)}; a class of your "
                         "own as 'module:Class'; or a trained policy: a run, a checkpoint or a folder with config.yaml, "
                         "policy.safetensors and state.json") from error
 
@@ -77,3 +100,15 @@ def find_player(name: str, deterministic: bool = True, seed: int = 0, trust: boo
     """The player of this name. `deterministic` and `seed` are for trained policies; `trust`: also run code that a run of
     another user names."""
     return find_entrant(name, trust).player(deterministic, seed)
+
+
+def distinct_names(entrants: Sequence[Entrant]) -> dict[Entrant, str]:
+    """A name for each entrant. Runs of one name with as many steps get the name of their folder. UserError: somebody takes part
+    twice."""
+    names = [entrant.name for entrant in entrants]
+    full = [entrant.name if names.count(entrant.name) == 1 else entrant.full_name for entrant in entrants]
+    twice = next((i for i, name in enumerate(full) if name in full[:i]), None)
+    if twice is not None:
+        raise UserError(f"{full[twice]} takes part twice, as {entrants[full.index(full[twice])].asked} and as "
+                        f"{entrants[twice].asked}: name every player once")
+    return dict(zip(entrants, full, strict=True))

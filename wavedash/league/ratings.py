@@ -6,24 +6,24 @@ the ratings. The likelihood is concave, so there is one best answer, and the ord
 
 Ratings are relative. An anchor, whose rating is given, makes those of different runs and machines comparable: the chaser, a
 script that never changes, has 1000. Where no anchor played, the mean of all ratings is 1000, and only their differences mean
-something. A player without a loss (or without a win) has no finite maximum-likelihood rating; a weak
-prior, a normal distribution around the anchors (or that mean) with a standard deviation of 1500 points, keeps it finite and its interval
-wide.
+something. A player without a loss (or without a win) has no finite maximum-likelihood rating; a weak prior, a normal
+distribution around the anchors (or that mean) with a standard deviation of 1500 points, keeps it finite and its interval wide.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
-from math import log
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wavedash.errors import UserError
+from wavedash.evaluate.shares import Share
 from wavedash.league.games import Game
 
 ANCHORS: Mapping[str, float] = {"chaser": 1000.0}
-ELO = 400 / log(10)
+ELO = 400 / math.log(10)
 """Elo points of one unit of log odds"""
 MEAN = 1000.0
 """The mean of all ratings where no anchor played"""
@@ -86,6 +86,18 @@ def rate(results: Results, anchors: Mapping[str, float] = ANCHORS) -> dict[str, 
             for player, value, half, count in rows}
 
 
+def elo(share: Share) -> tuple[float, float, float]:
+    """The difference of two ratings by the share of their decided games that the first player won, with its 95 % interval.
+    Draws say nothing about it (see Davidson's model above). It is infinite for a share of 0 or 1, and nan without a game."""
+    return tuple(_log_odds(x) for x in (share.value, *share.interval))  # type: ignore[return-value]
+
+
+def _log_odds(share: float) -> float:
+    if math.isnan(share):
+        return math.nan
+    return ELO * math.log(share / (1 - share)) if 0.0 < share < 1.0 else math.copysign(math.inf, share - 0.5)
+
+
 def anchors_among(players: Iterable[str]) -> dict[str, float]:
     """The anchors that take part; none of them: ratings are relative."""
     return {player: ANCHORS[player] for player in sorted(set(players)) if player in ANCHORS}
@@ -95,7 +107,8 @@ def scale_of(anchors: Mapping[str, float]) -> str:
     """What ratings with these anchors are relative to, in words for users."""
     if anchors:
         return "; ".join(f"the {player} has {value:.0f} by definition" for player, value in anchors.items())
-    return f"relative: their mean is {MEAN:.0f}, because no {' or '.join(ANCHORS)} played; do not compare them with other tables"
+    return (f"relative: their mean is {MEAN:.0f}, because no {' or '.join(ANCHORS)} played. Do not compare them with those of "
+            "other games")
 
 
 def _maximum(results: Results, strength: Matrix, free: list[int], middle: float) -> tuple[Matrix, Matrix]:

@@ -1,0 +1,211 @@
+"""`wavedash match`: who is stronger and how sure that is, for any two players, in either simulator."""
+from __future__ import annotations
+
+import json
+from math import inf, isnan, log10
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.league.commands import policy_folder, trained
+from wavedash.cli import app
+from wavedash.errors import UserError
+from wavedash.evaluate.results import MatchResult, Score
+from wavedash.evaluate.shares import Share
+from wavedash.league.games import GamesFile
+from wavedash.league.match import Comparison, Terms, compare
+from wavedash.league.players import distinct_names, find_entrant
+from wavedash.league.ratings import Results, elo, rate
+from wavedash.rocket.parts import ScriptedPlayer
+from wavedash.rocket.players import Chaser, drive_to
+from wavedash.rocket.state import BOOST, GameState
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    return trained(tmp_path_factory.mktemp("runs"))
+
+
+def wavedash(*arguments: object) -> None:
+    app([str(argument) for argument in arguments], standalone_mode=False)
+
+
+class Shooter(ScriptedPlayer):
+    """A chaser that drives through the ball at its opponents' goal from kick-offs. It knows sides."""
+
+    def controls(self, state: GameState) -> Tensor:
+        cars, ball = state.cars, state.ball.position.unsqueeze(1)
+        attack = 1.0 - 2.0 * cars.team  # [E, C]: blue attacks toward +Y
+        goal = torch.stack([torch.zeros_like(attack), 5120.0 * attack, torch.zeros_like(attack)], -1)
+        way = torch.nn.functional.normalize(ball - goal, dim=-1)
+        behind = ((cars.position - ball) * way).sum(-1) > 0
+        target = torch.where(behind.unsqueeze(-1), ball + 60.0 * way, ball + 900.0 * way)
+        controls = drive_to(cars, target)
+        controls[..., BOOST] = behind.float()
+        return controls
+
+
+class WronglyMirrored(Shooter):
+    """A shooter that believes that it is always blue."""
+
+    def controls(self, state: GameState) -> Tensor:
+        seen = state.clone()
+        seen.cars.team.zero_()
+        return super().controls(seen)
+
+
+HERE = "tests.league.test_match"
+
+
+# The games
+
+
+def test_a_player_against_itself_wins_half_of_the_decided_games() -> None:
+    """The negative control: a match that favours a side or the first player would show here."""
+    shooter = find_entrant(f"{HERE}:Shooter")
+    found = compare(shooter, find_entrant(f"{HERE}:Shooter"), Terms(games=64, seconds=20, simulators=("warp",)))
+    score = found.scores["warp"]
+    assert score.goal_share.cases >= 16, "an interval of few goals would contain everything"
+    assert score.goal_share.interval[0] < 0.5 < score.goal_share.interval[1]
+    assert found.second == f"{HERE}:Shooter#2" and "neither is shown to be stronger" in found.verdict
+
+
+def test_a_player_that_is_mirrored_wrongly_is_seen() -> None:
+    """As orange it shoots at its own goal: half of its games are lost that should be even."""
+    first, second = (find_entrant(f"{HERE}:{name}") for name in ("WronglyMirrored", "Shooter"))
+    found = compare(first, second, Terms(games=64, seconds=20, simulators=("warp",)))
+    assert found.scores["warp"].goal_share.interval[1] < 0.5
+    orange = [game for game in found.games if game.orange.endswith("WronglyMirrored")]
+    assert len(orange) == 32
+    scored, conceded = (sum(goals) for goals in zip(*((game.orange_goals, game.blue_goals) for game in orange), strict=True))
+    assert Share(scored, scored + conceded).interval[1] < 0.25
+
+
+def test_the_same_seed_plays_the_same_games_and_another_seed_others(run) -> None:
+    policy, shooter = find_entrant(str(run)), find_entrant(f"{HERE}:Shooter")
+    played = [compare(policy, shooter, Terms(games=16, seconds=10, seed=seed, deterministic=False, simulators=("warp",)))
+              for seed in (1, 1, 2)]
+    first, again, another = (list(found.results["warp"].played) for found in played)
+    assert first == again and first != another
+    assert {game.seed for game in played[0].games} == {Terms(seed=1).stream}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("simulator", ["warp", "rocketsim"])
+def test_scripts_need_no_run_and_all_team_sizes_play(simulator) -> None:
+    for size in (1, 3):
+        found = compare(find_entrant("chaser"), find_entrant("idle"), Terms(2, (simulator,), size, seconds=1))
+        assert [(game.size, game.simulator, game.seconds) for game in found.games] == [(size, simulator, 1.0)] * 2
+
+
+def test_teams_have_one_player_per_car(tmp_path) -> None:
+    """The shooter plays with an idle player against two idle ones: it has one car, and that one touches the ball."""
+    first, second = find_entrant(f"{HERE}:Shooter+idle"), find_entrant("idle+idle")
+    terms = Terms(games=4, seconds=4, simulators=("warp",)).for_entrants([first, second], None)
+    assert terms.size == 2
+    found = compare(first, second, terms)
+    assert found.first == f"{HERE}:Shooter+idle" and found.scores["warp"].touches > 0
+    assert found.scores["warp"].opponent_touches == 0
+
+
+# What is said
+
+
+def result(scored: int, conceded: int, games: int = 200) -> MatchResult:
+    return MatchResult(Score(games, scored, conceded, 3.0, 4.0, 50.0), [], 1, "warp", 0)
+
+
+@pytest.mark.parametrize(("results", "verdict"), [
+    ({"warp": (120, 60)}, "a is stronger in warp: a scores 66.7 % of the goals (59.5 to 73.1) in warp (95 % interval)"),
+    ({"warp": (60, 120)}, "b is stronger in warp: a scores 33.3 %"),
+    ({"warp": (90, 80)}, "neither is shown to be stronger in warp: a scores 52.9 % of the goals (45.5 to 60.3) in warp"),
+    ({"warp": (120, 60), "rocketsim": (110, 60)}, "a is stronger in both simulators: a scores 66.7 %"),
+    ({"warp": (120, 60), "rocketsim": (60, 60)},
+     "a is stronger in warp, neither is shown to be stronger in rocketsim: a scores 66.7 %"),
+    ({"warp": (120, 60), "rocketsim": (60, 120)}, "a is stronger in warp, b is stronger in rocketsim: a scores"),
+    ({"warp": (0, 0)}, "neither is shown to be stronger in warp: a scores none of no goals in warp"),
+])
+def test_the_first_line_says_who_is_stronger_and_how_sure_that_is(results, verdict) -> None:
+    found = Comparison("a", "b", Terms(), {name: result(*goals) for name, goals in results.items()})
+    assert str(found).startswith(verdict)
+
+
+def test_the_table_has_a_column_for_each_simulator_and_their_difference() -> None:
+    found = Comparison("a", "b", Terms(), {"warp": result(150, 50), "rocketsim": result(199, 0)})
+    assert str(found).splitlines()[2:] == [
+        "a against b: 1v1, from kick-offs to the first goal or 60 s, half of the games as orange, deterministic",
+        "",
+        "                warp                        rocketsim",
+        "games           200                         200",
+        "won-drawn-lost  150 - 0 - 50                199 - 1 - 0",
+        "goals           150 : 50                    199 : 0",
+        "goal share      75.0 % (68.6 to 80.5)       100.0 % (98.1 to 100.0)",
+        "Elo difference  +191 (+135 to +246)         above +686",
+        "touches/min     3.0 : 4.0                   3.0 : 4.0",
+        "difference      +25.0 points (95 % interval +19.2 to +31.4): more than noise",
+    ]
+
+
+def test_an_elo_difference_is_that_of_the_ratings() -> None:
+    value, low, high = elo(Share(300, 400))
+    assert value == pytest.approx(400 * log10(3))
+    played = result(300, 100, 700)
+    games = Results(["a", "b"], *torch.tensor([[[0.0, 300.0], [100.0, 0.0]], [[0.0, 300.0], [300.0, 0.0]]]).double().numpy())
+    rating = rate(games, {"b": 0.0})["a"]
+    assert rating.value == pytest.approx(value, rel=0.01) and played.score.goalless == 300
+    assert (rating.low, rating.high) == pytest.approx((low, high), abs=4.0), "Wald's interval and Wilson's"
+    assert elo(Share(5, 5))[0] == inf and elo(Share(0, 5))[0] == -inf and isnan(elo(Share(0, 0))[0])
+
+
+# The command
+
+
+@pytest.mark.slow
+def test_the_command_plays_a_policy_folder_in_both_simulators_and_keeps_every_game(run, tmp_path, capsys) -> None:
+    rung, out = policy_folder(run, tmp_path / "rung"), tmp_path / "games.csv"
+    wavedash("match", rung, "chaser", "--games", 3, "--seconds", 1, "--simulator", "both", "--out", out, "--json")
+    told = json.loads(capsys.readouterr().out)
+    assert (told["first"], told["second"], list(told["simulators"])) == ("rung", "chaser", ["warp", "rocketsim"])
+    assert {score["games"] for score in told["simulators"].values()} == {4}, "equally many from both sides"
+    games = GamesFile(out).read()
+    assert [(game.blue, game.orange, game.simulator) for game in games] == [
+        (*pair, simulator) for simulator in ("warp", "rocketsim") for pair in (("rung", "chaser"), ("chaser", "rung")) * 2]
+    with pytest.raises(UserError, match=r"already has games of rung and chaser in warp with this seed: the same games would "
+                                        r"count twice\. Use another seed, such as --seed 2, or another file"):
+        wavedash("match", "chaser", rung, "--simulator", "warp", "--out", out)
+    wavedash("match", rung, "chaser", "--games", 2, "--seconds", 1, "--simulator", "warp", "--out", out, "--seed", 2)
+    assert len(GamesFile(out).read()) == 10 and "rung against chaser: 1v1" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_runs_of_one_name_are_told_apart_by_their_folders(run, tmp_path) -> None:
+    other = trained(tmp_path)
+    first, second = find_entrant(str(run)), find_entrant(str(other))
+    assert first.name == second.name == "rocket-1v1@128"
+    assert list(distinct_names([first, second]).values()) == [f"{run.name}@128", f"{other.name}@128"]
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["chasr", "idle"], r"there is no player 'chasr'; did you mean 'chaser'\? A player is one of"),
+    (["chaser", "nowhere/at/all"], r"there is no player 'nowhere/at/all'\."),
+    (["chaser+idle", "chaser", "--size", "1"],
+     "chaser\\+idle has 2 players, and a team has 1 car here: name one player for each car, or use --size 2"),
+    (["chaser+idle", "chaser+idle+idle"], "chaser\\+idle has 2 players, and a team has 3 cars here"),
+    (["chaser", "idle", "--device", "nonsense"], "device=nonsense cannot be used"),
+    (["chaser", "idle", "--out", "pyproject.toml"], "pyproject.toml is no file of games"),
+])
+def test_mistakes_are_named_before_anything_is_played(arguments, message) -> None:
+    with pytest.raises(UserError, match=message):
+        wavedash("match", *arguments)
+
+
+@pytest.mark.slow
+def test_a_policy_is_refused_in_teams_that_it_cannot_observe(run) -> None:
+    with pytest.raises(UserError, match=r"the policy of .* cannot play Rocket League 2v2: 4 seats do not fit into an"):
+        wavedash("match", run, "chaser", "--size", 2, "--games", 2)
+
+
+def test_a_player_of_the_shipped_ones_is_called_by_its_name() -> None:
+    assert find_entrant("Chaser").name == "chaser" and isinstance(find_entrant("Chaser").player(), Chaser)

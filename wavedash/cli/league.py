@@ -1,0 +1,182 @@
+"""Commands that set players against each other: `match`, `tournament`, and `ladder`, which rates the versions of runs."""
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from wavedash.cli.arguments import Deterministic, SimulatorName, Trust
+from wavedash.errors import UserError
+
+if TYPE_CHECKING:
+    from wavedash.evaluate.matches import Progress
+    from wavedash.league.match import Terms
+    from wavedash.league.players import Entrant
+
+commands = typer.Typer()
+
+PLAYER = ("idle, random, chaser, defender, champion, your own as module:Class, or a run, a checkpoint or a folder with a "
+          "policy; A+B: a team with one player per car.")
+Games = Annotated[int, typer.Option(min=2, help="Games of each pair in each simulator, half of them from either side. Four "
+                                                "times as many: half the interval.")]
+Size = Annotated[
+    Optional[int],  # noqa: UP045 (typer reads the annotation at run time)
+    typer.Option(min=1, max=4, show_default=False, help="Cars per team. [default: as the first trained policy was trained]"),
+]
+Simulator = Annotated[SimulatorName, typer.Option(help="Where to play; with both, also whether they agree.")]
+Seconds = Annotated[float, typer.Option(min=1, help="A game without a goal is a draw after so many seconds.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1. On a GPU thousands of games take as long as one.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed plays the same games again.")]
+Out = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(metavar="FILE", show_default=False, help="Append every game to this games.csv."),
+]
+
+
+@commands.command(no_args_is_help=True)
+def match(
+    first: Annotated[str, typer.Argument(metavar="A", help=f"A player: {PLAYER}")],
+    second: Annotated[str, typer.Argument(metavar="B", help="Another player.")],
+    games: Games = 200,
+    size: Size = None,
+    simulator: Simulator = SimulatorName.ROCKETSIM,
+    seconds: Seconds = 60.0,
+    as_json: Json = False,
+    device: Device = "auto",
+    seed: Seed = 1,
+    deterministic: Deterministic = True,
+    trust: Trust = False,
+    out: Out = None,
+) -> None:
+    """Rocket League: play two bots against each other, and say which is stronger and how sure that is."""
+    from wavedash.league.match import compare, names_of
+
+    one, other = entrants = _entrants([first, second], trust)
+    terms = _terms(entrants, games, size, simulator, seconds, device, seed, deterministic)
+    if out is not None:
+        _check_new(out, names_of(one, other), terms)
+    found = compare(one, other, terms, _progress)
+    if out is not None:
+        _append(out, found.games)
+    _print(found, as_json)
+
+
+@commands.command(no_args_is_help=True)
+def tournament(
+    players: Annotated[list[str], typer.Argument(metavar="A B C ...", help=f"Players: {PLAYER}")],
+    games: Games = 200,
+    size: Size = None,
+    simulator: Simulator = SimulatorName.ROCKETSIM,
+    seconds: Seconds = 60.0,
+    as_json: Json = False,
+    device: Device = "auto",
+    seed: Seed = 1,
+    deterministic: Deterministic = True,
+    trust: Trust = False,
+    out: Out = None,
+) -> None:
+    """Rocket League: everybody plays everybody; prints ratings and a cross table."""
+    from wavedash.league.players import distinct_names
+    from wavedash.league.tournament import play_tournament
+
+    if len(players) < 2:
+        raise UserError("a tournament needs at least two players")
+    entrants = _entrants(players, trust)
+    terms = _terms(entrants, games, size, simulator, seconds, device, seed, deterministic)
+    names = distinct_names(entrants)
+    if out is not None:
+        _check_new(out, names.values(), terms)
+    found = play_tournament(entrants, terms, lambda new: None if out is None else _append(out, new), _progress)
+    _print(found, as_json)
+
+
+@commands.command()
+def ladder(
+    runs: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Argument(metavar="RUN", help="Runs that rated themselves, or files of games. [default: the newest run]"),
+    ] = None,
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(metavar="FILE.svg", show_default=False, help="The chart. [default: ladder.svg beside the games]"),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Rocket League: rate all versions of runs together, and draw their ratings against steps."""
+    from wavedash.league.chart import draw
+    from wavedash.league.ladder import find_games, read_ladder
+    from wavedash.runs.durable import replace_file
+
+    files = [find_games(run) for run in runs] if runs else [find_games()]
+    found = read_ladder(files)
+    _print(found, as_json)
+    out = out or files[0].parent / "ladder.svg"
+    try:
+        replace_file(out, draw(found).encode())
+    except OSError as error:
+        raise UserError(f"cannot write {out}: {error.strerror or error}; name another file with --out") from error
+    typer.echo(f"{'' if as_json else chr(10)}chart: {out}", err=as_json)
+
+
+def _entrants(players: list[str], trust: bool) -> list[Entrant]:
+    from wavedash.league.players import find_entrant
+
+    return [find_entrant(player, trust) for player in players]
+
+
+def _terms(entrants: list[Entrant], games: int, size: int | None, simulator: SimulatorName, seconds: float, device: str,
+           seed: int, deterministic: bool) -> Terms:
+    from wavedash.league.match import SIMULATORS, Terms
+    from wavedash.preflight import named_device
+
+    chosen = SIMULATORS if simulator is SimulatorName.BOTH else (simulator.value,)
+    return Terms(games, chosen, 1, seconds, deterministic, seed, named_device(device)).for_entrants(entrants, size)
+
+
+def _check_new(out: Path, names: Iterable[str], terms: Terms) -> None:
+    """Refuses to play games that the file has: they would count twice. It is found out before anything is played."""
+    from wavedash.league.games import GamesFile
+
+    names = set(names)
+    for game in GamesFile(out).read():
+        if game.seed == terms.stream and game.size == terms.size and game.simulator in terms.simulators and (
+                {game.blue, game.orange} <= names):
+            raise UserError(f"{out} already has games of {game.blue} and {game.orange} in {game.simulator} with this seed: the "
+                            f"same games would count twice. Use another seed, such as --seed {terms.seed + 1}, or another file")
+
+
+def _append(out: Path, games: list[Any]) -> None:
+    from wavedash.league.games import GamesFile
+
+    try:
+        GamesFile(out).add(games)
+    except OSError as error:
+        raise UserError(f"cannot write {out}: {error.strerror or error}; name another file with --out") from error
+
+
+def _print(found: Any, as_json: bool) -> None:
+    typer.echo(json.dumps(found.as_json(), indent=2) if as_json else str(found))
+
+
+def _progress(text: str) -> Progress:
+    """Shows on stderr how far a match is: on a terminal twice a second in one line, elsewhere every half minute."""
+    began = last = time.monotonic()
+    live = sys.stderr.isatty()
+
+    def show(share: float) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < (0.5 if live else 30.0) and share < 1.0:
+            return
+        if share < 1.0 or live or now - began >= 30.0:
+            line = f"{text}: {100 * share:.0f} % of the games in {now - began:.0f} s"
+            typer.echo(f"\r{line}\033[K" if live else line, err=True, nl=not live or share >= 1.0)
+        last = now
+
+    return show

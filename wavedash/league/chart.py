@@ -1,0 +1,135 @@
+"""The chart of a ladder: rating against steps, as an SVG that reads well on light and dark pages.
+
+Every run is a line with its 95 % interval as a band; players that do not change are dashed horizontal lines.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from html import escape
+
+from wavedash.league.ladder import Ladder
+from wavedash.league.ratings import Rating
+
+WIDTH, HEIGHT = 760, 420
+LEFT, RIGHT, TOP, BOTTOM = 60, 170, 24, 46
+COLOURS = (("#2563eb", "#6ea8fe"), ("#ea580c", "#fb923c"), ("#059669", "#34d399"), ("#9333ea", "#c084fc"),
+           ("#be123c", "#fb7185"), ("#0e7490", "#22d3ee"))
+"""Of the lines, on light and on dark pages"""
+LABEL_HEIGHT = 14
+MOST_BEYOND = 200.0
+"""Bands may go so many points beyond all ratings; what is farther away is cut off, so that a wide one hides nothing else"""
+
+
+def draw(ladder: Ladder) -> str:
+    """The SVG."""
+    scale = Scale(ladder)
+    parts = [*_axes(scale)]
+    labels: list[tuple[float, str, str]] = []
+    for player, rating in ladder.fixed.items():
+        y = scale.y(rating.value)
+        parts.append(f'<line class="fixed" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        labels.append((y, f"{player} {rating.value:.0f}", "muted"))
+    for number, (run, versions) in enumerate(ladder.runs.items()):
+        colour = f"c{number % len(COLOURS)}"
+        parts += _line(versions, scale, colour)
+        last = versions[max(versions)]
+        labels.append((scale.y(last.value), f"{run} {last.value:.0f}", colour))
+    parts += _labels(labels)
+    return "\n".join([
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
+        'font-family="sans-serif" font-size="12">', _style(),
+        f'<clipPath id="plot"><rect x="{LEFT}" y="{TOP}" width="{WIDTH - RIGHT - LEFT}" height="{HEIGHT - BOTTOM - TOP}"/>'
+        "</clipPath>",
+        '<rect class="page" width="100%" height="100%"/>', *parts, "</svg>", ""])
+
+
+class Scale:
+    """From steps and ratings to places in the chart."""
+
+    def __init__(self, ladder: Ladder) -> None:
+        self.most = float(max((steps for versions in ladder.runs.values() for steps in versions), default=1))
+        values = [rating.value for rating in ladder.ratings.values()]
+        banded = [rating for versions in ladder.runs.values() for rating in versions.values()]
+        lowest, highest = min(values), max(values)
+        self.low = min([lowest - 20, *(max(rating.low, lowest - MOST_BEYOND) for rating in banded)])
+        self.high = max([highest + 20, *(min(rating.high, highest + MOST_BEYOND) for rating in banded)])
+
+    def x(self, steps: float) -> float:
+        return LEFT + (WIDTH - RIGHT - LEFT) * steps / self.most
+
+    def y(self, rating: float) -> float:
+        return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * (rating - self.low) / (self.high - self.low)
+
+
+def in_short(steps: float) -> str:
+    """`1500000` -> `1.5M`."""
+    for unit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if steps >= unit:
+            return f"{steps / unit:g}{letter}"
+    return f"{steps:g}"
+
+
+def round_numbers(low: float, high: float, about: int = 5) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten from `low` to `high`, about so many."""
+    rough = (high - low) / about
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = min((factor * power for factor in (1, 2, 5, 10) if factor * power >= rough), default=power)
+    return [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def _axes(scale: Scale) -> list[str]:
+    parts = []
+    for rating in round_numbers(scale.low, scale.high, 6):
+        y = scale.y(rating)
+        parts += [f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>',
+                  f'<text class="muted" x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{rating:.0f}</text>']
+    parts += [f'<text class="muted" x="{scale.x(steps):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{in_short(steps)}'
+              "</text>" for steps in round_numbers(0.0, scale.most)]
+    middle = (LEFT + WIDTH - RIGHT) / 2
+    return [*parts, f'<text class="ink" x="{middle:.0f}" y="{HEIGHT - 8}" text-anchor="middle">steps</text>',
+            f'<text class="ink" x="{LEFT - 44}" y="{TOP - 8}">rating (Elo), with 95 % intervals</text>']
+
+
+def _line(versions: Mapping[int, Rating], scale: Scale, colour: str) -> list[str]:
+    there = [f"{scale.x(steps):.1f},{scale.y(rating.high):.1f}" for steps, rating in versions.items()]
+    back = [f"{scale.x(steps):.1f},{scale.y(rating.low):.1f}" for steps, rating in versions.items()]
+    points = [(scale.x(steps), scale.y(rating.value)) for steps, rating in versions.items()]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return ['<g clip-path="url(#plot)">', f'<polygon class="{colour} band" points="{" ".join(there + back[::-1])}"/>',
+            f'<polyline class="{colour} line" points="{line}"/>', "</g>",
+            *(f'<circle class="{colour} dot" cx="{x:.1f}" cy="{y:.1f}" r="2.2"/>' for x, y in points)]
+
+
+def _labels(labels: list[tuple[float, str, str]]) -> list[str]:
+    """Texts right of the plot, beside the end of their line, and moved apart where they would overlap."""
+    placed: list[float] = []
+    ordered = sorted(labels)
+    for y, _, _ in ordered:
+        placed.append(max(y, placed[-1] + LABEL_HEIGHT) if placed else y)
+    below = (placed[-1] if placed else 0.0) - (HEIGHT - BOTTOM)
+    if below > 0:  # the lowest ones go up again, and push up those above them
+        limit = float(HEIGHT - BOTTOM)
+        for i in range(len(placed) - 1, -1, -1):
+            placed[i] = min(placed[i], limit)
+            limit = placed[i] - LABEL_HEIGHT
+    return [f'<text class="{style} label" x="{WIDTH - RIGHT + 8}" y="{y + 4:.1f}">{escape(text)}</text>'
+            for y, (_, text, style) in zip(placed, ordered, strict=True)]
+
+
+def _style() -> str:
+    def colours(index: int) -> str:
+        return " ".join(f".c{i} {{ stroke: {pair[index]}; fill: {pair[index]} }}" for i, pair in enumerate(COLOURS))
+
+    return f"""<style>
+.page {{ fill: #ffffff }} .ink {{ fill: #1f2328 }} .muted {{ fill: #59636e }} .grid {{ stroke: #e3e6ea }}
+.fixed {{ stroke: #8b949e; stroke-dasharray: 5 4 }}
+{colours(0)}
+@media (prefers-color-scheme: dark) {{
+.page {{ fill: #0d1117 }} .ink {{ fill: #e6edf3 }} .muted {{ fill: #9198a1 }} .grid {{ stroke: #262c36 }}
+.fixed {{ stroke: #6e7681 }}
+{colours(1)}
+}}
+.band {{ stroke: none; fill-opacity: 0.18 }} .line {{ fill: none; stroke-width: 2 }} .dot {{ stroke: none }}
+.label {{ stroke: none }}
+</style>"""
