@@ -51,7 +51,9 @@ class RocketConfig(Section):
     team_spirit: Fraction = 0.0
     """0 pays each car what it earned, 1 the mean of its team. Raise it as team play begins to matter."""
     zero_sum: bool | Fraction = False
-    """Subtract what the opponents earned on average. A number from 0 (false) to 1 (true) subtracts that share of it."""
+    """Subtract what the opponents earned on average. A number from 0 (false) to 1 (true) subtracts that share of it. A reward
+    may have its own: `goal: {weight: 10, zero_sum: 1}`, which is best for goals, demos and boost; what cars earn for their
+    approach to the ball would cancel out."""
     starts: dict[str, float | dict[str, Any]] = {"kickoff": 1.0}
     """How episodes begin, by name with a weight, or with options (`random: {weight: 2, ...}`)."""
     endings: dict[str, dict[str, Any]] = {"goal": {}, "no_touch": {"seconds": 30}, "time_out": {"seconds": 300}}

@@ -12,7 +12,7 @@ from wavedash.rocket.state import GameState
 
 EVENTS = {
     "goal", "concede", "assist", "touch", "shot", "save", "demo", "demoed", "boost_pickup", "collect_boost",
-    "strong_hit", "basic_shot", "jump_shot", "touch_height",
+    "strong_hit", "basic_shot", "jump_shot", "touch_height", "touch_toward_goal",
     "landing", "recovery", "wavedash", "flip_reset", "aerial_distance",
 }
 NET_Y, NET_Z = 6000.0, 642.775 / 2
@@ -134,6 +134,13 @@ def jump_shot(now, before, car, old):
     return 0 if car.on_ground else basic_shot(now, before, car, old)
 
 
+def touch_toward_goal(now, before, car, old):
+    if not car.did.touches:
+        return 0
+    change = speed_to(now.ball.position, minus(now.ball.velocity, before.ball.velocity), net(car)) / 6000
+    return change * abs(change)
+
+
 def touch_height(now, before, car, old):
     return max(0.0, (now.ball.position[2] - 93.15) / (2044 - 93.15)) if car.did.touches else 0
 
@@ -248,7 +255,7 @@ REWARDS: dict[str, Callable[..., float]] = {
     "in_air": lambda now, before, car, old: not car.on_ground,
     **{f.__name__: f for f in (
         velocity_ball_to_goal, velocity_ball_to_own_goal, ball_to_goal_distance, strong_hit, basic_shot, jump_shot,
-        touch_height, velocity_player_to_ball, kickoff, face_ball, align_ball_goal, closest_to_ball, speed, save_boost,
-        collect_boost, landing, flip_reset)},
+        touch_height, touch_toward_goal, velocity_player_to_ball, kickoff, face_ball, align_ball_goal, closest_to_ball,
+        speed, save_boost, collect_boost, landing, flip_reset)},
 }
 STATEFUL: dict[str, Callable[..., float]] = {"recovery": recovery, "wavedash": wavedash, "aerial_distance": aerial_distance}

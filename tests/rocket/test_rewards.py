@@ -129,6 +129,19 @@ def test_basic_shot_is_the_speed_toward_the_goal_that_a_touch_adds() -> None:
     assert pay(rewards.BasicShot(), now, before) == [0, 0]
 
 
+def test_touch_toward_goal_is_the_square_of_the_change_that_a_touch_makes() -> None:
+    third = 2000 / 6000  # four fifths of 2500
+    orange = -2500 * 8000 / 8544.0037 / 6000  # orange's target is (-3000, -8000, 0) from the ball
+    assert pay(rewards.TouchTowardGoal(), *shot(1000, 3500)) == [round(third**2, 5), round(-(orange**2), 5)]
+    assert pay(rewards.TouchTowardGoal(power=1.0), *shot(1000, 3500)) == [round(third, 5), round(orange, 5)]
+    assert pay(rewards.TouchTowardGoal(power=3.0), *shot(1000, 3500))[0] == round(third**3, 5)
+    assert pay(rewards.TouchTowardGoal(), *shot(3500, 1000))[0] == round(-(third**2), 5), "sent back: a minus"
+    assert pay(rewards.TouchTowardGoal(), *shot(-3000, -500))[0] == round(third**2, 5), "clearing pays as much as shooting"
+    now, before = shot(1000, 3500)
+    now.events.touches.fill_(0)
+    assert pay(rewards.TouchTowardGoal(), now, before) == [0, 0]
+
+
 def test_jump_shot_needs_a_car_in_the_air() -> None:
     now, before = shot(1000, 3500)
     assert pay(rewards.JumpShot(), now, before) == [0, 0]

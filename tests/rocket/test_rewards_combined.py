@@ -18,7 +18,7 @@ SPEC = {
     "goal", "concede", "touch", "shot", "save", "demo", "demoed", "boost_pickup", "velocity_ball_to_goal",
     "velocity_player_to_ball", "strong_hit", "face_ball", "jump_shot", "basic_shot", "velocity_ball_to_own_goal", "recovery",
     "landing", "ball_to_goal_distance", "in_air", "save_boost", "collect_boost", "aerial_distance", "flip_reset", "wavedash",
-    "align_ball_goal", "speed",
+    "align_ball_goal", "speed", "touch_toward_goal",
 }
 
 
@@ -64,6 +64,35 @@ def test_team_spirit_and_zero_sum(spirit: float, zero_sum: bool) -> None:
             if zero_sum:
                 expected -= own_team_mean(own, now, arena, 1 - team)
             assert shared[arena, car] == pytest.approx(float(expected), abs=1e-4)
+
+
+@pytest.mark.parametrize("common", [0.0, 0.3])
+def test_a_reward_may_have_its_own_share_of_zero_sum(common: float) -> None:
+    """Each car is paid what it earned, less the mean of the opponents for each reward times the share of that reward."""
+    before = scene(50, 2, 2, seed=3)
+    now = scene(50, 2, 2, seed=4, like=before)
+    named = {"goal": {"weight": 10, "zero_sum": True}, "touch": 2.0, "speed": {"weight": 0.5, "zero_sum": 0.0}}
+    combined = Rewards.named(named, zero_sum=common, team_spirit=0.4)
+    combined.bind(now)
+
+    def by_hand(share_of: dict[str, float]) -> Tensor:
+        paid, shares = torch.zeros(50, 4), combined.shares()
+        for arena in range(50):
+            for car in range(4):
+                if not now.cars.present[arena, car]:
+                    continue
+                team = int(now.cars.team[arena, car])
+                for name, own in shares.items():
+                    paid[arena, car] += (0.6 * own[arena, car] + 0.4 * own_team_mean(own, now, arena, team)
+                                         - share_of[name] * own_team_mean(own, now, arena, 1 - team))
+        return paid
+
+    paid = combined(now, before, now.events)
+    torch.testing.assert_close(paid, by_hand({"goal": 1.0, "touch": common, "speed": 0.0}), atol=1e-4, rtol=0)
+    assert (paid - by_hand({"goal": 1.0, "touch": common, "speed": 1.0})).abs().max() > 0.01  # the control
+    combined.set(zero_sum=0.9)
+    torch.testing.assert_close(combined(now, before, now.events), by_hand({"goal": 1.0, "touch": 0.9, "speed": 0.0}), atol=1e-4,
+                               rtol=0)
 
 
 def test_zero_sum_rewards_of_even_teams_sum_to_zero() -> None:
@@ -167,6 +196,8 @@ def test_one_reward_may_be_used_twice_under_two_names() -> None:
     ({"touch": "lots"}, "needs a weight"),
     ({"touch": True}, "needs a weight"),
     ({"touch": 1, "Touch": 2}, "a name of its own"),
+    ({"touch": {"weight": 1, "zero_sum": 2}}, "zero_sum of the reward 'touch' must be from 0"),
+    ({"touch": {"weight": 1, "zero_sum": "all"}}, "zero_sum of the reward 'touch' must be from 0"),
     ({}, "at least one"),
 ])
 def test_mistakes_are_explained(spec: dict[str, object], message: str) -> None:

@@ -7,6 +7,7 @@ from wavedash.rocket.rewards.ball import (
     JumpShot,
     StrongHit,
     TouchHeight,
+    TouchTowardGoal,
     VelocityBallToGoal,
     VelocityBallToOwnGoal,
 )
@@ -28,6 +29,6 @@ from wavedash.rocket.rewards.mechanics import AerialDistance, FlipReset, Landing
 __all__ = [
     "AerialDistance", "AlignBallGoal", "Assist", "BallToGoalDistance", "BasicShot", "BoostPickup", "ClosestToBall",
     "CollectBoost", "Concede", "Demo", "Demoed", "FaceBall", "FlipReset", "Goal", "InAir", "JumpShot", "Kickoff", "Landing",
-    "Recovery", "Rewards", "Save", "SaveBoost", "Shot", "Speed", "StrongHit", "Touch", "TouchHeight", "VelocityBallToGoal",
-    "VelocityBallToOwnGoal", "VelocityPlayerToBall", "Wavedash",
+    "Recovery", "Rewards", "Save", "SaveBoost", "Shot", "Speed", "StrongHit", "Touch", "TouchHeight", "TouchTowardGoal",
+    "VelocityBallToGoal", "VelocityBallToOwnGoal", "VelocityPlayerToBall", "Wavedash",
 ]

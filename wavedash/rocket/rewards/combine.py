@@ -12,7 +12,7 @@ from wavedash.rocket import names
 from wavedash.rocket.state import GameState
 from wavedash.tasks import rewards
 from wavedash.tasks.lookup import Lookup
-from wavedash.tasks.rewards import Reward
+from wavedash.tasks.rewards import Reward, label
 
 
 class Rewards(rewards.Rewards):
@@ -20,6 +20,7 @@ class Rewards(rewards.Rewards):
 
     `team_spirit`: 0 pays each car what it earned itself, 1 the mean of its team. Raise it as team play begins to matter.
     `zero_sum`: the share of the opponents' mean that is subtracted: with 1 (or true), what is good for them is bad for the car.
+    `zero_sums`: that share for single rewards, by name; the others keep `zero_sum`.
     Other options are `mode`, `dense_scale` and `scale`, as in tasks of any environment.
     """
 
@@ -27,19 +28,28 @@ class Rewards(rewards.Rewards):
     _is_sparse: Tensor
     _team_spirit: Tensor
     _zero_sum: Tensor
+    _zero_sums: Tensor
 
     def __init__(self, rewards: Sequence[tuple[str, Reward, float]], *, team_spirit: float = 0.0, zero_sum: float = 0.0,
-                 **options: Any):
+                 zero_sums: Mapping[str, float] | None = None, **options: Any):
         self.team_spirit, self.zero_sum = team_spirit, zero_sum
+        self.zero_sums = {label(name): share for name, share in (zero_sums or {}).items()}
         self.register_buffer("_team_spirit", torch.zeros(()), persistent=False)
         self.register_buffer("_zero_sum", torch.zeros(()), persistent=False)
+        self.register_buffer("_zero_sums", torch.zeros(len(rewards), 1, 1), persistent=False)
         sparse = [reward.sparse for _, reward, _ in rewards]
         self.register_buffer("_is_sparse", torch.tensor(sparse, dtype=torch.bool).view(-1, 1, 1), persistent=False)
         super().__init__(rewards, **options)
 
     @classmethod
     def named(cls, rewards: Mapping[str, Any], lookup: Lookup = names.PARTS, **options: Any) -> Rewards:
-        made = super().named(rewards, lookup, **options)
+        """Makes rewards as a YAML file has them. Beside its weight, each may have a `zero_sum` of its own:
+        `goal: {weight: 10, zero_sum: 1}`."""
+        zero_sums = {name: value["zero_sum"] for name, value in rewards.items()
+                     if isinstance(value, Mapping) and "zero_sum" in value}
+        rest = {name: {key: option for key, option in value.items() if key != "zero_sum"} if name in zero_sums else value
+                for name, value in rewards.items()}
+        made = super().named(rest, lookup, zero_sums=zero_sums, **options)
         assert isinstance(made, cls)
         return made
 
@@ -49,15 +59,25 @@ class Rewards(rewards.Rewards):
 
     def spread(self, own: Tensor, state: GameState) -> Tensor:
         """Applies team spirit and zero-sum."""
-        if own.device.type == "cpu" and not (self.team_spirit or self.zero_sum):
+        if own.device.type == "cpu" and not (self.team_spirit or self.zero_sum or self.zero_sums):
             return own  # not on a GPU: a CUDA graph cannot branch when it is replayed
         cars = state.cars
         blue = cars.team == 0
         member = (torch.stack([blue, ~blue], 1) & cars.present.unsqueeze(1)).float()  # [E, 2, C]
-        mean = (member * own.unsqueeze(1)).sum(-1, keepdim=True) / member.sum(-1, keepdim=True).clamp(min=1.0)  # [E, 2, 1]
-        blue_mean, orange_mean = mean.unbind(1)
+
+        def team_means(x: Tensor) -> tuple[Tensor, Tensor]:
+            """The means of blue and of orange, [E, 1] each."""
+            mean = (member * x.unsqueeze(1)).sum(-1, keepdim=True) / member.sum(-1, keepdim=True).clamp(min=1.0)  # [E, 2, 1]
+            blue_mean, orange_mean = mean.unbind(1)
+            return blue_mean, orange_mean
+
+        blue_mean, orange_mean = team_means(own)
         shared = torch.lerp(own, torch.where(blue, blue_mean, orange_mean), self._team_spirit)
-        shared = shared - self._zero_sum * torch.where(blue, orange_mean, blue_mean)
+        if self.zero_sums:
+            blue_mean, orange_mean = team_means((self._zero_sums * self._shares).sum(0))
+            shared = shared - torch.where(blue, orange_mean, blue_mean)
+        else:
+            shared = shared - self._zero_sum * torch.where(blue, orange_mean, blue_mean)
         return shared * cars.present
 
     def write_settings(self) -> None:
@@ -65,6 +85,11 @@ class Rewards(rewards.Rewards):
             raise UserError(f"team_spirit must be from 0 (own reward) to 1 (mean of the team), not {self.team_spirit}")
         if not 0.0 <= self.zero_sum <= 1.0:
             raise UserError(f"zero_sum must be from 0 (or false) to 1 (or true), not {self.zero_sum}")
+        for name, share in self.zero_sums.items():
+            if not isinstance(share, (int, float)) or not 0.0 <= share <= 1.0:
+                raise UserError(f"zero_sum of the reward {name!r} must be from 0 (or false) to 1 (or true), not {share!r}")
         super().write_settings()
         self._team_spirit.fill_(self.team_spirit)
         self._zero_sum.fill_(self.zero_sum)
+        for place, name in zip(self._zero_sums, self.names, strict=True):
+            place.fill_(self.zero_sums.get(name, self.zero_sum))
