@@ -302,6 +302,52 @@ class PPOConfig(Section):
         return self
 
 
+class OpponentsConfig(Section):
+    """The league of a run: in a share of the arenas the policy plays against others than its newest self."""
+
+    share: Annotated[float, Field(gt=0, le=1)] = 0.2
+    """The share of arenas in which one team is an opponent. More: forgets less of how to beat its past, learns from fewer
+    cars, because nothing is learned from an opponent's."""
+    slots: Positive = 8
+    """Different opponents at the same time. Each has as many arenas as any other; they are inferred in one call. More: more
+    variety, smaller batches for each."""
+    members: list[str] = []
+    """Opponents from elsewhere beside snapshots of this run: scripts (`chaser`), a class of your own as `module:Class`, a run,
+    a checkpoint or a folder with a policy. Those with the networks and the task of this run take turns with its snapshots; all
+    others get one slot for each script and for each kind of network."""
+    snapshot_every: Positive = 25_000_000
+    """Steps after which the policy is frozen as another opponent. After so many steps, a game counts half as much in the win
+    rates. More: opponents differ more from each other."""
+    pool: Annotated[int, Field(ge=2)] = 32
+    """The most snapshots that are kept; they are thinned so that they span the whole run. More: a closer record of the past,
+    more disk."""
+    refresh_every: Positive = 20
+    """Iterations after which it is drawn anew who has which slot. More: longer series of games against the same opponents."""
+    strategy: Literal["uniform", "recent", "rating", "target_win_rate", "pfsp"] = "pfsp"
+    """Whom to play against. uniform: all alike; recent: newer ones more often; rating: those of about the policy's rating;
+    target_win_rate: those that it beats in about a `target` share of the games; pfsp: by the win rate x, either x (1 - x), or
+    (1 - x)^power, the hardest most often."""
+    temperature: Annotated[float, Field(gt=0)] = 1.0
+    """Above 1 the strategy's preferences are evened out, below 1 they are sharpened."""
+    decay: Annotated[float, Field(gt=0, le=1)] = 0.8
+    """recent: how likely an opponent is compared with the next newer one. Higher: older ones more often."""
+    window: Annotated[float, Field(gt=0)] = 200.0
+    """rating: an opponent so many Elo points away is 0.6 times as likely as an equal one. Higher: a wider choice."""
+    target: Fraction = 0.6
+    """target_win_rate: the share of points against the opponents that are preferred. Higher: easier ones."""
+    width: Annotated[float, Field(gt=0)] = 0.15
+    """target_win_rate: an opponent whose share is so far off is 0.6 times as likely. Higher: a wider choice."""
+    power: NonNegative | None = None
+    """pfsp: the power of (1 - x)^power; x (1 - x) when not set. Higher: the hardest opponents more often."""
+    deterministic: bool = False
+    """Opponents take their most likely action instead of sampling as in training."""
+    prune_above: Fraction = 0.98
+    """A snapshot is dropped once the policy takes more than this share of the points from it. Lower: fewer easy games, and a
+    pool that forgets the early run. 1: none is dropped."""
+    prune_games: Positive = 500
+    """The fewest recent games before a snapshot is dropped. More: fewer mistakes."""
+
+
 class CheckpointConfig(Section):
     """What is kept of a run."""
 
@@ -360,6 +406,8 @@ class RunConfig(Section):
     env: EnvConfig
     policy: PolicyConfig = PolicyConfig()
     ppo: PPOConfig = PPOConfig()
+    opponents: OpponentsConfig | None = None
+    """Opponents other than the newest self, for env.rocket with two teams; none when not set. `opponents={}`: the defaults."""
     checkpoint: CheckpointConfig = CheckpointConfig()
     report: ReportConfig = ReportConfig()
 
@@ -375,4 +423,10 @@ class RunConfig(Section):
         if self.ppo.critic_warmup and self.policy.shared:
             raise ValueError(f"ppo.critic_warmup={self.ppo.critic_warmup} needs policy.shared=false: with one trunk for both, "
                              "what the critic learns changes the actor")
+        return self
+
+    @model_validator(mode="after")
+    def _somebody_to_play_against(self) -> RunConfig:
+        if self.opponents is not None:
+            kind_of(self.env).check_opponents(self.env)
         return self

@@ -23,7 +23,12 @@ def check_run(config: RunConfig) -> None:
 
     check_setup(config)
     device = usable_device(config)
-    initialize(make_policy(kind_of(config.env).spaces(config.env, device), config), config)
+    policy = make_policy(kind_of(config.env).spaces(config.env, device), config)
+    initialize(policy, config)
+    if config.opponents is not None:
+        from wavedash.league.seating import Seating, invited
+
+        Seating(config, policy, invited(config.opponents))
 
 
 def check_setup(config: RunConfig) -> None:

@@ -8,19 +8,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from wavedash import report
 from wavedash.config import RunConfig
 from wavedash.config_file import load_config
-from wavedash.envs.kinds import Spaces
+from wavedash.envs.kinds import Spaces, kind_of
 from wavedash.envs.make import make_env
 from wavedash.envs.vec_env import VecEnv
 from wavedash.errors import UserError
 from wavedash.policy.actor_critic import ActorCritic
-from wavedash.ppo.learner import Learner
+from wavedash.ppo.learner import PRECISIONS, Learner
 from wavedash.ppo.listener import Listener
 from wavedash.ppo.rank_state import StateTensors, state_of_rank
 from wavedash.ppo.ranks import ALONE, Ranks, init_ranks
@@ -40,6 +40,10 @@ from wavedash.runs.trust import read_config, run_config
 from wavedash.seeding import stream_seed
 from wavedash.threads import decide_threads, give_torch
 
+if TYPE_CHECKING:
+    from wavedash.league.league import League
+    from wavedash.league.seating import Guest
+
 log = logging.getLogger(__name__)
 
 
@@ -50,7 +54,7 @@ def train(source: str, *overrides: str, trust: bool = False, listeners: Sequence
     config = read_config(source, overrides, trust)
     check_setup(config)
     with (Interrupts() as interrupts, EarlyMessages() as early, init_ranks() as ranks,
-          assembled(config, ranks, listeners) as learner):
+          assembled(config, ranks, listeners, _guests(config, None, trust)) as learner):
         source = _begin_with_policy(learner)
         interrupts.watch(learner)  # before there is a run folder: whatever has one can be resumed
         if ranks.rank > 0:
@@ -67,12 +71,13 @@ def resume(path: str | None = None, *overrides: str, trust: bool = False, listen
     that was saved under its name; a new one begins fresh."""
     with Interrupts() as interrupts, EarlyMessages() as early, init_ranks() as ranks:
         if ranks.rank > 0:
-            return _resume(ranks, None, None, interrupts, listeners, early)
+            return _resume(ranks, None, None, interrupts, listeners, early, None)
         run, checkpoint = found = find_run(path)
         config = run_config(run.config, overrides, trust)
         check_changes(load_config(str(run.config)), config)
         with run.locked():
-            return _resume(ranks, _rank_states(run, checkpoint, config, ranks.size), found, interrupts, listeners, early)
+            states = _rank_states(run, checkpoint, config, ranks.size)
+            return _resume(ranks, states, found, interrupts, listeners, early, _guests(config, run, trust))
     return interrupts.exit_code
 
 
@@ -93,19 +98,19 @@ def _rank_states(run: RunFolder, checkpoint: Checkpoint, config: RunConfig, size
 
 
 def _resume(ranks: Ranks, states: list[RankState] | None, found: Found | None, interrupts: Interrupts,
-            listeners: Sequence[Listener], early: EarlyMessages) -> int:
+            listeners: Sequence[Listener], early: EarlyMessages, guests: Sequence[Guest] | None) -> int:
     """Only the first rank knows `states` and `found`; it sends each of the others its state."""
-    with restored(ranks.scatter(states), ranks, found, listeners) as learner:
+    with restored(ranks.scatter(states), ranks, found, listeners, guests) as learner:
         interrupts.watch(learner)
         return _learn_silently(learner, interrupts) if found is None else _learn(learner, found.run, interrupts, early)
 
 
 @contextmanager
 def restored(saved: RankState, ranks: Ranks = ALONE, found: Found | None = None,
-             listeners: Sequence[Listener] = ()) -> Iterator[Learner]:
+             listeners: Sequence[Listener] = (), guests: Sequence[Guest] | None = None) -> Iterator[Learner]:
     """Does what `assembled` does, and loads the state that was saved."""
     config, tensors, state = saved
-    with assembled(config, ranks, listeners) as learner:
+    with assembled(config, ranks, listeners, guests) as learner:
         changed = [] if found is None else changes(load_config(str(found.run.config)), config).values()
         with reading(None if found is None else found.checkpoint):
             check_compatible(state["fingerprint"], learner.fingerprint(), changed)
@@ -114,13 +119,16 @@ def restored(saved: RankState, ranks: Ranks = ALONE, found: Found | None = None,
 
 
 @contextmanager
-def assembled(config: RunConfig, ranks: Ranks = ALONE, listeners: Sequence[Listener] = ()) -> Iterator[Learner]:
-    """Makes environment, policy and learner as configured; the environment is closed at the end."""
+def assembled(config: RunConfig, ranks: Ranks = ALONE, listeners: Sequence[Listener] = (),
+              guests: Sequence[Guest] | None = None) -> Iterator[Learner]:
+    """Makes environment, policy and learner as configured; the environment is closed at the end. `guests` are the opponents
+    from elsewhere, if they were looked up already."""
     device = prepare_torch(config, ranks)
     ranks.set_device(device)
-    env = make_env(config.env, device)
+    league = None if config.opponents is None else _league(config, device, ranks, guests)
+    env = make_env(config.env, device, None if league is None else league.seating.line_up)
     try:
-        yield Learner(env, make_policy(env, config), config, listeners, ranks)
+        yield Learner(env, make_policy(env, config), config, listeners if league is None else [*listeners, league], ranks)
     finally:
         env.close()
 
@@ -136,8 +144,41 @@ def _begin_with_policy(learner: Learner) -> str:
     return "" if source is None else f", beginning with the policy of {source.path.absolute()} after {source.step:,} steps"
 
 
+def _guests(config: RunConfig, run: RunFolder | None, trust: bool) -> list[Guest] | None:
+    """Looks up the opponents from elsewhere that a run names. Rocket League is imported only where a run needs it."""
+    if config.opponents is None:
+        return None
+    from wavedash.league.league import FOLDER
+    from wavedash.league.seating import invited
+
+    return invited(config.opponents, None if run is None else run.path / FOLDER, trust)
+
+
+def _league(config: RunConfig, device: torch.device, ranks: Ranks, guests: Sequence[Guest] | None) -> League:
+    """Makes the listener that decides who plays against the policy, and the slots that they play in."""
+    from wavedash.league.league import League
+    from wavedash.league.seating import Seating
+
+    if ranks.size > 1:
+        raise UserError(f"opponents are for runs of one process, and this one has {ranks.size}: start it without torchrun, or "
+                        "with opponents=null")
+    policy = make_policy(kind_of(config.env).spaces(config.env, device), config)
+    policy.precision = PRECISIONS.get(config.precision)
+    return League(Seating(config, policy, (_guests(config, None, trust=False) or []) if guests is None else guests), config)
+
+
+def _open_league(learner: Learner, run: RunFolder) -> None:
+    from wavedash.league.league import League
+
+    for listener in learner.listeners:
+        if isinstance(listener, League):
+            listener.run = run
+
+
 def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: EarlyMessages, source: str = "") -> int:
     config, ranks, saver = learner.config, learner.ranks, Saver(run, learner.config.checkpoint)
+    if config.opponents is not None:
+        _open_league(learner, run)
     reports = report.listeners(config, run.path, early.stop())
     learner.listeners.add(SignalKeeper(interrupts), *reports, SkippedUpdates(run.crash), saver)
     # This comes late, so that a start that failed leaves the folder of the run as it was.

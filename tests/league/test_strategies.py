@@ -6,8 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wavedash.config import OpponentsConfig
 from wavedash.errors import UserError
-from wavedash.league.strategies import Known, NearRating, Pfsp, Recent, Strategy, TargetWinRate, Uniform
+from wavedash.league.strategies import (
+    Known,
+    NearRating,
+    Pfsp,
+    Recent,
+    Strategy,
+    TargetWinRate,
+    Uniform,
+    drawn,
+    strategy_of,
+)
 
 ALL: list[Strategy] = [Uniform(), Recent(), NearRating(), TargetWinRate(), Pfsp(), Pfsp(power=2.0)]
 MEMBERS = [Known(100, 900.0, 0.9), Known(200, 1100.0, 0.6), Known(300, 1300.0, 0.2)]
@@ -65,3 +76,34 @@ def test_who_beats_everybody_plays_everybody():
 def test_settings_that_make_no_sense_are_refused(wrong):
     with pytest.raises(UserError):
         wrong()
+
+
+@pytest.mark.parametrize(("options", "expected"), [
+    ({"strategy": "uniform"}, Uniform()),
+    ({"strategy": "recent", "decay": 0.3}, Recent(0.3)),
+    ({"strategy": "rating", "window": 50}, NearRating(50)),
+    ({"strategy": "target_win_rate", "target": 0.8, "width": 0.4}, TargetWinRate(0.8, 0.4)),
+    ({"strategy": "pfsp"}, Pfsp()),
+    ({"strategy": "pfsp", "power": 3}, Pfsp(3)),
+    ({"strategy": "pfsp", "temperature": 4}, Pfsp(temperature=4)),
+])
+def test_the_configuration_names_strategy_and_options(options, expected):
+    made = strategy_of(OpponentsConfig.model_validate(options))
+    assert type(made) is type(expected) and vars(made) == vars(expected)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20).filter(lambda x: sum(x) > 0.01), st.integers(1, 30),
+       st.floats(0, 1, exclude_max=True))
+def test_everybody_gets_about_the_places_that_the_weights_say(weights, places, number):
+    weights = np.array(weights) / np.sum(weights)
+    picked = drawn(weights, places, number)
+    assert len(picked) == places and picked == sorted(picked)
+    for index, weight in enumerate(weights):
+        assert abs(picked.count(index) - places * weight) < 1 + 1e-9
+        assert weight > 0 or index not in picked
+
+
+def test_on_average_everybody_gets_exactly_the_places_that_the_weights_say():
+    weights, numbers = np.array([0.5, 0.3, 0.2]), (np.arange(1000) + 0.5) / 1000
+    picked = np.array([np.bincount(drawn(weights, 4, number), minlength=3) for number in numbers])
+    np.testing.assert_allclose(picked.mean(0), 4 * weights, atol=1e-3)

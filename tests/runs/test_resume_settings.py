@@ -6,6 +6,7 @@ weights, metrics, files, output, tensors), never from its configuration.
 from __future__ import annotations
 
 import io
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from wavedash import threads
 from wavedash.config import RunConfig
 from wavedash.envs.errors import EnvError
 from wavedash.errors import UserError
+from wavedash.league.league import League
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.rocket.constants import HITBOXES
@@ -37,6 +39,9 @@ TINY = ("total_steps=64", "env.count=4", "ppo.rollout_steps=8", "ppo.epochs=2", 
         "report.console=off", "report.tensorboard=false", "device=cpu", "threads=1")
 GOAL = "total_steps=128"
 ROCKET = (*TINY, "env.count=2", "env.groups=1")
+LEAGUE = (*ROCKET, "env.count=4", "ppo.rollout_steps=4", "env.rocket.endings={time_out: {seconds: 0.1}}",
+          "opponents.share=0.5", "opponents.slots=2")
+"""Two of four arenas have opponents; an iteration is 24 steps, and an episode two."""
 BASES: dict[str, tuple[str, ...]] = {
     "cartpole": ("cartpole", *TINY),
     "decays": ("cartpole", *TINY, "ppo.schedule.kind=linear", "ppo.clip_schedule.kind=linear", "ppo.entropy_coef=0.05",
@@ -51,6 +56,14 @@ BASES: dict[str, tuple[str, ...]] = {
     "rocket": ("rocket-1v1", *ROCKET, "env.rocket.observation={advanced_obs_plus: {team_size: 2}}"),
     "hybrid": ("rocket-1v1", *ROCKET, "env.rocket.reward_mode=hybrid"),
     "teams": ("rocket-2v2", *ROCKET),
+    "league": ("rocket-1v1", *LEAGUE),
+    "league by age": ("rocket-1v1", *LEAGUE, "opponents.strategy=recent"),
+    "league by rating": ("rocket-1v1", *LEAGUE, "opponents.strategy=rating"),
+    "league by win rate": ("rocket-1v1", *LEAGUE, "opponents.strategy=target_win_rate"),
+    "many snapshots": ("rocket-1v1", *LEAGUE, "opponents.snapshot_every=20", "opponents.refresh_every=1",
+                       "opponents.strategy=uniform", "opponents.prune_above=0"),
+    "easily pruned": ("rocket-1v1", *LEAGUE, "opponents.snapshot_every=20", "opponents.refresh_every=1",
+                      "opponents.strategy=uniform", "opponents.prune_above=0", "opponents.prune_games=1"),
     "wandb": ("cartpole", *TINY, "report.wandb=true"),
 }
 SHORT = "tests/ShortCartPole-v0"
@@ -114,6 +127,15 @@ def cars(learner: Learner) -> Any:
     return learner.env.state_of(0).cars  # type: ignore[attr-defined]
 
 
+def line_up(learner: Learner) -> Any:
+    return task(learner).line_up
+
+
+def strategy(learner: Learner) -> Any:
+    (strategy,) = (listener.strategy for listener in learner.listeners if isinstance(listener, League))
+    return strategy
+
+
 def worker_processes(learner: Learner) -> int:
     return len([child for child in psutil.Process().children() if "spawn_main" in " ".join(child.cmdline())])
 
@@ -143,6 +165,12 @@ def mean_reward(run: Resumed, unchanged: Resumed) -> float:
 def steps_of(store: str) -> Callable[[Resumed, Resumed], list[int]]:
     """The steps of the checkpoints in a folder of the run."""
     return lambda run, unchanged: sorted(int(path.name.partition("-")[2]) for path in (run.folder / store).glob("step-*"))
+
+
+def members(run: Resumed) -> int:
+    """How many members the league has at the end."""
+    (final,) = (run.folder / "final").iterdir()
+    return len(json.loads((final / "state.json").read_text())["listeners"]["league"]["members"])
 
 
 def projects(run: Resumed, unchanged: Resumed) -> list[str]:
@@ -241,6 +269,25 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "ppo.obs_clip": Counts("0.01", base="normalised"),
     "ppo.normalize_reward": Counts("true", lambda learner: learner.return_moments is not None, True),
     "ppo.reward_clip": Counts("0.01", base="normalised"),
+    "opponents.share": Counts("1.0", lambda learner: len(line_up(learner).arena), 4, "league"),
+    "opponents.slots": Counts("1", lambda learner: line_up(learner).slots, 1, "league"),
+    "opponents.members": Counts("[chaser]", lambda learner: len(line_up(learner).players), 2, "league"),
+    "opponents.snapshot_every": Counts("20", after=lambda run, _: members(run) > 2, expected=True, base="league"),
+    "opponents.pool": Counts("2", after=lambda run, _: members(run), expected=2, base="many snapshots"),
+    "opponents.refresh_every": Counts("1", after=lambda run, _: (run.folder / "league/results.csv").read_text().count("\n") > 1,
+                                      expected=True, base="league"),
+    "opponents.strategy": Counts("uniform", lambda learner: type(strategy(learner)).__name__, "Uniform", "league"),
+    "opponents.temperature": Counts("3", lambda learner: strategy(learner).temperature, 3.0, "league"),
+    "opponents.decay": Counts("0.5", lambda learner: strategy(learner).decay, 0.5, "league by age"),
+    "opponents.window": Counts("50", lambda learner: strategy(learner).window, 50.0, "league by rating"),
+    "opponents.target": Counts("0.9", lambda learner: strategy(learner).target, 0.9, "league by win rate"),
+    "opponents.width": Counts("0.5", lambda learner: strategy(learner).width, 0.5, "league by win rate"),
+    "opponents.power": Counts("2", lambda learner: strategy(learner).power, 2.0, "league"),
+    "opponents.deterministic": Counts("true", lambda learner: line_up(learner).players[0].deterministic, True, "league"),
+    "opponents.prune_above": Counts("1", after=lambda run, unchanged: members(run) > members(unchanged), expected=True,
+                                    base="easily pruned"),
+    "opponents.prune_games": Counts("1", after=lambda run, unchanged: members(run) < members(unchanged), expected=True,
+                                    base="many snapshots"),
     "checkpoint.every": Counts("32", after=steps_of("checkpoints"), expected=[64, 96, 128]),
     "checkpoint.keep": Counts("1", after=steps_of("checkpoints"), expected=[128]),
     "checkpoint.spaced_every": Counts("32", after=steps_of("spaced"), expected=[96, 128]),

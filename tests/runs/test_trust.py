@@ -144,6 +144,27 @@ def test_code_is_found_in_every_place_that_can_name_it(env, tmp_path):
     assert run_config(tmp_path / "config.yaml") == config
 
 
+def test_an_opponent_that_is_code_is_signed_too(tmp_path):
+    """Nobody can add one to a run of this user, whether or not the task names code."""
+    def written(*members: str, **task: str) -> RunConfig:
+        config = RunConfig.model_validate({"env": {"rocket": task}, "opponents": {"members": list(members)}})
+        (tmp_path / "config.yaml").write_text(dump_config(config))
+        return config
+
+    for task in ({}, {"observation": "mine:Obs"}):
+        signed = written("chaser", "mine:Bot", **task)
+        sign(tmp_path, signed)
+        assert run_config(tmp_path / "config.yaml") == signed
+        for members in (("chaser", "evil:Bot"), ("chaser", "mine:Bot", "evil:Bot")):
+            written(*members, **task)
+            with pytest.raises(UntrustedError, match="evil:Bot"):
+                run_config(tmp_path / "config.yaml")
+    sign(tmp_path, written(observation="mine:Obs"))
+    written("evil:Bot", observation="mine:Obs")
+    with pytest.raises(UntrustedError, match="evil:Bot"):
+        run_config(tmp_path / "config.yaml")
+
+
 class IdsAreCode(GymnasiumKind):
     """A kind whose option names code in a form of its own, without a colon."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -69,9 +69,19 @@ class Kind(ABC):
             raise ValueError(f"env.workers={config.workers} is not for this environment, which steps all rows in one process: "
                              "leave it at 0")
 
+    def check_opponents(self, config: EnvConfig) -> None:
+        """Raise ValueError unless a run may configure `opponents`."""
+        raise ValueError(f"opponents is for Rocket League tasks with two teams (env.rocket), not for {self.describe(config)}: "
+                         "leave it out")
+
     @abstractmethod
     def make(self, config: EnvConfig, device: torch.device) -> VecEnv:
         """`config.count` environments whose rows live on `device`, the run's. Called by `make_env`, which stacks frames."""
+
+    def make_against(self, config: EnvConfig, device: torch.device, line_up: Callable[[Any], Any]) -> VecEnv:
+        """As `make`, with opponents: `line_up` makes the line-up of each shard from its task. Called where `check_opponents`
+        allows it."""
+        raise NotImplementedError
 
     def spaces(self, config: EnvConfig, device: torch.device) -> Spaces:
         """The spaces that preflight builds a policy from: one environment is made, reset and stepped once."""

@@ -1,6 +1,9 @@
 """make_env: from configuration to a VecEnv."""
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 from wavedash.config import EnvConfig
@@ -12,9 +15,11 @@ from wavedash.envs.pool import WorkerPool
 from wavedash.envs.vec_env import VecEnv
 
 
-def make_env(config: EnvConfig, device: torch.device | str = "cpu") -> VecEnv:
-    """`config.count` environments of any kind, with `config.frame_stack` observations in one, whose rows live on `device`."""
-    env = kind_of(config).make(config, torch.device(device))
+def make_env(config: EnvConfig, device: torch.device | str = "cpu", line_up: Callable[[Any], Any] | None = None) -> VecEnv:
+    """`config.count` environments of any kind, with `config.frame_stack` observations in one, whose rows live on `device`.
+    `line_up` makes the line-up of each shard from its task, where the run has opponents."""
+    kind, device = kind_of(config), torch.device(device)
+    env = kind.make(config, device) if line_up is None else kind.make_against(config, device, line_up)
     return env if config.frame_stack == 1 else FrameStackEnv(env, config.frame_stack)
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wavedash.config import OpponentsConfig
 from wavedash.errors import UserError
 
 Weights = NDArray[np.float64]
@@ -112,3 +113,25 @@ class Pfsp(Strategy):
     def preference(self, members: Sequence[Known], own_rating: float) -> Weights:
         x = np.array([member.win_rate for member in members])
         return x * (1 - x) if self.power is None else (1 - x) ** self.power
+
+
+def strategy_of(config: OpponentsConfig) -> Strategy:
+    """The strategy that a configuration asks for."""
+    temperature = config.temperature
+    if config.strategy == "uniform":
+        return Uniform(temperature)
+    if config.strategy == "recent":
+        return Recent(config.decay, temperature)
+    if config.strategy == "rating":
+        return NearRating(config.window, temperature)
+    if config.strategy == "target_win_rate":
+        return TargetWinRate(config.target, config.width, temperature)
+    return Pfsp(config.power, temperature)
+
+
+def drawn(weights: Weights, places: int, number: float) -> list[int]:
+    """Who gets each of so many places, as increasing indices into `weights` [K]. `number` is random, from 0 up to 1. Everybody
+    gets places * weight of them on average, and never a whole place more or less than that (systematic sampling)."""
+    ends = np.cumsum(weights)
+    picked = np.searchsorted(ends, (number + np.arange(places)) / places * ends[-1], side="right")
+    return [int(index) for index in np.minimum(picked, np.flatnonzero(weights)[-1])]

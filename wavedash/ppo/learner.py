@@ -38,6 +38,9 @@ from wavedash.ppo.update import Updater
 from wavedash.seeding import stream_seed
 from wavedash.threads import decide_threads
 
+PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16}
+"""The dtype of each precision of the configuration but fp32, that of the weights"""
+
 
 class Learner:
     """Trains `policy` in `env`. `learn()` runs to the end. A learner that loads the `state()` of another goes on exactly."""
@@ -53,7 +56,7 @@ class Learner:
         self.env, self.config, self._listeners, self.ranks = env, config, Listeners(listeners), ranks
         self.policy = policy.to(env.device)
         self.collector = Collector(env, self.policy, ppo.rollout_steps, config.seed, ranks)
-        self.policy.precision = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(config.precision)
+        self.policy.precision = PRECISIONS.get(config.precision)
         if config.compile:
             self.policy.compile_networks()
         self.updater = Updater(self.policy, ppo, config.seed, config.graphs, ranks, loss)

@@ -7,12 +7,15 @@ from wavedash.envs.kinds import Kind, Spaces
 from wavedash.errors import UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     import torch
 
     from wavedash.config import EnvConfig, RocketConfig
     from wavedash.envs.vec_env import VecEnv
+    from wavedash.rocket.line_up import LineUp
+    from wavedash.rocket.task import Task
 
 
 class RocketKind(Kind):
@@ -37,6 +40,24 @@ class RocketKind(Kind):
         from wavedash.rocket.env import RocketEnv
 
         return RocketEnv.configured(config, device)
+
+    def check_opponents(self, config: EnvConfig) -> None:
+        rocket = _task(config)
+        if rocket.blue != rocket.orange:
+            raise ValueError(f"opponents drive a whole team, now blue and now orange, so both teams need equally many cars, "
+                             f"but env.rocket is {rocket.blue}v{rocket.orange}: set blue and orange to the same number, or "
+                             "leave opponents out")
+
+    def make_against(self, config: EnvConfig, device: torch.device, line_up: Callable[[Task], LineUp]) -> VecEnv:
+        from wavedash.rocket.env import RocketEnv
+        from wavedash.rocket.task import Task
+
+        def task() -> Task:
+            made = Task.configured(_task(config))
+            made.line_up = line_up(made)
+            return made
+
+        return RocketEnv.configured(config, device, task)
 
     def spaces(self, config: EnvConfig, device: torch.device) -> Spaces:
         """The spaces of the task, found by a rehearsal, which needs no simulator."""

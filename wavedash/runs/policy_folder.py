@@ -6,14 +6,22 @@ stored in 16 bits. There is no manifest, hence no checksum: the content of the f
 """
 from __future__ import annotations
 
-from collections.abc import Collection
+import hashlib
+import os
+import shutil
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wavedash import champions
+from wavedash.config import RunConfig
+from wavedash.config_file import dump_config
 from wavedash.runs.checkpoint import MANIFEST, STATE, USE_ANOTHER, CheckpointError, Tensors, open_plain_file
-from wavedash.runs.plain import from_json
+from wavedash.runs.durable import sync_folder, write_durably
+from wavedash.runs.plain import from_json, to_json
+from wavedash.runs.store import HIDDEN, tensor_bytes
+from wavedash.runs.trust import sign
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -62,6 +70,33 @@ class PolicyFolder:
         if not isinstance(state, dict):
             raise CheckpointError(f"{self.path / STATE} holds no table of values; {USE_ANOTHER}")
         return tensors, state
+
+    @property
+    def sha256(self) -> str:
+        """The checksum of the weights, for whoever keeps it elsewhere."""
+        with open_plain_file(self.path / POLICY) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    @classmethod
+    def write(cls, path: Path, config: RunConfig, policy: Mapping[str, Tensor], state: dict[str, Any]) -> PolicyFolder:
+        """Returns once a new folder is durable; readers find all of it or nothing. It is this user's own, so code that the
+        configuration names is trusted. CheckpointError: it was not written."""
+        temporary = path.with_name(f"{HIDDEN}{path.name}")
+        try:
+            temporary.mkdir(parents=True, exist_ok=True)
+            write_durably(temporary / CONFIG, dump_config(config).encode())
+            write_durably(temporary / POLICY, tensor_bytes("policy", policy))
+            write_durably(temporary / STATE, to_json(state).encode())
+            sign(temporary, config)
+            sync_folder(temporary)
+            os.rename(temporary, path)
+            sync_folder(path.parent)
+        except OSError as error:
+            raise CheckpointError(f"{path} was not written: {error.strerror or error}. Make room on that disk, and see that "
+                                  "the folder can be written") from error
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        return cls(path)
 
     def _read(self, name: str) -> bytes:
         with open_plain_file(self.path / name) as file:

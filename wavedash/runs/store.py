@@ -89,6 +89,13 @@ class CheckpointStore:
         checkpoints, _ = self._open_all()
         return checkpoints[0] if checkpoints else None
 
+    def all(self) -> list[Checkpoint]:
+        """Returns all checkpoints by their manifests, the last saved first. CheckpointError: one of them cannot be read."""
+        checkpoints, broken = self._open_all()
+        if broken:
+            raise broken[0]
+        return checkpoints
+
     def sweep(self) -> None:
         """Removes what a killed process left half written. Only the writer may call it: a save may be in progress."""
         for path in self.folder.glob(f"{HIDDEN}*"):
@@ -139,11 +146,12 @@ def _serialize(tensors: Tensors, state: dict[str, Any]) -> Iterator[tuple[str, b
     for file, content in tensors.items():
         if not re.fullmatch(r"[A-Za-z0-9_-]+", file):
             raise CheckpointError(f"{file!r} cannot name a file of tensors: use letters, digits, - and _")
-        yield f"{file}.safetensors", _tensor_bytes(file, content)
+        yield f"{file}.safetensors", tensor_bytes(file, content)
     yield STATE, to_json(state).encode()
 
 
-def _tensor_bytes(file: str, content: Mapping[str, Tensor]) -> bytes:
+def tensor_bytes(file: str, content: Mapping[str, Tensor]) -> bytes:
+    """The tensors as a file of safetensors. CheckpointError: they cannot be one; `file` names them."""
     import torch
     from safetensors.torch import save
 

@@ -79,8 +79,10 @@ def sign(folder: Path, config: RunConfig) -> None:
 
 
 def code_of(config: RunConfig) -> Iterator[tuple[Key, str]]:
-    """Yields every text of `env` that names code, with its key: options that kinds of environments declare, and any text that
-    looks like code (import paths have a colon, files end in .py)."""
+    """Yields every text of `env` and every opponent that names code, with its key: options that kinds of environments declare,
+    and any text that looks like code (import paths have a colon, files end in .py)."""
+    if config.opponents is not None:
+        yield from _strings_of_code(config.opponents.members, ("opponents", "members"))
     env = config.env.model_dump()
     for option, shipped in code_options().items():
         text = env.pop(option, None)
@@ -113,12 +115,14 @@ def _is_signed(file: Path) -> bool:
 
 
 def _signed_part(text: str) -> Any:
-    """Returns `env` of a configuration file without its numbers (`count`, `workers`), which may be changed by hand."""
+    """Returns `env` of a configuration file without its numbers (`count`, `workers`), which may be changed by hand, and the
+    opponents that it names, if there are any."""
     values, _ = read_yaml(text)
-    env = values.get("env") if isinstance(values, dict) else None
-    if not isinstance(env, dict):
-        return env
-    return {str(name): value for name, value in env.items() if not isinstance(value, int | float)}
+    env, opponents = (values.get(name) if isinstance(values, dict) else None for name in ("env", "opponents"))
+    members = opponents.get("members") if isinstance(opponents, dict) else None
+    if isinstance(env, dict):
+        env = {str(name): value for name, value in env.items() if not isinstance(value, int | float)}
+    return {"env": env, "opponents.members": members} if members else env
 
 
 def _mac(signed: Any) -> str:

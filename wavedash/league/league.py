@@ -1,0 +1,292 @@
+"""The league of a run: a listener that counts games against opponents, decides who plays, and freezes snapshots.
+
+    league/
+      step-000025000000/ ...   snapshots of the run and copies of guests' policies, each a policy folder; see pool.py
+      results.csv              games against each member, one row per member and draw: step, member, won, drawn, lost
+
+Arenas and slots are the line-up's (rocket/line_up.py). Between iterations the league reads how games in each slot ended, and
+every `refresh_every` iterations it draws anew who has which slot, by weights of a strategy. All that it decides follows from
+its state, which is part of the checkpoint, and from random numbers that are a function of the seed and of how often was drawn.
+"""
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict
+
+from wavedash.config import RunConfig
+from wavedash.league.members import Count, Member, Name, known
+from wavedash.league.pool import Pool, thinned
+from wavedash.league.results import ResultsFile
+from wavedash.league.seating import SNAPSHOT, Group, Guest, Seating
+from wavedash.league.strategies import drawn, strategy_of
+from wavedash.ppo.listener import IterationReport, Listener
+from wavedash.runs.checkpoint import CheckpointError
+from wavedash.runs.content import reading
+from wavedash.runs.folder import STORES, RunFolder
+from wavedash.runs.interrupt import uninterrupted
+from wavedash.seeding import stream_seed
+
+if TYPE_CHECKING:
+    from wavedash.ppo.learner import Learner
+    from wavedash.rocket.line_up import Opponents
+
+log = logging.getLogger(__name__)
+
+FOLDER = "league"
+
+
+class LeagueState(BaseModel):
+    """What a checkpoint holds of a league."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    members: list[Member] = []
+    seats: list[Name | None] = []
+    """The name of the member in each slot; None: nobody that is known, whose games are not counted"""
+    draws: Count = 0
+    """How often it was drawn who has which slot"""
+    steps: Count = 0
+    """The step up to which games were counted"""
+    frozen_at: Count = 0
+    """The step of the last snapshot"""
+
+
+class League(Listener):
+    """Plays the members of `seating` against the policy. It does nothing until `run` is set: a learner without a run folder
+    plays against its own first policy."""
+
+    saved_as = "league"
+
+    def __init__(self, seating: Seating, config: RunConfig) -> None:
+        assert config.opponents is not None
+        self.health: dict[str, int] = {"failed_snapshots": 0}
+        self.run: RunFolder | None = None
+        self.seating, self.config, self.options = seating, config, config.opponents
+        self.strategy = strategy_of(self.options)
+        self.state = LeagueState()
+        self._resumed = False
+        self._results: ResultsFile | None = None
+        self._not_before = 0  # after a failed snapshot, the step of the next try
+        self._dropped: dict[str, int] = {}  # the step at which each member left, while its files may still be needed
+
+    # --- a listener --------------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.state.model_dump()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.state, self._resumed = LeagueState.model_validate(state), True
+
+    def on_start(self, learner: Learner) -> None:
+        if self.run is None:
+            return
+        self.pool = Pool(self.run.path / FOLDER)
+        self._line_ups = cast("list[Opponents]", [task.line_up for task in learner.env.tasks])
+        if self._resumed and not self.pool.folder.exists():
+            log.warning("%s is gone: the league begins anew", self.pool.folder)
+            self.state, self._resumed = LeagueState(), False
+        self.pool.check({member.name: member.sha256 for member in self.state.members if member.sha256 is not None})
+        self._collect()
+        self._take_in_guests()
+        if not self._resumed:
+            self.state.steps = learner.steps
+        if not self._snapshots():
+            self._freeze(learner)
+        self._take_seats()
+        self._results = ResultsFile(self.pool.folder / "results.csv", learner.steps)
+
+    def on_iteration(self, learner: Learner, report: IterationReport) -> Mapping[str, float] | None:
+        if self._results is None:
+            return None
+        games = self._count(report.steps)
+        if report.steps // self.options.snapshot_every > self.state.frozen_at // self.options.snapshot_every:
+            self._freeze(learner)
+        if report.iteration % self.options.refresh_every == 0:
+            self._results.add(report.steps, self.state.members)
+            self._prune(report.steps)
+            self._draw()
+        return self._metrics(games)
+
+    def on_stop(self, learner: Learner, error: BaseException | None) -> None:
+        if self._results is not None:
+            self._results.close()
+
+    # --- games -------------------------------------------------------------------------------------------------------
+
+    def _count(self, steps: int) -> int:
+        """Credits the games since the last iteration to the members that played them; returns how many there were."""
+        results = torch.stack([line_up.results for line_up in self._line_ups]).sum(0).tolist()  # one host copy
+        for line_up in self._line_ups:
+            line_up.clear_results()
+        fading = 0.5 ** ((steps - self.state.steps) / self.options.snapshot_every)
+        by_name = {member.name: member for member in self.state.members}
+        for member in self.state.members:
+            member.fade(fading)
+        for name, result in zip(self.state.seats, results, strict=True):
+            if name is not None:
+                by_name[name].add(result)
+        self.state.steps = steps
+        return sum(map(sum, results))
+
+    def _metrics(self, games: int) -> dict[str, float]:
+        members, snapshots = self.state.members, self._snapshots()
+        metrics = {"league/games": float(games), "league/members": float(len(members))}
+        if played := sum(member.games for member in members):
+            metrics["league/win_rate"] = sum(member.points for member in members) / played
+        shown = {"oldest": snapshots[0], "newest": snapshots[-1]} if len(snapshots) > 1 else {}
+        shown |= {member.name: member for member in members if member.guest}
+        return metrics | {f"league/win_rate_{name}": member.win_rate for name, member in shown.items() if member.games > 1}
+
+    # --- who plays ---------------------------------------------------------------------------------------------------
+
+    def _members_of(self, group: Group) -> list[Member]:
+        guests = {guest.name for guest in group.guests}
+        own = self._snapshots() if group is self.seating.home else []
+        return own + [member for member in self.state.members if member.guest and member.name in guests]
+
+    def _snapshots(self) -> list[Member]:
+        """The snapshots of this run, oldest first."""
+        return [member for member in self.state.members if not member.guest]
+
+    def _draw(self) -> None:
+        """Draws anew who has which slot. Who had one of the slots before keeps it if he is drawn again."""
+        number = np.random.default_rng(stream_seed(self.config.seed, "league", self.state.draws)).random()
+        self.state.draws += 1
+        for group in self.seating.groups:
+            members = self._members_of(group)
+            if not members:
+                continue
+            told, own = known(members)
+            chosen = [members[i].name for i in drawn(self.strategy.weights(told, own), len(group.slots), number)]
+            for slot, name in reseated([self.state.seats[slot] for slot in group.slots], chosen).items():
+                self._exchange(group, group.slots[slot], name)
+
+    def _exchange(self, group: Group, slot: int, name: str) -> None:
+        if group.actors is not None:
+            try:
+                weights = self.pool.read(name)
+            except CheckpointError as error:
+                log.error("the opponent of slot %d stays: %s", slot, error)
+                return
+            for line_up in self._line_ups:
+                line_up.exchange(slot, weights)
+        self.state.seats[slot] = name
+
+    def _take_seats(self) -> None:
+        """At the start, gives every slot the weights of its member. Where a slot is new, or its member is not there any more,
+        all are drawn anew."""
+        before = dict(enumerate(self.state.seats))
+        self.state.seats = [None] * self.options.slots
+        for group in self.seating.groups:
+            names = [member.name for member in self._members_of(group)]
+            for slot in group.slots:
+                name = before.get(slot)
+                if name is None or name not in names:
+                    continue
+                self.state.seats[slot] = name
+                if group.actors is not None:
+                    group.actors.load(slot - group.slots.start, self.pool.read(name))
+        if None in self.state.seats:
+            self._draw()
+
+    # --- members -----------------------------------------------------------------------------------------------------
+
+    def _take_in_guests(self) -> None:
+        """The members from elsewhere are those of the configuration. Their policies are copied, so that a run that is resumed
+        plays the same ones whatever happens to where they came from."""
+        invited = {guest.name: guest for guest in self.seating.guests}
+        self.state.members = [member for member in self.state.members if not member.guest or member.name in invited]
+        known_before = {member.name for member in self.state.members}
+        for name, guest in invited.items():
+            if name not in known_before:
+                self.state.members.append(Member(name=name, step=0, guest=True, sha256=self._copied(guest)))
+
+    def _copied(self, guest: Guest) -> str | None:
+        run = guest.entrant.run
+        if run is None:
+            return None
+        if guest.name not in self.pool.names():
+            state = {"steps": run.source.step, "fingerprint": run.source.load([])[1]["fingerprint"]}
+            self.pool.add(guest.name, run.config, run.policy.policy.state_dict(), state)
+        return self.pool.sha256(guest.name)
+
+    def _freeze(self, learner: Learner) -> None:
+        """Adds the policy as it is now to the pool, and drops what is too much. A failure does not end the run."""
+        steps = learner.steps
+        if steps < self._not_before:
+            return
+        state = {"steps": steps, "fingerprint": learner.fingerprint()}
+        try:
+            with uninterrupted():
+                name = self.pool.add(f"{SNAPSHOT}{steps:012d}", self.config, learner.policy.state_dict(), state)
+                sha256 = self.pool.sha256(name)
+        except CheckpointError as error:
+            self.health["failed_snapshots"] += 1
+            self._not_before = steps + self.options.snapshot_every // 10
+            log.error("no snapshot for the league: %s", error)
+            return
+        self.state.members.append(Member(name=name, step=steps, sha256=sha256))
+        self.state.frozen_at = steps
+        snapshots = self._snapshots()
+        kept = thinned([member.step for member in snapshots], self.options.pool)
+        self._drop([member for index, member in enumerate(snapshots) if index not in kept], steps)
+        for slot, seated in enumerate(self.state.seats[: len(self.seating.home.slots)]):
+            if seated is None:
+                self._exchange(self.seating.home, slot, name)  # who had the slot has just left
+        self._collect()
+
+    def _prune(self, steps: int) -> None:
+        """Drops snapshots that the policy nearly always beats, except the oldest and the newest."""
+        limits = self.options.prune_above, self.options.prune_games
+        self._drop([member for member in self._snapshots()[1:-1] if member.is_beaten(*limits)], steps)
+
+    def _drop(self, members: Sequence[Member], steps: int) -> None:
+        """Members leave the pool. Their slots are nobody's until another gets them."""
+        gone = {member.name for member in members}
+        self.state.members = [member for member in self.state.members if member.name not in gone]
+        self.state.seats = [None if name in gone else name for name in self.state.seats]
+        self._dropped |= dict.fromkeys(gone, steps)
+
+    def _collect(self) -> None:
+        """Removes policies from disk that neither the league nor a checkpoint names. Who has just left stays for a while: a
+        checkpoint that names it may be about to be written (that of an interrupted iteration, or `best`)."""
+        assert self.run is not None
+        late = self.state.steps - self.config.checkpoint.every
+        self._dropped = {name: step for name, step in self._dropped.items() if step > late}
+        try:
+            named = named_by_checkpoints(self.run)
+        except CheckpointError as error:
+            log.warning("old policies of the league stay on disk, because it is not known whether a checkpoint needs them: %s",
+                        error)
+            return
+        with uninterrupted():
+            self.pool.collect({member.name for member in self.state.members} | set(self._dropped) | named)
+
+
+def reseated(before: Sequence[str | None], chosen: Sequence[str]) -> dict[int, str]:
+    """Who gets another slot, by slot, so that those who are in `chosen` have them, as often as they are in it, and as few as
+    possible change."""
+    left = list(chosen)
+    changes = []
+    for slot, name in enumerate(before):
+        if name in left:
+            left.remove(name)
+        else:
+            changes.append(slot)
+    return dict(zip(changes, left, strict=True))
+
+
+def named_by_checkpoints(run: RunFolder) -> set[str]:
+    """The policies that the checkpoints of a run name. CheckpointError: one of them cannot be read."""
+    named: set[str] = set()
+    for store in STORES:
+        for checkpoint in run.store(store).all():
+            with reading(checkpoint):
+                saved = checkpoint.load([])[1].get("listeners", {}).get(League.saved_as, {})
+                named |= {member["name"] for member in saved.get("members", [])}
+    return named

@@ -1,0 +1,127 @@
+"""Seating: which members of a league may play in which slots, and the players that drive them.
+
+Members that share a signature (networks, observation, action parser) take turns in the same slots and are inferred together.
+Every script, and every signature other than the learner's, has one slot; the learner's own snapshots and guests of its
+signature have the rest.
+"""
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from wavedash.config import OpponentsConfig, RocketConfig, RunConfig
+from wavedash.errors import UserError
+from wavedash.league.frozen import FrozenPolicies, signature
+from wavedash.league.players import Entrant, find_entrant
+from wavedash.policy.actor_critic import ActorCritic
+from wavedash.policy.stacked import StackedActors
+from wavedash.rocket.kind import rocket_task
+from wavedash.rocket.line_up import Opponents
+from wavedash.rocket.parts import Player
+from wavedash.rocket.task import Task
+from wavedash.runs.policy_folder import PolicyFolder
+from wavedash.seeding import stream_seed
+
+SNAPSHOT = "step-"
+"""Names of snapshots begin with this"""
+
+
+class Guest(NamedTuple):
+    """A member from elsewhere."""
+
+    name: str
+    """Its name in the league: that of the script, or of the copy of its policy in the pool"""
+    entrant: Entrant
+
+
+def invited(config: OpponentsConfig, pool: Path | None = None, trust: bool = False) -> list[Guest]:
+    """The guests that a configuration names. In a run that is resumed they are those of which `pool` has a copy: what they
+    were taken from may have changed since. UserError: there is no such player, or it is named twice."""
+    guests = [Guest(guest_name(asked), _found(asked, pool, trust)) for asked in config.members]
+    names = [guest.name for guest in guests]
+    if twice := [asked for asked, name in zip(config.members, names, strict=True) if names.count(name) > 1]:
+        raise UserError(f"opponents.members names {twice[0]!r} twice: leave one of them out")
+    return guests
+
+
+def guest_name(asked: str) -> str:
+    """A name for files and curves: short, and different for everybody who may be asked for."""
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", asked).strip("-")
+    if plain == asked and not plain.startswith(SNAPSHOT):
+        return plain
+    return f"{plain[-40:].strip('-')}-{zlib.crc32(asked.encode()):08x}"
+
+
+def _found(asked: str, pool: Path | None, trust: bool) -> Entrant:
+    copy = None if pool is None else pool / guest_name(asked)
+    return find_entrant(asked if copy is None or not PolicyFolder.is_one(copy) else str(copy), trust)
+
+
+@dataclass
+class Group:
+    """Members that take turns in the same slots."""
+
+    slots: range
+    guests: list[Guest] = field(default_factory=list)
+    task: RocketConfig | None = None
+    """The task of their policies; None for a script"""
+    actors: StackedActors | None = None
+    """Their networks, shared by all shards; None for a script"""
+
+    def player(self, deterministic: bool, seed: int) -> Player:
+        """A player for another shard."""
+        if self.actors is None:
+            return self.guests[0].entrant.player()
+        assert self.task is not None
+        named = "snapshots of this run" if not self.guests else ", ".join(guest.name for guest in self.guests)
+        return FrozenPolicies(self.actors, self.task, named, deterministic, seed)
+
+
+class Seating:
+    """The slots of a run's league, and who may sit in them."""
+
+    def __init__(self, config: RunConfig, policy: ActorCritic, guests: Sequence[Guest]) -> None:
+        """`policy` is one with the networks of the learner. UserError: there are too few slots."""
+        assert config.opponents is not None
+        task = rocket_task(config.env, Path(config.name))
+        self.options, self.guests, self.seed = config.opponents, list(guests), config.seed
+        by_signature: dict[str, list[Guest]] = {signature(policy, task): []}
+        for guest in guests:
+            by_signature.setdefault(self._signature_of(guest, policy), []).append(guest)
+        (_, of_learner), *others = by_signature.items()
+        slots = self.options.slots - len(others)
+        if slots < 1:
+            raise UserError(f"opponents.slots={self.options.slots} is too few: each script of opponents.members and each kind "
+                            f"of policy with other networks or another task needs one, which makes {len(others)}, and the "
+                            f"snapshots of this run need at least one. Set opponents.slots={len(others) + 1} or more")
+        self.groups = [Group(range(slots), of_learner, task, StackedActors(policy, slots))]
+        for slot, (_, members) in enumerate(others, slots):
+            run = members[0].entrant.run
+            actors = None if run is None else StackedActors(run.policy.policy, 1)
+            self.groups.append(Group(range(slot, slot + 1), members, members[0].entrant.task, actors))
+        self._shards = 0
+
+    @property
+    def home(self) -> Group:
+        """The group of the learner's own snapshots."""
+        return self.groups[0]
+
+    def line_up(self, task: Task) -> Opponents:
+        """The line-up of another shard. Each draws numbers of its own."""
+        self._shards += 1
+        first = self._shards * len(self.groups)
+        players = [group.player(self.options.deterministic, stream_seed(self.seed, "league players", first + number))
+                   for number, group in enumerate(self.groups)]
+        seed = stream_seed(self.seed, "league arenas", self._shards) % 2**31
+        return Opponents(task.action, players, self.options.share, seed)
+
+    def _signature_of(self, guest: Guest, learner: ActorCritic) -> str:
+        run, task = guest.entrant.run, guest.entrant.task
+        if run is None or task is None:
+            return guest.name
+        run.policy.policy.precision = learner.precision  # so that it may play together with the learner's snapshots
+        return signature(run.policy.policy, task)
