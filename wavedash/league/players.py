@@ -53,8 +53,10 @@ class Entrant:
     @cached_property
     def full_name(self) -> str:
         """A name that also tells apart runs of one name: with the folder of the run."""
-        if self.run is None or isinstance(self.run.source, PolicyFolder):
-            return self.asked
+        if self.run is None:
+            return self.name
+        if isinstance(self.run.source, PolicyFolder):
+            return str(self.run.path)
         return f"{self.run.path.absolute().parent.parent.name}@{self.run.source.step}"
 
     @cached_property
