@@ -1,7 +1,7 @@
 """`load_run(path)` loads a run in one call: configuration, environments, policy. `load_policy(path)` loads the policy alone.
 
 A path names a run folder (its best checkpoint), a folder of runs (its newest run), `runs/<name>/best`, a checkpoint, or a
-folder with config.yaml, policy.safetensors and state.json.
+folder with config.yaml, policy.safetensors and state.json. `champion` is the policy that comes with the package.
 """
 from __future__ import annotations
 
@@ -78,9 +78,10 @@ class LoadedRun:
                                 f"there, {here} here. Use the config.yaml that it was trained with, or another checkpoint")
 
 
-def load_run(path: str | Path, device: str | torch.device = "cpu", trust: bool = False) -> LoadedRun:
-    """Loads configuration, environments and policy of a run. With `trust`, code that a run of somebody else names may run."""
-    source = resolve_policy(path)
+def load_run(path: str | Path, device: str | torch.device = "cpu", trust: bool = False, teams: int | None = None) -> LoadedRun:
+    """Loads configuration, environments and policy of a run. With `trust`, code that a run of somebody else names may run.
+    `teams` is how many cars a team has where the policy is to play: it decides which champion `champion` means."""
+    source = resolve_policy(path, teams)
     policy, source_space = read_policy(source)
     return LoadedRun(source, TrainedPolicy(policy.to(device), source_space=source_space), trust)
 

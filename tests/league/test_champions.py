@@ -88,6 +88,8 @@ def test_a_champion_that_does_not_ship_is_refused_with_those_that_do():
     with pytest.raises(UserError, match=r"^no champion for 3v3 ships with this version; there is champion-1v1$"):
         wavedash.load_run("champion-3v3")
     with pytest.raises(UserError, match="no champion for 2v2 ships"):
+        find_entrant("champion+chaser", size=2)
+    with pytest.raises(UserError, match="no champion for 2v2 ships"):
         check_run(load_config("rocket-2v2", ["init=champion"]))
     with pytest.raises(UserError, match="no checkpoint found at"):
         wavedash.load_run("./champion")  # a path, not a name
@@ -257,8 +259,10 @@ def test_the_card_is_written_by_the_command(tmp_path, monkeypatch, capsys, stage
     trained(tmp_path / "policy")
     pack(str(tmp_path / "policy"), "1v1", stages, tmp_path / "champions")
     GamesFile(tmp_path / "games.csv").add(games_of("champion-1v1@1400"))
-    app(["champion", "card", "1v1", "--games", str(tmp_path / "games.csv")], standalone_mode=False)
-    assert "rocketsim: rating" in capsys.readouterr().out
+    for option, text in (("--stochastic", "sampled their actions"), ("--deterministic", "took their likeliest actions")):
+        app(["champion", "card", "1v1", "--games", str(tmp_path / "games.csv"), option], standalone_mode=False)
+        said = capsys.readouterr().out
+        assert "rocketsim: rating" in said and text in said
     assert set(Card.read(tmp_path / "champions" / "1v1").play) == {"rocketsim", "warp"}
 
 

@@ -38,6 +38,9 @@ def pack(
 def card(
     mode: Mode,
     games: Annotated[Path, typer.Option(metavar="FILE", help="games.csv of a tournament in which the champion played.")],
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic/--stochastic", help="How the policies of that tournament took their actions.")
+    ] = True,
 ) -> None:
     """Write rating and goal shares of a champion on its card, from the games of a tournament."""
     from wavedash import champions
@@ -45,6 +48,6 @@ def card(
     from wavedash.league.games import GamesFile
 
     folder = champions.champion_folder(f"{champions.NAME}-{mode}")
-    made = Card.read(folder).with_games(GamesFile(games).read())
+    made = Card.read(folder).with_games(GamesFile(games).read(), deterministic)
     made.write(folder)
     typer.echo(str(made))

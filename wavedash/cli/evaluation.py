@@ -39,8 +39,8 @@ def evaluate(
     random: Annotated[bool, typer.Option("--random", help="Play random actions as well, for comparison.")] = False,
     against: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(metavar="PLAYER", help="Rocket League: games against idle, random, chaser, defender, your own as "
-                                            "module:Class, or another run, checkpoint or folder with a policy; see "
+        typer.Option(metavar="PLAYER", help="Rocket League: games against idle, random, chaser, defender, champion, your own "
+                                            "as module:Class, or another run, checkpoint or folder with a policy; see "
                                             "docs/evaluate.md."),
     ] = None,
     simulator: Annotated[

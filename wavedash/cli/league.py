@@ -57,7 +57,7 @@ def match(
     """Rocket League: play two bots against each other, and say which is stronger and how sure that is."""
     from wavedash.league.match import compare, names_of
 
-    one, other = entrants = _entrants([first, second], trust)
+    one, other = entrants = _entrants([first, second], trust, size)
     terms = _terms(entrants, games, size, simulator, seconds, device, seed, deterministic)
     if out is not None:
         _check_new(out, names_of(one, other), terms)
@@ -87,7 +87,7 @@ def tournament(
 
     if len(players) < 2:
         raise UserError("a tournament needs at least two players")
-    entrants = _entrants(players, trust)
+    entrants = _entrants(players, trust, size)
     terms = _terms(entrants, games, size, simulator, seconds, device, seed, deterministic)
     names = distinct_names(entrants)
     if out is not None:
@@ -124,10 +124,10 @@ def ladder(
     typer.echo(f"{'' if as_json else chr(10)}chart: {out}", err=as_json)
 
 
-def _entrants(players: list[str], trust: bool) -> list[Entrant]:
+def _entrants(players: list[str], trust: bool, size: int | None) -> list[Entrant]:
     from wavedash.league.players import find_entrant
 
-    return [find_entrant(player, trust) for player in players]
+    return [find_entrant(player, trust, size) for player in players]
 
 
 def _terms(entrants: list[Entrant], games: int, size: int | None, simulator: SimulatorName, seconds: float, device: str,

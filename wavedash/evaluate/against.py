@@ -62,7 +62,7 @@ def play_against(run: str | Path, opponent: str, simulator: str | None = None, g
     chosen = sorted(SIMULATORS, key=lambda name: name != own) if simulator == "both" else [simulator or own]
     scores = {}
     for name in chosen:
-        second = find_player(opponent, deterministic, seed=1, trust=trust)
+        second = find_player(opponent, deterministic, 1, trust, kind_of(loaded.config.env).team_size(loaded.config.env))
         first = FrozenPolicy.of_run(loaded, deterministic)
         scores[name] = play_match(_duel(loaded.config.env, name), first, second, games, own_starts, seed, loaded.device)
     return AgainstResult(loaded.path, opponent, deterministic, own_starts, scores)

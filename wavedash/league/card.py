@@ -81,6 +81,8 @@ class Card(_Entry):
     training: list[Stage]
     play: dict[str, Play] = {}
     """By simulator; empty until `wavedash champion card` was run"""
+    deterministic: bool = True
+    """Whether the policies in these games took their likeliest actions, instead of sampling as in training"""
 
     @property
     def steps(self) -> int:
@@ -107,7 +109,7 @@ class Card(_Entry):
         text = f"# {self.name}: written by `wavedash champion pack` and `wavedash champion card`, see docs/league.md\n"
         replace_file(folder / CARD, (text + write_yaml(self.model_dump())).encode())
 
-    def with_games(self, games: Sequence[Game]) -> Card:
+    def with_games(self, games: Sequence[Game], deterministic: bool = True) -> Card:
         """The same card with ratings and shares from these games, of which only those of its team size count."""
         size = int(self.mode.partition("v")[0])
         games = [game for game in games if game.size == size]
@@ -116,7 +118,7 @@ class Card(_Entry):
                             f"{', '.join(sorted({player for game in games for player in (game.blue, game.orange)})) or 'none'}")
         simulators = dict.fromkeys(game.simulator for game in games)
         play = {simulator: self._play([game for game in games if game.simulator == simulator]) for simulator in simulators}
-        return self.model_copy(update={"play": play})
+        return self.model_copy(update={"play": play, "deterministic": deterministic})
 
     def _play(self, games: Sequence[Game]) -> Play:
         """Plays of one simulator. The games of others among themselves count too: they tell how strong the opponents are."""
@@ -134,6 +136,9 @@ class Card(_Entry):
             *(f"  {stage.command}\n    {stage.steps:,} steps, {stage.gpu_minutes:g} minutes on {stage.gpu}"
               for stage in self.training),
         ]
+        if self.play:
+            lines += ["", "its games, in which policies "
+                      + ("took their likeliest actions" if self.deterministic else "sampled their actions as in training")]
         for simulator, play in self.play.items():
             low, high = play.interval
             lines += ["", f"{simulator}: rating {play.rating:.0f} ({low:.0f} to {high:.0f}), where the chaser has 1000",

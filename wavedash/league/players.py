@@ -76,17 +76,18 @@ class Entrant:
         return FrozenPolicy.of_run(self.run, deterministic, seed)
 
 
-def find_entrant(name: str, trust: bool = False) -> Entrant:
-    """Whom a user means by this name. `trust`: also run code that a run of another user names."""
+def find_entrant(name: str, trust: bool = False, size: int | None = None) -> Entrant:
+    """Whom a user means by this name. `trust`: also run code that a run of another user names. `size` is how many cars a team
+    has, if that is known: it decides which champion `champion` means."""
     if JOINED_BY in name and not Path(name).exists():
-        return Entrant(name, members=tuple(find_entrant(member, trust) for member in name.split(JOINED_BY)))
+        return Entrant(name, members=tuple(find_entrant(member, trust, size) for member in name.split(JOINED_BY)))
     shipped = names.shipped("player")
     if snake_case(name) in shipped or (":" in name and not Path(name).exists()):
         entrant = Entrant(name)
         entrant.player()  # a class that cannot be made is answered at once
         return entrant
     try:
-        return Entrant(name, load_run(name, trust=trust))
+        return Entrant(name, load_run(name, trust=trust, teams=size))
     except RunError as error:
         if Path(name).exists():
             raise
@@ -98,10 +99,9 @@ def find_entrant(name: str, trust: bool = False) -> Entrant:
                         "policy.safetensors and state.json") from error
 
 
-def find_player(name: str, deterministic: bool = True, seed: int = 0, trust: bool = False) -> Player:
-    """The player of this name. `deterministic` and `seed` are for trained policies; `trust`: also run code that a run of
-    another user names."""
-    return find_entrant(name, trust).player(deterministic, seed)
+def find_player(name: str, deterministic: bool = True, seed: int = 0, trust: bool = False, size: int | None = None) -> Player:
+    """The player of this name. `deterministic` and `seed` are for trained policies; `trust` and `size` as in `find_entrant`."""
+    return find_entrant(name, trust, size).player(deterministic, seed)
 
 
 def distinct_names(entrants: Sequence[Entrant]) -> dict[Entrant, str]:
