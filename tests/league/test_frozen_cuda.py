@@ -35,7 +35,9 @@ KINDS = {
     "slow": ["policy.hidden=[32]", "policy.memory={kind: lstm, size: 16}",
              "env.rocket.action={lookup_table: {ticks: 16, delay: 9}}"],
     "gsde": ["policy.hidden=[32]", "env.rocket.action=continuous", "policy.std=gsde", "policy.gsde.sample_every=3"],
+    "own": ["policy.hidden=[32]"],
 }
+"""Opponents of the kind `own` have the observation and the action parser of the arenas."""
 STEPS = 50
 
 

@@ -1,18 +1,26 @@
 """Frozen policies that play side by side: each slot acts and remembers as the single frozen policy with its weights."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
+
 import pytest
 import torch
+from gymnasium.spaces import MultiDiscrete
 from torch import Tensor
 
+from tests.rocket.no_host_sync import NoHostSync
 from wavedash.config import RocketConfig
 from wavedash.config_file import load_config
 from wavedash.envs.make import make_env
-from wavedash.league.frozen import FrozenPolicies, FrozenPolicy
+from wavedash.envs.vec_env import VecEnv
+from wavedash.errors import UserError
+from wavedash.league.frozen import FrozenPolicies, FrozenPolicy, signature
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.rocket.driver import Pace
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.line_up import Opponents
+from wavedash.rocket.players import Chaser
 from wavedash.rocket.state import GameState
 from wavedash.rocket.task import Task
 from wavedash.training import make_policy
@@ -37,12 +45,14 @@ def task_of(kind: str) -> RocketConfig:
     return rocket
 
 
+@cache
+def own_arena(kind: str) -> VecEnv:
+    return make_env(load_config("rocket-1v1", [*KINDS[kind], "env.count=1", "env.groups=1"]).env)
+
+
 def network(kind: str, seed: int, *overrides: str) -> ActorCritic:
     """A policy with clear preferences: a fresh one finds all actions nearly equally likely, whatever its weights."""
-    chosen = load_config("rocket-1v1", [*KINDS[kind], *overrides, f"seed={seed}"])
-    env = make_env(chosen.env.model_copy(update={"count": 1}))
-    policy = make_policy(env, chosen)
-    env.close()
+    policy = make_policy(own_arena(kind), load_config("rocket-1v1", [*KINDS[kind], *overrides, f"seed={seed}"]))
     with torch.no_grad():
         for name, x in policy.head.state_dict().items():
             x.mul_(1000.0 if name.endswith("weight") else 1.0)
@@ -53,14 +63,20 @@ def members(kind: str) -> list[ActorCritic]:
     return [network(kind, seed) for seed in range(SLOTS)]
 
 
-def environment(line_up: Opponents, groups: int = 1) -> RocketEnv:
-    config = load_config("rocket-1v1", [f"env.count={ARENAS}", f"env.groups={groups}", PLUS,
+def environment(*line_ups: Opponents, overrides: Sequence[str] = (PLUS,)) -> RocketEnv:
+    """Each line-up is that of a shard."""
+    config = load_config("rocket-1v1", [f"env.count={ARENAS * len(line_ups)}", f"env.groups={len(line_ups)}", *overrides,
                                         "env.rocket.endings={no_touch: {seconds: 0.9}, time_out: {seconds: 1.4}}",
                                         "env.rocket.starts={kickoff: 1.0, random: 1.0}"]).env
     assert config.rocket is not None
-    task = Task.configured(config.rocket)
-    task.line_up = line_up
-    return RocketEnv.configured(config, task=lambda: task)
+    rocket, left = config.rocket, list(line_ups)
+
+    def task() -> Task:
+        made = Task.configured(rocket)
+        made.line_up = left.pop(0)
+        return made
+
+    return RocketEnv.configured(config, task=task)
 
 
 PACE = Pace(8, 1)
@@ -94,7 +110,9 @@ class Compared(Opponents):
 
 def played(env: RocketEnv, steps: int, seed: int = 1) -> list[Tensor]:
     """The states of all arenas, step by step."""
-    actions = torch.randint(0, 90, (steps, env.num_rows), generator=torch.Generator().manual_seed(seed))
+    space, generator = env.action_space, torch.Generator().manual_seed(seed)
+    sizes = torch.tensor(space.nvec) if isinstance(space, MultiDiscrete) else torch.tensor(90)
+    actions = torch.randint(0, 1000, (steps, env.num_rows, *sizes.shape), generator=generator) % sizes
     states = []
     for action in actions:
         env.step(action)
@@ -117,3 +135,109 @@ def test_each_slot_plays_as_the_frozen_policy_alone(kind):
         assert torch.equal(ours, theirs), "choices are the same"
     assert len(ours.flatten(0, 2).unique(dim=0)) > 3 and int(line_up.games.min()) > 2
     env.close()
+
+
+@pytest.mark.parametrize("kind", ["gru", "slow"])
+def test_an_exchanged_slot_plays_as_the_new_policy_with_a_fresh_memory(kind):
+    """In the middle of episodes; the other slots go on as they were. The reference takes over the weights too, one step later
+    in the control."""
+    for late in (False, True):
+        line_up, other = Compared(kind), network(kind, 9)
+        env, player = environment(line_up), line_up.players[0]
+        env.reset(3)
+        played(env, 30)
+        memory, rows = player._memory(), line_up.rows[1]
+        line_up.exchange(1, other.state_dict())
+        for x in memory.values():
+            cleared = x.flatten(0, 1).flatten(1).eq(0).all(-1)
+            driven = torch.zeros(len(cleared), dtype=torch.bool).index_fill_(0, line_up.rows.flatten(), True)
+            assert cleared[rows].all() and (~cleared & driven).any(), "the others remember"
+        if not late:
+            line_up.reference[0].exchange(1, other)
+        line_up.noted.clear()
+        played(env, 30, seed=2)
+        ours, theirs = (torch.stack(x) for x in zip(*line_up.noted, strict=True))
+        assert torch.equal(ours, theirs) != late
+        assert line_up.results[1].sum() < line_up.results[[0, 2]].sum(-1).min() + 3
+        env.close()
+
+
+def test_a_player_with_the_view_of_the_policy_sees_what_it_would_see_by_itself(monkeypatch):
+    """The same task as the learner's: it is shown its observations. Bit for bit, with frames and masks."""
+    ends = []
+    for shared in (True, False):
+        if not shared:
+            monkeypatch.setattr(FrozenPolicies, "shares_view", lambda *parts: False)
+        line_up = together("gru", deterministic=False)
+        env = environment(line_up, overrides=KINDS["gru"])
+        assert line_up.viewers == (line_up.players if shared else [])
+        env.reset(3)
+        played(env, 25)
+        kept = env.save_state()
+        resumed = environment(together("gru", deterministic=False, seed=5), overrides=KINDS["gru"])
+        resumed.load_state(kept)
+        ends.append(played(env, 25, seed=2))
+        assert all(torch.equal(x, y) for x, y in zip(ends[-1], played(resumed, 25, seed=2), strict=True)), "also when resumed"
+        env.close()
+        resumed.close()
+    assert all(torch.equal(x, y) for x, y in zip(*ends, strict=True))
+    assert not Opponents(PACE, [FrozenPolicies.of(members("slow"), task_of("slow"))]).viewers
+
+
+@pytest.mark.parametrize("kind", ["gru", "slow", "gsde"])
+def test_saved_arenas_go_on_with_the_same_opponents_bit_for_bit(kind):
+    """Sampled actions, memory, slots, results and void games come back, in two shards that share their actors."""
+    def opposed(seed: int) -> tuple[RocketEnv, list[Opponents]]:
+        actors = FrozenPolicies.of(members(kind), task_of(kind)).actors
+        line_ups = [Opponents(PACE, [Chaser(), FrozenPolicies(actors, task_of(kind), "they", seed=seed)], 0.7, seed=shard)
+                    for shard in range(2)]
+        return environment(*line_ups), line_ups
+
+    (first, ours), (second, theirs), (third, strange) = (opposed(seed) for seed in (1, 2, 3))
+    first.reset(5)
+    second.reset(6)
+    third.reset(5)
+    played(first, 30)
+    for line_up in ours:
+        line_up.exchange(2, network(kind, 9))
+    for line_up in theirs:  # the league that resumes knows who sat there
+        line_up.exchange(2, network(kind, 9))
+    second.load_state(first.save_state())
+    third.load_state(first.save_state())
+    go_on = [played(env, 40, seed=3) for env in (first, second, third)]
+    assert all(torch.equal(x, y) for x, y in zip(*go_on[:2], strict=True))
+    assert not all(torch.equal(x, y) for x, y in zip(go_on[0], go_on[2], strict=True)), "the control: other weights in slot 2"
+    for line_up, other in zip(ours, theirs, strict=True):
+        assert torch.equal(line_up.seats, other.seats) and torch.equal(line_up.results, other.results)
+        assert line_up.results.sum() > 8
+    for env in (first, second, third):
+        env.close()
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_nothing_of_it_is_a_host_sync(kind):
+    line_up = together(kind, deterministic=False)
+    env, other = environment(line_up), network(kind, 9)
+    env.reset(0)
+    assert len(env.generators) == 1
+    nothing = torch.zeros(ARENAS, 2, 8)
+    with NoHostSync():
+        line_up.begin(env._shards[0].state, torch.arange(ARENAS) % 2 == 0)
+        for _ in range(3):
+            line_up.drive(nothing, nothing)
+        line_up.exchange(0, other)
+        line_up.drive(nothing, nothing)
+    env.close()
+
+
+def test_signatures_tell_who_can_be_stacked():
+    one = signature(network("gru", 1), task_of("gru"))
+    assert one == signature(network("gru", 2, "policy.critic_hidden=[4]", "ppo.learning_rate=1e-5"), task_of("gru"))
+    others = [(network("gru", 1, "policy.activation=tanh"), "gru"), (network("plain", 1), "plain"), (network("gru", 1), "slow")]
+    assert one not in [signature(policy, task_of(kind)) for policy, kind in others]
+    with pytest.raises(UserError, match="another signature"):
+        together("gru").players[0].actors.load(0, others[0][0])
+    wide = load_config("rocket-1v1", ["env.rocket.observation={advanced_obs_plus: {team_size: 3}}"]).env.rocket
+    line_up = Opponents(PACE, [FrozenPolicies.of(members("plain"), wide, "they")], 0.5)
+    with pytest.raises(UserError, match="they cannot play Rocket League 1v1"):
+        environment(line_up)

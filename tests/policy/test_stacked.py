@@ -23,12 +23,13 @@ SLOTS, ROWS, STEPS, INPUTS = 3, 5, 4, 6
 VECTOR = Box(-math.inf, math.inf, (INPUTS,), np.float32)
 STICKS = Box(-1.0, 1.0, (4,), np.float32)
 KINDS: dict[str, tuple[gymnasium.Space, dict, float | None]] = {
-    "discrete": (Discrete(7), {}, None),
+    "discrete": (Discrete(7), {"action_floor": 0.1}, None),
     "wide": (Discrete(7), {"hidden": [9, 8, 7], "activation": "relu", "layer_norm": True}, 5.0),
     "choices": (MultiDiscrete([3, 2, 5]), {"encoders": {"obs": {"hidden": [8]}}}, 5.0),
     "gru": (Discrete(7), {"memory": {"kind": "gru", "size": 5, "layers": 2}}, 5.0),
     "lstm": (MultiDiscrete([3, 2]), {"memory": {"kind": "lstm", "size": 5}}, None),
-    "shared": (Discrete(7), {"shared": True, "critic_hidden": [3]}, None),
+    "shared": (Discrete(7), {"shared": True}, None),
+    "apart": (Discrete(7), {"critic_hidden": [3]}, None),
     "gaussian": (STICKS, {}, 5.0),
     "by state": (STICKS, {"std": "state", "layer_norm": True}, None),
     "tanh": (STICKS, {"distribution": "tanh"}, None),
@@ -214,7 +215,7 @@ def test_a_network_of_an_unknown_kind_is_refused():
 
 
 def test_the_critic_does_not_matter():
-    one, other = policy("shared", 0), policy("discrete", 0)
+    one, other = policy("shared", 0), policy("apart", 0)
     actors = StackedActors(one, 1)
     assert not any("critic" in name for name in actors.state_dict())
     actors.load(0, other)

@@ -10,6 +10,7 @@
     rocket      Rocket League beside RocketSim, RLGym, rlgym-learn and rlgym-ppo
     sim         our simulator beside RocketSim
     iteration   whole iterations of Rocket League on a CPU or a GPU
+    league      whole iterations against frozen policies beside the same without opponents
     parity      how far our simulator is from RocketSim, mechanic by mechanic
 
 They share `tables` and the `synthetic` environment; `rocket_peers` is what the peers of `rocket` run.

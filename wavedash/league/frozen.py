@@ -16,14 +16,14 @@ from gymnasium.spaces import Dict
 from torch import Tensor
 
 from wavedash.config import RocketConfig
-from wavedash.envs.obs import ACTION_MASK, Obs, map_obs
+from wavedash.envs.obs import ACTION_MASK, Obs, empty_obs, map_obs
 from wavedash.envs.spaces import space_to_json
 from wavedash.errors import UserError
 from wavedash.loading import LoadedRun
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.policy.stacked import StackedActors, actor_signature
 from wavedash.rocket.kind import rocket_task
-from wavedash.rocket.parts import Player
+from wavedash.rocket.parts import Action, Observation, Player
 from wavedash.rocket.state import GameState
 from wavedash.rocket.task import Task
 
@@ -201,6 +201,7 @@ class FrozenPolicies(FrozenPlayer):
         super().__init__(task, name, deterministic, seed)
         self._actors = (actors,)  # in a tuple, so that their weights are not among those of the part
         self.slots = actors.slots
+        self._view: Obs | None = None  # what the cars of all slots see, [K, R, ...], if the arenas' own policy sees the same
 
     @classmethod
     def of(cls, policies: Sequence[ActorCritic], task: RocketConfig, name: str = "frozen policies", deterministic: bool = False,
@@ -236,7 +237,7 @@ class FrozenPolicies(FrozenPlayer):
         rows = self.rows.flatten()
         memory = {name: x.flatten(0, 1) for name, x in self._memory().items()}
         before = {name: self._of_slots(x) for name, x in memory.items()}
-        obs = map_obs(self._of_slots, self._observe(state, chosen))
+        obs = map_obs(self._of_slots, self._observe(state, chosen)) if self._view is None else self._view
         noise = None if self.explores is None else self._of_slots(self._explore(state))
         action, after = self.actors.act(obs, before, self.generator, self.deterministic, noise)
         for name, x in after.items():
@@ -244,6 +245,17 @@ class FrozenPolicies(FrozenPlayer):
         action = action.flatten(0, 1)
         everywhere = action.new_zeros(state.arenas * state.seats, *action.shape[1:]).index_copy_(0, rows, action)
         return self.action.parse(everywhere.view(*state.shape, *action.shape[1:]), state)
+
+    def shares_view(self, observation: Observation, action: Action) -> bool:
+        own, theirs = ((a.origin, b.origin) for a, b in ((self.observation, self.action), (observation, action)))
+        if not all(own) or own != theirs:
+            return False
+        self._view = empty_obs(self.actors.observation_space, *self.rows.shape, device=self.rows.device)
+        return True
+
+    def see(self, seen: Obs) -> None:
+        assert self._view is not None
+        map_obs(lambda x, out: torch.index_select(x, 0, self.rows.flatten(), out=out.flatten(0, 1)), seen, self._view)
 
     def _of_slots(self, x: Tensor) -> Tensor:
         """The rows [E * C, ...] of the slots, [K, R, ...]."""

@@ -13,9 +13,10 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from wavedash.envs.obs import Obs, map_obs
 from wavedash.errors import UserError
 from wavedash.rocket.driver import Driver, Pace
-from wavedash.rocket.parts import Action, Player
+from wavedash.rocket.parts import Action, Observation, Player
 from wavedash.rocket.state import GameState
 from wavedash.tasks.part import Part
 
@@ -33,6 +34,8 @@ class LineUp(Part):
     """[n]: episodes that began in each of the n arenas with players"""
     seats: Tensor
     """[E, C]: who drives each car"""
+    viewers: Sequence[Player] = ()
+    """Players that see what the policy sees"""
 
     def __init__(self, pace: Action | Pace, players: Sequence[Player], share: float = 1.0, seed: int = 0) -> None:
         if not players or not 0.0 < share <= 1.0:
@@ -86,6 +89,14 @@ class LineUp(Part):
         """[E, C]: the cars that follow the policy's actions. In a run that was resumed without one of its players, these are
         also that player's cars, up to the end of the episode."""
         return (self.seats == POLICY) | (self.seats > self.slots)
+
+    def share_view(self, observation: Observation, action: Action) -> None:
+        """Is called once after `bind` with the parts through which the policy sees the arenas and acts."""
+        self.viewers = [driver.player for driver in self._drivers()
+                        if driver.keeps_pace and driver.player.shares_view(observation, action)]
+
+    def see(self, seen: Obs) -> None:
+        """Is called before every step with what all cars see, [E * C, ...]. Players with the same view need not observe."""
 
     def generators(self) -> list[torch.Generator]:
         return [stream for player in self.players for stream in player.generators()]
@@ -204,6 +215,13 @@ class Opponents(LineUp):
     def slot_of_arena(self) -> Tensor:
         """[n]: the slot that plays in each arena."""
         return self.place // self.per_slot
+
+    def see(self, seen: Obs) -> None:
+        if self.viewers:
+            first = self.where.start * self.seats.shape[1]
+            of_players = map_obs(lambda x: x[first:], seen)
+            for player in self.viewers:
+                player.see(of_players)
 
     def count(self, ended: Tensor) -> None:
         counted = ended[self.where] & ~self.void

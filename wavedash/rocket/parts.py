@@ -13,6 +13,7 @@ import gymnasium
 import torch
 from torch import Tensor
 
+from wavedash.envs.vec_env import Obs
 from wavedash.errors import UserError
 from wavedash.rocket.state import GameState
 from wavedash.tasks.endings import Ending
@@ -48,7 +49,8 @@ class Action(Part):
     """Ticks before an action takes effect"""
 
     def mask(self, state: GameState) -> Tensor | None:
-        """[E, C, n]: the choices that make sense now; None where all of them always do."""
+        """[E, C, n]: the choices that make sense now; None where all of them always do. It must depend on the state alone, not
+        on what was parsed before."""
         return None
 
     def generators(self) -> list[torch.Generator]:
@@ -80,6 +82,14 @@ class Player(Part):
     def take_slots(self, rows: Tensor) -> None:
         """Is called once after `bind`. `rows` [slots, n] tells which cars each of its slots drives, as arena * C + seat. The
         line-up changes this tensor in place where episodes begin. A player that is one opponent only may ignore it."""
+
+    def shares_view(self, observation: Observation, action: Action) -> bool:
+        """Whether it sees what the policy of the arenas sees, which has these parts. If so, it is shown that by `see` and need
+        not observe by itself."""
+        return False
+
+    def see(self, seen: Obs) -> None:
+        """Is called before `drive` with what all cars see, [E * C, ...], if it shares the view of the policy."""
 
     def exchange(self, slot: int, policy: Any) -> None:
         """Another policy, or a `state_dict` of one, plays in a slot from the next decision on. It must be of the same

@@ -229,12 +229,14 @@ class Shard:
         self.task.begin(self.state, arenas)
 
     def _observe(self, stepped: bool) -> Obs:
-        seen = self.task.observation.build(self.state, self.controls, stepped).flatten(0, 1)
-        if not self.masked:
-            return seen
-        mask = self.task.action.mask(self.state)
-        assert mask is not None
-        return {"obs": seen, ACTION_MASK: mask.flatten(0, 1).to(torch.int8)}
+        seen: Obs = self.task.observation.build(self.state, self.controls, stepped).flatten(0, 1)
+        if self.masked:
+            mask = self.task.action.mask(self.state)
+            assert mask is not None
+            seen = {"obs": seen, ACTION_MASK: mask.flatten(0, 1).to(torch.int8)}  # type: ignore[dict-item]
+        if self.task.line_up is not None:
+            self.task.line_up.see(seen)
+        return seen
 
     def _metrics(self) -> dict[str, Tensor]:
         """Metrics per row: what each reward paid, and rates of events."""

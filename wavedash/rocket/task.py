@@ -46,6 +46,11 @@ class Task(task.Task):
     def played(self) -> list[Part]:
         return super().played if self.line_up is None else [*super().played, self.line_up]
 
+    def bind(self, state: Any, beginnings: Any) -> None:
+        super().bind(state, beginnings)
+        if self.line_up is not None:
+            self.line_up.share_view(self.observation, self.action)
+
     def generators(self) -> list[torch.Generator]:
         """The random streams that a step draws from."""
         return self.action.generators() + ([] if self.line_up is None else self.line_up.generators())
