@@ -193,7 +193,7 @@ def test_saved_arenas_go_on_with_the_same_opponents_bit_for_bit(kind):
                     for shard in range(2)]
         return environment(*line_ups), line_ups
 
-    (first, ours), (second, theirs), (third, strange) = (opposed(seed) for seed in (1, 2, 3))
+    (first, ours), (second, theirs), (third, _) = (opposed(seed) for seed in (1, 2, 3))
     first.reset(5)
     second.reset(6)
     third.reset(5)
