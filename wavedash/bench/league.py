@@ -25,7 +25,7 @@ from wavedash.config_file import load_config
 from wavedash.league.frozen import FrozenPolicies
 from wavedash.policy.stacked import StackedActors
 from wavedash.ppo.graphs import WARM_UP
-from wavedash.ppo.learner import Learner
+from wavedash.ppo.learner import PRECISIONS, Learner
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.line_up import Opponents
 from wavedash.rocket.task import Task
@@ -91,6 +91,8 @@ def random_actors(config: RunConfig, device: torch.device, slots: int) -> Stacke
     env = RocketEnv.configured(config.env.model_copy(update={"count": 1, "groups": 1}), device)
     policies = [make_policy(env, config.model_copy(update={"seed": config.seed + 1 + slot})) for slot in range(slots)]
     env.close()
+    for policy in policies:
+        policy.precision = PRECISIONS.get(config.precision)  # as the league does
     actors = StackedActors(policies[0], slots)
     for slot, policy in enumerate(policies):
         actors.load(slot, policy)
