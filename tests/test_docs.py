@@ -59,7 +59,7 @@ def shorter(words: list[str]) -> list[str]:
     """The same command with less to compute."""
     command = words[1]
     if command == "train":
-        return [*words, "--smoke", "env.count=4", "device=cpu"]
+        return [*words, "--smoke", "env.count=16", "device=cpu"]
     if command in ("eval", "match", "tournament"):
         kept = [word for n, word in enumerate(words) if "--games" not in words[max(0, n - 1) : n + 1]]
         return [*kept, "--games", "2", *([] if command == "eval" else ["--seconds", "2", "--device", "cpu"])]

@@ -28,7 +28,7 @@ def check_run(config: RunConfig) -> None:
     if config.opponents is not None:
         from wavedash.league.seating import Seating, invited
 
-        Seating(config, policy, invited(config.opponents))
+        Seating(config, policy, invited(config))
 
 
 def check_setup(config: RunConfig) -> None:

@@ -151,7 +151,7 @@ def _guests(config: RunConfig, run: RunFolder | None, trust: bool) -> list[Guest
     from wavedash.league.league import FOLDER
     from wavedash.league.seating import invited
 
-    return invited(config.opponents, None if run is None else run.path / FOLDER, trust)
+    return invited(config, None if run is None else run.path / FOLDER, trust)
 
 
 def _league(config: RunConfig, device: torch.device, ranks: Ranks, guests: Sequence[Guest] | None) -> League:

@@ -19,7 +19,8 @@ from tests.league.leagues import TINY, Stop, ending, policy_folder, saved, train
 from wavedash.config_file import ConfigError, load_config
 from wavedash.errors import UserError
 from wavedash.league.league import League, named_by_checkpoints, reseated
-from wavedash.league.seating import guest_name
+from wavedash.league.seating import guest_name, invited
+from wavedash.loading import load_policy
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.preflight import check_run
@@ -258,6 +259,7 @@ def test_tasks_without_two_equal_teams_are_refused(preset, options, message):
     ("[chaser, chaser]", "names 'chaser' twice"),
     ("[chaser, defender, idle]", "opponents.slots=3 is too few.*opponents.slots=4 or more"),
     ("[nowhere/to/be/found]", "there is no player"),
+    ("[chaser+idle]", "is a team of several players"),
     ("['tests.league.test_league:Nobody']", "Nobody"),
 ])
 def test_members_that_cannot_play_are_refused_before_there_is_a_run(members, message, tmp_path):
@@ -266,6 +268,16 @@ def test_members_that_cannot_play_are_refused_before_there_is_a_run(members, mes
     assert not list(tmp_path.glob("*/*"))
     with pytest.raises(UserError, match=message):
         check_run(load_config("rocket-1v1", [*TINY, f"opponents.members={members}"]))
+
+
+def test_the_champion_is_a_guest_by_name_and_the_one_for_the_size_of_the_teams(tmp_path):
+    run = trained(tmp_path, "total_steps=300", "opponents.members=[champion]", "opponents.snapshot_every=100")
+    guest, *_ = saved(run)["members"]
+    assert guest["name"] == "champion" and saved(run)["seats"][-1] == "champion"
+    theirs, ours = (load_policy(path).policy.state_dict() for path in ("champion", run / "league" / "champion"))
+    assert all(torch.equal(x, ours[name]) for name, x in theirs.items())
+    with pytest.raises(UserError, match="no champion for 2v2"):
+        invited(load_config("rocket-2v2", ["opponents.members=[champion]"]))
 
 
 def test_a_guest_has_one_name_whatever_is_in_its_path():

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from wavedash.config import OpponentsConfig, RocketConfig, RunConfig
+from wavedash import champions
+from wavedash.config import RocketConfig, RunConfig
+from wavedash.envs.kinds import kind_of
 from wavedash.errors import UserError
 from wavedash.league.frozen import FrozenPolicies, signature
 from wavedash.league.players import Entrant, find_entrant
@@ -38,14 +40,17 @@ class Guest(NamedTuple):
     entrant: Entrant
 
 
-def invited(config: OpponentsConfig, pool: Path | None = None, trust: bool = False) -> list[Guest]:
+def invited(config: RunConfig, pool: Path | None = None, trust: bool = False) -> list[Guest]:
     """The guests that a configuration names. In a run that is resumed they are those of which `pool` has a copy: what they
     were taken from may have changed since. UserError: there is no such player, or it is named twice."""
-    guests = [Guest(guest_name(asked), _found(asked, pool, trust)) for asked in config.members]
-    names = [guest.name for guest in guests]
-    if twice := [asked for asked, name in zip(config.members, names, strict=True) if names.count(name) > 1]:
+    assert config.opponents is not None
+    asked = config.opponents.members
+    names = [guest_name(one) for one in asked]
+    if twice := [one for one, name in zip(asked, names, strict=True) if names.count(name) > 1]:
         raise UserError(f"opponents.members names {twice[0]!r} twice: leave one of them out")
-    return guests
+    size = kind_of(config.env).team_size(config.env)
+    return [Guest(name, _found(f"{one}-{size}v{size}" if one == champions.NAME else one, name, pool, trust))
+            for one, name in zip(asked, names, strict=True)]
 
 
 def guest_name(asked: str) -> str:
@@ -56,9 +61,13 @@ def guest_name(asked: str) -> str:
     return f"{plain[-40:].strip('-')}-{zlib.crc32(asked.encode()):08x}"
 
 
-def _found(asked: str, pool: Path | None, trust: bool) -> Entrant:
-    copy = None if pool is None else pool / guest_name(asked)
-    return find_entrant(asked if copy is None or not PolicyFolder.is_one(copy) else str(copy), trust)
+def _found(asked: str, name: str, pool: Path | None, trust: bool) -> Entrant:
+    copy = None if pool is None else pool / name
+    entrant = find_entrant(asked if copy is None or not PolicyFolder.is_one(copy) else str(copy), trust)
+    if entrant.members:
+        raise UserError(f"opponents.members: {asked!r} is a team of several players, and an opponent is one for all cars of "
+                        "its team: name the players one by one")
+    return entrant
 
 
 @dataclass

@@ -6,6 +6,7 @@
       command.txt       one line per start; env.jsonl: versions, git commit, machine; git-<time>.diff: uncommitted changes
       metrics.jsonl     every metric of every iteration; tb/ the same for TensorBoard; log.txt
       checkpoints/      the newest few; best/ by recent return; spaced/ kept for ever; final/ once the run is finished
+      league/           policies that the run plays against, where it has opponents; results.csv: how these games ended
       crash/            data of failed updates, to find the cause
 """
 from __future__ import annotations
