@@ -55,13 +55,13 @@ def train(source: str, *overrides: str, trust: bool = False, listeners: Sequence
     check_setup(config)
     with (Interrupts() as interrupts, EarlyMessages() as early, init_ranks() as ranks,
           assembled(config, ranks, listeners, _guests(config, None, trust)) as learner):
-        source = _begin_with_policy(learner)
+        begun = _begin_with_policy(learner)
         interrupts.watch(learner)  # before there is a run folder: whatever has one can be resumed
         if ranks.rank > 0:
             return _learn_silently(learner, interrupts)
         run = RunFolder.create(config.name)
         with run.locked():
-            return _learn(learner, run, interrupts, early, source)
+            return _learn(learner, run, interrupts, early, begun)
     return interrupts.exit_code
 
 
@@ -175,7 +175,7 @@ def _open_league(learner: Learner, run: RunFolder) -> None:
             listener.run = run
 
 
-def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: EarlyMessages, source: str = "") -> int:
+def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: EarlyMessages, begun: str = "") -> int:
     config, ranks, saver = learner.config, learner.ranks, Saver(run, learner.config.checkpoint)
     if config.opponents is not None:
         _open_league(learner, run)
@@ -184,7 +184,7 @@ def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: Earl
     # This comes late, so that a start that failed leaves the folder of the run as it was.
     run.record_start(with_absolute_init(config))
     processes = "" if ranks.size == 1 else f", in {ranks.size} processes"
-    log.info("%s %s on %s%s%s", "resuming" if learner.steps else "training", run.path, learner.env.device, processes, source)
+    log.info("%s %s on %s%s%s", "resuming" if learner.steps else "training", run.path, learner.env.device, processes, begun)
     with suppress(SaveNow):
         learner.learn()
     interrupts.finish()

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 import wavedash
+from tests.league import leagues
 from wavedash.config_file import load_config
 from wavedash.envs.obs import map_obs
 from wavedash.errors import UserError
@@ -19,6 +20,7 @@ from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.preflight import check_run
 from wavedash.runs.compatible import IncompatibleError
 from wavedash.runs.find import resolve_checkpoint
+from wavedash.runs.policy_folder import PolicyFolder
 from wavedash.training import resume, train
 
 TINY = ("total_steps=64", "env.count=4", "ppo.rollout_steps=8", "ppo.epochs=2", "ppo.minibatch_size=16", "policy.hidden=[8]",
@@ -189,3 +191,11 @@ def test_what_is_not_there_is_refused_before_a_run_folder_is_made(runs, tmp_path
     with pytest.raises(UserError, match="no checkpoint found at"):
         train("cartpole", *TINY, f"init={tmp_path / 'nowhere'}")
     assert not runs.exists()
+
+
+@pytest.mark.slow
+def test_the_first_opponent_of_a_league_is_the_policy_that_the_run_began_with(tmp_path, runs):
+    source = leagues.policy_folder(tmp_path / "source", "policy.hidden=[8]")
+    run = leagues.trained(runs, f"init={source}", "total_steps=300")
+    first, expected = (PolicyFolder(folder).load()[0]["policy"] for folder in (min((run / "league").glob("step-*")), source))
+    assert all(torch.equal(x, expected[name]) for name, x in first.items()) and first
