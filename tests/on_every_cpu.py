@@ -58,6 +58,7 @@ ELSEWHERE: dict[str, str] = {
     "league/test_frozen_policies_cuda.py": _GPU,
     "runs/test_initial_cuda.py": _GPU,
     "league/test_strategies.py": _FEW, "league/test_members.py": _FEW,
+    "league/test_panel.py": "its ratings are compared with the same arithmetic on the same games",
     "ppo/test_cuda.py": _GPU, "rocket/sim/test_env_cuda.py": _GPU, "rocket/test_observations_cuda.py": _GPU,
     "ppo/test_learning.py": "whether a task is learned, which takes minutes; its bounds are far from what is reached",
 }

@@ -152,7 +152,7 @@ def test_all_problems_are_reported_together_with_their_lines(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("overrides", "expected"), [
     (["ppo.lr=1e-3"], "override 'ppo.lr=1e-3': unknown key 'ppo.lr'; did you mean 'ppo.learning_rate'?"),
-    (["checkpoint.zzz=1"], "unknown key 'checkpoint.zzz'; choose from every, keep, spaced_every, best_window"),
+    (["checkpoint.zzz=1"], "unknown key 'checkpoint.zzz'; choose from every, keep, spaced_every, best_by, best_window"),
     (["ppo=3"], "override 'ppo=3': ppo: expected options below it (ppo.name=value), got 3"),
     (["seed.x=1"], "override 'seed.x=1': seed: expected a valid integer, got {'x': 1}"),
     (["seed=-1"], "override 'seed=-1': seed: expected greater than or equal to 0, got -1"),

@@ -348,6 +348,35 @@ class OpponentsConfig(Section):
     """The fewest recent games before a snapshot is dropped. More: fewer mistakes."""
 
 
+class RatingConfig(Section):
+    """Rating while training: now and then the policy plays a panel of players that never change. Every game is a row of
+    `games.csv` in the run folder. The training itself is the same with and without it, bit for bit."""
+
+    every: Positive = 1_000_000
+    """Steps between ratings. The last one is at the end of the run, unless that is shorter than this. More: fewer points of the
+    curve, less time."""
+    panel: list[str] = ["chaser", "defender"]
+    """The players, as after `wavedash match`: scripts, a run, a checkpoint, a folder with a policy, `module:Class`. The chaser
+    must be one of them: by definition it has 1000 Elo points, which makes ratings of all runs comparable. A player that always
+    loses, or always wins, tells little: add trained policies as the bot gets better."""
+    games: Annotated[int, Field(ge=2)] = 32
+    """Games against each of them, half of them as blue. Four times as many: half the uncertainty, up to four times the time on
+    a CPU, little more on a GPU."""
+    seconds: Annotated[float, Field(gt=0)] = 60.0
+    """A game without a goal ends as a draw after so many seconds. More: fewer draws, more time."""
+    simulator: Literal["warp", "rocketsim"] | None = None
+    """The simulator that is played in; the one of the training when not set."""
+    most: Annotated[float, Field(gt=0, le=1)] = 0.03
+    """The largest share of the run's time that ratings may take. Where they would take more, the steps between them become
+    more than `every`; the last rating is played in any case. 1: no limit."""
+
+    @model_validator(mode="after")
+    def _anchored(self) -> RatingConfig:
+        if "chaser" not in [name.lower() for name in self.panel]:
+            raise ValueError("rating.panel needs chaser, whose 1000 points fix the scale of all ratings")
+        return self
+
+
 class CheckpointConfig(Section):
     """What is kept of a run."""
 
@@ -357,6 +386,10 @@ class CheckpointConfig(Section):
     """How many of the newest checkpoints stay."""
     spaced_every: Positive | None = None
     """Steps between checkpoints that are kept for ever, evenly over the run; off when not set."""
+    best_by: Literal["return", "rating"] = "return"
+    """What `best` is chosen by. return: the mean return of recent episodes, which says little where the policy plays against
+    itself. rating: the lower end of the rating's 95 % interval, so that luck in a few games does not count; only states that
+    were rated (see `rating`) are considered."""
     best_window: Positive = 100
     """Episodes over which the mean return is taken, for `best` and the console."""
 
@@ -408,6 +441,8 @@ class RunConfig(Section):
     ppo: PPOConfig = PPOConfig()
     opponents: OpponentsConfig | None = None
     """Opponents other than the newest self, for env.rocket with two teams; none when not set. `opponents={}`: the defaults."""
+    rating: RatingConfig | None = None
+    """Ratings while training, for env.rocket with two equal teams; none when not set. `rating={}`: with the defaults."""
     checkpoint: CheckpointConfig = CheckpointConfig()
     report: ReportConfig = ReportConfig()
 
@@ -429,4 +464,12 @@ class RunConfig(Section):
     def _somebody_to_play_against(self) -> RunConfig:
         if self.opponents is not None:
             kind_of(self.env).check_opponents(self.env)
+        return self
+
+    @model_validator(mode="after")
+    def _rated(self) -> RunConfig:
+        if self.rating is not None:
+            kind_of(self.env).check_rating(self.env)
+        elif self.checkpoint.best_by == "rating":
+            raise ValueError("checkpoint.best_by=rating needs ratings: add `rating: {}`, or leave best_by at return")
         return self

@@ -32,9 +32,13 @@ def check_run(config: RunConfig) -> None:
 
 
 def check_setup(config: RunConfig) -> None:
-    """Checks what takes no time: the name of the run and the packages of its reports."""
+    """Checks what takes no time: the name of the run, the packages of its reports, and the players that it is rated by."""
     check_name(config.name)
     report.check(config)
+    if config.rating is not None:
+        from wavedash.league.panel import find_panel
+
+        find_panel(config.rating)
 
 
 def usable_device(config: RunConfig, ranks: Ranks = ALONE) -> torch.device:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from wavedash import report
-from wavedash.config import RunConfig
+from wavedash.config import RatingConfig, RunConfig
 from wavedash.config_file import load_config
 from wavedash.envs.kinds import Spaces, kind_of
 from wavedash.envs.make import make_env
@@ -179,8 +179,9 @@ def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: Earl
     config, ranks, saver = learner.config, learner.ranks, Saver(run, learner.config.checkpoint)
     if config.opponents is not None:
         _open_league(learner, run)
+    panel = [] if config.rating is None else [_panel(config, config.rating, run)]
     reports = report.listeners(config, run.path, early.stop())
-    learner.listeners.add(SignalKeeper(interrupts), *reports, SkippedUpdates(run.crash), saver)
+    learner.listeners.add(SignalKeeper(interrupts), *panel, *reports, SkippedUpdates(run.crash), saver)
     # This comes late, so that a start that failed leaves the folder of the run as it was.
     run.record_start(with_absolute_init(config))
     processes = "" if ranks.size == 1 else f", in {ranks.size} processes"
@@ -197,6 +198,13 @@ def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: Earl
                   if learner.steps >= learner.total_steps else
                   f"stopped at step {saver.saved_step:,}; go on with: {again} resume {run.path}", flush=True)
     return interrupts.exit_code
+
+
+def _panel(config: RunConfig, rating: RatingConfig, run: RunFolder) -> Listener:
+    """Makes the listener that rates the policy. Rocket League is imported only where a run needs it."""
+    from wavedash.league.panel import Panel
+
+    return Panel(config, rating, run.path)
 
 
 def _learn_silently(learner: Learner, interrupts: Interrupts) -> int:

@@ -192,3 +192,13 @@ def test_many_games_of_many_players_are_counted_as_one_by_one() -> None:
         wins[j, i] += theirs > ours
         draws[[i, j], [j, i]] += ours == theirs
     assert (results.wins == wins).all() and (results.draws == draws).all() and results.played.sum() == 2 * 5000
+
+
+def test_counts_of_two_parts_together_are_the_counts_of_all_games() -> None:
+    rng = np.random.default_rng(5)
+    first = played({"chaser": 1000, "b": 1100}, [("chaser", "b")], 40, 0.5, rng)
+    second = played({"a": 900, "chaser": 1000, "c": 1000}, [("a", "chaser"), ("c", "a")], 40, 0.5, rng)
+    together, whole = Results.of(first).plus(Results.of(second)), Results.of([*first, *second])
+    assert together.players == whole.players == ["a", "b", "c", "chaser"]
+    assert (together.wins == whole.wins).all() and (together.draws == whole.draws).all()
+    assert Results.of([]).plus(Results.of(first)).players == ["b", "chaser"]

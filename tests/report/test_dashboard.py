@@ -60,6 +60,17 @@ def test_a_plain_line_has_the_headlines_in_short():
     assert plain_line(make_report(3, **many), PROGRESS, (headline,)).endswith("pay: r19 +10%, r18 +9%, r17 +9%")
 
 
+RATED = {"rating__elo": 1234.4, "rating__low": 1180.0, "rating__high": 1288.8, "rating__goal_share_chaser": 0.755}
+
+
+def test_the_rating_is_shown_with_its_interval():
+    lines = screen(make_report(3, **METRICS, **RATED), (RATES, PAY))
+    assert any("Elo" in line and "1234 (1180 to 1289)" in line for line in lines)
+    assert numbers(lines)["goals against chaser"] == "75.5%"
+    assert "  rating 1234 (1180 to 1289)  per minute" in plain_line(make_report(3, **METRICS, **RATED), PROGRESS, (RATES, PAY))
+    assert "Elo" not in "\n".join(screen(make_report(3, **METRICS), (RATES, PAY)))
+
+
 def test_metrics_that_were_not_measured_take_no_room():
     assert "per minute" not in "\n".join(screen(make_report(1), (RATES, PAY)))
     assert plain_line(make_report(1), PROGRESS, (RATES, PAY)).endswith("eta 1:00:00")

@@ -26,6 +26,8 @@ from wavedash.config import RunConfig
 from wavedash.envs.errors import EnvError
 from wavedash.errors import UserError
 from wavedash.league.league import League
+from wavedash.league.games import Game, GamesFile
+from wavedash.league.panel import Panel
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.rocket.constants import HITBOXES
@@ -64,6 +66,7 @@ BASES: dict[str, tuple[str, ...]] = {
                        "opponents.strategy=uniform", "opponents.prune_above=0"),
     "easily pruned": ("rocket-1v1", *LEAGUE, "opponents.snapshot_every=20", "opponents.refresh_every=1",
                       "opponents.strategy=uniform", "opponents.prune_above=0", "opponents.prune_games=1"),
+    "rated": ("rocket-1v1", *ROCKET, "rating={every: 32, games: 2, seconds: 1, most: 1}"),
     "wandb": ("cartpole", *TINY, "report.wandb=true"),
 }
 SHORT = "tests/ShortCartPole-v0"
@@ -179,6 +182,19 @@ def projects(run: Resumed, unchanged: Resumed) -> list[str]:
     return record.read_text().split()[-1:] if record.exists() else []
 
 
+def games_of(run: Resumed) -> list[Game]:
+    return GamesFile(run.folder / "games.csv").read()
+
+
+def games(value: Callable[[Game], Any]) -> Callable[[Resumed, Resumed], list[Any]]:
+    """What all games after the resume have, without repetitions."""
+    return lambda run, unchanged: sorted({value(game) for game in games_of(run) if game.step > 64})
+
+
+def share_of_ratings(learner: Learner) -> float:
+    return next(listener for listener in learner.listeners if isinstance(listener, Panel)).budget.most
+
+
 KEYS: dict[str, Counts | Fails | Refused] = {
     "name": Refused("other"),
     "seed": Refused("7"),
@@ -291,7 +307,15 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "checkpoint.every": Counts("32", after=steps_of("checkpoints"), expected=[64, 96, 128]),
     "checkpoint.keep": Counts("1", after=steps_of("checkpoints"), expected=[128]),
     "checkpoint.spaced_every": Counts("32", after=steps_of("spaced"), expected=[96, 128]),
+    "checkpoint.best_by": Counts("rating", after=lambda run, _: (run.folder / "best").exists(), expected=True, base="rated"),
     "checkpoint.best_window": Counts("3", lambda learner: learner.recent.episodes.maxlen, 3),
+    "rating.every": Counts("64", after=games(lambda game: game.step), expected=[128], base="rated"),
+    "rating.panel": Counts("[chaser, idle]", after=games(lambda game: {game.blue, game.orange} >= {"idle"}),
+                           expected=[False, True], base="rated"),
+    "rating.games": Counts("4", after=lambda run, _: len(games_of(run)), expected=4 + 16, base="rated"),
+    "rating.seconds": Counts("0.8", after=games(lambda game: game.seconds), expected=[0.8], base="rated"),
+    "rating.simulator": Counts("rocketsim", after=games(lambda game: game.simulator), expected=["rocketsim"], base="rated"),
+    "rating.most": Counts("0.5", share_of_ratings, 0.5, "rated"),
     "report.console": Counts("plain", after=lambda run, _: "128/128 steps" in run.output, expected=True),
     "report.tensorboard": Counts("true", after=lambda run, _: (run.folder / "tb").exists(), expected=True),
     "report.wandb": Counts("true", after=projects, expected=["wavedash"]),

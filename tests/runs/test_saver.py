@@ -199,6 +199,49 @@ def test_the_best_of_an_earlier_process_must_be_beaten(tmp_path):
         assert run.store("best").newest().metadata["metrics"]["recent/return"] == best
 
 
+class Rates(Listener):
+    """It reports made-up ratings, value and lower end, after some of the iterations."""
+
+    def __init__(self, ratings: dict[int, tuple[float, float]], saver: Saver) -> None:
+        self.ratings, self.saver = ratings, saver
+
+    def on_start(self, learner):
+        self.saver.on_start(learner)
+
+    def on_iteration(self, learner, report):
+        if report.iteration in self.ratings:
+            elo, low = self.ratings[report.iteration]
+            report = report.with_metrics({"rating/elo": elo, "rating/low": low})
+        self.saver.on_iteration(learner, report)
+
+    def on_stop(self, learner, error):
+        self.saver.on_stop(learner, error)
+
+
+def test_best_by_rating_is_the_one_whose_lower_end_is_highest_whatever_the_return(tmp_path):
+    """The return rises all the time, the rating falls after iteration 5, and the highest one, at 7, is the least certain."""
+    run, config = make_run(tmp_path, every=10)
+    by_rating = config.checkpoint.model_copy(update={"best_by": "rating"})
+    ratings = {3: (1000.0, 900.0), 5: (1200.0, 1150.0), 7: (1400.0, 1000.0), 9: (900.0, 800.0)}
+    learner = StandInLearner([Rates(ratings, Saver(run, by_rating))])
+    learner.returns = {iteration: (float(iteration), 100.0) for iteration in range(1, 11)}
+    learner.learn()
+    assert run.store("best").newest().step == 50
+    again = StandInLearner([Rates({2: (1300.0, 1149.0)}, Saver(run, by_rating))])
+    again.learn()
+    assert run.store("best").newest().step == 50, "that of an earlier process must be beaten"
+
+
+def test_a_best_by_return_is_replaced_by_the_first_that_is_rated(tmp_path):
+    run, config = make_run(tmp_path, every=10)
+    learner = learner_for(run, config)
+    learner.returns = {1: (5.0, 100.0)}
+    learner.learn()
+    by_rating = config.checkpoint.model_copy(update={"best_by": "rating"})
+    StandInLearner([Rates({4: (-50.0, -300.0)}, Saver(run, by_rating))]).learn()
+    assert run.store("best").newest().step == 40
+
+
 def test_a_few_lucky_episodes_do_not_stay_the_best_for_ever(tmp_path):
     run, config = make_run(tmp_path, every=10, best_window=50)
     learner = learner_for(run, config)

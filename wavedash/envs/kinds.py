@@ -74,6 +74,11 @@ class Kind(ABC):
         raise ValueError(f"opponents is for Rocket League tasks with two teams (env.rocket), not for {self.describe(config)}: "
                          "leave it out")
 
+    def check_rating(self, config: EnvConfig) -> None:
+        """Raise ValueError unless a run may configure `rating`."""
+        raise ValueError(f"rating is for Rocket League tasks with two teams (env.rocket), not for {self.describe(config)}: "
+                         "leave it out")
+
     @abstractmethod
     def make(self, config: EnvConfig, device: torch.device) -> VecEnv:
         """`config.count` environments whose rows live on `device`, the run's. Called by `make_env`, which stacks frames."""

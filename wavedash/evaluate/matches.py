@@ -167,7 +167,7 @@ class Tally:
         minutes = float(length.sum()) / TICK_RATE / 60
         score = Score(length.numel(), int(scored.sum()), int(conceded.sum()), touches[0] / minutes, touches[1] / minutes,
                       minutes)
-        columns = (x.t().flatten().tolist() for x in (side.expand_as(goal), scored, conceded, length / TICK_RATE))
+        columns = (x.t().flatten().tolist() for x in (side.expand_as(goal), scored, conceded, length.double() / TICK_RATE))
         return score, [PlayedGame(*row) for row in zip(*columns, strict=True)]
 
 

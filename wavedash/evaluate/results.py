@@ -64,8 +64,8 @@ class MatchResult:
         for game in self.played:
             names, goals = (first, second), (game.scored, game.conceded)
             (blue, orange), (blue_goals, orange_goals) = (names[::-1], goals[::-1]) if game.side else (names, goals)
-            rows.append(Game(time, step, blue, orange, self.size, blue_goals, orange_goals, game.seconds, self.simulator,
-                             self.seed))
+            rows.append(Game(time, step, blue, orange, self.size, blue_goals, orange_goals, round(game.seconds, 3),
+                             self.simulator, self.seed))
         return rows
 
 

@@ -65,6 +65,17 @@ class Results(NamedTuple):
         np.add.at(draws, (blue[ahead == 0], orange[ahead == 0]), 1)
         return cls(players, wins, draws + draws.T)
 
+    def plus(self, more: Results) -> Results:
+        """The games of both, counted together."""
+        players = sorted({*self.players, *more.players})
+        index = {player: i for i, player in enumerate(players)}
+        wins, draws = np.zeros((2, len(players), len(players)))
+        for part in (self, more):
+            where = np.ix_(*[[index[player] for player in part.players]] * 2)
+            wins[where] += part.wins
+            draws[where] += part.draws
+        return Results(players, wins, draws)
+
     @property
     def played(self) -> Matrix:
         """[P, P], symmetric: games between two players."""

@@ -40,6 +40,8 @@ class ConsoleView(Listener):
         self._first_steps = self._skipped = 0
         self._drawn = -float("inf")
         self._report: IterationReport | None = None
+        self._rating: dict[str, float] = {}
+        """The metrics of the last rating: iterations without one show them too"""
         self._headlines: Sequence[Headline] = ()
 
     def on_start(self, learner: Learner) -> None:
@@ -50,7 +52,8 @@ class ConsoleView(Listener):
                 self._live.start()
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
-        self._report = report
+        self._rating = {name: x for name, x in report.metrics.items() if name.startswith("rating/")} or self._rating
+        self._report = report = report.with_metrics(self._rating)
         self._skipped += int(report.metrics.get("optim/skipped", 0))
         if time.monotonic() - self._drawn >= (LIVE_SECONDS if self._live else PLAIN_SECONDS):
             self._draw(report)

@@ -44,7 +44,7 @@ class LiveView:
         self.above = [_progress_line(report, progress), _time_split(report)]
         own = [_headline_table(headline, report) for headline in headlines]
         recent, *rest = _tables(report)
-        self.tables = [*own[:1], recent, *own[1:], *rest]  # the most important first
+        self.tables = [*own[:1], _rating_table(report), recent, *own[1:], *rest]  # the most important first
         self.below = [_health_line(report, progress)]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -62,6 +62,7 @@ def plain_line(report: IterationReport, progress: Progress, headlines: Sequence[
         f"{report.steps_per_second:,.0f} steps/s",
         f"eta {_clock(progress.remaining)}",
         *(f"{label} {report.metrics[name]:.4g}" for label, name in shown.items() if name in report.metrics),
+        *([f"rating {rating}"] if (rating := _rating(report)) else []),
         *filter(None, (_headline_text(headline, report) for headline in headlines)),
     ]
     return "  ".join(parts)
@@ -108,6 +109,20 @@ def _headline_table(headline: Headline, report: IterationReport) -> MetricTable:
         rows = [Row(label, f"{x:+.1%}", "red" if x < 0 else "", abs(x)) for label, x in found.items()]
         return MetricTable(headline.title, rows)
     return MetricTable(headline.title, [Row(label, _number(x)) for label, x in found.items()])
+
+
+def _rating_table(report: IterationReport) -> MetricTable:
+    """Makes the table of the last rating, with the share of the goals that the policy scored against each player."""
+    prefix = "rating/goal_share_"
+    shares = {name.removeprefix(prefix): x for name, x in report.metrics.items() if name.startswith(prefix)}
+    rows = [Row("Elo", rating)] if (rating := _rating(report)) else []
+    return MetricTable("rating", [*rows, *(Row(f"goals against {name}", f"{x:.1%}") for name, x in shares.items())])
+
+
+def _rating(report: IterationReport) -> str:
+    """Returns the rating with its interval, or nothing if there was none yet."""
+    elo, low, high = (report.metrics.get(f"rating/{name}") for name in ("elo", "low", "high"))
+    return "" if elo is None else f"{elo:.0f} ({low:.0f} to {high:.0f})"
 
 
 def _tables(report: IterationReport) -> list[MetricTable]:

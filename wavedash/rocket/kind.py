@@ -36,6 +36,12 @@ class RocketKind(Kind):
             raise ValueError(f"env.workers={config.workers} is for env.rocket.simulator=rocketsim: the simulator warp steps "
                              "all arenas in one process, on all cores; leave env.workers at 0")
 
+    def check_rating(self, config: EnvConfig) -> None:
+        rocket = _task(config)
+        if rocket.blue != rocket.orange:
+            raise ValueError("rating is by games in which the policy is now blue and now orange, so both teams need equally "
+                             f"many cars, but env.rocket is {rocket.blue}v{rocket.orange}: leave rating out")
+
     def make(self, config: EnvConfig, device: torch.device) -> VecEnv:
         from wavedash.rocket.env import RocketEnv
 

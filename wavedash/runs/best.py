@@ -1,4 +1,5 @@
-"""`Best` keeps the best state of a run, by mean return over recent episodes, without writing at every small improvement.
+"""`Best` keeps the best state of a run, by mean return over recent episodes or by rating, without writing at every small
+improvement.
 
 Between two writes the best candidate stays in memory: the next write takes the best of all iterations since the last one, not
 the current one.
@@ -8,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from wavedash.runs.checkpoint import Tensors
 from wavedash.runs.store import CheckpointStore
@@ -35,7 +36,8 @@ class Rank(NamedTuple):
     """Ranks are compared field by field: a mean over a full window beats any over fewer episodes, which may just be lucky."""
 
     full_window: bool
-    mean_return: float
+    value: float
+    """The mean return, or the lower end of the rating's interval"""
 
 
 WORST = Rank(False, -math.inf)
@@ -44,9 +46,11 @@ WORST = Rank(False, -math.inf)
 class Best:
     """Holds the rank to beat, and the candidate that beat it until it is written."""
 
-    def __init__(self, store: CheckpointStore, window: int, gap: int) -> None:
-        """`window` is the number of episodes of a full mean, `gap` the least number of steps between two writes."""
+    def __init__(self, store: CheckpointStore, window: int, gap: int, by: Literal["return", "rating"] = "return") -> None:
+        """`window` is the number of episodes of a full mean, `gap` the least number of steps between two writes; `by` says what
+        a state is judged by. Only iterations that were rated have a rating: between them nothing is considered."""
         self.store = store
+        self._by = by
         self.pending: CheckpointContent | None = None
         self._window = window
         self._gap = gap
@@ -73,6 +77,9 @@ class Best:
             self.pending = None
 
     def _rank_of(self, metrics: Mapping[str, float]) -> Rank:
+        if self._by == "rating":
+            low = metrics.get("rating/low", math.nan)
+            return Rank(True, low) if math.isfinite(low) else WORST
         count, mean = metrics.get("recent/count", 0), metrics.get("recent/return", math.nan)
         if count < min(self._window, FEWEST_EPISODES) or not math.isfinite(mean):
             return WORST

@@ -5,7 +5,8 @@
       signature.json    shows that this user started it, where the configuration names code; see trust.py
       command.txt       one line per start; env.jsonl: versions, git commit, machine; git-<time>.diff: uncommitted changes
       metrics.jsonl     every metric of every iteration; tb/ the same for TensorBoard; log.txt
-      checkpoints/      the newest few; best/ by recent return; spaced/ kept for ever; final/ once the run is finished
+      games.csv         every game that was played to rate the policy
+      checkpoints/      the newest few; best/ by recent return or by rating; spaced/ kept for ever; final/ once it is finished
       league/           policies that the run plays against, where it has opponents; results.csv: how these games ended
       crash/            data of failed updates, to find the cause
 """
@@ -60,6 +61,7 @@ class RunFolder:
         self.config = self.path / "config.yaml"
         self.metrics = self.path / "metrics.jsonl"
         self.tensorboard = self.path / "tb"
+        self.games = self.path / "games.csv"
         self.log = self.path / "log.txt"
         self.crash = self.path / "crash"
         self._recorded: RunConfig | None = None

@@ -56,7 +56,7 @@ class Saver(Listener):
         self._regular = [self._checkpoints]
         if config.spaced_every is not None:
             self._regular.append(PeriodicSave(run.store("spaced"), config.spaced_every))
-        self._best = Best(run.store("best", keep=1), config.best_window, gap=config.every // 10)
+        self._best = Best(run.store("best", keep=1), config.best_window, config.every // 10, config.best_by)
         self._final = run.store("final", keep=1)
         self.failure: Exception | None = None
         """Why the last state of the run was not saved"""

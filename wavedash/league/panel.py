@@ -1,0 +1,164 @@
+"""Rating while training: every so many steps a frozen copy of the policy plays a panel of players that never change.
+
+All games go into `games.csv` of the run folder, and the rating is the likeliest one over all of them (ratings.py). The training
+is the same with and without a panel, bit for bit: games have arenas and random streams of their own. Only whether a rating is
+played now or later depends on time, so that ratings never take more than their share of it (`rating.most`).
+"""
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from wavedash.config import RatingConfig, RunConfig
+from wavedash.errors import UserError
+from wavedash.evaluate.matches import Match, arenas_of
+from wavedash.evaluate.results import MatchResult
+from wavedash.league.frozen import FrozenPolicy
+from wavedash.league.games import GamesFile
+from wavedash.league.players import Entrant, find_entrant
+from wavedash.league.ratings import Rating, Results, rate
+from wavedash.ppo.listener import IterationReport, Listener
+from wavedash.rocket.kind import rocket_task
+from wavedash.seeding import stream_seed
+from wavedash.threads import give_torch, set_torch_threads
+
+if TYPE_CHECKING:
+    from wavedash.ppo.learner import Learner
+
+log = logging.getLogger(__name__)
+
+
+class Panel(Listener):
+    """Rates the policy of one run, whose folder's lock this process holds."""
+
+    saved_as = "rating"
+
+    def __init__(self, config: RunConfig, rating: RatingConfig, run: Path) -> None:
+        """`run`: the run folder. UserError: as `find_panel` says."""
+        self.config, self.rating = config, rating
+        self.entrants = find_panel(rating)
+        self.health: dict[str, int] = {"failed_ratings": 0}
+        self.budget = Budget(rating.most)
+        self._task = rocket_task(config.env, run)
+        self._games = GamesFile(run / "games.csv")
+        self._results = Results.of([])
+        self._match: Match | None = None
+        self._rated = 0  # the steps at the last rating
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"rated": self._rated}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._rated = int(state["rated"])
+
+    def on_start(self, learner: Learner) -> None:
+        """Goes on with the games that the checkpoint knew: those played after it will be played again. UserError: one of the
+        players does not fit into the arenas."""
+        games = self._games.read()
+        known = next((index for index, game in enumerate(games) if game.step > learner.steps), len(games))
+        if games:
+            self._games.keep(known)
+        self._results = Results.of(games[:known])
+        self._match = self._made(learner)
+        self.budget.start()
+
+    def on_iteration(self, learner: Learner, report: IterationReport) -> Mapping[str, float] | None:
+        last = report.steps >= report.total_steps
+        if not self._due(report.steps, last) or not (last or self.budget.allows(self.rating.every)):
+            return None
+        self._rated = report.steps
+        began, threads = perf_counter(), torch.get_num_threads()
+        try:
+            return self._rate(learner, report.steps)
+        except Exception as error:  # training is worth more than its rating, whatever went wrong
+            self.health["failed_ratings"] += 1
+            log.error("could not rate the policy at step %s: %s: %s", f"{report.steps:,}", type(error).__name__, error)
+            return None
+        finally:
+            give_torch(threads)
+            self.budget.spend(perf_counter() - began)
+
+    def on_stop(self, learner: Learner, error: BaseException | None) -> None:
+        if self._match is not None:
+            self._match.close()
+
+    def _due(self, steps: int, last: bool) -> bool:
+        """A run that is shorter than the steps between ratings has none, not even at its end."""
+        every = self.rating.every
+        return steps // every > self._rated // every or (last and steps >= every and steps > self._rated)
+
+    def _rate(self, learner: Learner, steps: int) -> dict[str, float]:
+        """Plays, keeps the games, and returns the metrics."""
+        match = self._match
+        assert match is not None
+        policy = match.line_up.players[0]
+        assert isinstance(policy, FrozenPolicy)
+        policy.play_as(learner.policy)
+        set_torch_threads(match.env.num_rows, learner.policy.config)
+        results = match.play_all(stream_seed(self.config.seed, "rating", steps))
+        name = f"{self.config.name}@{steps}"
+        played = {entrant.name: result for entrant, result in zip(self.entrants, results, strict=True) if entrant.name != name}
+        games = [game for other, result in played.items() for game in result.games(name, other, steps)]
+        self._games.add(games)
+        self._results = self._results.plus(Results.of(games))
+        rating = rate(self._results)[name]
+        scores = ", ".join(f"{result.score.scored}:{result.score.conceded} against {other}" for other, result in played.items())
+        log.info("%s is rated %.0f (%.0f to %.0f): %s", name, rating.value, rating.low, rating.high, scores)
+        return _metrics(rating, played)
+
+    def _made(self, learner: Learner) -> Match:
+        rating, task = self.rating, self._task
+        arenas = arenas_of(task.blue, rating.simulator or task.simulator, task.hitbox)
+        policy = FrozenPolicy(learner.policy, task, f"the policy of {self.config.name}")
+        return Match(arenas, policy, [entrant.player() for entrant in self.entrants], rating.games,
+                     device=learner.env.device, limit=rating.seconds, graphs=self.config.graphs)
+
+
+def find_panel(rating: RatingConfig) -> list[Entrant]:
+    """The players of the panel. UserError: one of them does not exist, or two have the same name."""
+    entrants = [find_entrant(name) for name in rating.panel]
+    names = [entrant.name for entrant in entrants]
+    if twice := [entrant.asked for entrant in entrants if names.count(entrant.name) > 1]:
+        raise UserError(f"rating.panel: {' and '.join(twice)} have the same name in games.csv, so that their games could not "
+                        "be told apart: leave one of them out, or copy its policy to a folder of another name")
+    return entrants
+
+
+class Budget:
+    """The share of the time since the start that ratings may take. What the last one took is what the next is expected to
+    take."""
+
+    def __init__(self, most: float) -> None:
+        self.most = most
+        self._began = perf_counter()
+        self._spent = self._last = 0.0
+        self._told = False
+
+    def start(self) -> None:
+        self._began = perf_counter()
+
+    def spend(self, seconds: float) -> None:
+        self._last = seconds
+        self._spent += seconds
+
+    def allows(self, every: int) -> bool:
+        """Whether there is time for another. The first one is always allowed, because nobody knows yet what it takes."""
+        affordable = self._spent + self._last <= self.most * (perf_counter() - self._began)
+        allowed = affordable or self._spent == 0 or self.most == 1
+        if not allowed and not self._told:
+            self._told = True
+            log.info("a rating takes %.1f s: to stay below %.3g %% of the run's time (rating.most), there is one about every "
+                     "%.0f s instead of every %s steps", self._last, 100 * self.most, self._last / self.most, f"{every:,}")
+        return allowed
+
+
+def _metrics(rating: Rating, played: Mapping[str, MatchResult]) -> dict[str, float]:
+    shares = {f"rating/goal_share_{name}": result.score.goal_share.value for name, result in played.items()}
+    found = {"rating/elo": rating.value, "rating/low": rating.low, "rating/high": rating.high, **shares}
+    return {name: value for name, value in found.items() if math.isfinite(value)}
