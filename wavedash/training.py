@@ -42,6 +42,7 @@ from wavedash.threads import decide_threads, give_torch
 
 if TYPE_CHECKING:
     from wavedash.league.league import League
+    from wavedash.league.panel import Panel
     from wavedash.league.seating import Guest
 
 log = logging.getLogger(__name__)
@@ -179,11 +180,13 @@ def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: Earl
     config, ranks, saver = learner.config, learner.ranks, Saver(run, learner.config.checkpoint)
     if config.opponents is not None:
         _open_league(learner, run)
-    panel = [] if config.rating is None else [_panel(config, config.rating, run)]
+    panel = None if config.rating is None else _panel(config, config.rating, run)
+    rated = [] if panel is None else [panel]
     reports = report.listeners(config, run.path, early.stop())
-    learner.listeners.add(SignalKeeper(interrupts), *panel, *reports, SkippedUpdates(run.crash), saver)
+    learner.listeners.add(SignalKeeper(interrupts), *rated, *reports, SkippedUpdates(run.crash), saver)
     # This comes late, so that a start that failed leaves the folder of the run as it was.
-    run.record_start(with_absolute_init(config))
+    recorded = with_absolute_init(config)
+    run.record_start(recorded if panel is None else panel.recorded(recorded))
     processes = "" if ranks.size == 1 else f", in {ranks.size} processes"
     log.info("%s %s on %s%s%s", "resuming" if learner.steps else "training", run.path, learner.env.device, processes, begun)
     with suppress(SaveNow):
@@ -200,7 +203,7 @@ def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: Earl
     return interrupts.exit_code
 
 
-def _panel(config: RunConfig, rating: RatingConfig, run: RunFolder) -> Listener:
+def _panel(config: RunConfig, rating: RatingConfig, run: RunFolder) -> Panel:
     """Makes the listener that rates the policy. Rocket League is imported only where a run needs it."""
     from wavedash.league.panel import Panel
 

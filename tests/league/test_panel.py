@@ -42,7 +42,7 @@ def trained(root: Path, *overrides: str, listeners: tuple[Listener, ...] = ()) -
 
 
 def folder_in(root: Path) -> Path:
-    (folder,) = (root / "rocket-1v1").iterdir()
+    (folder,) = root.glob("*/*")
     return folder
 
 
@@ -94,7 +94,7 @@ def test_torch_has_as_many_threads_after_a_rating_as_before(tmp_path, monkeypatc
     before, after = Threads(), Threads()
 
     class Both(panel.Panel):
-        def on_iteration(self, learner, report):  # type: ignore[no-untyped-def]
+        def on_iteration(self, learner, report):
             before.on_iteration(learner, report)
             found = super().on_iteration(learner, report)
             after.on_iteration(learner, report)
@@ -261,6 +261,15 @@ def test_players_are_looked_for_before_the_run_begins(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_two_players_of_one_name_are_refused(rated):
-    with pytest.raises(UserError, match="have the same name in games"):
+def test_a_player_that_is_named_twice_is_refused(rated):
+    with pytest.raises(UserError, match="takes part twice"):
         find_panel(RatingConfig(panel=["chaser", str(rated / "final"), str(rated / "checkpoints")]))
+
+
+def test_a_run_can_be_resumed_from_another_folder_with_the_players_that_its_panel_names(rated, tmp_path, monkeypatch):
+    monkeypatch.chdir(rated.parent)
+    rung = f"rating={{every: {2 * STEPS}, games: 2, seconds: 1, panel: [chaser, {rated.name}]}}"
+    run = trained(tmp_path / "runs", rung, "name=other")
+    monkeypatch.chdir(tmp_path)
+    assert resume(str(run), f"total_steps={8 * STEPS}") == 0
+    assert {game.blue for game in games_of(run)} >= {"chaser", "rocket-1v1@768", "other@1024"}

@@ -144,22 +144,25 @@ def test_code_is_found_in_every_place_that_can_name_it(env, tmp_path):
     assert run_config(tmp_path / "config.yaml") == config
 
 
-def test_an_opponent_that_is_code_is_signed_too(tmp_path):
-    """Nobody can add one to a run of this user, whether or not the task names code."""
-    def written(*members: str, **task: str) -> RunConfig:
-        config = RunConfig.model_validate({"env": {"rocket": task}, "opponents": {"members": list(members)}})
+@pytest.mark.parametrize(("section", "option"), [("opponents", "members"), ("rating", "panel")])
+def test_a_player_that_is_code_is_signed_too(tmp_path, section, option):
+    """Nobody can add one to a run of this user, whether or not the task names code; other players can be changed by hand."""
+    def written(*players: str, **task: str) -> RunConfig:
+        config = RunConfig.model_validate({"env": {"rocket": task}, section: {option: ["chaser", *players]}})
         (tmp_path / "config.yaml").write_text(dump_config(config))
         return config
 
     for task in ({}, {"observation": "mine:Obs"}):
-        signed = written("chaser", "mine:Bot", **task)
+        signed = written("mine:Bot", **task)
         sign(tmp_path, signed)
         assert run_config(tmp_path / "config.yaml") == signed
-        for members in (("chaser", "evil:Bot"), ("chaser", "mine:Bot", "evil:Bot")):
-            written(*members, **task)
+        for players in (["evil:Bot"], ["mine:Bot", "evil:Bot"]):
+            written(*players, **task)
             with pytest.raises(UntrustedError, match="evil:Bot"):
                 run_config(tmp_path / "config.yaml")
     sign(tmp_path, written(observation="mine:Obs"))
+    changed = written("defender", observation="mine:Obs")
+    assert run_config(tmp_path / "config.yaml") == changed
     written("evil:Bot", observation="mine:Obs")
     with pytest.raises(UntrustedError, match="evil:Bot"):
         run_config(tmp_path / "config.yaml")

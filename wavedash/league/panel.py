@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from wavedash.config import RatingConfig, RunConfig
-from wavedash.errors import UserError
 from wavedash.evaluate.matches import Match, arenas_of
 from wavedash.evaluate.results import MatchResult
 from wavedash.league.frozen import FrozenPolicy
 from wavedash.league.games import GamesFile
-from wavedash.league.players import Entrant, find_entrant
+from wavedash.league.players import Entrant, distinct_names, find_entrant
 from wavedash.league.ratings import Rating, Results, rate
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.rocket.kind import rocket_task
@@ -43,6 +42,7 @@ class Panel(Listener):
         """`run`: the run folder. UserError: as `find_panel` says."""
         self.config, self.rating = config, rating
         self.entrants = find_panel(rating)
+        """The players, with their names in games.csv"""
         self.health: dict[str, int] = {"failed_ratings": 0}
         self.budget = Budget(rating.most)
         self._task = rocket_task(config.env, run)
@@ -50,6 +50,12 @@ class Panel(Listener):
         self._results = Results.of([])
         self._match: Match | None = None
         self._rated = 0  # the steps at the last rating
+
+    def recorded(self, config: RunConfig) -> RunConfig:
+        """The configuration as the run folder records it: paths in the panel do not depend on the current folder."""
+        panel = [str(Path(entrant.asked).absolute()) if entrant.run is not None and Path(entrant.asked).exists() else
+                 entrant.asked for entrant in self.entrants]
+        return config.model_copy(update={"rating": self.rating.model_copy(update={"panel": panel})})
 
     def state_dict(self) -> dict[str, Any]:
         return {"rated": self._rated}
@@ -103,7 +109,7 @@ class Panel(Listener):
         set_torch_threads(match.env.num_rows, learner.policy.config)
         results = match.play_all(stream_seed(self.config.seed, "rating", steps))
         name = f"{self.config.name}@{steps}"
-        played = {entrant.name: result for entrant, result in zip(self.entrants, results, strict=True) if entrant.name != name}
+        played = {other: result for other, result in zip(self.entrants.values(), results, strict=True) if other != name}
         games = [game for other, result in played.items() for game in result.games(name, other, steps)]
         self._games.add(games)
         self._results = self._results.plus(Results.of(games))
@@ -120,14 +126,9 @@ class Panel(Listener):
                      device=learner.env.device, limit=rating.seconds, graphs=self.config.graphs)
 
 
-def find_panel(rating: RatingConfig) -> list[Entrant]:
-    """The players of the panel. UserError: one of them does not exist, or two have the same name."""
-    entrants = [find_entrant(name) for name in rating.panel]
-    names = [entrant.name for entrant in entrants]
-    if twice := [entrant.asked for entrant in entrants if names.count(entrant.name) > 1]:
-        raise UserError(f"rating.panel: {' and '.join(twice)} have the same name in games.csv, so that their games could not "
-                        "be told apart: leave one of them out, or copy its policy to a folder of another name")
-    return entrants
+def find_panel(rating: RatingConfig) -> dict[Entrant, str]:
+    """The players of the panel and their names in games.csv. UserError: one of them does not exist, or is named twice."""
+    return distinct_names([find_entrant(name) for name in rating.panel])
 
 
 class Budget:

@@ -26,6 +26,8 @@ from wavedash.yaml_text import Key, YamlError, read_yaml
 
 SIGNATURE = "signature.json"
 LARGEST_SIGNATURE = 4096
+PLAYERS: Sequence[tuple[str, str]] = [("opponents", "members"), ("rating", "panel")]
+"""Options outside of `env` that name players, which may be code too"""
 SHOWN = 200
 """The most characters of a text from somebody else's folder that are shown to the user"""
 
@@ -79,16 +81,22 @@ def sign(folder: Path, config: RunConfig) -> None:
 
 
 def code_of(config: RunConfig) -> Iterator[tuple[Key, str]]:
-    """Yields every text of `env` and every opponent that names code, with its key: options that kinds of environments declare,
+    """Yields every text of `env`, and every player, that names code, with its key: options that kinds of environments declare,
     and any text that looks like code (import paths have a colon, files end in .py)."""
-    if config.opponents is not None:
-        yield from _strings_of_code(config.opponents.members, ("opponents", "members"))
+    for key in PLAYERS:
+        yield from _players_of_code(config.model_dump(include={key[0]}), key)
     env = config.env.model_dump()
     for option, shipped in code_options().items():
         text = env.pop(option, None)
         if text is not None and text not in shipped:
             yield ("env", option), text
     yield from _strings_of_code(env, ("env",))
+
+
+def _players_of_code(values: Any, key: Key) -> Iterator[tuple[Key, str]]:
+    for name in key:
+        values = values.get(name) if isinstance(values, dict) else None
+    yield from _strings_of_code(values, key)
 
 
 def _strings_of_code(value: Any, key: Key) -> Iterator[tuple[Key, str]]:
@@ -116,13 +124,13 @@ def _is_signed(file: Path) -> bool:
 
 def _signed_part(text: str) -> Any:
     """Returns `env` of a configuration file without its numbers (`count`, `workers`), which may be changed by hand, and the
-    opponents that it names, if there are any."""
+    players that are code, if there are any."""
     values, _ = read_yaml(text)
-    env, opponents = (values.get(name) if isinstance(values, dict) else None for name in ("env", "opponents"))
-    members = opponents.get("members") if isinstance(opponents, dict) else None
+    env = values.get("env") if isinstance(values, dict) else None
     if isinstance(env, dict):
         env = {str(name): value for name, value in env.items() if not isinstance(value, int | float)}
-    return {"env": env, "opponents.members": members} if members else env
+    players = [[".".join(map(str, key)), player] for place in PLAYERS for key, player in _players_of_code(values, place)]
+    return {"env": env, "players": players} if players else env
 
 
 def _mac(signed: Any) -> str:
