@@ -25,8 +25,8 @@ from wavedash import threads
 from wavedash.config import RunConfig
 from wavedash.envs.errors import EnvError
 from wavedash.errors import UserError
-from wavedash.league.league import League
 from wavedash.league.games import Game, GamesFile
+from wavedash.league.league import League
 from wavedash.league.panel import Panel
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import IterationReport, Listener
