@@ -31,6 +31,7 @@ from wavedash.runs.content import read_policy
 from wavedash.runs.initial import initialize, with_absolute_init
 from wavedash.runs.plain import to_json
 from wavedash.runs.policy_folder import PolicyFolder
+from wavedash.runs.store import CheckpointStore
 from wavedash.runs.trust import code_of
 from wavedash.training import make_policy
 
@@ -168,6 +169,16 @@ def test_a_policy_folder_may_hold_either_kind_of_16_bits(dtype, tmp_path):
     assert all(torch.equal(x, stored[name].float()) for name, x in read.named_parameters())
 
 
+def test_a_checkpoint_without_its_configuration_is_refused(tmp_path, stages):
+    config = load_config("rocket-1v1", SMALL)
+    spaces = kind_of(config.env).spaces(config.env, CPU)
+    policy = make_policy(spaces, config)
+    CheckpointStore(tmp_path / "copied").save(7, {"policy": dict(policy.state_dict())},
+                                              {"fingerprint": policy_fingerprint(policy)}, {})
+    with pytest.raises(UserError, match=r"there is no .*config\.yaml, which says what environment to use"):
+        pack(str(tmp_path / "copied"), "1v1", stages, tmp_path / "champions")
+
+
 def test_a_policy_with_memory_is_packed_too(tmp_path, stages):
     policy = trained(tmp_path / "policy", "policy.memory={kind: gru, size: 4}")
     pack(str(tmp_path / "policy"), "1v1", stages, tmp_path / "champions")
@@ -180,6 +191,7 @@ def test_a_policy_with_memory_is_packed_too(tmp_path, stages):
     ("1v2", (), 1.0, "'1v2' is no size of teams"),
     ("1v1", ("env.rocket.rewards={tests.runs.own_code:Own: 1}",), 1.0, r"names code .*tests\.runs\.own_code:Own"),
     ("1v1", (), 1e6, "weights that fp16 has no room for"),
+    ("1v1", ("env.rocket.blue=2",), 1.0, "was trained in 2v1"),
 ])
 def test_what_cannot_ship_is_refused(mode, overrides, scale, message, tmp_path, stages):
     trained(tmp_path / "policy", scale=scale)

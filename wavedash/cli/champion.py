@@ -32,6 +32,9 @@ def pack(
     from wavedash.league.champions import pack
 
     typer.echo(str(pack(source, mode, training)))
+    typer.echo("\nnext, its games and its card:\n"
+               f"  wavedash tournament champion-{mode} idle random chaser defender RUNG ... --simulator both --games 400 "
+               f"--out games.csv\n  wavedash champion card {mode} --games games.csv")
 
 
 @commands.command(no_args_is_help=True)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from wavedash import champions
 from wavedash.config import RunConfig
-from wavedash.config_file import dump_config, load_config
+from wavedash.config_file import dump_config
 from wavedash.errors import UserError
 from wavedash.league.card import Card, Stage
 from wavedash.policy.actor_critic import ActorCritic
@@ -27,7 +27,7 @@ from wavedash.runs.durable import replace_file
 from wavedash.runs.find import resolve_policy
 from wavedash.runs.plain import to_json
 from wavedash.runs.policy_folder import CONFIG, POLICY
-from wavedash.runs.trust import code_of
+from wavedash.runs.trust import code_of, run_config
 from wavedash.saved import first_problem
 from wavedash.yaml_text import YamlError, read_yaml
 
@@ -39,7 +39,7 @@ def pack(source: str, mode: str, training: Path, root: Path = champions.FOLDER) 
     """Writes the folder of a champion and a card without games. `source` is a run, a checkpoint or a policy folder, `mode` such
     as `1v1`, `training` a YAML file with the stages of its training (see `read_stages`)."""
     found = resolve_policy(source)
-    config = load_config(str(found.run_config))
+    config = run_config(found.run_config, trust=True)  # only read: nothing of it runs here, and code is refused below
     _check_task(config, mode, found.path)
     policy, _ = read_policy(found)
     stages = read_stages(training)
