@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.league.leagues import TINY, ending
 from wavedash.runs.find import resolve_checkpoint
 
 pytestmark = pytest.mark.slow
@@ -99,3 +100,18 @@ def test_resumed_by_one_process_it_goes_on_from_what_was_learned(whole, tmp_path
     count = "normalizer.parts.obs.count"
     assert after["policy"][count] == before["policy"][count] + state["steps"] - 1536
     assert metrics(copy)[:2] == metrics(whole)[:2], "the metrics before the stop are kept"
+
+
+def test_two_processes_play_against_the_same_opponents_and_resume_exactly(tmp_path):
+    """Results are those of both; only the first has the run folder, and sends weights to the other."""
+    words = ["train", "rocket-1v1", *TINY, "total_steps=2000", "opponents.members=[chaser]"]
+    run(tmp_path, *TORCHRUN, "-m", "wavedash", *words)
+    (whole,) = tmp_path.glob("runs/*/*")
+    copy = stopped_early(whole, tmp_path / "again")
+    run(tmp_path, *TORCHRUN, "-m", "wavedash", "resume", str(copy))
+    one, two = ending(whole), ending(copy)
+    assert len(one["pool"]) > 2 and one["results"].count("\n") > 4
+    assert {"rank1-env.safetensors", "env.safetensors"} <= one["tensors"].keys()
+    assert one["tensors"]["rank1-env.safetensors"] != one["tensors"]["env.safetensors"]
+    for part in one:
+        assert two[part] == one[part], part

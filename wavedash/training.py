@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -72,18 +73,18 @@ def resume(path: str | None = None, *overrides: str, trust: bool = False, listen
     that was saved under its name; a new one begins fresh."""
     with Interrupts() as interrupts, EarlyMessages() as early, init_ranks() as ranks:
         if ranks.rank > 0:
-            return _resume(ranks, None, None, interrupts, listeners, early, None)
+            return _resume(ranks, None, None, interrupts, listeners, early, trust)
         run, checkpoint = found = find_run(path)
         config = run_config(run.config, overrides, trust)
         check_changes(load_config(str(run.config)), config)
         with run.locked():
             states = _rank_states(run, checkpoint, config, ranks.size)
-            return _resume(ranks, states, found, interrupts, listeners, early, _guests(config, run, trust))
+            return _resume(ranks, states, found, interrupts, listeners, early, trust)
     return interrupts.exit_code
 
 
-RankState = tuple[RunConfig, StateTensors, dict[str, Any]]
-"""The state from which a rank goes on: configuration, tensors, plain values"""
+RankState = tuple[Path, RunConfig, StateTensors, dict[str, Any]]
+"""The state from which a rank goes on: run folder, configuration, tensors, plain values"""
 
 
 def _rank_states(run: RunFolder, checkpoint: Checkpoint, config: RunConfig, size: int) -> list[RankState]:
@@ -95,23 +96,24 @@ def _rank_states(run: RunFolder, checkpoint: Checkpoint, config: RunConfig, size
                         f"wavedash resume {run.path} total_steps={2 * config.total_steps}")
     if not checkpoint.metadata.get("exact", True):
         log.warning("%s was saved in the middle of an iteration: the run goes on, but not bit for bit", checkpoint.path)
-    return [(config, state_of_rank(rank, size, tensors, state.get("ranks", 1)), state) for rank in range(size)]
+    saved_by = state.get("ranks", 1)
+    return [(run.path.absolute(), config, state_of_rank(rank, size, tensors, saved_by), state) for rank in range(size)]
 
 
 def _resume(ranks: Ranks, states: list[RankState] | None, found: Found | None, interrupts: Interrupts,
-            listeners: Sequence[Listener], early: EarlyMessages, guests: Sequence[Guest] | None) -> int:
+            listeners: Sequence[Listener], early: EarlyMessages, trust: bool) -> int:
     """Only the first rank knows `states` and `found`; it sends each of the others its state."""
-    with restored(ranks.scatter(states), ranks, found, listeners, guests) as learner:
+    with restored(ranks.scatter(states), ranks, found, listeners, trust) as learner:
         interrupts.watch(learner)
         return _learn_silently(learner, interrupts) if found is None else _learn(learner, found.run, interrupts, early)
 
 
 @contextmanager
 def restored(saved: RankState, ranks: Ranks = ALONE, found: Found | None = None,
-             listeners: Sequence[Listener] = (), guests: Sequence[Guest] | None = None) -> Iterator[Learner]:
+             listeners: Sequence[Listener] = (), trust: bool = False) -> Iterator[Learner]:
     """Does what `assembled` does, and loads the state that was saved."""
-    config, tensors, state = saved
-    with assembled(config, ranks, listeners, guests) as learner:
+    run, config, tensors, state = saved
+    with assembled(config, ranks, listeners, _guests(config, run, trust)) as learner:
         changed = [] if found is None else changes(load_config(str(found.run.config)), config).values()
         with reading(None if found is None else found.checkpoint):
             check_compatible(state["fingerprint"], learner.fingerprint(), changed)
@@ -145,14 +147,14 @@ def _begin_with_policy(learner: Learner) -> str:
     return "" if source is None else f", beginning with the policy of {source.path.absolute()} after {source.step:,} steps"
 
 
-def _guests(config: RunConfig, run: RunFolder | None, trust: bool) -> list[Guest] | None:
+def _guests(config: RunConfig, run: Path | None, trust: bool) -> list[Guest] | None:
     """Looks up the opponents from elsewhere that a run names. Rocket League is imported only where a run needs it."""
     if config.opponents is None:
         return None
     from wavedash.league.league import FOLDER
     from wavedash.league.seating import invited
 
-    return invited(config, None if run is None else run.path / FOLDER, trust)
+    return invited(config, None if run is None else run / FOLDER, trust)
 
 
 def _league(config: RunConfig, device: torch.device, ranks: Ranks, guests: Sequence[Guest] | None) -> League:
@@ -160,12 +162,10 @@ def _league(config: RunConfig, device: torch.device, ranks: Ranks, guests: Seque
     from wavedash.league.league import League
     from wavedash.league.seating import Seating
 
-    if ranks.size > 1:
-        raise UserError(f"opponents are for runs of one process, and this one has {ranks.size}: start it without torchrun, or "
-                        "with opponents=null")
     policy = make_policy(kind_of(config.env).spaces(config.env, device), config)
     policy.precision = PRECISIONS.get(config.precision)
-    return League(Seating(config, policy, (_guests(config, None, trust=False) or []) if guests is None else guests), config)
+    guests = (_guests(config, None, trust=False) or []) if guests is None else guests
+    return League(Seating(config, policy, guests, ranks.rank), config)
 
 
 def _open_league(learner: Learner, run: RunFolder) -> None:

@@ -74,13 +74,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
 
 # --- exact resume ----------------------------------------------------------------------------------------------------
 
-OTHER = {"small": ["policy.hidden=[4]"], "default": ["env.rocket.observation=default_obs", "policy.hidden=[4]"],
+OTHER = {"default": ["env.rocket.observation=default_obs", "policy.hidden=[4]"],
          "slow": ["env.rocket.action={lookup_table: {ticks: 16}}", "policy.hidden=[4]", "policy.memory={kind: gru, size: 4}"]}
 KINDS: dict[str, tuple[str, list[str]]] = {
     "GRU": ("rocket-1v1", ["policy.memory={kind: gru, size: 4, sequence: 4}", "ppo.normalize_obs=true"]),
     "2v2, LSTM": ("rocket-2v2", ["policy.memory={kind: lstm, size: 4, sequence: 8}", "opponents.deterministic=true",
                                  "opponents.strategy=rating", "env.count=8"]),
-    "guests": ("rocket-1v1", ["opponents.slots=6", "opponents.members=[chaser, guests/small, guests/default, guests/slow]"]),
+    "guests": ("rocket-1v1", ["opponents.slots=5", "opponents.members=[chaser, guests/default, guests/slow]", "env.groups=1"]),
 }
 
 

@@ -40,7 +40,8 @@ ROOT = Path(__file__).parents[2]
 COMMON = ["threads=1", "report.tensorboard=false", "ppo.normalize_obs=true", "ppo.normalize_reward=true"]
 KINDS = {
     "rocket-1v1": ["rocket-1v1", "env.count=64", "ppo.rollout_steps=16", "ppo.minibatch_size=1024", "ppo.epochs=2",
-                   "policy.hidden=[64,64]", "total_steps=24000", "checkpoint.every=5000"],
+                   "policy.hidden=[64,64]", "total_steps=24000", "checkpoint.every=5000", "opponents.slots=4",
+                   "opponents.snapshot_every=4000", "opponents.refresh_every=3"],
     "cartpole": ["cartpole", "env.workers=0", "ppo.epochs=4", "total_steps=8000", "checkpoint.every=3000"],
     "cartpole, 2 workers": ["cartpole", "env.workers=2", "env.groups=2", "ppo.epochs=4", "total_steps=8000",
                             "checkpoint.every=3000"],

@@ -7,16 +7,20 @@
 Arenas and slots are the line-up's (rocket/line_up.py). Between iterations the league reads how games in each slot ended, and
 every `refresh_every` iterations it draws anew who has which slot, by weights of a strategy. All that it decides follows from
 its state, which is part of the checkpoint, and from random numbers that are a function of the seed and of how often was drawn.
+
+With several ranks each has slots of its own in its own arenas, with the same members: results are summed over ranks, and all
+ranks decide the same. Only the first has the run folder; it sends the others what it reads from there.
 """
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict
+from torch import Tensor
 
 from wavedash.config import RunConfig
 from wavedash.league.members import Count, Member, Name, known
@@ -25,6 +29,7 @@ from wavedash.league.results import ResultsFile
 from wavedash.league.seating import SNAPSHOT, Group, Guest, Seating
 from wavedash.league.strategies import drawn, strategy_of
 from wavedash.ppo.listener import IterationReport, Listener
+from wavedash.ppo.ranks import ALONE, Ranks
 from wavedash.runs.checkpoint import CheckpointError
 from wavedash.runs.content import reading
 from wavedash.runs.folder import STORES, RunFolder
@@ -34,6 +39,8 @@ from wavedash.seeding import stream_seed
 if TYPE_CHECKING:
     from wavedash.ppo.learner import Learner
     from wavedash.rocket.line_up import Opponents
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +77,8 @@ class League(Listener):
         self.strategy = strategy_of(self.options)
         self.state = LeagueState()
         self._resumed = False
+        self._ranks: Ranks = ALONE
+        self._line_ups: list[Opponents] = []
         self._results: ResultsFile | None = None
         self._not_before = 0  # after a failed snapshot, the step of the next try
         self._dropped: dict[str, int] = {}  # the step at which each member left, while its files may still be needed
@@ -83,10 +92,20 @@ class League(Listener):
         self.state, self._resumed = LeagueState.model_validate(state), True
 
     def on_start(self, learner: Learner) -> None:
-        if self.run is None:
+        self._ranks = learner.ranks
+        if not self._ranks.any(self.run is not None):
             return
-        self.pool = Pool(self.run.path / FOLDER)
-        self._line_ups = cast("list[Opponents]", [task.line_up for task in learner.env.tasks])
+        self._line_ups = [task.line_up for task in learner.env.tasks]
+        if self.run is not None:
+            self._open(self.run, learner.steps)
+        self.state = self._shared(self.state)
+        if not self._snapshots():
+            self._freeze(learner)
+        self._take_seats()
+
+    def _open(self, run: RunFolder, steps: int) -> None:
+        """Goes on with the folder `league/` of a run, or begins one."""
+        self.pool = Pool(run.path / FOLDER)
         if self._resumed and not self.pool.folder.exists():
             log.warning("%s is gone: the league begins anew", self.pool.folder)
             self.state, self._resumed = LeagueState(), False
@@ -94,20 +113,17 @@ class League(Listener):
         self._collect()
         self._take_in_guests()
         if not self._resumed:
-            self.state.steps = learner.steps
-        if not self._snapshots():
-            self._freeze(learner)
-        self._take_seats()
-        self._results = ResultsFile(self.pool.folder / "results.csv", learner.steps)
+            self.state.steps = steps
+        self._results = ResultsFile(self.pool.folder / "results.csv", steps)
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> Mapping[str, float] | None:
-        if self._results is None:
+        if not self._line_ups:
             return None
         games = self._count(report.steps)
         if report.steps // self.options.snapshot_every > self.state.frozen_at // self.options.snapshot_every:
             self._freeze(learner)
         if report.iteration % self.options.refresh_every == 0:
-            self._results.add(report.steps, self.state.members)
+            self._report(report.steps)
             self._prune(report.steps)
             self._draw()
         return self._metrics(games)
@@ -120,7 +136,8 @@ class League(Listener):
 
     def _count(self, steps: int) -> int:
         """Credits the games since the last iteration to the members that played them; returns how many there were."""
-        results = torch.stack([line_up.results for line_up in self._line_ups]).sum(0).tolist()  # one host copy
+        own = torch.stack([line_up.results for line_up in self._line_ups]).sum(0)
+        results = self._ranks.sum_(own).tolist()  # one host copy
         for line_up in self._line_ups:
             line_up.clear_results()
         fading = 0.5 ** ((steps - self.state.steps) / self.options.snapshot_every)
@@ -132,6 +149,12 @@ class League(Listener):
                 by_name[name].add(result)
         self.state.steps = steps
         return sum(map(sum, results))
+
+    def _report(self, steps: int) -> None:
+        if self._results is not None:
+            self._results.add(steps, self.state.members)
+        for member in self.state.members:
+            member.unreported = [0, 0, 0]
 
     def _metrics(self, games: int) -> dict[str, float]:
         members, snapshots = self.state.members, self._snapshots()
@@ -168,14 +191,27 @@ class League(Listener):
 
     def _exchange(self, group: Group, slot: int, name: str) -> None:
         if group.actors is not None:
-            try:
-                weights = self.pool.read(name)
-            except CheckpointError as error:
-                log.error("the opponent of slot %d stays: %s", slot, error)
+            weights = self._read(name)
+            if weights is None:
+                log.error("the opponent of slot %d stays", slot)
                 return
             for line_up in self._line_ups:
                 line_up.exchange(slot, weights)
         self.state.seats[slot] = name
+
+    def _read(self, name: str) -> dict[str, Tensor] | None:
+        """The weights of a member, which the first rank reads; None: that failed."""
+        weights = None
+        if self.run is not None:
+            try:
+                weights = self.pool.read(name)
+            except CheckpointError as error:
+                log.error("an opponent cannot be read: %s", error)
+        return self._shared(weights)
+
+    def _shared(self, value: T) -> T:
+        """What the first rank has."""
+        return self._ranks.scatter([value] * self._ranks.size if self._ranks.rank == 0 else None)
 
     def _take_seats(self) -> None:
         """At the start, gives every slot the weights of its member. Where a slot is new, or its member is not there any more,
@@ -188,9 +224,11 @@ class League(Listener):
                 name = before.get(slot)
                 if name is None or name not in names:
                     continue
-                self.state.seats[slot] = name
-                if group.actors is not None:
-                    group.actors.load(slot - group.slots.start, self.pool.read(name))
+                weights = None if group.actors is None else self._read(name)
+                if group.actors is not None and weights is not None:
+                    group.actors.load(slot - group.slots.start, weights)
+                if group.actors is None or weights is not None:
+                    self.state.seats[slot] = name
         if None in self.state.seats:
             self._draw()
 
@@ -220,25 +258,31 @@ class League(Listener):
         steps = learner.steps
         if steps < self._not_before:
             return
-        state = {"steps": steps, "fingerprint": learner.fingerprint()}
-        try:
-            with uninterrupted():
-                name = self.pool.add(f"{SNAPSHOT}{steps:012d}", self.config, learner.policy.state_dict(), state)
-                sha256 = self.pool.sha256(name)
-        except CheckpointError as error:
+        member = self._shared(None if self.run is None else self._frozen(learner))
+        if member is None:
             self.health["failed_snapshots"] += 1
             self._not_before = steps + self.options.snapshot_every // 10
-            log.error("no snapshot for the league: %s", error)
             return
-        self.state.members.append(Member(name=name, step=steps, sha256=sha256))
+        self.state.members.append(member)
         self.state.frozen_at = steps
         snapshots = self._snapshots()
         kept = thinned([member.step for member in snapshots], self.options.pool)
         self._drop([member for index, member in enumerate(snapshots) if index not in kept], steps)
         for slot, seated in enumerate(self.state.seats[: len(self.seating.home.slots)]):
             if seated is None:
-                self._exchange(self.seating.home, slot, name)  # who had the slot has just left
+                self._exchange(self.seating.home, slot, member.name)  # who had the slot has just left
         self._collect()
+
+    def _frozen(self, learner: Learner) -> Member | None:
+        """The policy as it is now, once it is on disk; None: that failed."""
+        state = {"steps": learner.steps, "fingerprint": learner.fingerprint()}
+        try:
+            with uninterrupted():
+                name = self.pool.add(f"{SNAPSHOT}{learner.steps:012d}", self.config, learner.policy.state_dict(), state)
+                return Member(name=name, step=learner.steps, sha256=self.pool.sha256(name))
+        except CheckpointError as error:
+            log.error("no snapshot for the league: %s", error)
+            return None
 
     def _prune(self, steps: int) -> None:
         """Drops snapshots that the policy nearly always beats, except the oldest and the newest."""
@@ -255,7 +299,8 @@ class League(Listener):
     def _collect(self) -> None:
         """Removes policies from disk that neither the league nor a checkpoint names. Who has just left stays for a while: a
         checkpoint that names it may be about to be written (that of an interrupted iteration, or `best`)."""
-        assert self.run is not None
+        if self.run is None:
+            return
         late = self.state.steps - self.config.checkpoint.every
         self._dropped = {name: step for name, step in self._dropped.items() if step > late}
         try:

@@ -33,12 +33,10 @@ class ResultsFile:
             self._file.append(HEADER)
 
     def add(self, steps: int, members: Iterable[Member]) -> None:
-        """Reports the games of each member that were not reported yet."""
+        """Writes the games of each member that were not reported yet."""
         rows = io.StringIO()
-        for member in members:
-            if any(member.unreported):
-                csv.writer(rows, lineterminator="\n").writerow([steps, member.name, *member.unreported])
-                member.unreported = [0, 0, 0]
+        csv.writer(rows, lineterminator="\n").writerows(
+            [steps, member.name, *member.unreported] for member in members if any(member.unreported))
         if rows.getvalue():
             self._file.append(rows.getvalue().encode())
 

@@ -93,8 +93,9 @@ class Group:
 class Seating:
     """The slots of a run's league, and who may sit in them."""
 
-    def __init__(self, config: RunConfig, policy: ActorCritic, guests: Sequence[Guest]) -> None:
-        """`policy` is one with the networks of the learner. UserError: there are too few slots."""
+    def __init__(self, config: RunConfig, policy: ActorCritic, guests: Sequence[Guest], rank: int = 0) -> None:
+        """`policy` is one with the networks of the learner; `rank`: the number of this process. UserError: there are too few
+        slots."""
         assert config.opponents is not None
         task = rocket_task(config.env, Path(config.name))
         self.options, self.guests, self.seed = config.opponents, list(guests), config.seed
@@ -112,7 +113,7 @@ class Seating:
             run = members[0].entrant.run
             actors = None if run is None else StackedActors(run.policy.policy, 1)
             self.groups.append(Group(range(slot, slot + 1), members, members[0].entrant.task, actors))
-        self._shards = 0
+        self._shards = rank << 20
 
     @property
     def home(self) -> Group:
