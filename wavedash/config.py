@@ -246,6 +246,9 @@ class PPOConfig(Section):
     """Splits each minibatch into this many pieces whose gradients are summed: same result, less memory."""
     buffer_rollouts: Positive = 1
     """FIFO buffer: how many of the latest rollouts an update learns from. More reuse of samples, older data."""
+    optimizer: Literal["adamw", "muon"] = "adamw"
+    """What makes steps of gradients. muon moves all directions of a hidden layer equally far, at the same learning rate; heads
+    and biases keep adamw. Each step costs some products of whole matrices: much on a CPU, little on a GPU."""
     learning_rate: Annotated[float, Field(gt=0)] = 3e-4
     """Step size of AdamW. Higher learns faster until it becomes unstable."""
     critic_learning_rate: Annotated[float, Field(gt=0)] | None = None

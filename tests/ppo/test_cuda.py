@@ -105,7 +105,7 @@ def test_options_of_recipes_have_no_host_sync_either(memory, compiled, syncs_for
         pytest.skip("memory is not compiled")
     torch._dynamo.reset()
     policy = {"hidden": [64, 64], "memory": {"kind": memory, "sequence": 8}, **RECIPE_POLICY}
-    config = run_config({**PPO, **RECIPE_PPO}, policy, precision="bf16", compile=compiled)
+    config = run_config({**PPO, **RECIPE_PPO, "optimizer": "muon"}, policy, precision="bf16", compile=compiled)
     learner = learner_over(SyntheticEnv(128, "cuda"), config)
     for _ in range(CAPTURED):
         learner.iterate()

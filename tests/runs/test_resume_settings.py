@@ -256,6 +256,7 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "ppo.keep_samples": Counts("0.5"),
     "ppo.accumulate": Counts("2"),
     "ppo.buffer_rollouts": Counts("3", lambda learner: learner.buffer.capacity, 3),
+    "ppo.optimizer": Counts("muon"),
     "ppo.learning_rate": Counts("0.02"),
     "ppo.critic_learning_rate": Counts("0.02"),
     "ppo.schedule.kind": Counts("constant", after=ratio("optim/learning_rate"), expected=2.0, base="decays"),

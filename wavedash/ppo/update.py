@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +19,7 @@ from wavedash.ppo.experience import Batch, Experience, normalized
 from wavedash.ppo.graphs import CapturedCall
 from wavedash.ppo.loss import KL, Loss
 from wavedash.ppo.loss_scale import LossScale
+from wavedash.ppo.muon import FlatMuon, hidden_matrices
 from wavedash.ppo.optimizer import FlatAdamW
 from wavedash.ppo.pieces import Pieces, piece_bounds
 from wavedash.ppo.ppo_loss import PPOLoss
@@ -69,8 +71,9 @@ class Updater:
                 "actor": (policy.actor.parameters(), config.learning_rate),
                 "critic": (policy.critic.parameters(), config.learning_rate if critic_rate is None else critic_rate),
             }
-        self.optimizer = FlatAdamW(groups, config.adam_betas, config.adam_eps, config.weight_decay, config.max_grad_norm,
-                                   extra=len(self.loss.terms) + 1)
+        extra = len(self.loss.terms) + 1
+        adam: Any = (groups, config.adam_betas, config.adam_eps, config.weight_decay, config.max_grad_norm, extra)
+        self.optimizer = FlatMuon(*adam, matrices=hidden_matrices(policy)) if config.optimizer == "muon" else FlatAdamW(*adam)
         self.means, self.count = self.optimizer.extra[:-1], self.optimizer.extra[-1]
         """The terms of the loss of the current minibatch, averaged over its valid samples, and how many those are"""
         device = self.optimizer.parameters.device
