@@ -88,6 +88,27 @@ def test_saved_arenas_go_on_with_another_line_up(before, after, untouched):
     other.close()
 
 
+@pytest.mark.parametrize("players", ["counts counts slow", "chaser slower"])
+def test_saved_arenas_go_on_with_their_slots_and_results_bit_for_bit(players):
+    """They are saved between two ends of episodes; slots are exchanged at those that follow."""
+    env, other = (arenas(24, "cpu", groups=2, players=players, share=0.5) for _ in range(2))
+    env.reset(3)
+    other.reset(4)
+    played(env, 40, seed=1)
+    other.load_state(env.save_state())
+    before = [task.line_up.place.clone() for task in env.tasks]
+    states, active = played(env, 40, seed=2)
+    again, active_again = played(other, 40, seed=2)
+    for ours, theirs in ((states, again), (active, active_again)):
+        assert all(torch.equal(x, y) for x, y in zip(ours, theirs, strict=True))
+    for task, same, place in zip(env.tasks, other.tasks, before, strict=True):
+        assert task.line_up.results.sum() == 12 and not torch.equal(task.line_up.place, place)
+        for name, x in task.line_up.state_dict().items():
+            assert torch.equal(x, same.line_up.state_dict()[name]), name
+    env.close()
+    other.close()
+
+
 def test_a_run_is_resumed_with_a_line_up_and_without_it_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The runs are real ones, with two shards of arenas, each of which has its own players."""
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))

@@ -22,6 +22,7 @@ from rich.table import Table
 
 from wavedash.config import RunConfig
 from wavedash.config_file import load_config
+from wavedash.envs.kinds import kind_of
 from wavedash.league.frozen import FrozenPolicies
 from wavedash.policy.stacked import StackedActors
 from wavedash.ppo.graphs import WARM_UP
@@ -88,9 +89,8 @@ def learner_of(config: RunConfig, share: float | None, slots: int) -> Iterator[L
 
 def random_actors(config: RunConfig, device: torch.device, slots: int) -> StackedActors:
     """Actors of the learner's signature, each with weights of its own."""
-    env = RocketEnv.configured(config.env.model_copy(update={"count": 1, "groups": 1}), device)
-    policies = [make_policy(env, config.model_copy(update={"seed": config.seed + 1 + slot})) for slot in range(slots)]
-    env.close()
+    spaces = kind_of(config.env).spaces(config.env, device)
+    policies = [make_policy(spaces, config.model_copy(update={"seed": config.seed + 1 + slot})) for slot in range(slots)]
     for policy in policies:
         policy.precision = PRECISIONS.get(config.precision)  # as the league does
     actors = StackedActors(policies[0], slots)
