@@ -12,7 +12,7 @@ import pytest
 from tests.league.commands import drawn_games
 from wavedash.cli import app
 from wavedash.errors import UserError
-from wavedash.league.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, draw, in_short, round_numbers
+from wavedash.league.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, draw, in_short, round_numbers
 from wavedash.league.games import GamesFile
 from wavedash.league.ladder import Ladder, read_ladder
 
@@ -114,7 +114,7 @@ def test_a_chart_has_a_line_with_a_band_for_each_run_and_labels_that_do_not_over
     assert len([line for line in root.iter(f"{SVG}line") if line.get("class") == "fixed"]) == 3
     for line, run in zip(lines, ladder.runs, strict=True):
         points = [tuple(map(float, point.split(","))) for point in line.get("points").split()]
-        assert all(LEFT <= x <= WIDTH - RIGHT and TOP <= y <= HEIGHT - BOTTOM for x, y in points)
+        assert all(LEFT <= x <= RIGHT and TOP <= y <= HEIGHT - BOTTOM for x, y in points)
         assert [x for x, _ in points] == sorted(x for x, _ in points)
         heights, ratings = [-y for _, y in points], [rating.value for rating in ladder.runs[run].values()]
         assert np.argsort(heights).tolist() == np.argsort(ratings).tolist(), "a higher rating is higher up"

@@ -118,14 +118,17 @@ def result(scored: int, conceded: int, games: int = 200) -> MatchResult:
 
 
 @pytest.mark.parametrize(("results", "verdict"), [
-    ({"warp": (120, 60)}, "a is stronger in warp: a scores 66.7 % of the goals (59.5 to 73.1) in warp (95 % interval)"),
-    ({"warp": (60, 120)}, "b is stronger in warp: a scores 33.3 %"),
-    ({"warp": (90, 80)}, "neither is shown to be stronger in warp: a scores 52.9 % of the goals (45.5 to 60.3) in warp"),
-    ({"warp": (120, 60), "rocketsim": (110, 60)}, "a is stronger in both simulators: a scores 66.7 %"),
+    ({"warp": (120, 60)}, "a is stronger in warp: its goal share with 95 % interval is 66.7 % (59.5 to 73.1) in warp\n"),
+    ({"warp": (60, 120)}, "b is stronger in warp: the goal share of a with 95 % interval is 33.3 %"),
+    ({"warp": (90, 80)},
+     "neither is shown to be stronger in warp: the goal share of a with 95 % interval is 52.9 % (45.5 to 60.3) in warp. Four"),
+    ({"warp": (120, 60), "rocketsim": (110, 60)},
+     "a is stronger in both simulators: its goal share with 95 % interval is 66.7 % (59.5 to 73.1) in warp and 64.7 %"),
     ({"warp": (120, 60), "rocketsim": (60, 60)},
-     "a is stronger in warp, neither is shown to be stronger in rocketsim: a scores 66.7 %"),
-    ({"warp": (120, 60), "rocketsim": (60, 120)}, "a is stronger in warp, b is stronger in rocketsim: a scores"),
-    ({"warp": (0, 0)}, "neither is shown to be stronger in warp: a scores none of no goals in warp"),
+     "a is stronger in warp, neither is shown to be stronger in rocketsim: the goal share of a with 95 % interval is 66.7 %"),
+    ({"warp": (120, 60), "rocketsim": (60, 120)}, "a is stronger in warp, b is stronger in rocketsim: the goal share of a"),
+    ({"warp": (0, 0)},
+     "neither is shown to be stronger in warp: the goal share of a with 95 % interval is undefined (no goals) in warp"),
 ])
 def test_the_first_line_says_who_is_stronger_and_how_sure_that_is(results, verdict) -> None:
     found = Comparison("a", "b", Terms(), {name: result(*goals) for name, goals in results.items()})

@@ -61,7 +61,9 @@ def match(
     terms = _terms(entrants, games, size, simulator, seconds, device, seed, deterministic)
     if out is not None:
         _check_new(out, names_of(one, other), terms)
-    found = compare(one, other, terms, _progress)
+    progress = _Progress()
+    found = compare(one, other, terms, progress)
+    progress.end()
     if out is not None:
         _append(out, found.games)
     _print(found, as_json)
@@ -92,7 +94,9 @@ def tournament(
     names = distinct_names(entrants)
     if out is not None:
         _check_new(out, names.values(), terms)
-    found = play_tournament(entrants, terms, lambda new: None if out is None else _append(out, new), _progress)
+    progress = _Progress()
+    found = play_tournament(entrants, terms, lambda new: None if out is None else _append(out, new), progress)
+    progress.end()
     _print(found, as_json)
 
 
@@ -164,19 +168,25 @@ def _print(found: Any, as_json: bool) -> None:
     typer.echo(json.dumps(found.as_json(), indent=2) if as_json else str(found))
 
 
-def _progress(text: str) -> Progress:
-    """Shows on stderr how far a match is: on a terminal twice a second in one line, elsewhere every half minute."""
-    began = last = time.monotonic()
-    live = sys.stderr.isatty()
+class _Progress:
+    """Shows on stderr how far a command is: on a terminal twice a second in one line, elsewhere a line every half minute."""
 
-    def show(share: float) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last < (0.5 if live else 30.0) and share < 1.0:
-            return
-        if share < 1.0 or live or now - began >= 30.0:
-            line = f"{text}: {100 * share:.0f} % of the games in {now - began:.0f} s"
-            typer.echo(f"\r{line}\033[K" if live else line, err=True, nl=not live or share >= 1.0)
-        last = now
+    def __init__(self) -> None:
+        self.live = sys.stderr.isatty()
+        self.began = self.last = time.monotonic()
 
-    return show
+    def __call__(self, text: str) -> Progress:
+        """For one match, which `text` describes."""
+        def show(share: float) -> None:
+            now = time.monotonic()
+            if now - self.last < (0.5 if self.live else 30.0):
+                return
+            self.last = now
+            line = f"{text}: {100 * share:.0f} % of the games, {now - self.began:.0f} s"
+            typer.echo(f"\r{line}\033[K" if self.live else line, err=True, nl=not self.live)
+
+        return show
+
+    def end(self) -> None:
+        if self.live:
+            typer.echo("\r\033[K", err=True, nl=False)

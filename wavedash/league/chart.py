@@ -11,8 +11,11 @@ from html import escape
 from wavedash.league.ladder import Ladder
 from wavedash.league.ratings import Rating
 
-WIDTH, HEIGHT = 760, 420
-LEFT, RIGHT, TOP, BOTTOM = 60, 170, 24, 46
+HEIGHT, LEFT, TOP, BOTTOM = 420, 60, 24, 46
+RIGHT = 600
+"""Where the plot ends and the labels of the lines begin"""
+LETTER = 7
+"""The width of a letter, at most on average"""
 COLOURS = (("#2563eb", "#6ea8fe"), ("#ea580c", "#fb923c"), ("#059669", "#34d399"), ("#9333ea", "#c084fc"),
            ("#be123c", "#fb7185"), ("#0e7490", "#22d3ee"))
 """Of the lines, on light and on dark pages"""
@@ -28,7 +31,7 @@ def draw(ladder: Ladder) -> str:
     labels: list[tuple[float, str, str]] = []
     for player, rating in ladder.fixed.items():
         y = scale.y(rating.value)
-        parts.append(f'<line class="fixed" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(f'<line class="fixed" x1="{LEFT}" x2="{RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
         labels.append((y, f"{player} {rating.value:.0f}", "muted"))
     for number, (run, versions) in enumerate(ladder.runs.items()):
         colour = f"c{number % len(COLOURS)}"
@@ -36,10 +39,11 @@ def draw(ladder: Ladder) -> str:
         last = versions[max(versions)]
         labels.append((scale.y(last.value), f"{run} {last.value:.0f}", colour))
     parts += _labels(labels)
+    width = RIGHT + 16 + LETTER * max(len(text) for _, text, _ in labels)
     return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}" width="{width}" height="{HEIGHT}" '
         'font-family="sans-serif" font-size="12">', _style(),
-        f'<clipPath id="plot"><rect x="{LEFT}" y="{TOP}" width="{WIDTH - RIGHT - LEFT}" height="{HEIGHT - BOTTOM - TOP}"/>'
+        f'<clipPath id="plot"><rect x="{LEFT}" y="{TOP}" width="{RIGHT - LEFT}" height="{HEIGHT - BOTTOM - TOP}"/>'
         "</clipPath>",
         '<rect class="page" width="100%" height="100%"/>', *parts, "</svg>", ""])
 
@@ -56,7 +60,7 @@ class Scale:
         self.high = max([highest + 20, *(min(rating.high, highest + MOST_BEYOND) for rating in banded)])
 
     def x(self, steps: float) -> float:
-        return LEFT + (WIDTH - RIGHT - LEFT) * steps / self.most
+        return LEFT + (RIGHT - LEFT) * steps / self.most
 
     def y(self, rating: float) -> float:
         return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * (rating - self.low) / (self.high - self.low)
@@ -80,13 +84,13 @@ def round_numbers(low: float, high: float, about: int = 5) -> list[float]:
 
 def _axes(scale: Scale) -> list[str]:
     parts = []
-    for rating in round_numbers(scale.low, scale.high, 6):
+    for rating in round_numbers(scale.low, scale.high, 8):
         y = scale.y(rating)
-        parts += [f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>',
+        parts += [f'<line class="grid" x1="{LEFT}" x2="{RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>',
                   f'<text class="muted" x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{rating:.0f}</text>']
     parts += [f'<text class="muted" x="{scale.x(steps):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{in_short(steps)}'
               "</text>" for steps in round_numbers(0.0, scale.most)]
-    middle = (LEFT + WIDTH - RIGHT) / 2
+    middle = (LEFT + RIGHT) / 2
     return [*parts, f'<text class="ink" x="{middle:.0f}" y="{HEIGHT - 8}" text-anchor="middle">steps</text>',
             f'<text class="ink" x="{LEFT - 44}" y="{TOP - 8}">rating (Elo), with 95 % intervals</text>']
 
@@ -113,7 +117,7 @@ def _labels(labels: list[tuple[float, str, str]]) -> list[str]:
         for i in range(len(placed) - 1, -1, -1):
             placed[i] = min(placed[i], limit)
             limit = placed[i] - LABEL_HEIGHT
-    return [f'<text class="{style} label" x="{WIDTH - RIGHT + 8}" y="{y + 4:.1f}">{escape(text)}</text>'
+    return [f'<text class="{style} label" x="{RIGHT + 8}" y="{y + 4:.1f}">{escape(text)}</text>'
             for y, (_, text, style) in zip(placed, ordered, strict=True)]
 
 

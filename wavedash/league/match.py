@@ -115,9 +115,10 @@ class Comparison:
         """Who is stronger, and how sure that is."""
         shares = {simulator: score.goal_share for simulator, score in self.scores.items()}
         stronger = {simulator: self._stronger(share) for simulator, share in shares.items()}
-        evidence = " and ".join(f"{_percent(share)} in {simulator}" for simulator, share in shares.items())
-        said = f"{self.first} scores {evidence} (95 % interval)"
         found, where = set(stronger.values()), "both simulators" if len(shares) > 1 else next(iter(shares))
+        evidence = " and ".join(f"{_percent(share)} in {simulator}" for simulator, share in shares.items())
+        whose = "its goal share" if found == {self.first} else f"the goal share of {self.first}"
+        said = f"{whose} with 95 % interval is {evidence}"
         if found == {None}:
             return f"neither is shown to be stronger in {where}: {said}. Four times as many games make an interval half as wide"
         if len(found) == 1:
@@ -187,9 +188,9 @@ def elo_text(share: Share) -> str:
 
 def _percent(share: Share) -> str:
     if not share.cases:
-        return "none of no goals"
+        return "undefined (no goals)"
     low, high = share.interval
-    return f"{100 * share.value:.1f} % of the goals ({100 * low:.1f} to {100 * high:.1f})"
+    return f"{100 * share.value:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
 
 
 def _finite(x: float) -> float | None:
