@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from math import inf, isnan, log10
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -198,6 +200,7 @@ def test_runs_of_one_name_are_told_apart_by_their_folders(run, tmp_path) -> None
     (["chaser+idle", "chaser+idle+idle"], "chaser\\+idle has 2 players, and a team has 3 cars here"),
     (["chaser", "idle", "--device", "nonsense"], "device=nonsense cannot be used"),
     (["chaser", "idle", "--out", "pyproject.toml"], "pyproject.toml is no file of games"),
+    (["chaser", "idle", "--out", "no/such/folder/games.csv"], "cannot write .*games.csv: .*; name another file with --out"),
 ])
 def test_mistakes_are_named_before_anything_is_played(arguments, message) -> None:
     with pytest.raises(UserError, match=message):
@@ -208,6 +211,14 @@ def test_mistakes_are_named_before_anything_is_played(arguments, message) -> Non
 def test_a_policy_is_refused_in_teams_that_it_cannot_observe(run) -> None:
     with pytest.raises(UserError, match=r"the policy of .* cannot play Rocket League 2v2: 4 seats do not fit into an"):
         wavedash("match", run, "chaser", "--size", 2, "--games", 2)
+
+
+def test_progress_is_told_on_stderr_every_half_minute(monkeypatch, capsys) -> None:
+    clock = count(step=20)  # every look at the clock is twenty seconds later
+    monkeypatch.setattr("wavedash.cli.league.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    wavedash("match", "chaser", "idle", "--games", 2, "--seconds", 1, "--simulator", "warp")
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "chaser against idle in warp: 0 % of the games, 40 s" and len(told) == 8, "16 steps of the arenas"
 
 
 def test_a_player_of_the_shipped_ones_is_called_by_its_name() -> None:

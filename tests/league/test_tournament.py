@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 import sys
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -105,6 +105,17 @@ def test_without_a_chaser_ratings_are_said_to_be_relative() -> None:
 
 
 # The games
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("simulator", ["warp", "rocketsim"])
+def test_on_a_gpu_everybody_plays_everybody_too(simulator) -> None:
+    if simulator == "rocketsim":
+        pytest.importorskip("RocketSim")
+    entrants = [find_entrant(name) for name in ("idle", "chaser", "defender")]
+    found = play_tournament(entrants, Terms(4, (simulator,), seconds=5, device="cuda"))
+    played = [(game.blue, game.orange) for game in found.games]
+    assert {pair: played.count(pair) for pair in played} == dict.fromkeys(permutations(("idle", "chaser", "defender"), 2), 2)
 
 
 @pytest.mark.slow

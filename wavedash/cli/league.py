@@ -144,7 +144,8 @@ def _terms(entrants: list[Entrant], games: int, size: int | None, simulator: Sim
 
 
 def _check_new(out: Path, names: Iterable[str], terms: Terms) -> None:
-    """Refuses to play games that the file has: they would count twice. It is found out before anything is played."""
+    """Refuses to play games that the file has: they would count twice. That, and whether the file can be written, is found out
+    before anything is played."""
     from wavedash.league.games import GamesFile
 
     names = set(names)
@@ -153,6 +154,7 @@ def _check_new(out: Path, names: Iterable[str], terms: Terms) -> None:
                 {game.blue, game.orange} <= names):
             raise UserError(f"{out} already has games of {game.blue} and {game.orange} in {game.simulator} with this seed: the "
                             f"same games would count twice. Use another seed, such as --seed {terms.seed + 1}, or another file")
+    _append(out, [])
 
 
 def _append(out: Path, games: list[Any]) -> None:

@@ -154,7 +154,7 @@ def play_tournament(entrants: Sequence[Entrant], terms: Terms, played: Callable[
     # A script adapts its pace to a policy that it plays against, if the policy is the first of the two.
     order = sorted(entrants, key=lambda entrant: entrant.task is None)
     matches = [(simulator, first, seconds) for simulator in terms.simulators
-               for i, first in enumerate(order) for seconds in _together(order[i + 1 :], simulator, terms.device)]
+               for i, first in enumerate(order) for seconds in _together(order[i + 1 :], terms.device)]
     games: list[Game] = []
     for number, (simulator, first, seconds) in enumerate(matches, 1):
         others = ", ".join(names[second] for second in seconds)
@@ -166,13 +166,12 @@ def play_tournament(entrants: Sequence[Entrant], terms: Terms, played: Callable[
     return Tournament(games, str(terms))
 
 
-def _together(seconds: Sequence[Entrant], simulator: str, device: torch.device | str) -> list[Sequence[Entrant]]:
+def _together(seconds: Sequence[Entrant], device: torch.device | str) -> list[Sequence[Entrant]]:
     """Those that the first player meets in one batch. On a GPU these are all, because more arenas hardly take longer; on a CPU
     one by one, so that short games do not wait for those against another player."""
-    if not seconds:
-        return []
-    at_once = simulator == "warp" and torch.device(device).type == "cuda"
-    return [seconds] if at_once else [[second] for second in seconds]
+    if torch.device(device).type == "cpu" or not seconds:
+        return [[second] for second in seconds]
+    return [seconds]
 
 
 def _overlap(one: Rating, other: Rating) -> bool:
