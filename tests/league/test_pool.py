@@ -23,6 +23,7 @@ from wavedash.policy.actor_critic import ActorCritic
 from wavedash.rocket.kind import RocketKind
 from wavedash.runs.checkpoint import CheckpointError
 from wavedash.runs.policy_folder import PolicyFolder
+from wavedash.runs.trust import UntrustedError, run_config
 from wavedash.training import make_policy
 
 resource = pytest.importorskip("resource")
@@ -81,6 +82,17 @@ def test_a_member_can_be_loaded_and_played_with(tmp_path, policy):
         assert torch.equal(run.policy.policy.state_dict()[key], x)
         assert torch.equal(pool.read(name)[key], x)
     assert "step-000000001000" in str(find_player(str(tmp_path / "league" / name)))
+
+
+def test_a_snapshot_of_a_task_with_code_of_this_user_needs_no_trust(tmp_path, policy, monkeypatch):
+    """Its configuration names code of the task, which is signed; opponents of its run are not part of it."""
+    own = load_config("rocket-1v1", ["env.rocket.rewards={'mine:Reward': 1}", "opponents.members=['mine:Bot']"])
+    name = Pool(tmp_path).add("step-1", own, policy.state_dict(), state_of(policy, 1))
+    assert run_config(tmp_path / name / "config.yaml").env == own.env
+    monkeypatch.setenv("WAVEDASH_HOME", str(tmp_path / "somebody else"))
+    with pytest.raises(UntrustedError, match="mine:Reward") as raised:
+        run_config(tmp_path / name / "config.yaml")
+    assert "mine:Bot" not in str(raised.value)
 
 
 def test_a_name_that_is_taken_is_not_written_over(tmp_path, policy):

@@ -71,6 +71,14 @@ def test_the_rating_is_shown_with_its_interval():
     assert "Elo" not in "\n".join(screen(make_report(3, **METRICS), (RATES, PAY)))
 
 
+def test_points_against_opponents_are_shown():
+    metrics = {"league__win_rate": 0.541, "league__members": 9.0, "league__win_rate_oldest": 0.93, "league__games": 12.0}
+    shown = numbers(screen(make_report(3, **METRICS, **metrics), (RATES,)))
+    assert (shown["members"], shown["points"], shown["points against oldest"]) == ("9", "54.1%", "93.0%")
+    assert "points against opponents 54%" in plain_line(make_report(3, **METRICS, **metrics), PROGRESS)
+    assert "opponents" not in plain_line(make_report(3, **METRICS), PROGRESS)
+
+
 def test_metrics_that_were_not_measured_take_no_room():
     assert "per minute" not in "\n".join(screen(make_report(1), (RATES, PAY)))
     assert plain_line(make_report(1), PROGRESS, (RATES, PAY)).endswith("eta 1:00:00")

@@ -44,7 +44,8 @@ class LiveView:
         self.above = [_progress_line(report, progress), _time_split(report)]
         own = [_headline_table(headline, report) for headline in headlines]
         recent, *rest = _tables(report)
-        self.tables = [*own[:1], _rating_table(report), recent, *own[1:], *rest]  # the most important first
+        of_league = [_rating_table(report), _league_table(report)]
+        self.tables = [*own[:1], *of_league, recent, *own[1:], *rest]  # the most important first
         self.below = [_health_line(report, progress)]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -63,6 +64,7 @@ def plain_line(report: IterationReport, progress: Progress, headlines: Sequence[
         f"eta {_clock(progress.remaining)}",
         *(f"{label} {report.metrics[name]:.4g}" for label, name in shown.items() if name in report.metrics),
         *([f"rating {rating}"] if (rating := _rating(report)) else []),
+        *([f"points against opponents {points:.0%}"] if (points := report.metrics.get("league/win_rate")) is not None else []),
         *filter(None, (_headline_text(headline, report) for headline in headlines)),
     ]
     return "  ".join(parts)
@@ -123,6 +125,16 @@ def _rating(report: IterationReport) -> str:
     """Returns the rating with its interval, or nothing if there was none yet."""
     elo, low, high = (report.metrics.get(f"rating/{name}") for name in ("elo", "low", "high"))
     return "" if elo is None else f"{elo:.0f} ({low:.0f} to {high:.0f})"
+
+
+def _league_table(report: IterationReport) -> MetricTable:
+    """Makes the table of opponents: the share of points that the policy takes from all of them, and from some in particular."""
+    prefix = "league/win_rate_"
+    shares = {name.removeprefix(prefix): x for name, x in report.metrics.items() if name.startswith(prefix)}
+    whole, members = (report.metrics.get(f"league/{name}") for name in ("win_rate", "members"))
+    rows = [] if members is None else [Row("members", f"{members:.0f}")]
+    rows += [] if whole is None else [Row("points", f"{whole:.1%}")]
+    return MetricTable("opponents", [*rows, *(Row(f"points against {name}", f"{x:.1%}") for name, x in shares.items())])
 
 
 def _tables(report: IterationReport) -> list[MetricTable]:
