@@ -12,7 +12,7 @@ from tests.rocket.test_line_up import Filled, config, environment, same
 from wavedash.config_file import load_config
 from wavedash.envs.make import make_env
 from wavedash.errors import UserError
-from wavedash.league.frozen import FrozenPolicy, frozen_copy
+from wavedash.league.frozen import FrozenPolicies, FrozenPolicy, frozen_copy
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.rocket.line_up import LineUp, Opponents
 from wavedash.rocket.state import GameState
@@ -43,21 +43,24 @@ def player(seed: int) -> FrozenPolicy:
     return FrozenPolicy(network(seed), rocket, f"player {seed}", deterministic=False, seed=seed)
 
 
-def line_up(task: Task) -> LineUp:
-    return Opponents(task.action, [player(1), player(2)], share=0.5)
+def line_up(task: Task, stacked: bool) -> LineUp:
+    """Two opponents, as players of their own or in the slots of one."""
+    rocket = load_config("rocket-1v1", GRU).env.rocket
+    assert rocket is not None
+    apart = [player(1), player(2)]
+    return Opponents(task.action, [FrozenPolicies.of([network(1), network(2)], rocket)] if stacked else apart, share=0.5)
 
 
-def learned(filling: float | None = None, swap: int | None = 9) -> dict[str, Tensor]:
+def learned(stacked: bool, filling: float | None = None, swap: int | None = 9) -> dict[str, Tensor]:
     """The weights after three iterations, if the first player takes over the weights of network `swap` after the second. Rows
     of players hold `filling`."""
-    env, (seated,) = environment(config("warp", count=8), line_up)
+    env, (seated,) = environment(config("warp", count=8), lambda task: line_up(task, stacked))
     ppo = {"rollout_steps": 12, "epochs": 2, "minibatch_size": 48, "learning_rate": 0.01}
     learner = learner_over(Filled(env, seated, filling), run_config(ppo, {"hidden": [8]}))
     for iteration in range(3):
         if iteration == 2 and swap is not None:
-            first = seated.players[0]
-            assert isinstance(first, FrozenPolicy)
-            first.play_as(network(swap))
+            assert isinstance(seated, Opponents)
+            seated.exchange(0, network(swap))
         learner.iterate()
     env.close()
     tensors, _ = learner.state()
@@ -65,10 +68,11 @@ def learned(filling: float | None = None, swap: int | None = 9) -> dict[str, Ten
 
 
 @pytest.mark.slow
-def test_weights_taken_over_between_iterations_count_and_the_rows_of_players_still_do_not():
-    clean = learned()
-    assert same(clean, learned(filling=math.nan)), "no bit depends on the rows of players"
-    assert not same(clean, learned(swap=None)), "the learner plays against the new weights"
+@pytest.mark.parametrize("stacked", [False, True])
+def test_weights_taken_over_between_iterations_count_and_the_rows_of_players_still_do_not(stacked):
+    clean = learned(stacked)
+    assert same(clean, learned(stacked, filling=math.nan)), "no bit depends on the rows of players"
+    assert not same(clean, learned(stacked, swap=None)), "the learner plays against the new weights"
 
 
 def driven(first: FrozenPolicy, steps: int, state: GameState) -> list[Tensor]:

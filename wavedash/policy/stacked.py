@@ -2,7 +2,8 @@
 
 Matrix products become batched ones, and everything else broadcasts: K actors of R rows each cost about as much as one actor of
 K * R rows. The modules are those of the policy (encoders, memory, hidden layers, head), in which every layer with weights is
-replaced by its stacked counterpart; a module of another kind is refused. Critics are left out.
+replaced by its stacked counterpart; a module of another kind is refused. Critics are left out. (`torch.func.vmap` over the
+policy itself took 1.3 to 2.2 times as long on a CPU, with 128 to 2 rows of each of 8 actors.)
 """
 from __future__ import annotations
 
