@@ -60,6 +60,7 @@ ELSEWHERE: dict[str, str] = {
     "runs/test_initial_cuda.py": _GPU,
     "league/test_strategies.py": _FEW, "league/test_members.py": _FEW,
     "league/test_panel.py": "its ratings are compared with the same arithmetic on the same games",
+    "league/test_panel_cuda.py": _GPU,
     "ppo/test_cuda.py": _GPU, "rocket/sim/test_env_cuda.py": _GPU, "rocket/test_observations_cuda.py": _GPU,
     "ppo/test_learning.py": "whether a task is learned, which takes minutes; its bounds are far from what is reached",
 }

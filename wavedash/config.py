@@ -362,6 +362,8 @@ class RatingConfig(Section):
     """The players, as after `wavedash match`: scripts, a run, a checkpoint, a folder with a policy, `module:Class`. The chaser
     must be one of them: by definition it has 1000 Elo points, which makes ratings of all runs comparable. A player that always
     loses, or always wins, tells little: add trained policies as the bot gets better."""
+    snapshots: bool = True
+    """With opponents: play also against the oldest and the newest snapshot of the run's league."""
     games: Annotated[int, Field(ge=2)] = 32
     """Games against each of them, half of them as blue. Four times as many: half the uncertainty, up to four times the time on
     a CPU, little more on a GPU."""

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -30,7 +31,7 @@ STEPS = 128
 TASK = ("rocket-1v1", "env.count=4", "ppo.rollout_steps=16", "ppo.minibatch_size=64", "policy.hidden=[8]",
         "policy.memory={kind: gru, size: 8}", f"total_steps={6 * STEPS}", "report.console=off", "report.tensorboard=false",
         f"checkpoint.every={2 * STEPS}", "device=cpu")
-RATING = f"rating={{every: {2 * STEPS}, games: 4, seconds: 8, panel: [chaser, random], most: 1}}"
+RATING = f"rating={{every: {2 * STEPS}, games: 4, seconds: 6, panel: [chaser, random], most: 1}}"
 
 
 def trained(root: Path, *overrides: str, listeners: tuple[Listener, ...] = ()) -> Path:
@@ -114,7 +115,7 @@ def test_all_games_are_rows_with_versions_sides_and_seeds(rated):
     assert [(game.step, game.blue, game.orange) for game in games] == [
         (steps, *pair) for steps, version in zip((256, 512, 768), versions, strict=True) for other in ("chaser", "random")
         for pair in ((version, other), (other, version)) * 2]
-    assert {(game.size, game.simulator) for game in games} == {(1, "warp")} and all(0 < game.seconds <= 8 for game in games)
+    assert {(game.size, game.simulator) for game in games} == {(1, "warp")} and all(0 < game.seconds <= 6 for game in games)
     assert sum(game.blue_goals + game.orange_goals for game in games) > 2
     assert len({game.seed for game in games}) == 3, "every rating has other kick-offs"
 
@@ -148,6 +149,7 @@ train(*TASK, RATING, "checkpoint.every={3 * STEPS}", listeners=[Killed()])
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_and_resumed_has_the_games_of_one_that_was_not(rated, tmp_path, monkeypatch):
     """It is killed at step 640; the last checkpoint is at 384, the last rating at 512, and a line was being written."""
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
@@ -165,6 +167,7 @@ def test_a_run_that_was_killed_and_resumed_has_the_games_of_one_that_was_not(rat
     assert all(torch.equal(x, theirs[name]) for name, x in ours.items())
 
 
+@pytest.mark.slow
 def test_without_its_games_a_run_goes_on_and_begins_a_new_file(rated, tmp_path, monkeypatch):
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
     run = trained(tmp_path, RATING)
@@ -191,6 +194,46 @@ def test_a_rating_that_fails_does_not_end_the_run(tmp_path, caplog):
     assert [line["health/failed_ratings"] for line in metrics_of(run)] == [0, 0, 0, 1, 1]
     assert "could not rate the policy at step 512: " in caplog.text
     assert [bool(line) for line in ratings_of(run)] == [True, False, False, False, False]
+
+
+# With a league
+
+LEAGUE = ("env.count=10", "total_steps=1200",
+          f"opponents={{slots: 2, share: 0.4, snapshot_every: {2 * STEPS}, refresh_every: 1}}")
+
+
+class Stops(Listener):
+    def on_iteration(self, learner: Any, report: IterationReport) -> None:
+        if report.steps > 600:
+            learner.stop("enough")
+
+
+@pytest.mark.slow
+def test_with_a_league_the_oldest_and_the_newest_snapshot_are_in_the_panel(tmp_path, monkeypatch):
+    """A run that was stopped and resumed has the same games, and weights as without ratings."""
+    whole, unrated = trained(tmp_path / "whole", RATING, *LEAGUE), trained(tmp_path / "unrated", *LEAGUE)
+    monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path / "halves"))
+    halves = trained(tmp_path / "halves", RATING, *LEAGUE, listeners=(Stops(),))
+    assert len(games_of(halves)) < len(games_of(whole))
+    assert resume(str(halves)) == 0
+    assert games_of(halves) == games_of(whole)
+    weights = [resolve_checkpoint(run / "final").load()[0]["policy"] for run in (halves, whole, unrated)]
+    assert all(torch.equal(weights[0][name], x) for other in weights[1:] for name, x in other.items())
+    snapshots = sorted(int(path.name.partition("-")[2]) for path in (whole / "league").glob("step-*"))
+    rated = sorted({game.step for game in games_of(whole)})
+    assert len(rated) >= 3 and snapshots[0] == 0
+    for step in rated:
+        games = [game for game in games_of(whole) if game.step == step]
+        newest = [snapshot for snapshot in snapshots if snapshot < step][-1]
+        expected = {f"rocket-1v1@{steps}" for steps in (step, 0, newest)} | {"chaser", "random"}
+        assert {game.blue for game in games} == {game.orange for game in games} == expected
+        assert len(games) == 4 * 4
+    assert any({"rating/elo"} < line.keys() for line in ratings_of(whole))
+
+
+def test_snapshots_can_be_left_out(tmp_path):
+    run = trained(tmp_path, RATING, *LEAGUE, "rating.snapshots=false")
+    assert {game.blue for game in games_of(run)} == {"chaser", "random", *(f"rocket-1v1@{game.step}" for game in games_of(run))}
 
 
 # How strong
@@ -266,6 +309,7 @@ def test_a_player_that_is_named_twice_is_refused(rated):
         find_panel(RatingConfig(panel=["chaser", str(rated / "final"), str(rated / "checkpoints")]))
 
 
+@pytest.mark.slow
 def test_a_run_can_be_resumed_from_another_folder_with_the_players_that_its_panel_names(rated, tmp_path, monkeypatch):
     monkeypatch.chdir(rated.parent)
     rung = f"rating={{every: {2 * STEPS}, games: 2, seconds: 1, panel: [chaser, {rated.name}]}}"

@@ -44,6 +44,7 @@ ROCKET = (*TINY, "env.count=2", "env.groups=1")
 LEAGUE = (*ROCKET, "env.count=4", "ppo.rollout_steps=4", "env.rocket.endings={time_out: {seconds: 0.1}}",
           "opponents.share=0.5", "opponents.slots=2")
 """Two of four arenas have opponents; an iteration is 24 steps, and an episode two."""
+RATED = "rating={every: 32, games: 2, seconds: 1, most: 1}"
 BASES: dict[str, tuple[str, ...]] = {
     "cartpole": ("cartpole", *TINY),
     "decays": ("cartpole", *TINY, "ppo.schedule.kind=linear", "ppo.clip_schedule.kind=linear", "ppo.entropy_coef=0.05",
@@ -66,7 +67,8 @@ BASES: dict[str, tuple[str, ...]] = {
                        "opponents.strategy=uniform", "opponents.prune_above=0"),
     "easily pruned": ("rocket-1v1", *LEAGUE, "opponents.snapshot_every=20", "opponents.refresh_every=1",
                       "opponents.strategy=uniform", "opponents.prune_above=0", "opponents.prune_games=1"),
-    "rated": ("rocket-1v1", *ROCKET, "rating={every: 32, games: 2, seconds: 1, most: 1}"),
+    "rated": ("rocket-1v1", *ROCKET, RATED),
+    "rated league": ("rocket-1v1", *LEAGUE, RATED),
     "wandb": ("cartpole", *TINY, "report.wandb=true"),
 }
 SHORT = "tests/ShortCartPole-v0"
@@ -313,6 +315,8 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "rating.every": Counts("64", after=games(lambda game: game.step), expected=[128], base="rated"),
     "rating.panel": Counts("[chaser, idle]", after=games(lambda game: {game.blue, game.orange} >= {"idle"}),
                            expected=[False, True], base="rated"),
+    "rating.snapshots": Counts("false", after=lambda run, _: sum("@" in game.blue and "@" in game.orange for game in
+                                                                 games_of(run)[-4:]), expected=0, base="rated league"),
     "rating.games": Counts("4", after=lambda run, _: len(games_of(run)), expected=4 + 16, base="rated"),
     "rating.seconds": Counts("0.8", after=games(lambda game: game.seconds), expected=[0.8], base="rated"),
     "rating.simulator": Counts("rocketsim", after=games(lambda game: game.simulator), expected=["rocketsim"], base="rated"),

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from wavedash.config import RatingConfig, RunConfig
+from wavedash.config import RatingConfig, RocketConfig, RunConfig
 from wavedash.evaluate.matches import Match, arenas_of
 from wavedash.evaluate.results import MatchResult
-from wavedash.league.frozen import FrozenPolicy
+from wavedash.league.frozen import FrozenPolicy, frozen_copy
 from wavedash.league.games import GamesFile
+from wavedash.league.league import League
 from wavedash.league.players import Entrant, distinct_names, find_entrant
 from wavedash.league.ratings import Rating, Results, rate
+from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.rocket.kind import rocket_task
 from wavedash.seeding import stream_seed
@@ -49,6 +51,7 @@ class Panel(Listener):
         self._games = GamesFile(run / "games.csv")
         self._results = Results.of([])
         self._match: Match | None = None
+        self._past: Snapshots | None = None
         self._rated = 0  # the steps at the last rating
 
     def recorded(self, config: RunConfig) -> RunConfig:
@@ -71,6 +74,9 @@ class Panel(Listener):
         if games:
             self._games.keep(known)
         self._results = Results.of(games[:known])
+        league = next((listener for listener in learner.listeners if isinstance(listener, League)), None)
+        if league is not None and self.rating.snapshots:
+            self._past = Snapshots(league, learner.policy, self._task)
         self._match = self._made(learner)
         self.budget.start()
 
@@ -107,14 +113,16 @@ class Panel(Listener):
         assert isinstance(policy, FrozenPolicy)
         policy.play_as(learner.policy)
         set_torch_threads(match.env.num_rows, learner.policy.config)
-        results = match.play_all(stream_seed(self.config.seed, "rating", steps))
-        name = f"{self.config.name}@{steps}"
-        played = {other: result for other, result in zip(self.entrants.values(), results, strict=True) if other != name}
-        games = [game for other, result in played.items() for game in result.games(name, other, steps)]
+        name, panel = f"{self.config.name}@{steps}", {other: other for other in self.entrants.values()}
+        if self._past is not None:
+            panel |= {label: f"{self.config.name}@{step}" for label, step in self._past.take_turns(before=steps).items()}
+        results = zip(panel.items(), match.play_all(stream_seed(self.config.seed, "rating", steps)), strict=True)
+        played = [Played(label, other, result) for (label, other), result in results if other != name]
+        games = [game for _, other, result in played for game in result.games(name, other, steps)]
         self._games.add(games)
         self._results = self._results.plus(Results.of(games))
         rating = rate(self._results)[name]
-        scores = ", ".join(f"{result.score.scored}:{result.score.conceded} against {other}" for other, result in played.items())
+        scores = ", ".join(f"{result.score.scored}:{result.score.conceded} against {other}" for _, other, result in played)
         log.info("%s is rated %.0f (%.0f to %.0f): %s", name, rating.value, rating.low, rating.high, scores)
         return _metrics(rating, played)
 
@@ -122,8 +130,39 @@ class Panel(Listener):
         rating, task = self.rating, self._task
         arenas = arenas_of(task.blue, rating.simulator or task.simulator, task.hitbox)
         policy = FrozenPolicy(learner.policy, task, f"the policy of {self.config.name}")
-        return Match(arenas, policy, [entrant.player() for entrant in self.entrants], rating.games,
+        others = [entrant.player() for entrant in self.entrants]
+        return Match(arenas, policy, [*others, *(self._past.players.values() if self._past else ())], rating.games,
                      device=learner.env.device, limit=rating.seconds, graphs=self.config.graphs)
+
+
+class Snapshots:
+    """Two players of the panel: the oldest and the newest snapshot of the run's league, whichever these are at the time."""
+
+    def __init__(self, league: League, policy: ActorCritic, task: RocketConfig) -> None:
+        """`policy`: that of the run, whose networks snapshots have."""
+        self.players = {label: FrozenPolicy(policy, task, f"the {label} snapshot") for label in ("oldest", "newest")}
+        self._league, self._read = league, frozen_copy(policy)
+
+    def take_turns(self, before: int) -> dict[str, int]:
+        """Gives the players the weights of the oldest snapshot and of the newest one that was taken before this step. Returns
+        their steps."""
+        members = [member for member in self._league.state.members if not member.guest]
+        oldest = members[0]
+        newest = [oldest, *(member for member in members if member.step < before)][-1]
+        for player, member in zip(self.players.values(), (oldest, newest), strict=True):
+            self._read.load_state_dict(self._league.pool.read(member.name))
+            player.play_as(self._read)
+        return dict(zip(self.players, (oldest.step, newest.step), strict=True))
+
+
+class Played(NamedTuple):
+    """The games against one player of the panel."""
+
+    label: str
+    """What metrics call the player"""
+    name: str
+    """What games.csv calls it"""
+    result: MatchResult
 
 
 def find_panel(rating: RatingConfig) -> dict[Entrant, str]:
@@ -159,7 +198,7 @@ class Budget:
         return allowed
 
 
-def _metrics(rating: Rating, played: Mapping[str, MatchResult]) -> dict[str, float]:
-    shares = {f"rating/goal_share_{name}": result.score.goal_share.value for name, result in played.items()}
+def _metrics(rating: Rating, played: Sequence[Played]) -> dict[str, float]:
+    shares = {f"rating/goal_share_{label}": result.score.goal_share.value for label, _, result in played}
     found = {"rating/elo": rating.value, "rating/low": rating.low, "rating/high": rating.high, **shares}
     return {name: value for name, value in found.items() if math.isfinite(value)}
