@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.ppo.two_ranks import CASES, HALVES, MISTAKES, RANKS, RESUMED, ROWS, SEED, make_learner, outcome
+from tests.ppo.two_ranks import CASES, HALVES, MISTAKES, OWN_SAMPLES, RANKS, RESUMED, ROWS, SEED, make_learner, outcome
 from tests.roundings import FUNCTION, gamma
 from wavedash.ppo.episodes import Episode
 from wavedash.ppo.learner import Learner
@@ -101,6 +101,15 @@ def test_two_ranks_are_one_with_the_joined_rows(case, ranks):
         found = distances(result[case], expected)
         assert max(found.values()) < CLOSE, {name: x for name, x in found.items() if x >= CLOSE}
     assert max(distances(ranks[0][case], ranks[1][case]).values()) == 0.0
+
+
+def test_ranks_that_keep_their_largest_advantages_stay_equal(ranks):
+    for case in OWN_SAMPLES:
+        assert max(distances(ranks[0][case], ranks[1][case]).values()) == 0.0
+        metrics = ranks[0][case]["metrics"][-1]  # 8 steps of 4 rows: of 32 samples 16 are kept, in two minibatches
+        assert metrics["optim/gradient_steps"] == 3 * 2 and metrics["optim/update_size"] > 0
+    one, other = (ranks[0][case]["tensors"]["actor.trunk.body.layers.0.weight"] for case in OWN_SAMPLES)
+    assert distance(one, other) > CLOSE
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

@@ -109,6 +109,7 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"normalize_obs": True, "normalize_reward": True, "schedule": {"kind": "kl", "target_kl": 1e-3}}, {},
     ),
     "gru": ("discrete", {"normalize_obs": True}, {"memory": {"kind": "gru", "size": 8, "sequence": 4}}),
+    "layer norm, action floor": ("discrete", {"normalize_obs": True}, {"layer_norm": True, "action_floor": 0.05}),
     "early stop": ("discrete", {"target_kl": 2.6e-5, "normalize_obs": True, "learning_rate": 0.5}, {}),
     "minibatches": ("discrete", {"minibatch_size": 8, "buffer_rollouts": 2, "normalize_obs": True, "accumulate": 2}, {}),
     "minibatches, each normalised": ("discrete", {"minibatch_size": 8, "normalize_advantage": "minibatch"}, {}),
@@ -118,10 +119,17 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 }
 
 
+OWN_SAMPLES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "largest advantages": ("discrete", {"keep_samples": 0.5, "minibatch_size": 8}, {}),
+    "largest advantages, muon": ("discrete", {"keep_samples": 0.5, "minibatch_size": 8, "optimizer": "muon"}, {}),
+}
+"""Each rank chooses among its own samples, so that no single process makes the same steps; but all ranks must stay equal."""
+
+
 def make_learner(case: str, ranks: Ranks = ALONE, **kwargs: Any) -> Learner:
     """A learner over the rows of this rank, or over all rows if it is alone; then a minibatch is as large as those of both
     ranks."""
-    kind, ppo, policy = CASES[case]
+    kind, ppo, policy = {**CASES, **OWN_SAMPLES}[case]
     own = ppo.get("minibatch_size", 10**6)
     # Epsilon is as large as the gradients, so that Adam enlarges no rounding, however many steps follow each other.
     settings = {"rollout_steps": 8, "epochs": 3, "learning_rate": 0.1, "adam_eps": 0.3, **ppo,
@@ -299,7 +307,7 @@ def main(path: str) -> None:
     torch.set_num_threads(1)
     results: dict[str, Any] = {}
     with init_ranks() as ranks:
-        for case in CASES:
+        for case in (*CASES, *OWN_SAMPLES):
             results[case] = outcome(make_learner(case, ranks))
         for mistake, (case, method, wrong) in MISTAKES.items():
             with mock.patch.object(SeveralRanks, method, wrong):
