@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from wavedash.config_file import load_config
-from wavedash.envs.make import make_env
+from wavedash.envs.kinds import kind_of
 from wavedash.evaluate.matches import Match, arenas_of
 from wavedash.evaluate.results import PlayedGame
 from wavedash.league.frozen import FrozenPolicy
@@ -75,9 +75,7 @@ def test_every_arena_plays_equally_many_games():
 def network(seed: int, *overrides: str) -> tuple[ActorCritic, FrozenPolicy]:
     """A policy with memory whose choices depend on its weights, and a player that begins with them."""
     config = load_config("rocket-1v1", ["policy.hidden=[8]", "policy.memory={kind: gru, size: 8}", f"seed={seed}", *overrides])
-    env = make_env(config.env.model_copy(update={"count": 1}))
-    policy = make_policy(env, config)
-    env.close()
+    policy = make_policy(kind_of(config.env).spaces(config.env, torch.device("cpu")), config)
     with torch.no_grad():
         for name, x in policy.head.state_dict().items():
             x.mul_(10_000.0 if name.endswith("weight") else 1.0)

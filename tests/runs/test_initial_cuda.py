@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 import wavedash
+from tests.ppo.combinations import Combination, learner_of
 from tests.ppo.learners import learner_over, run_config
 from wavedash.bench.synthetic import SyntheticEnv
 from wavedash.ppo.graphs import CapturedCall
@@ -55,8 +56,8 @@ def test_captured_steps_leave_the_actor_alone_until_the_warmup_is_over(precision
 
 
 def test_replaying_graphs_gives_what_running_each_operation_gives() -> None:
-    runs = [learner_over(SyntheticEnv(128, "cuda"), run_config(PPO, {"hidden": [64, 64]}, graphs=graphs))
-            for graphs in (False, True)]
+    combo = Combination("none", "discrete", True, False, "fp32")
+    runs = [learner_of(combo, device="cuda", graphs=graphs, ppo={"critic_warmup": WARMUP}) for graphs in (False, True)]
     plain, replayed = ([run.iterate().metrics for _ in range(2 * WARMUP)] for run in runs)
     for a, b in zip(plain, replayed, strict=True):
         assert a == pytest.approx(b, rel=1e-3, abs=1e-4)
