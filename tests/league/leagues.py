@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import torch
@@ -34,6 +36,17 @@ class Stop(Listener):
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
         if report.iteration >= self.after:
             learner.stop("that is enough")
+
+
+class KillSoon(Listener):
+    """Kills its process with SIGKILL, some time after an iteration."""
+
+    def __init__(self, after: int, seconds: float) -> None:
+        self.after, self.seconds = after, seconds
+
+    def on_iteration(self, learner: Learner, report: IterationReport) -> None:
+        if report.iteration == self.after:
+            Timer(self.seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()
 
 
 def trained(root: Path, *overrides: str, preset: str = "rocket-1v1", listeners: tuple[Listener, ...] = ()) -> Path:

@@ -3,12 +3,10 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import random
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,8 +76,8 @@ OTHER = {"default": ["env.rocket.observation=default_obs", "policy.hidden=[4]"],
          "slow": ["env.rocket.action={lookup_table: {ticks: 16}}", "policy.hidden=[4]", "policy.memory={kind: gru, size: 4}"]}
 KINDS: dict[str, tuple[str, list[str]]] = {
     "GRU": ("rocket-1v1", ["policy.memory={kind: gru, size: 4, sequence: 4}", "ppo.normalize_obs=true"]),
-    "2v2, LSTM": ("rocket-2v2", ["policy.memory={kind: lstm, size: 4, sequence: 8}", "opponents.deterministic=true",
-                                 "opponents.strategy=rating", "env.count=8"]),
+    "2v2, LSTM, RocketSim": ("rocket-2v2", ["policy.memory={kind: lstm, size: 4, sequence: 8}", "opponents.deterministic=true",
+                                 "opponents.strategy=rating", "env.count=6", "env.rocket.simulator=rocketsim"]),
     "guests": ("rocket-1v1", ["opponents.slots=5", "opponents.members=[chaser, guests/default, guests/slow]", "env.groups=1"]),
 }
 
@@ -105,21 +103,17 @@ def test_a_run_that_was_stopped_and_resumed_is_the_one_that_was_not(kind, tmp_pa
 
 def test_a_run_that_is_killed_and_resumed_is_the_one_that_was_not(whole, tmp_path):
     """The process is a real one, and it is killed at a random moment: while it plays, learns, or writes."""
-    words = ["train", "rocket-1v1", *TINY, *WHOLE]
-    process = subprocess.Popen([sys.executable, "-m", "wavedash", *words], stderr=subprocess.DEVNULL,
-                               env={**os.environ, "WAVEDASH_RUNS": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])})
-    iterations = random.randint(7, 15)
-    while process.poll() is None and sum(x.read_bytes().count(b"\n") for x in tmp_path.glob("*/*/metrics.jsonl")) < iterations:
-        time.sleep(0.002)
-    time.sleep(random.uniform(0.0, 0.03))
-    process.kill()
-    assert process.wait() == -9, "it was killed before its end"
+    iterations, seconds = random.randint(6, 12), random.uniform(0.0, 0.06)
+    script = (f"import tests.league.leagues as it; from pathlib import Path\n"
+              f"it.trained(Path({str(tmp_path)!r}), *{WHOLE}, listeners=(it.KillSoon({iterations}, {seconds}),))")
+    done = subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[2], capture_output=True)
+    assert done.returncode == -9, done.stderr.decode()
     (run,) = tmp_path.glob("*/*/")
     assert list(run.glob("checkpoints/step-*")) and not list(run.glob("final/*"))
     assert resume(str(run)) == 0
     one, two = ending(whole.run), ending(run)
     for part in one:
-        assert two[part] == one[part], part
+        assert two[part] == one[part], (part, iterations, seconds)
 
 
 # --- what is counted and who plays -----------------------------------------------------------------------------------
