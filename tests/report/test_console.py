@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.reports import make_report
+from tests.report.reports import make_report, stand_in_learner
+from wavedash.report.console import ConsoleView
 from wavedash.report.dashboard import Progress, plain_line
 
 ROOT = Path(__file__).parents[2]
@@ -100,3 +101,15 @@ def test_output_to_a_full_disk_does_not_end_the_training(tmp_path: Path) -> None
 def test_metrics_that_were_not_measured_are_not_shown() -> None:
     line = plain_line(make_report(1), Progress(elapsed=1.0, remaining=None, checkpoint="none yet", skipped=0))
     assert line == "100/1,000 steps (10%)  100 steps/s  eta -"
+
+
+def test_the_last_rating_stays_until_the_next_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    view, learner = ConsoleView(tmp_path, "plain"), stand_in_learner()
+    view.on_start(learner)
+    for iteration, elo in enumerate((None, 1000.0, None, 1200.0, None), 1):
+        rating = {} if elo is None else {"rating__elo": elo, "rating__low": elo - 50, "rating__high": elo + 50}
+        view.on_iteration(learner, make_report(iteration, **rating))
+        view._drawn = -float("inf")
+    view.on_stop(learner, None)
+    shown = [line.partition("rating ")[2] for line in capsys.readouterr().out.splitlines()]
+    assert shown == ["", *["1000 (950 to 1050)"] * 2, *["1200 (1150 to 1250)"] * 3]
