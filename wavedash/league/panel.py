@@ -107,7 +107,7 @@ class Panel(Listener):
 
     def _rate(self, learner: Learner, steps: int) -> dict[str, float]:
         """Plays, keeps the games, and returns the metrics."""
-        match = self._match
+        began, match = perf_counter(), self._match
         assert match is not None
         policy = match.line_up.players[0]
         assert isinstance(policy, FrozenPolicy)
@@ -123,7 +123,8 @@ class Panel(Listener):
         self._results = self._results.plus(Results.of(games))
         rating = rate(self._results)[name]
         scores = ", ".join(f"{result.score.scored}:{result.score.conceded} against {other}" for _, other, result in played)
-        log.info("%s is rated %.0f (%.0f to %.0f): %s", name, rating.value, rating.low, rating.high, scores)
+        log.info("%s is rated %.0f (%.0f to %.0f): %s; the games took %.1f s", name, rating.value, rating.low, rating.high,
+                 scores, perf_counter() - began)
         return _metrics(rating, played)
 
     def _made(self, learner: Learner) -> Match:
