@@ -209,7 +209,7 @@ def test_mistakes_are_named_before_anything_is_played(arguments, message) -> Non
 
 @pytest.mark.slow
 def test_a_policy_is_refused_in_teams_that_it_cannot_observe(run) -> None:
-    with pytest.raises(UserError, match=r"the policy of .* cannot play Rocket League 2v2: 4 seats do not fit into an"):
+    with pytest.raises(UserError, match=r"the policy of .* cannot play Rocket League 2v2, its observation has no room"):
         wavedash("match", run, "chaser", "--size", 2, "--games", 2)
 
 

@@ -31,7 +31,7 @@ Size = Annotated[
 Simulator = Annotated[SimulatorName, typer.Option(help="Where to play; with both, also whether they agree.")]
 Seconds = Annotated[float, typer.Option(min=1, help="A game without a goal is a draw after so many seconds.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1. On a GPU thousands of games take as long as one.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1. On a GPU thousands of games are played at once.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed plays the same games again.")]
 Out = Annotated[
     Optional[Path],  # noqa: UP045

@@ -72,7 +72,8 @@ class FrozenPlayer(Player):
             for part in (self.observation, self.action):
                 part.bind(state)
         except UserError as error:  # an observation without room for so many cars
-            raise UserError(f"{self} cannot play Rocket League {_teams(state)}: {error}") from error
+            raise UserError(f"{self} cannot play Rocket League {_teams(state)}, its observation has no room for so many cars: "
+                            f"let it play in teams of its own size ({error})") from error
         memory = self._bind_policy(state.device, state.arenas * state.seats)
         self._check_spaces(state)
         self.generator = torch.Generator(state.device).manual_seed(self.seed)
