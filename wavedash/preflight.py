@@ -16,8 +16,8 @@ from wavedash.ppo.ranks import ALONE, Ranks
 from wavedash.runs.folder import check_name
 
 
-def check_run(config: RunConfig) -> None:
-    """Raises UserError for whatever `train` would refuse before its first iteration."""
+def check_run(config: RunConfig, trust: bool = False) -> None:
+    """Raises UserError for whatever `train` would refuse before its first iteration. `trust`: as in `train`."""
     from wavedash.runs.initial import initialize
     from wavedash.training import make_policy
 
@@ -28,7 +28,7 @@ def check_run(config: RunConfig) -> None:
     if config.opponents is not None:
         from wavedash.league.seating import Seating, invited
 
-        Seating(config, policy, invited(config))
+        Seating(config, policy, invited(config, trust=trust))
 
 
 def check_setup(config: RunConfig) -> None:

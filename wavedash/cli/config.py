@@ -27,5 +27,5 @@ def check(source: Source, overrides: Overrides = None, trust: Trust = False) -> 
     config = read_config(source, overrides or [], trust)  # before torch is loaded: a typing mistake is answered at once
     from wavedash.preflight import check_run
 
-    check_run(config)
+    check_run(config, trust)
     typer.echo(f"{source}: valid; trains {config.env.title} for {config.total_steps:,} steps")
