@@ -17,6 +17,7 @@ from wavedash.config import RatingConfig
 from wavedash.config_file import load_config
 from wavedash.errors import UserError
 from wavedash.evaluate.matches import Match, arenas_of
+from wavedash.evaluate.results import MatchResult
 from wavedash.league import panel
 from wavedash.league.games import Game, GamesFile
 from wavedash.league.panel import Budget, find_panel
@@ -25,6 +26,7 @@ from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.preflight import check_run
 from wavedash.rocket.players import Chaser, Defender, Idle
 from wavedash.runs.find import resolve_checkpoint
+from wavedash.runs.interrupt import SaveNow
 from wavedash.training import resume, train
 
 STEPS = 128
@@ -166,6 +168,24 @@ def test_a_run_that_was_killed_and_resumed_has_the_games_of_one_that_was_not(rat
     assert ratings_of(run) == ratings_of(rated)
     ours, theirs = (resolve_checkpoint(run / "final").load()[0]["policy"] for run in (run, rated))
     assert all(torch.equal(x, theirs[name]) for name, x in ours.items())
+
+
+@pytest.mark.slow
+def test_a_run_that_was_interrupted_in_the_middle_of_a_rating_plays_it_again(rated, tmp_path, monkeypatch):
+    """The second Ctrl-C comes while the second rating is being played."""
+    play, calls = Match.play_all, []
+
+    def interrupted(match: Match, seed: int) -> list[MatchResult]:
+        calls.append(seed)
+        if len(calls) == 2:
+            raise SaveNow
+        return play(match, seed)
+
+    monkeypatch.setattr(Match, "play_all", interrupted)
+    run = trained(tmp_path, RATING)
+    assert games_of(run) == games_of(rated)[:8]
+    assert resume(str(run)) == 0
+    assert games_of(run) == games_of(rated) and calls[1] == calls[2]
 
 
 @pytest.mark.slow
