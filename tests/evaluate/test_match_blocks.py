@@ -115,3 +115,19 @@ def test_a_script_decides_as_often_as_its_opponent_whoever_else_plays():
     assert [driver.every for driver in duel.line_up._drivers()] == [3, 3, 2]
     assert duel.watch.interval.tolist() == [3, 3, 3, 3]
     duel.close()
+
+
+@pytest.mark.parametrize("simulator", ["warp", "rocketsim"])
+def test_a_match_that_was_warmed_up_plays_the_same_games_bit_for_bit(simulator):
+    """Also by players that draw random numbers or remember; the control is another seed."""
+    def made() -> Match:
+        samples = network(1)[1]
+        samples.deterministic = False
+        return Match(arenas_of(1, simulator), samples, [Chaser(), Random(seed=4)], games=4, limit=2.0)
+
+    plain, warm = made(), made()
+    warm.warm_up()
+    once = end_of(warm, 1)
+    assert same(once, end_of(plain, 1)) and not same(once, end_of(warm, 2))
+    for match in (plain, warm):
+        match.close()

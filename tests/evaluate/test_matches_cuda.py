@@ -43,6 +43,18 @@ def test_a_captured_match_plays_the_games_of_one_that_is_not():
     assert not torch.equal(arenas_after(captured), control[0]), "the control: the other weights count"
 
 
+def test_warming_up_captures_the_step_and_changes_no_game():
+    plain, warm = made(graphs=True), made(graphs=True)
+    warm.warm_up()
+    assert isinstance(warm._advance, CapturedCall) and isinstance(plain._advance, CapturedCall)
+    graph = warm._advance.graph
+    assert graph is not None and plain._advance.graph is None
+    for seed in (1, 2):
+        assert [x.played for x in warm.play_all(seed)] == [x.played for x in plain.play_all(seed)]
+        assert torch.equal(arenas_after(warm), arenas_after(plain))
+    assert warm._advance.graph is graph, "captured once, and not again"
+
+
 def test_thousands_of_games_are_played_at_once():
     match = Match(arenas_of(1), Chaser(), [Idle(), Idle()], games=2000, device="cuda", limit=20.0)
     assert (match.rounds, match.arenas) == (1, 4000)

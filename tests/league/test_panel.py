@@ -64,7 +64,9 @@ def metrics_of(run: Path) -> list[dict[str, float]]:
 
 
 def ratings_of(run: Path) -> list[dict[str, float]]:
-    return [{name: x for name, x in line.items() if name.startswith("rating/")} for line in metrics_of(run)]
+    """All but how long they took."""
+    return [{name: x for name, x in line.items() if name.startswith("rating/") and name != "rating/seconds"}
+            for line in metrics_of(run)]
 
 
 # The training does not notice it
@@ -268,6 +270,26 @@ def test_stronger_players_are_rated_higher():
 
 
 # Its share of time
+
+
+def test_what_is_done_once_is_done_before_the_clock_starts(tmp_path, monkeypatch):
+    happened = []
+
+    def note(cls, name):
+        original = getattr(cls, name)
+
+        def noted(*args):
+            happened.append(name)
+            return original(*args)
+
+        monkeypatch.setattr(cls, name, noted)
+
+    for cls, name in ((Match, "warm_up"), (Budget, "start"), (Match, "play_all"), (Budget, "spend")):
+        note(cls, name)
+    run = trained(tmp_path, RATING)
+    assert happened == ["warm_up", "start", *["play_all", "spend"] * 3]
+    seconds = [line["rating/seconds"] for line in metrics_of(run) if "rating/elo" in line]
+    assert len(seconds) == 3 and min(seconds) > 0.0
 
 
 @pytest.mark.parametrize(("cost", "iteration"), [(2.0, 1.0), (0.001, 1.0), (5.0, 20.0)])

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from wavedash.config import EnvConfig
 from wavedash.evaluate.results import MatchResult, PlayedGame, Score
-from wavedash.ppo.graphs import CapturedCall
+from wavedash.ppo.graphs import WARM_UP, CapturedCall
 from wavedash.rocket.constants import BOOST_START, TICK_RATE
 from wavedash.rocket.driver import Pace, common_pace
 from wavedash.rocket.endings import Goal, TimeOut
@@ -86,6 +86,16 @@ class Match:
         captures = graphs and self.env.capturable
         self._advance = CapturedCall(self._step, "a step of a match", self.env.generators) if captures else self._step
         self._steps_between_looks = 1 if self.env.device.type == "cpu" else round(1.0 / self.env.step_seconds)
+
+    @torch.no_grad()
+    def warm_up(self) -> None:
+        """Does what is done once, so that the first match takes no longer than the next: kernels are loaded, and on CUDA a step
+        is captured. It has no effect on results, because every match begins afresh."""
+        self.env.reset(0)
+        for _ in range(WARM_UP + 1):
+            self._advance()
+        self.env.prepare()
+        self.tally.share()  # the host sync: nothing of this is still running when the clock starts
 
     def play(self, seed: int) -> Score:
         """Plays all games of a match with one second player."""

@@ -78,6 +78,10 @@ class Panel(Listener):
         if league is not None and self.rating.snapshots:
             self._past = Snapshots(league, learner.policy, self._task)
         self._match = self._made(learner)
+        threads = torch.get_num_threads()
+        set_torch_threads(self._match.env.num_rows, learner.policy.config)
+        self._match.warm_up()  # or the budget would take what is done once for the cost of every rating
+        give_torch(threads)
         self.budget.start()
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> Mapping[str, float] | None:
@@ -123,9 +127,10 @@ class Panel(Listener):
         self._results = self._results.plus(Results.of(games))
         rating = rate(self._results)[name]
         scores = ", ".join(f"{result.score.scored}:{result.score.conceded} against {other}" for _, other, result in played)
+        seconds = perf_counter() - began
         log.info("%s is rated %.0f (%.0f to %.0f): %s; the games took %.1f s", name, rating.value, rating.low, rating.high,
-                 scores, perf_counter() - began)
-        return _metrics(rating, played)
+                 scores, seconds)
+        return _metrics(rating, played, seconds)
 
     def _made(self, learner: Learner) -> Match:
         rating, task = self.rating, self._task
@@ -199,7 +204,8 @@ class Budget:
         return allowed
 
 
-def _metrics(rating: Rating, played: Sequence[Played]) -> dict[str, float]:
+def _metrics(rating: Rating, played: Sequence[Played], seconds: float) -> dict[str, float]:
     shares = {f"rating/goal_share_{label}": result.score.goal_share.value for label, _, result in played}
-    found = {"rating/elo": rating.value, "rating/low": rating.low, "rating/high": rating.high, **shares}
+    found = {"rating/elo": rating.value, "rating/low": rating.low, "rating/high": rating.high, "rating/seconds": seconds,
+             **shares}
     return {name: value for name, value in found.items() if math.isfinite(value)}
