@@ -21,7 +21,7 @@ def check_run(config: RunConfig, trust: bool = False) -> None:
     from wavedash.runs.initial import initialize
     from wavedash.training import make_policy
 
-    check_setup(config)
+    check_setup(config, trust)
     device = usable_device(config)
     policy = make_policy(kind_of(config.env).spaces(config.env, device), config)
     initialize(policy, config)
@@ -31,14 +31,15 @@ def check_run(config: RunConfig, trust: bool = False) -> None:
         Seating(config, policy, invited(config, trust=trust))
 
 
-def check_setup(config: RunConfig) -> None:
-    """Checks what takes no time: the name of the run, the packages of its reports, and the players that it is rated by."""
+def check_setup(config: RunConfig, trust: bool = False) -> None:
+    """Checks what takes no time: the name of the run, the packages of its reports, and the players that it is rated by. `trust`:
+    code that a policy of another user names may run."""
     check_name(config.name)
     report.check(config)
     if config.rating is not None:
         from wavedash.league.panel import find_panel
 
-        find_panel(config.rating)
+        find_panel(config, trust)
 
 
 def usable_device(config: RunConfig, ranks: Ranks = ALONE) -> torch.device:

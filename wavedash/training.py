@@ -54,7 +54,7 @@ def train(source: str, *overrides: str, trust: bool = False, listeners: Sequence
     also runs code that the configuration of somebody else's run names. `listeners` are called before those that a run always
     has; their state is saved with every checkpoint."""
     config = read_config(source, overrides, trust)
-    check_setup(config)
+    check_setup(config, trust)
     with (Interrupts() as interrupts, EarlyMessages() as early, init_ranks() as ranks,
           assembled(config, ranks, listeners, _guests(config, None, trust)) as learner):
         begun = _begin_with_policy(learner)
@@ -63,7 +63,7 @@ def train(source: str, *overrides: str, trust: bool = False, listeners: Sequence
             return _learn_silently(learner, interrupts)
         run = RunFolder.create(config.name)
         with run.locked():
-            return _learn(learner, run, interrupts, early, begun)
+            return _learn(learner, run, interrupts, early, trust, begun)
     return interrupts.exit_code
 
 
@@ -105,7 +105,9 @@ def _resume(ranks: Ranks, states: list[RankState] | None, found: Found | None, i
     """Only the first rank knows `states` and `found`; it sends each of the others its state."""
     with restored(ranks.scatter(states), ranks, found, listeners, trust) as learner:
         interrupts.watch(learner)
-        return _learn_silently(learner, interrupts) if found is None else _learn(learner, found.run, interrupts, early)
+        if found is None:
+            return _learn_silently(learner, interrupts)
+        return _learn(learner, found.run, interrupts, early, trust)
 
 
 @contextmanager
@@ -176,11 +178,12 @@ def _open_league(learner: Learner, run: RunFolder) -> None:
             listener.run = run
 
 
-def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: EarlyMessages, begun: str = "") -> int:
+def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: EarlyMessages, trust: bool,
+           begun: str = "") -> int:
     config, ranks, saver = learner.config, learner.ranks, Saver(run, learner.config.checkpoint)
     if config.opponents is not None:
         _open_league(learner, run)
-    panel = None if config.rating is None else _panel(config, config.rating, run)
+    panel = None if config.rating is None else _panel(config, config.rating, run, trust)
     rated = [] if panel is None else [panel]
     reports = report.listeners(config, run.path, early.stop())
     learner.listeners.add(SignalKeeper(interrupts), *rated, *reports, SkippedUpdates(run.crash), saver)
@@ -203,11 +206,11 @@ def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: Earl
     return interrupts.exit_code
 
 
-def _panel(config: RunConfig, rating: RatingConfig, run: RunFolder) -> Panel:
+def _panel(config: RunConfig, rating: RatingConfig, run: RunFolder, trust: bool) -> Panel:
     """Makes the listener that rates the policy. Rocket League is imported only where a run needs it."""
     from wavedash.league.panel import Panel
 
-    return Panel(config, rating, run.path)
+    return Panel(config, rating, run.path, trust)
 
 
 def _learn_silently(learner: Learner, interrupts: Interrupts) -> int:

@@ -23,7 +23,7 @@ from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.preflight import check_run
 from wavedash.runs.folder import RunFolder
-from wavedash.training import resume
+from wavedash.training import assembled, resume
 
 pytestmark = pytest.mark.slow
 
@@ -236,6 +236,38 @@ def test_opponents_are_turned_on_changed_and_off_on_resume(tmp_path):
     assert len(saved(run)["seats"]) == 2 and not any(member["guest"] for member in saved(run)["members"])
     assert resume(str(run), "total_steps=3000", "opponents=null") == 0
     assert "listeners" not in json.loads((max(run.glob("checkpoints/step-*")) / "state.json").read_text())
+
+
+def test_a_guest_comes_back_from_its_copy_after_a_time_without_opponents(tmp_path):
+    """Its source is gone, and no checkpoint names the copy."""
+    guest = policy_folder(tmp_path / "guests" / "one", "policy.hidden=[4]")
+    options = ["opponents.slots=3", f"opponents.members=[{guest}]"]
+    run = trained(tmp_path / "runs", "total_steps=300", *options)
+    shutil.rmtree(guest)
+    assert resume(str(run), "total_steps=600", "opponents=null", "checkpoint.keep=1") == 0
+    shutil.rmtree(run / "best", ignore_errors=True)
+    assert not named_by_checkpoints(RunFolder(run))
+    assert resume(str(run), "total_steps=900", *options) == 0
+    assert saved(run)["seats"][-1] == guest_name(str(guest))
+
+
+def test_a_game_that_began_against_another_script_counts_for_nobody(tmp_path):
+    """As on a resume with another script in the slot of the last one."""
+    with assembled(load_config("rocket-1v1", [*TINY, "opponents.members=[chaser]"])) as learner:
+        (league,) = (listener for listener in learner.listeners if isinstance(listener, League))
+        league.run = RunFolder(tmp_path)
+        league.on_start(learner)
+        line_ups = [task.line_up for task in learner.env.tasks]
+        for line_up in line_ups:
+            line_up.void.zero_()
+            line_up.results.fill_(7)  # of the last iteration, which was interrupted
+        league.state.seats[-1] = "idle"
+        league._take_seats()
+        assert league.state.seats[-1] == "chaser"
+        for line_up in line_ups:
+            assert torch.equal(line_up.void, line_up.slot_of_arena() == 2) and line_up.void.any()
+            assert line_up.results.tolist() == [[7, 7, 7], [7, 7, 7], [0, 0, 0]]
+        league.on_stop(learner, None)
 
 
 @pytest.mark.parametrize(("preset", "options", "message"), [

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from wavedash.config import RatingConfig
-from wavedash.config_file import load_config
+from wavedash.config_file import dump_config, load_config
 from wavedash.errors import UserError
 from wavedash.evaluate.matches import Match, arenas_of
 from wavedash.evaluate.results import MatchResult
@@ -27,6 +26,7 @@ from wavedash.preflight import check_run
 from wavedash.rocket.players import Chaser, Defender, Idle
 from wavedash.runs.find import resolve_checkpoint
 from wavedash.runs.interrupt import SaveNow
+from wavedash.runs.trust import UntrustedError
 from wavedash.training import resume, train
 
 STEPS = 128
@@ -344,7 +344,27 @@ def test_players_are_looked_for_before_the_run_begins(tmp_path, monkeypatch):
 
 def test_a_player_that_is_named_twice_is_refused(rated):
     with pytest.raises(UserError, match="takes part twice"):
-        find_panel(RatingConfig(panel=["chaser", str(rated / "final"), str(rated / "checkpoints")]))
+        find_panel(load_config("rocket-1v1", [f"rating.panel=[chaser, {rated / 'final'}, {rated / 'checkpoints'}]"]))
+
+
+def test_the_champion_in_the_panel_is_the_one_for_the_size_of_the_teams():
+    (_, champion) = find_panel(load_config("rocket-1v1", ["rating.panel=[chaser, champion]"])).values()
+    assert champion.startswith("champion-1v1@")
+    with pytest.raises(UserError, match="no champion for 2v2"):
+        find_panel(load_config("rocket-2v2", ["rating.panel=[chaser, champion]"]))
+
+
+def test_a_policy_of_somebody_else_that_names_code_is_in_the_panel_only_if_it_is_trusted(rated, tmp_path, monkeypatch):
+    theirs = shutil.copytree(rated, tmp_path / "theirs")
+    config = load_config(str(theirs / "config.yaml"), ["env.rocket.rewards={'evil:Reward': 1.0}"])
+    (theirs / "config.yaml").write_text(dump_config(config))
+    monkeypatch.setenv("WAVEDASH_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path / "runs"))
+    words = [*TASK, f"rating={{every: {STEPS}, games: 2, seconds: 1, panel: [chaser, {theirs}]}}", f"total_steps={2 * STEPS}"]
+    with pytest.raises(UntrustedError, match="evil:Reward"):
+        train(*words)
+    assert train(*words, "name=mine", trust=True) == 0, "of its code, rewards are not needed to play"
+    assert "rocket-1v1@768" in {game.orange for game in games_of(folder_in(tmp_path / "runs"))}
 
 
 @pytest.mark.slow

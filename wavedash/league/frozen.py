@@ -42,7 +42,8 @@ class FrozenPlayer(Player):
         the samples."""
         self.name, self.deterministic, self.seed = name, deterministic, seed
         self._remembered: dict[str, str] = {}  # the buffer of each part of the policy's memory
-        made = Task.configured(task)
+        # Rewards, starts and endings are not needed to play, and may be code that is not installed here.
+        made = Task.configured(RocketConfig(observation=task.observation, action=task.action))
         self.observation, self.action = made.observation, made.action
         self.ticks, self.delay = self.action.ticks, self.action.delay
 

@@ -110,8 +110,8 @@ class League(Listener):
             log.warning("%s is gone: the league begins anew", self.pool.folder)
             self.state, self._resumed = LeagueState(), False
         self.pool.check({member.name: member.sha256 for member in self.state.members if member.sha256 is not None})
-        self._collect()
         self._take_in_guests()
+        self._collect()  # afterwards: a guest may be taken in from a copy that nobody names yet
         if not self._resumed:
             self.state.steps = steps
         self._results = ResultsFile(self.pool.folder / "results.csv", steps)
@@ -190,12 +190,14 @@ class League(Listener):
                 self._exchange(group, group.slots[slot], name)
 
     def _exchange(self, group: Group, slot: int, name: str) -> None:
-        if group.actors is not None:
-            weights = self._read(name)
+        weights = None if group.actors is None else self._read(name)
+        if group.actors is not None and weights is None:
+            log.error("the opponent of slot %d stays", slot)
+            return
+        for line_up in self._line_ups:
             if weights is None:
-                log.error("the opponent of slot %d stays", slot)
-                return
-            for line_up in self._line_ups:
+                line_up.forget_games(slot)  # a script is in its slot already, but perhaps it was not when a game began
+            else:
                 line_up.exchange(slot, weights)
         self.state.seats[slot] = name
 

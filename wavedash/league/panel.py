@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from wavedash.config import RatingConfig, RocketConfig, RunConfig
+from wavedash.envs.kinds import kind_of
 from wavedash.evaluate.matches import Match, arenas_of
 from wavedash.evaluate.results import MatchResult
 from wavedash.league.frozen import FrozenPolicy, frozen_copy
@@ -40,10 +41,10 @@ class Panel(Listener):
 
     saved_as = "rating"
 
-    def __init__(self, config: RunConfig, rating: RatingConfig, run: Path) -> None:
-        """`run`: the run folder. UserError: as `find_panel` says."""
+    def __init__(self, config: RunConfig, rating: RatingConfig, run: Path, trust: bool = False) -> None:
+        """`run`: the run folder; `trust` and UserError as in `find_panel`."""
         self.config, self.rating = config, rating
-        self.entrants = find_panel(rating)
+        self.entrants = find_panel(config, trust)
         """The players, with their names in games.csv"""
         self.health: dict[str, int] = {"failed_ratings": 0}
         self.budget = Budget(rating.most)
@@ -171,9 +172,12 @@ class Played(NamedTuple):
     result: MatchResult
 
 
-def find_panel(rating: RatingConfig) -> dict[Entrant, str]:
-    """The players of the panel and their names in games.csv. UserError: one of them does not exist, or is named twice."""
-    return distinct_names([find_entrant(name) for name in rating.panel])
+def find_panel(config: RunConfig, trust: bool = False) -> dict[Entrant, str]:
+    """The players of the panel and their names in games.csv. `trust`: code that a policy of another user names may run.
+    UserError: one of them does not exist, or is named twice."""
+    assert config.rating is not None
+    size = kind_of(config.env).team_size(config.env)
+    return distinct_names([find_entrant(name, trust, size) for name in config.rating.panel])
 
 
 class Budget:

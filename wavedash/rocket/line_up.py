@@ -242,7 +242,12 @@ class Opponents(LineUp):
         numbers, player = next((numbers, player) for numbers, player in zip(self.numbers, self.players, strict=True)
                                if slot + 1 in numbers)
         player.exchange(slot + 1 - numbers.start, policy)
+        self.forget_games(slot)
+
+    def forget_games(self, slot: int) -> None:
+        """Somebody else has a slot from now on: its current episodes, and results that nobody has read yet, do not count."""
         self.void.logical_or_(self.slot_of_arena() == slot)
+        self.results[slot].zero_()
 
     def _exchange_places(self, mine: Tensor) -> None:
         """Permutes the places of the arenas `mine` [n] at random among themselves."""
