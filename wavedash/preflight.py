@@ -32,8 +32,8 @@ def check_run(config: RunConfig, trust: bool = False) -> None:
 
 
 def check_setup(config: RunConfig, trust: bool = False) -> None:
-    """Checks what takes no time: the name of the run, the packages of its reports, and the players that it is rated by. `trust`:
-    code that a policy of another user names may run."""
+    """Checks what takes no time: the name of the run, the packages of its reports, and the players that it is rated by.
+    `trust`: code that a policy of another user names may run."""
     check_name(config.name)
     report.check(config)
     if config.rating is not None:
