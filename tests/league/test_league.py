@@ -16,8 +16,9 @@ import torch
 from tests.league.leagues import TINY, Stop, ending, policy_folder, saved, trained
 from wavedash.config_file import ConfigError, load_config
 from wavedash.errors import UserError
-from wavedash.league.league import League, named_by_checkpoints, reseated
-from wavedash.league.seating import guest_name, invited
+from wavedash.league.league import League
+from wavedash.league.pool import named_by_checkpoints
+from wavedash.league.seating import guest_name, invited, reseated
 from wavedash.loading import load_policy
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import IterationReport, Listener
@@ -249,6 +250,16 @@ def test_a_guest_comes_back_from_its_copy_after_a_time_without_opponents(tmp_pat
     assert not named_by_checkpoints(RunFolder(run))
     assert resume(str(run), "total_steps=900", *options) == 0
     assert saved(run)["seats"][-1] == guest_name(str(guest))
+
+
+@pytest.mark.parametrize(("options", "warned"), [(["opponents.share=0.5"], False), (["opponents.share=0.1"], True)])
+def test_a_share_that_slots_do_not_allow_is_told(options, warned, tmp_path, caplog):
+    with assembled(load_config("rocket-1v1", [*TINY, *options])) as learner:
+        (league,) = (listener for listener in learner.listeners if isinstance(listener, League))
+        league.run = RunFolder(tmp_path)
+        league.on_start(learner)
+        league.on_stop(learner, None)
+    assert ("opponents play in 6 of 12 arenas, which is 50 % and not opponents.share=0.1" in caplog.text) == warned
 
 
 def test_a_game_that_began_against_another_script_counts_for_nobody(tmp_path):

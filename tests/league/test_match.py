@@ -195,6 +195,7 @@ def test_runs_of_one_name_are_told_apart_by_their_folders(run, tmp_path) -> None
 @pytest.mark.parametrize(("arguments", "message"), [
     (["chasr", "idle"], r"there is no player 'chasr'; did you mean 'chaser'\? A player is one of"),
     (["chaser", "nowhere/at/all"], r"there is no player 'nowhere/at/all'\."),
+    (["chaser", "C:/nowhere"], r"there is no player 'C:/nowhere'\."),
     (["chaser+idle", "chaser", "--size", "1"],
      "chaser\\+idle has 2 players, and a team has 1 car here: name one player for each car, or use --size 2"),
     (["chaser+idle", "chaser+idle+idle"], "chaser\\+idle has 2 players, and a team has 3 cars here"),

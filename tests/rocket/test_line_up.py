@@ -85,7 +85,7 @@ def test_draws_are_uniform_and_independent_of_neighbouring_arenas():
 
 @pytest.mark.parametrize(("options", "words"), [
     ({"players": 0}, "needs a player"), ({"share": 0.0}, "share of the arenas above 0"), ({"share": 1.5}, "up to 1"),
-    ({"players": 5}, "each of the 5 slots for opponents needs an arena, but there are 4"),
+    ({"players": 5}, "each of the 5 slots for opponents needs an arena in every group of arenas, but a group has 4"),
 ])
 def test_an_impossible_line_up_is_refused(options, words):
     with pytest.raises(UserError, match=words):

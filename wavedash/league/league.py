@@ -19,20 +19,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from wavedash.config import RunConfig
-from wavedash.league.members import Count, Member, Name, known
-from wavedash.league.pool import Pool, thinned
+from wavedash.league.members import SAVED_AS, LeagueState, Member, known
+from wavedash.league.pool import Pool, named_by_checkpoints, thinned
 from wavedash.league.results import ResultsFile
-from wavedash.league.seating import SNAPSHOT, Group, Guest, Seating
+from wavedash.league.seating import SNAPSHOT, Group, Guest, Seating, reseated, warn_of_share
 from wavedash.league.strategies import drawn, strategy_of
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.ppo.ranks import ALONE, Ranks
 from wavedash.runs.checkpoint import CheckpointError
-from wavedash.runs.content import reading
-from wavedash.runs.folder import STORES, RunFolder
+from wavedash.runs.folder import RunFolder
 from wavedash.runs.interrupt import uninterrupted
 from wavedash.seeding import stream_seed
 
@@ -47,27 +45,11 @@ log = logging.getLogger(__name__)
 FOLDER = "league"
 
 
-class LeagueState(BaseModel):
-    """What a checkpoint holds of a league."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    members: list[Member] = []
-    seats: list[Name | None] = []
-    """The name of the member in each slot; None: nobody that is known, whose games are not counted"""
-    draws: Count = 0
-    """How often it was drawn who has which slot"""
-    steps: Count = 0
-    """The step up to which games were counted"""
-    frozen_at: Count = 0
-    """The step of the last snapshot"""
-
-
 class League(Listener):
     """Plays the members of `seating` against the policy. It does nothing until `run` is set: a learner without a run folder
     plays against its own first policy."""
 
-    saved_as = "league"
+    saved_as = SAVED_AS
 
     def __init__(self, seating: Seating, config: RunConfig) -> None:
         assert config.opponents is not None
@@ -97,6 +79,7 @@ class League(Listener):
             return
         self._line_ups = [task.line_up for task in learner.env.tasks]
         if self.run is not None:
+            warn_of_share(self._line_ups, self.options.share)
             self._open(self.run, learner.steps)
         self.state = self._shared(self.state)
         if not self._snapshots():
@@ -313,27 +296,3 @@ class League(Listener):
             return
         with uninterrupted():
             self.pool.collect({member.name for member in self.state.members} | set(self._dropped) | named)
-
-
-def reseated(before: Sequence[str | None], chosen: Sequence[str]) -> dict[int, str]:
-    """Who gets another slot, by slot, so that those who are in `chosen` have them, as often as they are in it, and as few as
-    possible change."""
-    left = list(chosen)
-    changes = []
-    for slot, name in enumerate(before):
-        if name in left:
-            left.remove(name)
-        else:
-            changes.append(slot)
-    return dict(zip(changes, left, strict=True))
-
-
-def named_by_checkpoints(run: RunFolder) -> set[str]:
-    """The policies that the checkpoints of a run name. CheckpointError: one of them cannot be read."""
-    named: set[str] = set()
-    for store in STORES:
-        for checkpoint in run.store(store).all():
-            with reading(checkpoint):
-                saved = checkpoint.load([])[1].get("listeners", {}).get(League.saved_as, {})
-                named |= {member["name"] for member in saved.get("members", [])}
-    return named

@@ -1,4 +1,5 @@
-"""Members of a league: snapshots of the run and guests from elsewhere, and how the policy's games against each have ended."""
+"""Members of a league: snapshots of the run and guests from elsewhere, how the policy's games against each have ended, and
+what a checkpoint holds of all this."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,8 @@ from wavedash.league.strategies import Known
 
 FEW = 10.0
 """Where fewer recent games than this were played, a win rate is closer to 0.5 than to what they say"""
+SAVED_AS = "league"
+"""The name of the state of a league in a checkpoint"""
 POLICY = "the policy"
 """The name of the learner's own policy in `ratings`; no member is called so"""
 ANCHOR = 1000.0
@@ -69,6 +72,22 @@ class Member(BaseModel):
     def is_beaten(self, above: float, games: int) -> bool:
         """Whether the policy takes more than this share of the points, over at least so many recent games."""
         return self.games >= games and self.points > above * self.games
+
+
+class LeagueState(BaseModel):
+    """What a checkpoint holds of a league."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    members: list[Member] = []
+    seats: list[Name | None] = []
+    """The name of the member in each slot; None: nobody that is known, whose games are not counted"""
+    draws: Count = 0
+    """How often it was drawn who has which slot"""
+    steps: Count = 0
+    """The step up to which games were counted"""
+    frozen_at: Count = 0
+    """The step of the last snapshot"""
 
 
 def ratings(members: Sequence[Member]) -> Mapping[str, float]:

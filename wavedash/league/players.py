@@ -7,6 +7,7 @@ player per car.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,9 @@ from wavedash.rocket.parts import Player
 from wavedash.runs.folder import RunError
 from wavedash.runs.policy_folder import PolicyFolder
 from wavedash.tasks.lookup import snake_case
+
+DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+"""How a path on another drive of Windows begins, which is no import path"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +86,7 @@ def find_entrant(name: str, trust: bool = False, size: int | None = None) -> Ent
     if JOINED_BY in name and not Path(name).exists():
         return Entrant(name, members=tuple(find_entrant(member, trust, size) for member in name.split(JOINED_BY)))
     shipped = names.shipped("player")
-    if snake_case(name) in shipped or (":" in name and not Path(name).exists()):
+    if snake_case(name) in shipped or (":" in name and not DRIVE.match(name) and not Path(name).exists()):
         entrant = Entrant(name)
         entrant.player()  # a class that cannot be made is answered at once
         return entrant

@@ -19,7 +19,10 @@ from torch import Tensor
 
 from wavedash.config import RunConfig
 from wavedash.errors import UserError
+from wavedash.league.members import SAVED_AS
 from wavedash.runs.checkpoint import CheckpointError
+from wavedash.runs.content import reading
+from wavedash.runs.folder import STORES, RunFolder
 from wavedash.runs.policy_folder import PolicyFolder
 from wavedash.runs.store import HIDDEN, tensor_bytes
 
@@ -94,3 +97,14 @@ def thinned(steps: Sequence[int], most: int) -> list[int]:
         span = [steps[after] - steps[before] for before, after in zip(kept[:-2], kept[2:], strict=True)]
         del kept[1 + span.index(min(span))]
     return kept
+
+
+def named_by_checkpoints(run: RunFolder) -> set[str]:
+    """The policies that the checkpoints of a run name. CheckpointError: one of them cannot be read."""
+    named: set[str] = set()
+    for store in STORES:
+        for checkpoint in run.store(store).all():
+            with reading(checkpoint):
+                saved = checkpoint.load([])[1].get("listeners", {}).get(SAVED_AS, {})
+                named |= {member["name"] for member in saved.get("members", [])}
+    return named

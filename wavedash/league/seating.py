@@ -6,6 +6,7 @@ signature have the rest.
 """
 from __future__ import annotations
 
+import logging
 import re
 import zlib
 from collections.abc import Sequence
@@ -27,6 +28,8 @@ from wavedash.rocket.parts import Player
 from wavedash.rocket.task import Task
 from wavedash.runs.policy_folder import PolicyFolder
 from wavedash.seeding import stream_seed
+
+log = logging.getLogger(__name__)
 
 SNAPSHOT = "step-"
 """Names of snapshots begin with this"""
@@ -135,3 +138,26 @@ class Seating:
             return guest.name
         run.policy.policy.precision = learner.precision  # so that it may play together with the learner's snapshots
         return signature(run.policy.policy, task)
+
+
+def reseated(before: Sequence[str | None], chosen: Sequence[str]) -> dict[int, str]:
+    """Who gets another slot, by slot, so that those who are in `chosen` have them, as often as they are in it, and as few as
+    possible change."""
+    left = list(chosen)
+    changes = []
+    for slot, name in enumerate(before):
+        if name in left:
+            left.remove(name)
+        else:
+            changes.append(slot)
+    return dict(zip(changes, left, strict=True))
+
+
+def warn_of_share(line_ups: Sequence[Opponents], asked: float) -> None:
+    """Tells the user where opponents get far more or fewer arenas than the share that was asked for."""
+    taken, arenas = sum(len(line_up.arena) for line_up in line_ups), sum(len(line_up.seats) for line_up in line_ups)
+    if not 0.8 <= taken / arenas / asked <= 1.25:
+        log.warning("opponents play in %d of %d arenas, which is %.0f %% and not opponents.share=%g: each of the %d slots has "
+                    "equally many, and at least one in each of the %d groups of arenas (env.groups). With more arenas "
+                    "(env.count) or fewer slots (opponents.slots) the share is met", taken, arenas, 100 * taken / arenas, asked,
+                    line_ups[0].slots, len(line_ups))

@@ -194,8 +194,8 @@ class Opponents(LineUp):
     def arenas_with_players(self, arenas: int) -> int:
         taken = self.slots * max(1, round(self.share * arenas / self.slots))
         if taken > arenas:
-            raise UserError(f"each of the {self.slots} slots for opponents needs an arena, but there are {arenas}: raise "
-                            "env.count, or have fewer slots")
+            raise UserError(f"each of the {self.slots} slots for opponents needs an arena in every group of arenas, but a "
+                            f"group has {arenas}: raise env.count, set env.groups=1, or set opponents.slots={arenas} or fewer")
         return taken
 
     def begin(self, state: GameState, mask: Tensor) -> None:
