@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -60,6 +61,22 @@ def test_a_policy_of_which_one_version_played_is_a_fixed_player(tmp_path) -> Non
                         [("bot@1", "old@7"), ("bot@2", "old@7"), ("old@7", "chaser")], 50, np.random.default_rng(0))
     ladder = Ladder(games)
     assert set(ladder.fixed) == {"chaser", "old@7"} and list(ladder.runs) == ["bot"]
+
+
+def test_games_of_a_file_that_is_named_twice_count_once(tmp_path) -> None:
+    run = rated_run(tmp_path / "bot" / "1-aa", "bot", 150.0, versions=2)
+    once, twice = (read_ladder([run / "games.csv"] * times) for times in (1, 2))
+    assert twice.ratings == once.ratings
+
+
+def test_teams_of_different_sizes_have_no_common_ratings(tmp_path) -> None:
+    one, two = (rated_run(tmp_path / name / "1", name, 150.0, versions=2) / "games.csv" for name in ("one", "two"))
+    games = [replace(game, size=2) for game in GamesFile(two).read()]
+    two.unlink()
+    GamesFile(two).add(games)
+    assert list(read_ladder([two]).runs) == ["two"]
+    with pytest.raises(UserError, match="no common ratings of games in 1v1 and 2v2"):
+        read_ladder([one, two])
 
 
 # The command

@@ -347,6 +347,12 @@ def test_a_player_that_is_named_twice_is_refused(rated):
         find_panel(load_config("rocket-1v1", [f"rating.panel=[chaser, {rated / 'final'}, {rated / 'checkpoints'}]"]))
 
 
+def test_another_run_of_the_same_name_is_not_taken_for_a_version_of_this_one(rated):
+    for name, called in (("rocket-1v1", f"{rated.name}@768"), ("other", "rocket-1v1@768")):
+        config = load_config("rocket-1v1", [f"name={name}", f"rating.panel=[chaser, {rated}]"])
+        assert list(find_panel(config).values()) == ["chaser", called]
+
+
 def test_the_champion_in_the_panel_is_the_one_for_the_size_of_the_teams():
     (_, champion) = find_panel(load_config("rocket-1v1", ["rating.panel=[chaser, champion]"])).values()
     assert champion.startswith("champion-1v1@")

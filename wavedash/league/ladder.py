@@ -90,11 +90,16 @@ class Ladder:
 
 def read_ladder(files: Sequence[Path]) -> Ladder:
     """The ladder of the games in these files, of one run each. If two runs have the same name, their versions are called by the
-    folders of the runs. UserError: there are no games."""
+    folders of the runs. UserError: there are no games, or those of different sizes of teams."""
+    files = list({file.resolve(): file for file in files}.values())  # games of a file that is named twice count once
     games = [GamesFile(file).read() for file in files]
     for file, its in zip(files, games, strict=True):
         if not its:
             raise UserError(f"{file} holds no games yet: wait until the run has rated itself for the first time")
+    if len(sizes := sorted({game.size for its in games for game in its})) > 1:
+        named = " and ".join(f"{size}v{size}" for size in sizes)
+        raise UserError(f"no common ratings of games in {named}: a player may be strong in one and weak in the other. Name runs "
+                        "and files of one size of teams")
     learners = [_learners(its) for its in games]
     renamed = []
     for i, (file, its) in enumerate(zip(files, games, strict=True)):

@@ -177,7 +177,9 @@ def find_panel(config: RunConfig, trust: bool = False) -> dict[Entrant, str]:
     UserError: one of them does not exist, or is named twice."""
     assert config.rating is not None
     size = kind_of(config.env).team_size(config.env)
-    return distinct_names([find_entrant(name, trust, size) for name in config.rating.panel])
+    names = distinct_names([find_entrant(name, trust, size) for name in config.rating.panel])
+    # Another run of the same name is called by its folder: its versions must not be taken for those of this run.
+    return {entrant: entrant.full_name if name.startswith(f"{config.name}@") else name for entrant, name in names.items()}
 
 
 class Budget:
