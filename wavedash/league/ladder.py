@@ -98,8 +98,8 @@ def read_ladder(files: Sequence[Path]) -> Ladder:
             raise UserError(f"{file} holds no games yet: wait until the run has rated itself for the first time")
     if len(sizes := sorted({game.size for its in games for game in its})) > 1:
         named = " and ".join(f"{size}v{size}" for size in sizes)
-        raise UserError(f"no common ratings of games in {named}: a player may be strong in one and weak in the other. Name runs "
-                        "and files of one size of teams")
+        raise UserError(f"no common ratings of games in {named}: a player may be strong in one and weak in the other. Name "
+                        "runs and files of one size of teams")
     learners = [_learners(its) for its in games]
     renamed = []
     for i, (file, its) in enumerate(zip(files, games, strict=True)):
