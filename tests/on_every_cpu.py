@@ -55,6 +55,7 @@ ELSEWHERE: dict[str, str] = {
     "ppo/test_listener_state.py": _FEW, "rocket/test_task_state.py": _FEW, "runs/test_resume_settings.py": _FEW,
     "tasks/test_toy_task.py": _FEW, "test_diagnosis.py": _FEW, "evaluate/test_episodes.py": _FEW, "test_roundings.py": _FEW,
     "league/test_match.py": _FEW, "league/test_tournament.py": _FEW, "league/test_ladder.py": _FEW,
+    "league/test_reference.py": _FEW,
     "league/test_ratings.py": "float64 throughout, with bounds far above its roundings", "league/test_frozen_cuda.py": _GPU,
     "league/test_frozen_policies_cuda.py": _GPU,
     "runs/test_initial_cuda.py": _GPU,

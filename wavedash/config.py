@@ -369,6 +369,10 @@ class RatingConfig(Section):
     a CPU, little more on a GPU."""
     seconds: Annotated[float, Field(gt=0)] = 60.0
     """A game without a goal ends as a draw after so many seconds. More: fewer draws, more time."""
+    reference: list[str] = ["shipped"]
+    """Games between players of the panel that count for the rating too, so that it is known better. shipped: those of the
+    scripts, the champions and other fixed players that come with the package (games of 60 seconds); else the path of a
+    games.csv. More: narrower intervals. []: only the games of this run."""
     simulator: Literal["warp", "rocketsim"] | None = None
     """The simulator that is played in; the one of the training when not set."""
     most: Annotated[float, Field(gt=0, le=1)] = 0.03

@@ -38,8 +38,10 @@ def check_setup(config: RunConfig, trust: bool = False) -> None:
     report.check(config)
     if config.rating is not None:
         from wavedash.league.panel import find_panel
+        from wavedash.league.reference import read_references
 
         find_panel(config, trust)
+        read_references(config.rating.reference)
 
 
 def usable_device(config: RunConfig, ranks: Ranks = ALONE) -> torch.device:

@@ -88,7 +88,8 @@ def test_the_newest_run_is_rated_without_a_name(tmp_path, monkeypatch, capsys) -
     wavedash("ladder")
     told = capsys.readouterr().out.splitlines()
     assert told[:2] == ["1800 games: 1800 in warp", "ratings: the chaser has 1000 by definition"]
-    assert told[4].split()[:2] in (["1", "bot@300000000"], ["1", "rung"]) and told[-1] == f"chart: {run / 'ladder.svg'}"
+    assert told[2].endswith("reference games between players that never change count too")
+    assert told[5].split()[:2] in (["1", "bot@300000000"], ["1", "rung"]) and told[-1] == f"chart: {run / 'ladder.svg'}"
     ET.parse(run / "ladder.svg")
 
 

@@ -1,8 +1,9 @@
-"""Commands about the policies that ship: `champion show` for everybody, `champion pack` and `champion card` for maintainers."""
+"""Commands about the policies that ship: `champion show` for everybody, `champion pack`, `champion card` and `champion
+reference` for maintainers."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Optional
 
 import typer
 
@@ -34,7 +35,8 @@ def pack(
     typer.echo(str(pack(source, mode, training)))
     typer.echo("\nnext, its games and its card:\n"
                f"  wavedash tournament champion-{mode} idle random chaser defender RUNG ... --simulator both --games 400 "
-               f"--out games.csv\n  wavedash champion card {mode} --games games.csv")
+               f"--seed 11 --no-reference --out games.csv\n  wavedash champion card {mode} --games games.csv\n"
+               "  wavedash champion reference games.csv --rung RUNG ...")
 
 
 @commands.command(no_args_is_help=True)
@@ -54,3 +56,22 @@ def card(
     made = Card.read(folder).with_games(GamesFile(games).read(), deterministic)
     made.write(folder)
     typer.echo(str(made))
+
+
+@commands.command(no_args_is_help=True)
+def reference(
+    games: Annotated[Path, typer.Argument(metavar="GAMES.csv", help="The games of a tournament of players that never change.")],
+    rung: Annotated[
+        Optional[list[Path]],  # noqa: UP045 (typer reads the annotation at run time)
+        typer.Option(metavar="FOLDER", show_default=False, help="A policy that does not ship, known by its checksum."),
+    ] = None,
+) -> None:
+    """Make the reference results that ship, which everybody's ratings use, from the games of a tournament."""
+    from wavedash.league.games import GamesFile
+    from wavedash.league.make_reference import make_reference
+
+    rows, left_out = make_reference(GamesFile(games).read(), rung or [])
+    for row in rows:
+        typer.echo(f"{row.simulator:<10} {row.player} against {row.opponent}: {row.won} - {row.drawn} - {row.lost}")
+    if left_out:
+        typer.echo(f"left out, because they are no scripts, champions or rungs: {', '.join(left_out)}")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wavedash.evaluate.matches import Progress
     from wavedash.league.match import Terms
     from wavedash.league.players import Entrant
+    from wavedash.league.reference import Reference as References
 
 commands = typer.Typer()
 
@@ -36,6 +37,17 @@ Seed = Annotated[int, typer.Option(min=0, help="The same seed plays the same gam
 Out = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option(metavar="FILE", show_default=False, help="Append every game to this games.csv."),
+]
+
+With = Annotated[
+    Optional[list[Path]],  # noqa: UP045
+    typer.Option("--with", metavar="FILE", show_default=False,
+                 help="A games.csv whose games count for the ratings too; can be given several times."),
+]
+Reference = Annotated[
+    bool,
+    typer.Option("--reference/--no-reference", help="Count the games between scripts, champions and other fixed players that "
+                                                    "ship with the package too."),
 ]
 
 
@@ -82,6 +94,8 @@ def tournament(
     deterministic: Deterministic = True,
     trust: Trust = False,
     out: Out = None,
+    also: With = None,
+    reference: Reference = True,
 ) -> None:
     """Rocket League: everybody plays everybody; prints ratings and a cross table."""
     from wavedash.league.players import distinct_names
@@ -94,8 +108,11 @@ def tournament(
     names = distinct_names(entrants)
     if out is not None:
         _check_new(out, names.values(), terms)
+    for file in also or []:
+        _check_new(file, names.values(), terms)
+    known = _reference(also, reference and deterministic)
     progress = _Progress()
-    found = play_tournament(entrants, terms, lambda new: None if out is None else _append(out, new), progress)
+    found = play_tournament(entrants, terms, lambda new: None if out is None else _append(out, new), progress, known)
     progress.end()
     _print(found, as_json)
 
@@ -111,6 +128,8 @@ def ladder(
         typer.Option(metavar="FILE.svg", show_default=False, help="The chart. [default: ladder.svg beside the games]"),
     ] = None,
     as_json: Json = False,
+    also: With = None,
+    reference: Reference = True,
 ) -> None:
     """Rocket League: rate all versions of runs together, and draw their ratings against steps."""
     from wavedash.league.chart import draw
@@ -118,7 +137,10 @@ def ladder(
     from wavedash.runs.durable import replace_file
 
     files = [find_games(run) for run in runs] if runs else [find_games()]
-    found = read_ladder(files)
+    for file in also or []:
+        if file.resolve() in [path.resolve() for path in files]:
+            raise UserError(f"{file} is rated already: with it once more, its games would count twice")
+    found = read_ladder(files, _reference(also, reference))
     _print(found, as_json)
     out = out or files[0].parent / "ladder.svg"
     try:
@@ -126,6 +148,13 @@ def ladder(
     except OSError as error:
         raise UserError(f"cannot write {out}: {error.strerror or error}; name another file with --out") from error
     typer.echo(f"{'' if as_json else chr(10)}chart: {out}", err=as_json)
+
+
+def _reference(files: list[Path] | None, ships: bool) -> References:
+    """The results that count beside those of a command."""
+    from wavedash.league.reference import SHIPPED, read_references
+
+    return read_references([*([SHIPPED] if ships else []), *map(str, files or [])])
 
 
 def _entrants(players: list[str], trust: bool, size: int | None) -> list[Entrant]:

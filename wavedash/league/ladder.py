@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 from wavedash.errors import UserError
 from wavedash.league.games import Game, GamesFile
-from wavedash.league.ratings import Rating, Results, anchors_among, rate, scale_of
-from wavedash.league.standings import rating_table, strongest_first
+from wavedash.league.ratings import Rating, Results, anchors_among, scale_of
+from wavedash.league.reference import NO_REFERENCE, Reference, rate_among
+from wavedash.league.standings import rating_table, reference_line, strongest_first
 from wavedash.runs.find import runs_under
 from wavedash.runs.folder import RunError, RunFolder, runs_root
 
@@ -43,6 +44,8 @@ class Ladder:
     """Games of runs; `str()` is what `wavedash ladder` prints."""
 
     games: Sequence[Game]
+    reference: Reference = NO_REFERENCE
+    """Results that count too where its players take part"""
 
     @cached_property
     def results(self) -> Results:
@@ -50,12 +53,12 @@ class Ladder:
 
     @cached_property
     def anchors(self) -> dict[str, float]:
-        return anchors_among(self.results.players)
+        return anchors_among([*self.results.players, *self._reference.players])
 
     @cached_property
     def ratings(self) -> dict[str, Rating]:
         """The ratings of all players, the strongest first."""
-        return strongest_first(rate(self.results, self.anchors))
+        return strongest_first(rate_among(self.results, self._reference, self.anchors))
 
     @cached_property
     def runs(self) -> dict[str, dict[int, Rating]]:
@@ -74,7 +77,7 @@ class Ladder:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "games": len(self.games), "scale": scale_of(self.anchors),
+            "games": len(self.games), "reference_games": self._reference.games, "scale": scale_of(self.anchors),
             "ratings": [{"player": player, **rating._asdict()} for player, rating in self.ratings.items()],
             "runs": {run: [{"steps": steps, **rating._asdict()} for steps, rating in versions.items()]
                      for run, versions in self.runs.items()},
@@ -84,11 +87,16 @@ class Ladder:
         played = {simulator: sum(game.simulator == simulator for game in self.games)
                   for simulator in sorted({game.simulator for game in self.games})}
         of = " and ".join(f"{count} in {simulator}" for simulator, count in played.items())
-        return "\n".join([f"{len(self.games)} games: {of}", f"ratings: {scale_of(self.anchors)}", "",
+        return "\n".join([f"{len(self.games)} games: {of}", f"ratings: {scale_of(self.anchors)}",
+                          *reference_line(self._reference.games), "",
                           *rating_table(self.results, self.ratings, self.anchors)])
 
+    @cached_property
+    def _reference(self) -> Results:
+        return self.reference.among_games(self.games)
 
-def read_ladder(files: Sequence[Path]) -> Ladder:
+
+def read_ladder(files: Sequence[Path], reference: Reference = NO_REFERENCE) -> Ladder:
     """The ladder of the games in these files, of one run each. If two runs have the same name, their versions are called by the
     folders of the runs. UserError: there are no games, or those of different sizes of teams."""
     files = list({file.resolve(): file for file in files}.values())  # games of a file that is named twice count once
@@ -107,7 +115,7 @@ def read_ladder(files: Sequence[Path]) -> Ladder:
         folder = file.absolute().parent.name
         renamed += [replace(game, blue=_renamed(game.blue, shared, folder), orange=_renamed(game.orange, shared, folder))
                     for game in its]
-    return Ladder(renamed)
+    return Ladder(renamed, reference)
 
 
 def find_games(path: str | Path | None = None) -> Path:

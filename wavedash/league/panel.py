@@ -24,6 +24,7 @@ from wavedash.league.games import GamesFile
 from wavedash.league.league import League
 from wavedash.league.players import Entrant, distinct_names, find_entrant
 from wavedash.league.ratings import Rating, Results, rate
+from wavedash.league.reference import SHIPPED, read_references
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.rocket.kind import rocket_task
@@ -46,11 +47,13 @@ class Panel(Listener):
         self.config, self.rating = config, rating
         self.entrants = find_panel(config, trust)
         """The players, with their names in games.csv"""
+        self.reference = read_references(rating.reference)
         self.health: dict[str, int] = {"failed_ratings": 0}
         self.budget = Budget(rating.most)
         self._task = rocket_task(config.env, run)
         self._games = GamesFile(run / "games.csv")
         self._results = Results.of([])
+        self._reference = Results.of([])
         self._match: Match | None = None
         self._past: Snapshots | None = None
         self._rated = 0  # the steps at the last rating
@@ -59,7 +62,8 @@ class Panel(Listener):
         """The configuration as the run folder records it: paths in the panel do not depend on the current folder."""
         panel = [str(Path(entrant.asked).absolute()) if entrant.run is not None and Path(entrant.asked).exists() else
                  entrant.asked for entrant in self.entrants]
-        return config.model_copy(update={"rating": self.rating.model_copy(update={"panel": panel})})
+        reference = [source if source == SHIPPED else str(Path(source).absolute()) for source in self.rating.reference]
+        return config.model_copy(update={"rating": self.rating.model_copy(update={"panel": panel, "reference": reference})})
 
     def state_dict(self) -> dict[str, Any]:
         return {"rated": self._rated}
@@ -75,6 +79,10 @@ class Panel(Listener):
         if games:
             self._games.keep(known)
         self._results = Results.of(games[:known])
+        where = (self.rating.simulator or self._task.simulator, self._task.blue)
+        self._reference = self.reference.among(self.entrants.values(), [where], [self.rating.seconds])
+        if self._reference.games:
+            log.info("%d reference games between players that never change count for ratings too", self._reference.games)
         league = next((listener for listener in learner.listeners if isinstance(listener, League)), None)
         if league is not None and self.rating.snapshots:
             self._past = Snapshots(league, learner.policy, self._task)
@@ -126,7 +134,7 @@ class Panel(Listener):
         games = [game for _, other, result in played for game in result.games(name, other, steps)]
         self._games.add(games)
         self._results = self._results.plus(Results.of(games))
-        rating = rate(self._results)[name]
+        rating = rate(self._results.plus(self._reference))[name]
         scores = ", ".join(f"{result.score.scored}:{result.score.conceded} against {other}" for _, other, result in played)
         seconds = perf_counter() - began
         log.info("%s is rated %.0f (%.0f to %.0f): %s; the games took %.1f s", name, rating.value, rating.low, rating.high,

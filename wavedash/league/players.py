@@ -17,6 +17,7 @@ from wavedash.champions import champion_names
 from wavedash.config import RocketConfig
 from wavedash.errors import UserError
 from wavedash.league.frozen import FrozenPolicy
+from wavedash.league.reference import RUNG, rung_name
 from wavedash.league.teams import JOINED_BY, Team
 from wavedash.loading import LoadedRun, load_run
 from wavedash.rocket import names
@@ -44,14 +45,14 @@ class Entrant:
     @cached_property
     def name(self) -> str:
         """The player and its version, as games.csv has it: `chaser`; `my-bot@120000000` for a run of this name and the steps
-        that it had trained for; the name of a folder that holds one policy; `champion-1v1@2200961024`; `A+B`
-        for a team."""
+        that it had trained for; the name of a folder that holds one policy; `champion-1v1@2200961024`; `rung:NAME` for
+        the weights of a rung (reference.py), wherever they are; `A+B` for a team."""
         if self.members:
             return JOINED_BY.join(member.name for member in self.members)
         if self.run is None:
             return snake_case(self.asked) if ":" not in self.asked else self.asked
         if isinstance(self.run.source, PolicyFolder):
-            return self.run.source.name
+            return rung_name(self.run.source) or self._unmistakable(self.run.source)
         return f"{self.run.config.name}@{self.run.source.step}"
 
     @cached_property
@@ -62,6 +63,11 @@ class Entrant:
         if isinstance(self.run.source, PolicyFolder):
             return str(self.run.path)
         return f"{self.run.path.absolute().parent.parent.name}@{self.run.source.step}"
+
+    @staticmethod
+    def _unmistakable(folder: PolicyFolder) -> str:
+        """The name of a folder, or its path if another player has that name: a folder `chaser` is not the chaser."""
+        return str(folder.path) if folder.name in names.shipped("player") or folder.name.startswith(RUNG) else folder.name
 
     @cached_property
     def task(self) -> RocketConfig | None:

@@ -81,6 +81,10 @@ class Results(NamedTuple):
         """[P, P], symmetric: games between two players."""
         return self.wins + self.wins.T + self.draws
 
+    @property
+    def games(self) -> int:
+        return int(self.played.sum()) // 2
+
 
 def rate(results: Results, anchors: Mapping[str, float] = ANCHORS) -> dict[str, Rating]:
     """The ratings of all players. Without anchors they are relative: their mean is 1000. UserError: some have no chain of games

@@ -10,6 +10,11 @@ def strongest_first(ratings: Mapping[str, Rating]) -> dict[str, Rating]:
     return dict(sorted(ratings.items(), key=lambda row: -row[1].value))
 
 
+def reference_line(games: int) -> list[str]:
+    """A line that says how many reference games count too; no line if there are none."""
+    return [f"{games} reference games between players that never change count too"] if games else []
+
+
 def rating_table(results: Results, ratings: Mapping[str, Rating], anchors: Collection[str], title: str = "") -> list[str]:
     """Lines with the ratings, in their order, and the games that they follow from."""
     wide = max(len(title), *(len(player) + 4 for player in ratings)) + 1

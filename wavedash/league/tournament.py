@@ -17,8 +17,9 @@ from wavedash.evaluate.shares import Share
 from wavedash.league.games import Game
 from wavedash.league.match import Terms, play
 from wavedash.league.players import Entrant, distinct_names
-from wavedash.league.ratings import Rating, Results, anchors_among, rate, scale_of
-from wavedash.league.standings import rating_table, strongest_first
+from wavedash.league.ratings import Rating, Results, anchors_among, scale_of
+from wavedash.league.reference import NO_REFERENCE, Reference, rate_among
+from wavedash.league.standings import rating_table, reference_line, strongest_first
 from wavedash.league.teams import JOINED_BY, Skill, rate_line_ups
 
 
@@ -29,6 +30,8 @@ class Tournament:
     games: Sequence[Game]
     about: str = ""
     """How they were played, for the first line of the table"""
+    reference: Reference = NO_REFERENCE
+    """Results that count too where its players take part"""
 
     @cached_property
     def simulators(self) -> list[str]:
@@ -36,15 +39,23 @@ class Tournament:
 
     @cached_property
     def anchors(self) -> dict[str, float]:
-        return anchors_among(player for game in self.games for player in (game.blue, game.orange))
+        """Those that have a chain of games to the players in every simulator."""
+        among = [anchors_among([*self._results[simulator].players, *self._reference[simulator].players])
+                 for simulator in self.simulators]
+        return {player: value for player, value in among[0].items() if all(player in other for other in among)} if among else {}
 
     @cached_property
     def standings(self) -> dict[str, dict[str, Rating]]:
         """By simulator, the ratings of all players, the strongest first."""
         found = {}
         for simulator in self.simulators:
-            found[simulator] = strongest_first(rate(self._results[simulator], self.anchors))
+            ratings = rate_among(self._results[simulator], self._reference[simulator], self.anchors)
+            found[simulator] = strongest_first(ratings)
         return found
+
+    @property
+    def reference_games(self) -> int:
+        return sum(results.games for results in self._reference.values())
 
     def goal_share(self, simulator: str, player: str, other: str) -> Share:
         """The share of the goals between two players that the first of them scored."""
@@ -78,6 +89,7 @@ class Tournament:
     def as_json(self) -> dict[str, Any]:
         return {
             "about": self.about, "scale": scale_of(self.anchors), "kendall_tau": self.tau,
+            "reference_games": self.reference_games,
             "simulators": {simulator: {
                 "ratings": [{"player": player, **rating._asdict()} for player, rating in standings.items()],
                 "goal_shares": {a: {b: {"goals": share.hits, "of": share.cases, "interval": list(share.interval)}
@@ -89,7 +101,8 @@ class Tournament:
         }
 
     def __str__(self) -> str:
-        blocks = [f"{len(self.games)} games, {self.about}\nratings: {scale_of(self.anchors)}"]
+        blocks = ["\n".join([f"{len(self.games)} games, {self.about}", f"ratings: {scale_of(self.anchors)}",
+                             *reference_line(self.reference_games)])]
         for simulator in self.simulators:
             ratings = rating_table(self._results[simulator], self.standings[simulator], self.anchors, simulator)
             blocks += ["\n".join(ratings), "\n".join(self._cross_table(simulator))]
@@ -137,6 +150,11 @@ class Tournament:
                 for simulator in self.simulators}
 
     @cached_property
+    def _reference(self) -> dict[str, Results]:
+        return {simulator: self.reference.among_games([game for game in self.games if game.simulator == simulator])
+                for simulator in self.simulators}
+
+    @cached_property
     def _goals(self) -> dict[str, dict[tuple[str, str], int]]:
         """By simulator, goals of the first player against the second."""
         goals: dict[str, dict[tuple[str, str], int]] = {simulator: {} for simulator in self.simulators}
@@ -147,9 +165,10 @@ class Tournament:
 
 
 def play_tournament(entrants: Sequence[Entrant], terms: Terms, played: Callable[[list[Game]], None] = lambda games: None,
-                    progress: Callable[[str], Progress] | None = None) -> Tournament:
+                    progress: Callable[[str], Progress] | None = None,
+                    reference: Reference = NO_REFERENCE) -> Tournament:
     """Plays a round robin. `played` is told the games of each match as soon as they are over. `progress`: makes a Progress for
-    a line of text."""
+    a line of text. `reference`: results that count for the ratings too."""
     names = distinct_names(entrants)
     # A script adapts its pace to a policy that it plays against, if the policy is the first of the two.
     order = sorted(entrants, key=lambda entrant: entrant.task is None)
@@ -163,7 +182,7 @@ def play_tournament(entrants: Sequence[Entrant], terms: Terms, played: Callable[
             new = result.games(names[first], names[second])
             played(new)
             games += new
-    return Tournament(games, str(terms))
+    return Tournament(games, str(terms), reference)
 
 
 def _together(seconds: Sequence[Entrant], device: torch.device | str) -> list[Sequence[Entrant]]:
