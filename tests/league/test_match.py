@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.league import leagues
 from tests.league.commands import policy_folder, trained
 from wavedash.cli import app
 from wavedash.errors import UserError
@@ -206,6 +207,13 @@ def test_runs_of_one_name_are_told_apart_by_their_folders(run, tmp_path) -> None
 def test_mistakes_are_named_before_anything_is_played(arguments, message) -> None:
     with pytest.raises(UserError, match=message):
         wavedash("match", *arguments)
+
+
+def test_the_champion_is_the_one_for_the_teams_of_the_other_policy(tmp_path) -> None:
+    theirs = leagues.policy_folder(tmp_path / "theirs", "policy.hidden=[4]", preset="rocket-2v2")
+    for players in (["champion", theirs], [theirs, "champion"]):
+        with pytest.raises(UserError, match="no champion for 2v2 ships"):
+            wavedash("match", *players)
 
 
 @pytest.mark.slow

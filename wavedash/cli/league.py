@@ -158,9 +158,15 @@ def _reference(files: list[Path] | None, ships: bool) -> References:
 
 
 def _entrants(players: list[str], trust: bool, size: int | None) -> list[Entrant]:
+    """Who plays. Without a size, `champion` is the one for the teams of the first of the other trained policies."""
+    from wavedash.champions import NAME
     from wavedash.league.players import find_entrant
 
-    return [find_entrant(player, trust, size) for player in players]
+    others = [None if player == NAME else find_entrant(player, trust, size) for player in players]
+    task = next((entrant.task for entrant in others if entrant is not None and entrant.task is not None), None)
+    if size is None and task is not None:
+        size = max(task.blue, task.orange)
+    return [find_entrant(NAME, trust, size) if entrant is None else entrant for entrant in others]
 
 
 def _terms(entrants: list[Entrant], games: int, size: int | None, simulator: SimulatorName, seconds: float, device: str,
