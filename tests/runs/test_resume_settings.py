@@ -193,8 +193,8 @@ def games(value: Callable[[Game], Any]) -> Callable[[Resumed, Resumed], list[Any
     return lambda run, unchanged: sorted({value(game) for game in games_of(run) if game.step > 64})
 
 
-def share_of_ratings(learner: Learner) -> float:
-    return next(listener for listener in learner.listeners if isinstance(listener, Panel)).budget.most
+def panel_of(learner: Learner) -> Panel:
+    return next(listener for listener in learner.listeners if isinstance(listener, Panel))
 
 
 KEYS: dict[str, Counts | Fails | Refused] = {
@@ -319,8 +319,9 @@ KEYS: dict[str, Counts | Fails | Refused] = {
                                                                  games_of(run)[-4:]), expected=0, base="rated league"),
     "rating.games": Counts("4", after=lambda run, _: len(games_of(run)), expected=4 + 16, base="rated"),
     "rating.seconds": Counts("0.8", after=games(lambda game: game.seconds), expected=[0.8], base="rated"),
+    "rating.reference": Counts("[]", lambda learner: len(panel_of(learner).reference.rows), 0, "rated"),
     "rating.simulator": Counts("rocketsim", after=games(lambda game: game.simulator), expected=["rocketsim"], base="rated"),
-    "rating.most": Counts("0.5", share_of_ratings, 0.5, "rated"),
+    "rating.most": Counts("0.5", lambda learner: panel_of(learner).budget.most, 0.5, "rated"),
     "report.console": Counts("plain", after=lambda run, _: "128/128 steps" in run.output, expected=True),
     "report.tensorboard": Counts("true", after=lambda run, _: (run.folder / "tb").exists(), expected=True),
     "report.wandb": Counts("true", after=projects, expected=["wavedash"]),
