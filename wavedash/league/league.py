@@ -178,6 +178,7 @@ class League(Listener):
             log.error("the opponent of slot %d stays", slot)
             return
         for line_up in self._line_ups:
+            line_up.results[slot].zero_()  # of an interrupted iteration, before a resume with other members
             if weights is None:
                 line_up.forget_games(slot)  # a script is in its slot already, but perhaps it was not when a game began
             else:

@@ -245,9 +245,8 @@ class Opponents(LineUp):
         self.forget_games(slot)
 
     def forget_games(self, slot: int) -> None:
-        """Somebody else has a slot from now on: its current episodes, and results that nobody has read yet, do not count."""
+        """Somebody else has a slot from now on: its current episodes count for nobody."""
         self.void.logical_or_(self.slot_of_arena() == slot)
-        self.results[slot].zero_()
 
     def _exchange_places(self, mine: Tensor) -> None:
         """Permutes the places of the arenas `mine` [n] at random among themselves."""
