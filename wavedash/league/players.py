@@ -45,7 +45,7 @@ class Entrant:
     @cached_property
     def name(self) -> str:
         """The player and its version, as games.csv has it: `chaser`; `my-bot@120000000` for a run of this name and the steps
-        that it had trained for; the name of a folder that holds one policy; `champion-1v1@2200961024`; `rung:NAME` for
+        that it had trained for; the name of a folder that holds one policy; `champion-1v1@3543107584`; `rung:NAME` for
         the weights of a rung (reference.py), wherever they are; `A+B` for a team."""
         if self.members:
             return JOINED_BY.join(member.name for member in self.members)
