@@ -50,7 +50,7 @@ def test_the_order_of_members_does_not_matter(strategy, order):
     (Pfsp(), [0.09, 0.24, 0.16]),
     (Pfsp(power=2), [0.01, 0.16, 0.64]),
     (Pfsp(power=0), [1, 1, 1]),
-], ids=str)
+], ids=lambda x: type(x).__name__)
 def test_each_is_its_formula(strategy, preference):
     expected = np.array(preference) / np.sum(preference)
     np.testing.assert_allclose(strategy.weights(MEMBERS, 1000.0), expected)
