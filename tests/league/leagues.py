@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
+import pytest
 import torch
 
 from wavedash.config_file import load_config
@@ -51,8 +52,9 @@ class KillSoon(Listener):
 
 def trained(root: Path, *overrides: str, preset: str = "rocket-1v1", listeners: tuple[Listener, ...] = ()) -> Path:
     """The folder of a new run."""
-    os.environ["WAVEDASH_RUNS"] = str(root)
-    assert train(preset, *TINY, *overrides, listeners=listeners) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WAVEDASH_RUNS", str(root))
+        assert train(preset, *TINY, *overrides, listeners=listeners) == 0
     (run,) = root.glob("*/*/")
     return run
 
