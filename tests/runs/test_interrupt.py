@@ -135,7 +135,7 @@ def test_three_signals_leave_at_once_even_from_a_save_that_hangs(tmp_path):
 
 @pytest.mark.parametrize(("kept", "code"), [(True, 143), (False, -signal.SIGTERM)])
 def test_a_handler_that_a_library_puts_in_place_below_python_is_replaced(tmp_path, kept, code):
-    """LLVM, loaded by Triton, does this when kernels are compiled; without the keeper the signal ends the process unsaved."""
+    """Compiling kernels does this on a GPU; without the keeper the signal ends the process unsaved."""
     run, config = make_run(tmp_path, every=10**9)
 
     def body(tell):

@@ -69,8 +69,8 @@ class Interrupts:
                 self._previous[number] = signal.signal(number, self._handle)
 
     def renew(self) -> None:
-        """Handles signals again where a library has put a handler of its own in place, below Python. LLVM does so, by which
-        Triton compiles kernels: a signal would then end the process without a save."""
+        """Handles signals again where a library has put a handler of its own in place, below Python. Compiled runs on a GPU
+        ended unsaved at a signal before this; the likely cause is LLVM, by which Triton compiles kernels."""
         for number in self._previous:
             signal.signal(number, self._handle)
 
