@@ -131,6 +131,6 @@ def show(turns: list[dict[str, dict[str, float]]], title: str) -> None:
 
 
 def _ratio(turn: dict[str, dict[str, float]], column: str) -> float:
-    """What is left of the speed with opponents, in one round."""
+    """Returns the share of the speed that is left with opponents, in one round."""
     ratio = turn[WITH][column] / turn[WITHOUT][column]
     return ratio if "/" in column else 1.0 / ratio

@@ -158,7 +158,7 @@ def _reference(files: list[Path] | None, ships: bool) -> References:
 
 
 def _entrants(players: list[str], trust: bool, size: int | None) -> list[Entrant]:
-    """Who plays. Without a size, `champion` is the one for the teams of the first of the other trained policies."""
+    """Finds the players. Without a size, `champion` is the one for the teams of the first of the other trained policies."""
     from wavedash.champions import NAME
     from wavedash.league.players import find_entrant
 

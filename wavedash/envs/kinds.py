@@ -84,8 +84,8 @@ class Kind(ABC):
         """`config.count` environments whose rows live on `device`, the run's. Called by `make_env`, which stacks frames."""
 
     def make_against(self, config: EnvConfig, device: torch.device, line_up: Callable[[Any], Any]) -> VecEnv:
-        """As `make`, with opponents: `line_up` makes the line-up of each shard from its task. Called where `check_opponents`
-        allows it."""
+        """Does what `make` does, with opponents: `line_up` makes the line-up of each shard from its task. It is called
+        where `check_opponents` allows it."""
         raise NotImplementedError
 
     def spaces(self, config: EnvConfig, device: torch.device) -> Spaces:

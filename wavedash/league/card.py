@@ -46,7 +46,7 @@ class Against(_Entry):
     drawn: Count
     lost: Count
     goal_share: float | None
-    """Of the goals of both, those that the champion scored; None: no goals were scored"""
+    """The share of all goals that the champion scored; None: no goals were scored"""
     interval: Interval
 
     @classmethod
@@ -67,7 +67,7 @@ class Play(_Entry):
     """On the scale of Elo, where the chaser has 1000"""
     interval: Interval
     against: dict[str, Against]
-    """By opponent, the strongest first"""
+    """Results by opponent, the strongest first"""
 
 
 class Card(_Entry):
@@ -80,7 +80,7 @@ class Card(_Entry):
     """Weights of actor and critic together"""
     training: list[Stage]
     play: dict[str, Play] = {}
-    """By simulator; empty until `wavedash champion card` was run"""
+    """Results by simulator; empty until `wavedash champion card` was run"""
     deterministic: bool = True
     """Whether the policies in these games took their likeliest actions, instead of sampling as in training"""
 

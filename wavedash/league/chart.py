@@ -18,7 +18,7 @@ LETTER = 7
 """The width of a letter, at most on average"""
 COLOURS = (("#2563eb", "#6ea8fe"), ("#ea580c", "#fb923c"), ("#059669", "#34d399"), ("#9333ea", "#c084fc"),
            ("#be123c", "#fb7185"), ("#0e7490", "#22d3ee"))
-"""Of the lines, on light and on dark pages"""
+"""Colours of the lines, on light and on dark pages"""
 LABEL_HEIGHT = 14
 MOST_BEYOND = 200.0
 """Bands may go so many points beyond all ratings; what is farther away is cut off, so that a wide one hides nothing else"""

@@ -97,7 +97,7 @@ class FrozenPlayer(Player):
         return [] if self.deterministic else [self.generator]
 
     def _observe(self, state: GameState, chosen: Tensor) -> Obs:
-        """What every car sees, [E * C, ...]."""
+        """Returns what every car sees, [E * C, ...]."""
         seen, mask = self.observation.build(state, chosen).flatten(0, 1), self.action.mask(state)
         return seen if mask is None else {"obs": seen, ACTION_MASK: mask.flatten(0, 1).to(torch.int8)}
 
@@ -273,7 +273,7 @@ class FrozenPolicies(FrozenPlayer):
 
 
 def signature(policy: ActorCritic, task: RocketConfig) -> str:
-    """What policies must share to play as one `FrozenPolicies`: networks, observation, action parser and precision."""
+    """Describes what policies must share to play as one `FrozenPolicies`: networks, observation, action parser, precision."""
     return json.dumps([actor_signature(policy), task.observation, task.action], sort_keys=True)
 
 

@@ -196,7 +196,7 @@ class League(Listener):
         return self._shared(weights)
 
     def _shared(self, value: T) -> T:
-        """What the first rank has."""
+        """Returns the value of the first rank in every rank."""
         return self._ranks.scatter([value] * self._ranks.size if self._ranks.rank == 0 else None)
 
     def _take_seats(self) -> None:

@@ -112,7 +112,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Who is stronger, and how sure that is."""
+        """Says who is stronger, and how sure that is."""
         shares = {simulator: score.goal_share for simulator, score in self.scores.items()}
         stronger = {simulator: self._stronger(share) for simulator, share in shares.items()}
         found, where = set(stronger.values()), "both simulators" if len(shares) > 1 else next(iter(shares))

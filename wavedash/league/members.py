@@ -103,7 +103,7 @@ def ratings(members: Sequence[Member]) -> Mapping[str, float]:
 
 
 def known(members: Sequence[Member]) -> tuple[list[Known], float]:
-    """What a strategy is told about members, and the rating of the policy itself. Ratings follow from the run's own games: what
-    a panel measures depends on the time that there is for it, and a resumed run must choose the same opponents."""
+    """Returns what a strategy is told about members, and the rating of the policy. Ratings follow from the run's own games:
+    what a panel measures depends on the time that there is for it, and a resumed run must choose the same opponents."""
     rated = ratings(members)
     return [Known(member.step, rated[member.name], member.win_rate) for member in members], rated[POLICY]

@@ -72,7 +72,7 @@ class Pool:
                             "anew")
 
     def names(self) -> list[str]:
-        """What is on disk, whether or not anybody names it."""
+        """Lists what is on disk, whether or not anybody names it."""
         return sorted(path.name for path in self.folder.glob("*") if PolicyFolder.is_one(path))
 
     def collect(self, named: Collection[str]) -> None:

@@ -119,7 +119,7 @@ def anchors_among(players: Iterable[str]) -> dict[str, float]:
 
 
 def scale_of(anchors: Mapping[str, float]) -> str:
-    """What ratings with these anchors are relative to, in words for users."""
+    """Says what ratings with these anchors are relative to, in words for users."""
     if anchors:
         return "; ".join(f"the {player} has {value:.0f} by definition" for player, value in anchors.items())
     return (f"relative: their mean is {MEAN:.0f}, because no {' or '.join(ANCHORS)} played. Do not compare them with those of "

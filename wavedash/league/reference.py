@@ -144,7 +144,8 @@ def shipped(path: Path | None = None) -> Reference:
 
 
 def read_references(sources: Iterable[str]) -> Reference:
-    """Those of the package where a source is `shipped`, and the games of files. UserError: one is missing or damaged."""
+    """Joins the results of the package, where a source is `shipped`, and the games of files. UserError: one is missing or
+    damaged."""
     found = Reference()
     for source in sources:
         if source == SHIPPED:
