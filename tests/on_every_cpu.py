@@ -34,6 +34,7 @@ PARTS: dict[str, list[str]] = {
     "rocket": ["rocket/test_actions.py", "rocket/test_observations.py", "rocket/test_players.py", "rocket/test_rewards.py",
                "rocket/test_rewards_combined.py", "rocket/test_rewards_reference.py", "rocket/test_starts.py",
                "evaluate/test_match_blocks.py", "evaluate/test_matches.py", "league/test_frozen_policies.py",
+               "league/test_own_cars.py",
                "rocket/test_env.py", "rocket/test_line_up.py", "envs/test_rlgym.py", "compat/test_gym_env.py"],
     "simulator": ["rocket/sim/collision/test_arena.py", "rocket/sim/collision/test_car_arena.py",
                   "rocket/sim/collision/test_car_ball.py", "rocket/sim/collision/test_car_car.py",

@@ -215,7 +215,7 @@ def test_games_are_played_on_the_device_of_the_run(tmp_path: Path, monkeypatch: 
 
     def noted(player: FrozenPolicy, state: GameState) -> None:
         bind(player, state)
-        devices.add(next(player.policy.parameters()).device.type)
+        devices.add(next(player.actors.parameters()).device.type)
 
     monkeypatch.setattr(FrozenPolicy, "bind", noted)
     for simulator in ("warp", "rocketsim") if find_spec("RocketSim") else ("warp",):

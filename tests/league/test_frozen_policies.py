@@ -1,4 +1,4 @@
-"""Frozen policies that play side by side: each slot acts and remembers as the single frozen policy with its weights."""
+"""Frozen policies that play side by side: each slot acts and remembers as the whole policy with its weights."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -9,13 +9,14 @@ import torch
 from gymnasium.spaces import MultiDiscrete
 from torch import Tensor
 
+from tests.league.whole_policy import WholePolicy
 from tests.rocket.no_host_sync import NoHostSync
 from wavedash.config import RocketConfig
 from wavedash.config_file import load_config
 from wavedash.envs.make import make_env
 from wavedash.envs.vec_env import VecEnv
 from wavedash.errors import UserError
-from wavedash.league.frozen import FrozenPolicies, FrozenPolicy, signature
+from wavedash.league.frozen import FrozenPolicies, signature
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.rocket.driver import Pace
 from wavedash.rocket.env import RocketEnv
@@ -93,7 +94,7 @@ class Compared(Opponents):
 
     def __init__(self, kind: str) -> None:
         super().__init__(PACE, [FrozenPolicies.of(members(kind), task_of(kind), deterministic=True)], 0.5)
-        self.reference = (Opponents(PACE, [FrozenPolicy(one, task_of(kind), "one") for one in members(kind)], 0.5),)
+        self.reference = (Opponents(PACE, [WholePolicy(one, task_of(kind)) for one in members(kind)], 0.5),)
         self.noted: list[tuple[Tensor, Tensor]] = []
 
     def bind(self, state: GameState) -> None:
@@ -123,7 +124,7 @@ def played(env: RocketEnv, steps: int, seed: int = 1) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("kind", ["plain", "gru", "slow", "sticks", "threes"])
-def test_each_slot_plays_as_the_frozen_policy_alone(kind):
+def test_each_slot_plays_as_the_whole_policy_alone(kind):
     """It observes, acts, remembers and keeps its pace so, in episodes that begin at different times."""
     line_up = Compared(kind)
     env = environment(line_up, overrides=KINDS[kind] if kind == "threes" else (PLUS,))

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from tests.league.test_frozen_cuda import ARENAS, KINDS, QUICK, STEPS, actions_of, agree, captured_step, network, outcome
+from tests.league.whole_policy import WholePolicy
 from wavedash.config_file import load_config
-from wavedash.league.frozen import FrozenPolicies, FrozenPolicy
+from wavedash.league.frozen import FrozenPolicies
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.policy.stacked import StackedActors
 from wavedash.ppo.graphs import WARM_UP
@@ -163,7 +164,7 @@ def test_each_slot_acts_as_the_single_policy_on_the_gpu(kind, precision):
     chosen = torch.zeros(*state.shape, 8, device="cuda")
     controls = together.drive(state, chosen).flatten(0, 1)
     for policy, rows in zip(policies, together.rows, strict=True):
-        single = FrozenPolicy(policy, rocket, "one")
+        single = WholePolicy(policy, rocket)
         single.bind(state)
         expected = single.drive(state, chosen).flatten(0, 1)
         near = (controls[rows] - expected[rows]).abs().amax(-1) < (0.05 if precision else 1e-3)

@@ -12,8 +12,9 @@ from tests.rocket.test_line_up import Filled, config, environment, same
 from wavedash.config_file import load_config
 from wavedash.envs.make import make_env
 from wavedash.errors import UserError
-from wavedash.league.frozen import FrozenPolicies, FrozenPolicy, frozen_copy
+from wavedash.league.frozen import FrozenPolicies, FrozenPolicy
 from wavedash.policy.actor_critic import ActorCritic
+from wavedash.policy.stacked import StackedActors
 from wavedash.rocket.line_up import LineUp, Opponents
 from wavedash.rocket.state import GameState
 from wavedash.rocket.task import Task
@@ -86,11 +87,12 @@ def test_a_player_that_took_over_weights_plays_as_one_that_was_made_with_them():
     first, state = seated.players[0], seated.shared
     assert isinstance(first, FrozenPolicy)
     before = driven(first, 3, state)
-    places = {name: x.data_ptr() for name, x in first.policy.state_dict().items()}
+    places = {name: x.data_ptr() for name, x in first.actors.state_dict().items()}
     first.play_as(network(2))
-    assert {name: x.data_ptr() for name, x in first.policy.state_dict().items()} == places
+    assert {name: x.data_ptr() for name, x in first.actors.state_dict().items()} == places
     made = player(2)
     made.bind(state)
+    made.take_slots(first.rows)
     first.generator.set_state(made.generator.get_state())
     after = driven(first, 3, state)
     assert all(torch.equal(x, y) for x, y in zip(after, driven(made, 3, state), strict=True))
@@ -100,20 +102,22 @@ def test_a_player_that_took_over_weights_plays_as_one_that_was_made_with_them():
 
 def test_players_of_one_policy_have_weights_of_their_own():
     source = network(1)
-    copies = [frozen_copy(source) for _ in range(2)]
     rocket = load_config("rocket-1v1", GRU).env.rocket
     assert rocket is not None
     players = [FrozenPolicy(source, rocket, "a player") for _ in range(2)]
     players[0].play_as(network(2))
-    for x, y in ((source, players[1].policy), (source, copies[0]), (network(2), players[0].policy)):
-        assert same(dict(x.state_dict()), dict(y.state_dict()))
-    assert not any(p.requires_grad for p in players[0].policy.parameters())
+    for policy, one in ((source, players[1]), (network(2), players[0])):
+        assert same(dict(StackedActors(policy, 1).state_dict()), dict(one.actors.state_dict()))
+    assert same(dict(source.state_dict()), dict(network(1).state_dict()))
+    assert not any(p.requires_grad for p in players[0].actors.parameters())
     assert not any("weight" in name for name in players[0].state_dict()), "weights are not saved with the arenas"
 
 
 def test_weights_of_other_networks_are_refused():
     first = player(1)
-    before = {name: x.clone() for name, x in first.policy.state_dict().items()}
-    with pytest.raises(UserError, match="player 1 cannot take over the weights of a policy with other networks"):
+    before = {name: x.clone() for name, x in first.actors.state_dict().items()}
+    with pytest.raises(UserError, match="a policy with another signature"):
         first.play_as(network(2, "policy.hidden=[16]"))
-    assert same(before, dict(first.policy.state_dict()))
+    with pytest.raises(UserError, match=r"not those of a policy of this signature: .* has another shape"):
+        first.play_as(network(2, "policy.hidden=[16]").state_dict())
+    assert same(before, dict(first.actors.state_dict()))

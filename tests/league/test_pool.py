@@ -1,6 +1,7 @@
 """The pool: how snapshots are thinned, what stays on disk, and what happens when the disk is full or files are damaged."""
 from __future__ import annotations
 
+import copy
 import random
 import shutil
 import time
@@ -15,7 +16,6 @@ from tests.runs.stand_in import forked
 from wavedash.config_file import load_config
 from wavedash.envs.spaces import space_to_json
 from wavedash.errors import UserError
-from wavedash.league.frozen import frozen_copy
 from wavedash.league.players import find_player
 from wavedash.league.pool import Pool, thinned
 from wavedash.loading import load_run
@@ -96,7 +96,7 @@ def test_a_snapshot_of_a_task_with_code_of_this_user_needs_no_trust(tmp_path, po
 
 
 def test_a_name_that_is_taken_is_not_written_over(tmp_path, policy):
-    pool, other = Pool(tmp_path), frozen_copy(policy)
+    pool, other = Pool(tmp_path), copy.deepcopy(policy)
     with torch.no_grad():
         next(other.parameters()).add_(1.0)
     first, second = add(pool, policy, 5), add(pool, other, 5)

@@ -223,3 +223,5 @@ def test_players_of_different_paces_are_refused_in_one_team() -> None:
     assert Pace(8, 1).of(Team([Slow(), Idle()])) == Pace(12, 1)
     with pytest.raises(UserError, match="a team of 2 players cannot play with 1 cars per team"):
         Team([Idle(), Idle()]).bind(GameState.empty(2, 2))
+    with pytest.raises(UserError, match="a team of different players cannot play 4v0: both sides need equally many cars"):
+        Team([Idle(), Idle()]).bind(GameState.empty(2, 4))

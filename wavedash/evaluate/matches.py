@@ -81,6 +81,8 @@ class Match:
         here = {"count": self.arenas, "workers": min(workers, self.arenas), "groups": 1}
         self.env = RocketEnv.configured(config.model_copy(update=here), device, task=lambda: task)
         self.tally = Tally(self.env, self.line_up.sides(), self.rounds)
+        self.rows = self.env.num_rows // 2
+        """The cars of the first player: no network takes more rows at once"""
         self._nothing = torch.zeros(self.env.num_rows, dtype=torch.int64, device=self.env.device)
         self._streams = [(stream, stream.get_state()) for stream in self.env.generators]
         captures = graphs and self.env.capturable

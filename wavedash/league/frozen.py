@@ -1,16 +1,14 @@
 """Frozen policies as players: they observe, act and remember as in their own run, whatever the task of the arenas is.
 
-A `FrozenPolicy` is one policy, which answers for all cars of its arenas. `FrozenPolicies` are several of one signature, each in
-a slot of a line-up, which are inferred in one batched call for the cars that they drive.
+`FrozenPolicies` are several of one signature, each in a slot of a line-up. Their actors alone are inferred, in one batched call
+for the cars that they drive. A `FrozenPolicy` is one of them in a slot of its own.
 """
 from __future__ import annotations
 
 import json
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import gymnasium
 import torch
 from gymnasium.spaces import Dict
 from torch import Tensor
@@ -28,45 +26,53 @@ from wavedash.rocket.state import GameState
 from wavedash.rocket.task import Task
 
 
-class FrozenPlayer(Player):
-    """A player with the observation and the action parser of the task that it was trained in. Its weights are no part of the
-    arenas' state that a checkpoint holds: who makes the player knows where they come from."""
+class FrozenPolicies(Player):
+    """Several frozen policies of one signature, each in a slot of a line-up. They have the observation and the action parser of
+    the task that they were trained in. They are inferred for the cars of their own slots alone, and have no answer for all
+    other cars. Their weights are no part of the arenas' state that a checkpoint holds: who makes the player knows where they
+    come from."""
 
+    rows: Tensor
+    """[K, R]: the cars of each slot, as arena * C + seat"""
     noise: Tensor
-    """[E, C, F, A]: the noise matrices of a policy that samples by gSDE"""
+    """[E, C, F, A]: standard normal numbers, of which policies that sample by gSDE make their noise matrices"""
     noise_age: Tensor
     """[E]: decisions since they were drawn"""
 
-    def __init__(self, task: RocketConfig, name: str, deterministic: bool, seed: int) -> None:
-        """`name`: for messages; `deterministic`: takes the most likely action instead of sampling as in training; `seed`: of
-        the samples."""
+    def __init__(self, actors: StackedActors, task: RocketConfig, name: str, deterministic: bool = False,
+                 seed: int = 0) -> None:
+        """`actors` may be shared with the players of other shards. `name`: for messages; `deterministic`: takes the most likely
+        action instead of sampling as in training; `seed`: of the samples."""
         self.name, self.deterministic, self.seed = name, deterministic, seed
-        self._remembered: dict[str, str] = {}  # the buffer of each part of the policy's memory
+        self._actors = (actors,)  # in a tuple, so that their weights are not among those of the part
+        self.slots = actors.slots
+        self._remembered: dict[str, str] = {}  # the buffer of each part of the policies' memory
+        self._view: Obs | None = None  # what the cars of all slots see, [K, R, ...], if the arenas' own policy sees the same
         # Rewards, starts and endings are not needed to play, and may be code that is not installed here.
         made = Task.configured(RocketConfig(observation=task.observation, action=task.action))
         self.observation, self.action = made.observation, made.action
         self.ticks, self.delay = self.action.ticks, self.action.delay
 
+    @staticmethod
+    def of(policies: Sequence[ActorCritic], task: RocketConfig, name: str = "frozen policies", deterministic: bool = False,
+           seed: int = 0) -> FrozenPolicies:
+        """A player of as many slots as there are policies."""
+        actors = StackedActors(policies[0], len(policies))
+        for slot, policy in enumerate(policies):
+            actors.load(slot, policy)
+        return FrozenPolicies(actors, task, name, deterministic, seed)
+
     def __str__(self) -> str:
         return self.name
 
     @property
-    @abstractmethod
-    def spaces(self) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
-        """Observations and actions of the policy."""
+    def actors(self) -> StackedActors:
+        return self._actors[0]
 
     @property
-    @abstractmethod
     def explores(self) -> Any:
         """The settings of its gSDE; None: it does not sample by gSDE."""
-
-    @abstractmethod
-    def _bind_policy(self, device: torch.device, rows: int) -> dict[str, Tensor]:
-        """Moves the policy to the device, and returns the initial memory of so many rows by name, [N, layers, size]."""
-
-    @abstractmethod
-    def _draw_noise(self, rows: int) -> Tensor:
-        """[N, F, A]: noise matrices of gSDE."""
+        return None if self.deterministic else self.actors.gsde
 
     def bind(self, state: GameState) -> None:
         try:
@@ -75,15 +81,20 @@ class FrozenPlayer(Player):
         except UserError as error:  # an observation without room for so many cars
             raise UserError(f"{self} cannot play Rocket League {_teams(state)}, its observation has no room for so many cars: "
                             f"let it play in teams of its own size ({error})") from error
-        memory = self._bind_policy(state.device, state.arenas * state.seats)
+        self.actors.to(state.device)
         self._check_spaces(state)
         self.generator = torch.Generator(state.device).manual_seed(self.seed)
-        for name, x in memory.items():
+        cars = state.arenas * state.seats
+        self.rows = torch.arange(cars, device=state.device).unsqueeze(0)  # all cars, until a line-up says which
+        for name, x in self.actors.initial_memory(cars).items():
             self.register_buffer(_buffer(name), x.view(*state.shape, *x.shape[1:]))
             self._remembered[name] = _buffer(name)
         if self.explores is not None:
-            self.register_buffer("noise", self._noise_of(state))
+            self.register_buffer("noise", self._drawn_noise(state))
             self.register_buffer("noise_age", torch.zeros(state.arenas, dtype=torch.int64, device=state.device))
+
+    def take_slots(self, rows: Tensor) -> None:
+        self.rows = rows
 
     def begin(self, state: GameState, mask: Tensor) -> None:
         for part in (self.observation, self.action):
@@ -95,139 +106,6 @@ class FrozenPlayer(Player):
 
     def generators(self) -> list[torch.Generator]:
         return [] if self.deterministic else [self.generator]
-
-    def _observe(self, state: GameState, chosen: Tensor) -> Obs:
-        """Returns what every car sees, [E * C, ...]."""
-        seen, mask = self.observation.build(state, chosen).flatten(0, 1), self.action.mask(state)
-        return seen if mask is None else {"obs": seen, ACTION_MASK: mask.flatten(0, 1).to(torch.int8)}
-
-    def _memory(self) -> dict[str, Tensor]:
-        """[E, C, layers, size] by name. They stay the same tensors, as a CUDA graph and a checkpoint need it."""
-        return {name: self.get_buffer(buffer) for name, buffer in self._remembered.items()}
-
-    def _explore(self, state: GameState) -> Tensor:
-        """The noise matrices of this decision, by row."""
-        every = self.explores.sample_every
-        if every is not None:
-            self._renew_noise(state, self.noise_age >= every)
-        self.noise_age += 1
-        return self.noise.flatten(0, 1)
-
-    def _renew_noise(self, state: GameState, mask: Tensor) -> None:
-        self.noise.copy_(torch.where(_of_arenas(mask), self._noise_of(state), self.noise))
-        self.noise_age.masked_fill_(mask, 0)
-
-    def _noise_of(self, state: GameState) -> Tensor:
-        drawn = self._draw_noise(state.arenas * state.seats)
-        return drawn.view(*state.shape, *drawn.shape[1:])
-
-    def _check_spaces(self, state: GameState) -> None:
-        space, actions = self.spaces
-        its, here = (space["obs"] if isinstance(space, Dict) else space).shape, (self.observation.size(state.seats),)
-        if its != here:
-            raise UserError(f"{self} cannot play Rocket League {_teams(state)}: a car observes {here} numbers there, in its "
-                            f"own task {its}. Train it with an observation that has room for as many cars (advanced_obs_plus: "
-                            "team_size), or let it play in teams of its own size")
-        if space_to_json(actions) != space_to_json(self.action.space):
-            raise UserError(f"{self} was trained with other actions than its config.yaml has: "
-                            f"{actions}, not {self.action.space}. Use the config.yaml of its training")
-
-
-class FrozenPolicy(FrozenPlayer):
-    """One frozen policy."""
-
-    def __init__(self, policy: ActorCritic, task: RocketConfig, name: str, deterministic: bool = True, seed: int = 0) -> None:
-        """`policy` is copied."""
-        super().__init__(task, name, deterministic, seed)
-        self._policy = (frozen_copy(policy),)  # in a tuple, so that its weights are not among those of the part
-
-    @classmethod
-    def of_run(cls, run: LoadedRun, deterministic: bool = True, seed: int = 0) -> FrozenPolicy:
-        return cls(run.policy.policy, rocket_task(run.config.env, run.path), f"the policy of {run.path}", deterministic, seed)
-
-    @property
-    def policy(self) -> ActorCritic:
-        return self._policy[0]
-
-    @property
-    def spaces(self) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
-        return self.policy.observation_space, self.policy.action_space
-
-    @property
-    def explores(self) -> Any:
-        return None if self.deterministic else getattr(self.policy.head, "gsde", None)
-
-    def play_as(self, policy: ActorCritic | Mapping[str, Tensor]) -> None:
-        """Takes over the weights of another policy with networks of the same shape, from the next decision on, also in the
-        middle of episodes. They are copied in place, so captured CUDA graphs see them; the memory of the network is cleared.
-        There is no host sync if both are on one device."""
-        own, others = self.policy.state_dict(), policy.state_dict() if isinstance(policy, ActorCritic) else policy
-        if {name: x.shape for name, x in own.items()} != {name: x.shape for name, x in others.items()}:
-            raise UserError(f"{self} cannot take over the weights of a policy with other networks: the two differ in their "
-                            "configuration (policy, observation or actions). Make another player for it")
-        for name, x in own.items():
-            x.copy_(others[name])
-        for x in self._memory().values():
-            x.zero_()
-
-    def exchange(self, slot: int, policy: ActorCritic | Mapping[str, Tensor]) -> None:
-        self.play_as(policy)
-
-    @torch.no_grad()
-    def drive(self, state: GameState, chosen: Tensor) -> Tensor:
-        policy, memory = self.policy, {name: x.flatten(0, 1) for name, x in self._memory().items()}
-        noise = None if self.explores is None else self._explore(state)
-        decision = policy.act(policy.normalize(self._observe(state, chosen)), memory, self.generator, self.deterministic, noise)
-        for name, x in decision.memory.items():
-            memory[name].copy_(x)
-        action = policy.head.env_action(decision.action)
-        return self.action.parse(action.view(*state.shape, *action.shape[1:]), state)
-
-    def _bind_policy(self, device: torch.device, rows: int) -> dict[str, Tensor]:
-        self._policy = (self.policy.to(device),)
-        return self.policy.initial_memory(rows)
-
-    def _draw_noise(self, rows: int) -> Tensor:
-        drawn = self.policy.head.draw_noise(rows, self.generator)
-        assert isinstance(drawn, Tensor)
-        return drawn
-
-
-class FrozenPolicies(FrozenPlayer):
-    """Several frozen policies of one signature, each in a slot of `Opponents`. They are inferred in one batched call, for the
-    cars of their own slots alone; for all other cars it has no answer."""
-
-    def __init__(self, actors: StackedActors, task: RocketConfig, name: str, deterministic: bool = False,
-                 seed: int = 0) -> None:
-        """`actors` may be shared with the players of other shards."""
-        super().__init__(task, name, deterministic, seed)
-        self._actors = (actors,)  # in a tuple, so that their weights are not among those of the part
-        self.slots = actors.slots
-        self._view: Obs | None = None  # what the cars of all slots see, [K, R, ...], if the arenas' own policy sees the same
-
-    @classmethod
-    def of(cls, policies: Sequence[ActorCritic], task: RocketConfig, name: str = "frozen policies", deterministic: bool = False,
-           seed: int = 0) -> FrozenPolicies:
-        """A player of as many slots as there are policies."""
-        actors = StackedActors(policies[0], len(policies))
-        for slot, policy in enumerate(policies):
-            actors.load(slot, policy)
-        return cls(actors, task, name, deterministic, seed)
-
-    @property
-    def actors(self) -> StackedActors:
-        return self._actors[0]
-
-    @property
-    def spaces(self) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
-        return self.actors.observation_space, self.actors.action_space
-
-    @property
-    def explores(self) -> Any:
-        return None if self.deterministic else self.actors.gsde
-
-    def take_slots(self, rows: Tensor) -> None:
-        self.rows = rows
 
     def exchange(self, slot: int, policy: ActorCritic | Mapping[str, Tensor]) -> None:
         self.actors.load(slot, policy)
@@ -259,32 +137,67 @@ class FrozenPolicies(FrozenPlayer):
         assert self._view is not None
         map_obs(lambda x, out: torch.index_select(x, 0, self.rows.flatten(), out=out.flatten(0, 1)), seen, self._view)
 
+    def _observe(self, state: GameState, chosen: Tensor) -> Obs:
+        """Returns what every car sees, [E * C, ...]."""
+        seen, mask = self.observation.build(state, chosen).flatten(0, 1), self.action.mask(state)
+        return seen if mask is None else {"obs": seen, ACTION_MASK: mask.flatten(0, 1).to(torch.int8)}
+
     def _of_slots(self, x: Tensor) -> Tensor:
         """The rows [E * C, ...] of the slots, [K, R, ...]."""
         return x.index_select(0, self.rows.flatten()).view(*self.rows.shape, *x.shape[1:])
 
-    def _bind_policy(self, device: torch.device, rows: int) -> dict[str, Tensor]:
-        self.actors.to(device)
-        return self.actors.initial_memory(rows)
+    def _memory(self) -> dict[str, Tensor]:
+        """[E, C, layers, size] by name. They stay the same tensors, as a CUDA graph and a checkpoint need it."""
+        return {name: self.get_buffer(buffer) for name, buffer in self._remembered.items()}
 
-    def _draw_noise(self, rows: int) -> Tensor:
-        """Standard normal numbers, which every slot scales by its own deviations."""
-        return torch.empty(rows, *self.actors.noise_shape, device=self.generator.device).normal_(generator=self.generator)
+    def _explore(self, state: GameState) -> Tensor:
+        """The noise of this decision, by row."""
+        every = self.explores.sample_every
+        if every is not None:
+            self._renew_noise(state, self.noise_age >= every)
+        self.noise_age += 1
+        return self.noise.flatten(0, 1)
+
+    def _renew_noise(self, state: GameState, mask: Tensor) -> None:
+        self.noise.copy_(torch.where(_of_arenas(mask), self._drawn_noise(state), self.noise))
+        self.noise_age.masked_fill_(mask, 0)
+
+    def _drawn_noise(self, state: GameState) -> Tensor:
+        return torch.empty(*state.shape, *self.actors.noise_shape, device=state.device).normal_(generator=self.generator)
+
+    def _check_spaces(self, state: GameState) -> None:
+        space, actions = self.actors.observation_space, self.actors.action_space
+        its, here = (space["obs"] if isinstance(space, Dict) else space).shape, (self.observation.size(state.seats),)
+        if its != here:
+            raise UserError(f"{self} cannot play Rocket League {_teams(state)}: a car observes {here} numbers there, in its "
+                            f"own task {its}. Train it with an observation that has room for as many cars (advanced_obs_plus: "
+                            "team_size), or let it play in teams of its own size")
+        if space_to_json(actions) != space_to_json(self.action.space):
+            raise UserError(f"{self} was trained with other actions than its config.yaml has: "
+                            f"{actions}, not {self.action.space}. Use the config.yaml of its training")
+
+
+class FrozenPolicy(FrozenPolicies):
+    """One frozen policy, in one slot. Without a line-up that says which cars are its own, it answers for all of them."""
+
+    def __init__(self, policy: ActorCritic, task: RocketConfig, name: str, deterministic: bool = True, seed: int = 0) -> None:
+        """The weights of `policy` are copied."""
+        super().__init__(StackedActors(policy, 1), task, name, deterministic, seed)
+
+    @classmethod
+    def of_run(cls, run: LoadedRun, deterministic: bool = True, seed: int = 0) -> FrozenPolicy:
+        return cls(run.policy.policy, rocket_task(run.config.env, run.path), f"the policy of {run.path}", deterministic, seed)
+
+    def play_as(self, policy: ActorCritic | Mapping[str, Tensor]) -> None:
+        """Takes over the weights of another policy of the same signature, or of a `state_dict` of one, from the next decision
+        on, also in the middle of episodes. They are copied in place, so captured CUDA graphs see them; the memory of the
+        network is cleared. There is no host sync if both are on one device."""
+        self.exchange(0, policy)
 
 
 def signature(policy: ActorCritic, task: RocketConfig) -> str:
     """Describes what policies must share to play as one `FrozenPolicies`: networks, observation, action parser, precision."""
     return json.dumps([actor_signature(policy), task.observation, task.action], sort_keys=True)
-
-
-def frozen_copy(policy: ActorCritic) -> ActorCritic:
-    """The same weights and statistics in tensors of their own, which nothing is learned by."""
-    clip = None if policy.normalizer is None else policy.normalizer.clip
-    with torch.random.fork_rng(devices=[]):
-        copy = ActorCritic(policy.observation_space, policy.action_space, policy.config, clip)
-    copy.load_state_dict(policy.state_dict())
-    copy.precision = policy.precision
-    return copy.to(next(policy.parameters()).device).eval().requires_grad_(False)
 
 
 def _teams(state: GameState) -> str:

@@ -14,7 +14,7 @@ from wavedash.evaluate import columns
 from wavedash.evaluate.matches import SECONDS, Match, Progress, arenas_of
 from wavedash.evaluate.results import MatchResult, Score
 from wavedash.evaluate.shares import Share
-from wavedash.league.frozen import FrozenPolicy
+from wavedash.league.frozen import FrozenPolicies
 from wavedash.league.games import Game
 from wavedash.league.players import Entrant, distinct_names
 from wavedash.league.ratings import elo
@@ -83,9 +83,9 @@ def play_players(config: EnvConfig, first: Player, seconds: Sequence[Player], ga
     """Plays a match in arenas of `config`, see Match. Players cannot be used again: each is bound to these arenas."""
     match = Match(config, first, seconds, games, own_starts, device, limit, workers)
     try:
-        networks = [player.policy.config for player in (first, *seconds) if isinstance(player, FrozenPolicy)]
+        networks = [player.actors.config for player in (first, *seconds) if isinstance(player, FrozenPolicies)]
         if networks:
-            set_torch_threads(match.env.num_rows, max(networks, key=lambda network: cost_of(1, network)))
+            set_torch_threads(match.rows, max(networks, key=lambda network: cost_of(1, network)))
         return match.play_all(stream_seed(seed, "match"), progress)
     finally:
         match.close()

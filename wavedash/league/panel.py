@@ -19,7 +19,7 @@ from wavedash.config import RatingConfig, RocketConfig, RunConfig
 from wavedash.envs.kinds import kind_of
 from wavedash.evaluate.matches import Match, arenas_of
 from wavedash.evaluate.results import MatchResult
-from wavedash.league.frozen import FrozenPolicy, frozen_copy
+from wavedash.league.frozen import FrozenPolicy
 from wavedash.league.games import GamesFile
 from wavedash.league.league import League
 from wavedash.league.players import Entrant, distinct_names, find_entrant
@@ -88,7 +88,7 @@ class Panel(Listener):
             self._past = Snapshots(league, learner.policy, self._task)
         self._match = self._made(learner)
         threads = torch.get_num_threads()
-        set_torch_threads(self._match.env.num_rows, learner.policy.config)
+        set_torch_threads(self._match.rows, learner.policy.config)
         self._match.warm_up()  # or the budget would take what is done once for the cost of every rating
         give_torch(threads)
         self.budget.start()
@@ -125,7 +125,7 @@ class Panel(Listener):
         policy = match.line_up.players[0]
         assert isinstance(policy, FrozenPolicy)
         policy.play_as(learner.policy)
-        set_torch_threads(match.env.num_rows, learner.policy.config)
+        set_torch_threads(match.rows, learner.policy.config)
         name, panel = f"{self.config.name}@{steps}", {other: other for other in self.entrants.values()}
         if self._past is not None:
             panel |= {label: f"{self.config.name}@{step}" for label, step in self._past.take_turns(before=steps).items()}
@@ -156,7 +156,7 @@ class Snapshots:
     def __init__(self, league: League, policy: ActorCritic, task: RocketConfig) -> None:
         """`policy`: that of the run, whose networks snapshots have."""
         self.players = {label: FrozenPolicy(policy, task, f"the {label} snapshot") for label in ("oldest", "newest")}
-        self._league, self._read = league, frozen_copy(policy)
+        self._league = league
 
     def take_turns(self, before: int) -> dict[str, int]:
         """Gives the players the weights of the oldest snapshot and of the newest one that was taken before this step. Returns
@@ -165,8 +165,7 @@ class Snapshots:
         oldest = members[0]
         newest = [oldest, *(member for member in members if member.step < before)][-1]
         for player, member in zip(self.players.values(), (oldest, newest), strict=True):
-            self._read.load_state_dict(self._league.pool.read(member.name))
-            player.play_as(self._read)
+            player.play_as(self._league.pool.read(member.name))
         return dict(zip(self.players, (oldest.step, newest.step), strict=True))
 
 

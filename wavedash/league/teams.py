@@ -37,9 +37,18 @@ class Team(Player):
         per_team = state.seats // 2
         if len(self.players) != per_team:
             raise UserError(f"a team of {len(self.players)} players cannot play with {per_team} cars per team")
+        orange = int((state.cars.team[0] == 1).sum())
+        if orange != per_team:
+            raise UserError(f"a team of different players cannot play {state.seats - orange}v{orange}: both sides need "
+                            "equally many cars")
         self.seat = torch.arange(state.seats, device=state.device) % per_team  # [C], counted in each team
         for player in self._players():
             player.bind(state)
+
+    def take_slots(self, rows: Tensor) -> None:
+        of_teams = rows.view(len(rows), -1, len(self.players))
+        for seat, player in enumerate(self._players()):
+            player.take_slots(of_teams[:, :, seat])  # a view, which changes with `rows`
 
     def begin(self, state: GameState, mask: Tensor) -> None:
         for player in self._players():

@@ -125,7 +125,7 @@ class StackedActors(nn.Module):
         super().__init__()
         if slots < 1:
             raise UserError(f"stacked actors need at least one slot, not {slots}")
-        self.slots, self.signature = slots, actor_signature(policy)
+        self.slots, self.signature, self.config = slots, actor_signature(policy), policy.config
         self.observation_space, self.action_space, self.precision = (
             policy.observation_space, policy.action_space, policy.precision)
         trunk = policy.trunks["actor"]

@@ -25,9 +25,9 @@ POLICY = 0
 
 
 class LineUp(Part):
-    """`players` take part in the last `share` of the arenas, at least in one. Each answers for all cars there in one batched
-    call, and the cars that it drives are picked out. `pace`: ticks and delay of the arenas, those of the task's action parser;
-    `seed`: of the numbers that `drawn` returns."""
+    """`players` take part in the last `share` of the arenas, at least in one. Each answers in one batched call, for all cars
+    there or for its own, and the cars that it drives are picked out. `pace`: ticks and delay of the arenas, those of the task's
+    action parser; `seed`: of the numbers that `drawn` returns."""
 
     holds_parts = True
     games: Tensor
@@ -139,6 +139,10 @@ class Duel(LineUp):
     def bind(self, state: GameState) -> None:
         super().bind(state)
         self.opponent = 2 + self.arena // self._block()  # [E]
+        seats = self.sit(state.cars.team)  # in every episode
+        for number, player in enumerate(self.players, 1):
+            mine = (seats[self.arenas_of(number)] == number).flatten()
+            player.take_slots(mine.nonzero().view(1, -1))
 
     def arenas_of(self, number: int) -> slice:
         return self.where if number == 1 else slice((number - 2) * self._block(), (number - 1) * self._block())
