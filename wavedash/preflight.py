@@ -56,7 +56,11 @@ def named_device(name: str, ranks: Ranks = ALONE) -> torch.device:
     if name == "cuda" and ranks.size > 1:
         name = f"cuda:{ranks.local_rank}"
     try:
-        return torch.empty(0, device=torch.device(name)).device  # `cuda` gets a number
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise UserError(f"there is no device '{name}': use auto, cpu, cuda, or cuda:1 for the second one") from error
+    try:
+        return torch.empty(0, device=device).device  # `cuda` gets a number
     except (RuntimeError, AssertionError) as error:
-        raise UserError(f"device={name} cannot be used: {str(error).splitlines()[0]}. `wavedash doctor` shows what there is; "
-                        "device=cpu always works") from error
+        raise UserError(f"device {name} cannot be used: {str(error).splitlines()[0]}. `wavedash doctor` shows what there is; "
+                        "cpu always works") from error

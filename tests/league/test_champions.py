@@ -112,6 +112,19 @@ def test_a_run_begins_with_it_and_records_its_name():
     assert with_absolute_init(config).init == "champion"
 
 
+def test_in_larger_teams_it_is_refused_without_options_that_could_not_work():
+    """Its observation has no room for four cars, so no override makes it fit."""
+    with pytest.raises(IncompatibleError) as told:
+        check_run(load_config("rocket-2v2", ["init=champion-1v1"]))
+    assert "env.rocket.observation: there " in str(told.value) and "To make it fit" not in str(told.value)
+    assert str(told.value).endswith("train in teams of its size, or begin without init")
+
+
+def test_a_script_is_nothing_to_begin_with():
+    with pytest.raises(UserError, match=r"init=chaser: no checkpoint found .*\n.*Scripts such as the chaser have no weights"):
+        check_run(load_config("rocket-1v1", ["init=chaser"]))
+
+
 def test_its_card_is_shown(capsys):
     assert app(["champion", "show"], standalone_mode=False) is None
     assert capsys.readouterr().out.startswith(Card.read(champions.FOLDER / "1v1").name)

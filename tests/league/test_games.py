@@ -44,7 +44,10 @@ def test_games_after_the_checkpoint_are_cut_off(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "message"), [
     ("a,b\n1,2\n", "is no file of games"), ("{header}\n2026,x,a,b,1,0,0,60,warp,1\n", "line 2, holds no game"),
-    ("{header}\n1,2\n", "line 2, holds no game"),
+    ("{header}\n1,2\n", r"line 2, holds no game \(2 columns instead of 10\): 1,2\. Correct the line or delete it"),
+    ("{header}\n2026,0,a,a,1,0,0,60,warp,1\n", r"line 2, holds no game \(a played itself"),
+    ("{header}\n2026,0,a,b,1,0,0,nan,warp,1\n", "line 2, holds no game"),
+    ("{header}\n2026,0,a,b,1,-1,0,60,warp,1\n", "line 2, holds no game"),
 ])
 def test_another_file_is_refused_and_left_alone(tmp_path: Path, text: str, message: str) -> None:
     file = GamesFile(tmp_path / "games.csv")
@@ -65,6 +68,11 @@ def test_games_are_not_added_to_another_file(tmp_path: Path, text: str) -> None:
     with pytest.raises(UserError, match="is no file of games"):
         file.add(some_games(1))
     assert file.path.read_text() == text
+
+
+def test_a_folder_is_no_file_of_games(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot read .*; name a games\.csv"):
+        GamesFile(tmp_path).read()
 
 
 def test_a_header_that_was_torn_is_written_again(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_json_and_a_file_of_ones_own(tmp_path, capsys) -> None:
 
 def test_mistakes_are_named(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path / "none"))
-    with pytest.raises(UserError, match=r"no run found at .*none; name a run folder, or a file of games"):
+    with pytest.raises(UserError, match=r"there is no file or folder .*none; name a run folder, or a file of games"):
         wavedash("ladder")
     run = tmp_path / "bot" / "1"
     (run / "checkpoints").mkdir(parents=True)

@@ -190,7 +190,7 @@ def test_a_league_that_is_not_whole_is_not_resumed_unless_it_is_deleted(harm, wh
     else:
         weights = folder / "policy.safetensors"
         weights.write_bytes(weights.read_bytes()[:-7])
-    with pytest.raises(UserError, match=f"{folder.name} is {harm}.*delete the folder to begin the league anew"):
+    with pytest.raises(UserError, match=f"{folder.name} is {harm}.*delete the whole folder league/ to begin the league anew"):
         resume(str(run), "total_steps=2800")
     shutil.rmtree(run / "league")
     assert resume(str(run), "total_steps=2800") == 0

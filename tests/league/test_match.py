@@ -72,7 +72,8 @@ def test_a_player_against_itself_wins_half_of_the_decided_games() -> None:
     score = found.scores["warp"]
     assert score.goal_share.cases >= 16, "an interval of few goals would contain everything"
     assert score.goal_share.interval[0] < 0.5 < score.goal_share.interval[1]
-    assert found.second == f"{HERE}:Shooter#2" and "neither is shown to be stronger" in found.verdict
+    assert found.second == f"{HERE}:Shooter#2"
+    assert found.verdict.startswith("both are the same player, so every difference is chance: the goal share of ")
 
 
 def test_a_player_that_is_mirrored_wrongly_is_seen() -> None:
@@ -121,17 +122,21 @@ def result(scored: int, conceded: int, games: int = 200) -> MatchResult:
 
 
 @pytest.mark.parametrize(("results", "verdict"), [
-    ({"warp": (120, 60)}, "a is stronger in warp: its goal share with 95 % interval is 66.7 % (59.5 to 73.1) in warp\n"),
-    ({"warp": (60, 120)}, "b is stronger in warp: the goal share of a with 95 % interval is 33.3 %"),
+    ({"warp": (120, 60)}, "a is stronger: its goal share with 95 % interval is 66.7 % (59.5 to 73.1) in warp\n"),
+    ({"warp": (60, 120)}, "b is stronger: the goal share of a with 95 % interval is 33.3 %"),
     ({"warp": (90, 80)},
-     "neither is shown to be stronger in warp: the goal share of a with 95 % interval is 52.9 % (45.5 to 60.3) in warp. Four"),
+     "neither is shown to be stronger: the goal share of a with 95 % interval is 52.9 % (45.5 to 60.3) in warp. Four times as "
+     "many games make an interval half as wide: --games 800\n"),
+    ({"warp": (90, 80), "rocketsim": (80, 90)}, "neither is shown to be stronger in either simulator: the goal share of a"),
     ({"warp": (120, 60), "rocketsim": (110, 60)},
      "a is stronger in both simulators: its goal share with 95 % interval is 66.7 % (59.5 to 73.1) in warp and 64.7 %"),
     ({"warp": (120, 60), "rocketsim": (60, 60)},
      "a is stronger in warp, neither is shown to be stronger in rocketsim: the goal share of a with 95 % interval is 66.7 %"),
     ({"warp": (120, 60), "rocketsim": (60, 120)}, "a is stronger in warp, b is stronger in rocketsim: the goal share of a"),
-    ({"warp": (0, 0)},
-     "neither is shown to be stronger in warp: the goal share of a with 95 % interval is undefined (no goals) in warp"),
+    ({"warp": (0, 0)}, "neither is shown to be stronger: nobody scored. In longer games somebody may: --seconds 120\n"),
+    ({"warp": (120, 60), "rocketsim": (0, 0)},
+     "a is stronger in warp, neither is shown to be stronger in rocketsim: the goal share of a with 95 % interval is 66.7 % "
+     "(59.5 to 73.1) in warp and undefined (no goals) in rocketsim\n"),
 ])
 def test_the_first_line_says_who_is_stronger_and_how_sure_that_is(results, verdict) -> None:
     found = Comparison("a", "b", Terms(), {name: result(*goals) for name, goals in results.items()})
@@ -197,10 +202,12 @@ def test_runs_of_one_name_are_told_apart_by_their_folders(run, tmp_path) -> None
     (["chasr", "idle"], r"there is no player 'chasr'; did you mean 'chaser'\? A player is one of"),
     (["chaser", "nowhere/at/all"], r"there is no player 'nowhere/at/all'\."),
     (["chaser", "C:/nowhere"], r"there is no player 'C:/nowhere'\."),
+    (["chaser", "C:\\nowhere"], r"there is no player 'C:\\nowhere'\."),
     (["chaser+idle", "chaser", "--size", "1"],
      "chaser\\+idle has 2 players, and a team has 1 car here: name one player for each car, or use --size 2"),
     (["chaser+idle", "chaser+idle+idle"], "chaser\\+idle has 2 players, and a team has 3 cars here"),
-    (["chaser", "idle", "--device", "nonsense"], "device=nonsense cannot be used"),
+    (["chaser", "idle", "--device", "nonsense"], "there is no device 'nonsense': use auto, cpu, cuda, or cuda:1"),
+    (["chaser", "idle", "--out", "docs"], "cannot read docs: .*; name a games.csv"),
     (["chaser", "idle", "--out", "pyproject.toml"], "pyproject.toml is no file of games"),
     (["chaser", "idle", "--out", "no/such/folder/games.csv"], "cannot write .*games.csv: .*; name another file with --out"),
 ])

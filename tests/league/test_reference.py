@@ -236,7 +236,7 @@ def test_the_ladder_takes_games_of_ones_own(tmp_path, capsys) -> None:
     assert sharp["high"] - sharp["low"] < 0.6 * (plain["high"] - plain["low"])
     with pytest.raises(UserError, match="its games would count twice"):
         wavedash("ladder", tmp_path / "own.csv", "--with", tmp_path / "own.csv")
-    with pytest.raises(UserError, match="holds no games to rate with"):
+    with pytest.raises(UserError, match=r"does not exist: name a games\.csv"):
         wavedash("ladder", tmp_path / "own.csv", "--with", tmp_path / "missing.csv")
 
 

@@ -15,8 +15,9 @@ from tests.runs.stand_in import StandInLearner, forked, make_run
 from wavedash.config import PolicyConfig
 from wavedash.config_file import load_config
 from wavedash.runs.compatible import IncompatibleError, check_compatible
-from wavedash.runs.find import find_run, resolve_checkpoint
+from wavedash.runs.find import find_run, resolve_checkpoint, resolve_policy
 from wavedash.runs.folder import RunError, RunFolder
+from wavedash.runs.policy_folder import PolicyFolder
 from wavedash.runs.saver import Saver
 
 
@@ -160,9 +161,27 @@ def test_every_way_to_name_a_run_or_checkpoint(tmp_path, monkeypatch):
     monkeypatch.chdir(older_step)
     assert find_run(".").run.path == old.path
 
-    for missing in (tmp_path / "toy" / "final", tmp_path / "nothing", old.path / "tb"):
-        with pytest.raises(RunError, match=r"no checkpoint found at .*; looked at"):
+    (old.path / "empty").mkdir()
+    for missing, reason in ((tmp_path / "toy" / "final", r"; looked at:\n.*: no usable checkpoint"),
+                            (tmp_path / "nothing", ": there is no such file or folder"),
+                            (old.path / "config.yaml", ": that is a file"),
+                            (old.path / "empty", ": neither a checkpoint nor a run is there")):
+        with pytest.raises(RunError, match=f"no checkpoint found at .*{reason}"):
             resolve_checkpoint(missing)
+
+
+def test_a_folder_of_policies_and_half_a_policy_are_answered_with_what_to_name(tmp_path, caplog):
+    """`league/` of a run holds policies: which one is meant?"""
+    run, config = make_run(tmp_path)
+    for name in ("step-000000000010", "step-000000000020"):
+        PolicyFolder.write(run.path / "league" / name, config, {}, {})
+    with pytest.raises(RunError, match=r"league holds several policies: name one of them, .*10, .*step-000000000020$"):
+        resolve_policy(run.path / "league")
+    assert "skipped" not in caplog.text
+    half = run.path / "league" / "step-000000000010"
+    (half / "config.yaml").unlink()
+    with pytest.raises(RunError, match=r"holds config.yaml, policy.safetensors, state.json, and this one lacks config.yaml\n"):
+        resolve_policy(half)
 
 
 def test_a_checkpoint_without_its_run_can_be_played_but_not_resumed(tmp_path):

@@ -66,7 +66,10 @@ def match(
     trust: Trust = False,
     out: Out = None,
 ) -> None:
-    """Rocket League: play two bots against each other, and say which is stronger and how sure that is."""
+    """Rocket League: play one bot against another.
+
+    Says which of the two is stronger, and how sure that is.
+    """
     from wavedash.league.match import compare, names_of
 
     one, other = entrants = _entrants([first, second], trust, size)
@@ -76,9 +79,9 @@ def match(
     progress = _Progress()
     found = compare(one, other, terms, progress)
     progress.end()
+    _print(found, as_json)  # first of all: if the file cannot be written any more, the result is there
     if out is not None:
         _append(out, found.games)
-    _print(found, as_json)
 
 
 @commands.command(no_args_is_help=True)
@@ -97,7 +100,10 @@ def tournament(
     also: With = None,
     reference: Reference = True,
 ) -> None:
-    """Rocket League: everybody plays everybody; prints ratings and a cross table."""
+    """Rocket League: let several bots play each other.
+
+    Everybody plays everybody. Prints ratings with intervals, and who took which share of the goals from whom.
+    """
     from wavedash.league.players import distinct_names
     from wavedash.league.tournament import play_tournament
 
@@ -131,7 +137,10 @@ def ladder(
     also: With = None,
     reference: Reference = True,
 ) -> None:
-    """Rocket League: rate all versions of runs together, and draw their ratings against steps."""
+    """Rocket League: rate the versions of runs.
+
+    All of them together, from all games that they have played. Prints the ratings, and draws them against steps.
+    """
     from wavedash.league.chart import draw
     from wavedash.league.ladder import find_games, read_ladder
     from wavedash.runs.durable import replace_file

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
@@ -47,7 +48,12 @@ class Game:
     def from_row(cls, row: Sequence[str]) -> Self:
         """ValueError: the row does not hold a game."""
         kinds = {"int": int, "float": float, "str": str}
-        return cls(*(kinds[str(field.type)](text) for field, text in zip(fields(cls), row, strict=True)))
+        if len(row) != len(fields(cls)):
+            raise ValueError(f"{len(row)} columns instead of {len(fields(cls))}")
+        game = cls(*(kinds[str(field.type)](text) for field, text in zip(fields(cls), row, strict=True)))
+        if not (math.isfinite(game.seconds) and min(game.size, game.blue_goals, game.orange_goals, game.seconds) >= 0):
+            raise ValueError("a number that no game has")
+        return game
 
 
 HEADER = ",".join(field.name for field in fields(Game)) + "\n"
@@ -63,9 +69,12 @@ class GamesFile:
     def read(self) -> list[Game]:
         """All games, in the order they were added, without a torn last line; none where there is no file. UserError: it holds
         something else."""
-        if not self.path.exists():
+        try:
+            whole = self.path.read_bytes()
+        except FileNotFoundError:
             return []
-        whole = self.path.read_bytes()
+        except OSError as error:
+            raise UserError(f"cannot read {self.path}: {error.strerror or error}; name a games.csv") from error
         self._check_header(whole[: whole.find(b"\n") + 1] or whole)
         whole = whole[: whole.rfind(b"\n") + 1]
         rows = csv.reader(io.StringIO(whole.decode("utf-8", errors="replace")))
@@ -73,8 +82,9 @@ class GamesFile:
         for number, row in islice(enumerate(rows, start=1), 1, None):
             try:
                 games.append(Game.from_row(row))
-            except ValueError as error:
-                raise UserError(f"{self.path}, line {number}, holds no game ({error}): {','.join(row)[:80]}") from error
+            except (ValueError, UserError) as error:
+                raise UserError(f"{self.path}, line {number}, holds no game ({error}): {','.join(row)[:80]}. Correct the line "
+                                "or delete it; all other games stay") from error
         return games
 
     def add(self, games: Iterable[Game]) -> None:
@@ -110,4 +120,5 @@ class GamesFile:
     def _check_header(self, line: bytes) -> None:
         whole = line.endswith(b"\n")
         if line != HEADER.encode() if whole else not HEADER.encode().startswith(line):
-            raise UserError(f"{self.path} is no file of games: its first line is not {HEADER.strip()}")
+            raise UserError(f"{self.path} is no file of games: its first line is not {HEADER.strip()}. Name another file, or "
+                            "move this one away to begin a new one")

@@ -129,7 +129,8 @@ def find_games(path: str | Path | None = None) -> Path:
         if (run.path / GAMES).is_file():
             return run.path / GAMES
     if not runs:
-        raise RunError(f"no run found at {folder.absolute()}; name a run folder, or a file of games")
+        what = "no run found at" if folder.exists() else "there is no file or folder"
+        raise RunError(f"{what} {folder.absolute()}; name a run folder, or a file of games")
     looked = "".join(f"\n  {run.path}: no {GAMES}" for run in runs)
     raise RunError(f"no rated games at {folder.absolute()}; looked at:{looked}\n"
                    "A run rates itself while it trains if its configuration has a section `rating`")

@@ -112,17 +112,23 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Says who is stronger, and how sure that is."""
+        """Says who is stronger, and how sure that is; where these games do not tell, also what would."""
         shares = {simulator: score.goal_share for simulator, score in self.scores.items()}
         stronger = {simulator: self._stronger(share) for simulator, share in shares.items()}
-        found, where = set(stronger.values()), "both simulators" if len(shares) > 1 else next(iter(shares))
+        found, several = set(stronger.values()), len(shares) > 1
         evidence = " and ".join(f"{_percent(share)} in {simulator}" for simulator, share in shares.items())
         whose = "its goal share" if found == {self.first} else f"the goal share of {self.first}"
         said = f"{whose} with 95 % interval is {evidence}"
+        if self.second == _again(self.first):
+            return f"both are the same player, so every difference is chance: {said}"
+        if not any(share.cases for share in shares.values()):
+            return (f"neither is shown to be stronger: nobody scored. In longer games somebody may: --seconds "
+                    f"{2 * self.terms.seconds:g}")
         if found == {None}:
-            return f"neither is shown to be stronger in {where}: {said}. Four times as many games make an interval half as wide"
+            return (f"neither is shown to be stronger{' in either simulator' * several}: {said}. Four times as many games make "
+                    f"an interval half as wide: --games {4 * self.terms.games}")
         if len(found) == 1:
-            return f"{found.pop()} is stronger in {where}: {said}"
+            return f"{found.pop()} is stronger{' in both simulators' * several}: {said}"
         each = (f"{name} is stronger in {simulator}" if name else f"neither is shown to be stronger in {simulator}"
                 for simulator, name in stronger.items())
         return f"{', '.join(each)}: {said}"
@@ -164,7 +170,12 @@ def names_of(first: Entrant, second: Entrant) -> tuple[str, str]:
     try:
         return tuple(distinct_names([first, second]).values())  # type: ignore[return-value]
     except UserError:
-        return first.name, f"{first.name}#2"
+        return first.name, _again(first.name)
+
+
+def _again(name: str) -> str:
+    """What a player is called that plays against itself."""
+    return f"{name}#2"
 
 
 def score_as_json(score: Score) -> dict[str, Any]:

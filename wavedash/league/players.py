@@ -104,7 +104,7 @@ def find_entrant(name: str, trust: bool = False, size: int | None = None) -> Ent
         known = [*sorted(shipped), *champion_names()]
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
-        raise UserError(f"there is no player {name!r}{hint} A player is one of {', '.join(known)}; a class of your "
+        raise UserError(f"there is no player '{name}'{hint} A player is one of {', '.join(known)}; a class of your "
                         "own as 'module:Class'; or a trained policy: a run, a checkpoint or a folder with config.yaml, "
                         "policy.safetensors and state.json") from error
 
@@ -121,6 +121,7 @@ def distinct_names(entrants: Sequence[Entrant]) -> dict[Entrant, str]:
     full = [entrant.name if names.count(entrant.name) == 1 else entrant.full_name for entrant in entrants]
     twice = next((i for i, name in enumerate(full) if name in full[:i]), None)
     if twice is not None:
-        raise UserError(f"{full[twice]} takes part twice, as {entrants[full.index(full[twice])].asked} and as "
-                        f"{entrants[twice].asked}: name every player once")
+        asked = dict.fromkeys([entrants[full.index(full[twice])].asked, entrants[twice].asked])
+        as_whom = f", as {' and as '.join(asked)}" if len(asked) > 1 else ""
+        raise UserError(f"{full[twice]} takes part twice{as_whom}: name every player once")
     return dict(zip(entrants, full, strict=True))

@@ -68,8 +68,8 @@ class Pool:
                 wrong.append(str(error))
         if wrong:
             raise UserError(f"the league of this checkpoint cannot go on: in {self.folder}, {'; '.join(wrong)}. Copy it again "
-                            "from where the run came, resume from another checkpoint, or delete the folder to begin the league "
-                            "anew")
+                            "from where the run came, resume from another checkpoint, or delete the whole folder "
+                            f"{self.folder.name}/ to begin the league anew")
 
     def names(self) -> list[str]:
         """Lists what is on disk, whether or not anybody names it."""

@@ -153,7 +153,8 @@ def read_references(sources: Iterable[str]) -> Reference:
         elif games := GamesFile(Path(source)).read():
             found = found.plus(count(games))
         else:
-            raise UserError(f"{source} holds no games to rate with: name a games.csv, as `wavedash tournament --out` writes it")
+            what = "holds no games to rate with" if Path(source).exists() else "does not exist"
+            raise UserError(f"{source} {what}: name a games.csv, as `wavedash tournament --out` writes it")
     return found
 
 

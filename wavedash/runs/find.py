@@ -10,7 +10,7 @@ from wavedash.errors import UserError
 from wavedash.runs.checkpoint import MANIFEST, Checkpoint
 from wavedash.runs.folder import STORES, RunError, RunFolder, runs_root
 from wavedash.runs.pointer import follow, is_pointer, newest_pointer
-from wavedash.runs.policy_folder import PolicyFolder
+from wavedash.runs.policy_folder import POLICY_FILES, PolicyFolder
 from wavedash.runs.store import CheckpointStore
 
 
@@ -51,6 +51,8 @@ def _resolve(path: Path, choose: Callable[[RunFolder], Checkpoint | None]) -> Ch
         checkpoint = Checkpoint.open(path)
         checkpoint.verify()
         return checkpoint
+    if policies := _policies_in(path):
+        raise RunError(f"{path.absolute()} holds several policies: name one of them, {', '.join(policies)}")
     if found := CheckpointStore(path).newest():
         return found
     pointer = path if is_pointer(path) else newest_pointer(list(path.glob("*"))) if path.is_dir() else None
@@ -65,9 +67,29 @@ def _resolve(path: Path, choose: Callable[[RunFolder], Checkpoint | None]) -> Ch
     for run in runs:
         if found := choose(run):
             return found
-    looked = "".join(f"\n  {run.path}: no usable checkpoint" for run in runs) or " neither a checkpoint nor a run is there"
-    raise RunError(f"no checkpoint found at {path.absolute()}; looked at:{looked}\n"
-                   "Name a checkpoint, a run folder, or a folder that holds runs")
+    looked = "".join(f"\n  {run.path}: no usable checkpoint" for run in runs)
+    reason = f"; looked at:{looked}" if looked else f": {_what_is_there(path)}"
+    raise RunError(f"no checkpoint found at {path.absolute()}{reason}\n"
+                   "Name a checkpoint, a run folder, a folder that holds runs, or one with a policy")
+
+
+def _policies_in(path: Path) -> list[str]:
+    """Policies in a folder that is no run and holds none, such as `league/` of a run."""
+    if RunFolder.is_run(path) or runs_under(path):
+        return []
+    return sorted(str(folder) for folder in path.glob("*") if PolicyFolder.is_one(folder))
+
+
+def _what_is_there(path: Path) -> str:
+    """Says why a path leads to no checkpoint."""
+    if not path.exists():
+        return "there is no such file or folder"
+    if not path.is_dir():
+        return "that is a file"
+    lacking = [name for name in POLICY_FILES if not (path / name).is_file()]
+    if lacking and len(lacking) < len(POLICY_FILES):
+        return f"a folder with a policy holds {', '.join(POLICY_FILES)}, and this one lacks {' and '.join(lacking)}"
+    return "neither a checkpoint nor a run is there"
 
 
 def runs_under(folder: Path) -> list[RunFolder]:

@@ -22,6 +22,7 @@ from wavedash.runs.checkpoint import Checkpoint
 from wavedash.runs.compatible import IncompatibleError, different_values
 from wavedash.runs.content import read_policy
 from wavedash.runs.find import resolve_policy
+from wavedash.runs.folder import RunError
 from wavedash.runs.policy_folder import PolicyFolder
 from wavedash.yaml_text import write_yaml
 
@@ -36,17 +37,29 @@ def initialize(policy: ActorCritic, config: RunConfig) -> Checkpoint | PolicyFol
     IncompatibleError: they do not fit; nothing was copied."""
     if config.init is None:
         return None
-    source = resolve_policy(config.init, teams=kind_of(config.env).team_size(config.env))
+    source = _source(config.init, kind_of(config.env).team_size(config.env))
     trained, _ = read_policy(source)
-    meaning = _different_meaning(source, config.env)
+    theirs = _environment_of(source, like=config.env)
+    meaning = {} if theirs is None else _different_meaning(theirs, config.env)
     differences = different_values(policy_fingerprint(trained), policy_fingerprint(policy))
     if differences:
-        raise IncompatibleError(_refusal(config.init, source, differences, meaning))
+        smaller = theirs is not None and _smaller_teams(theirs, config.env)
+        raise IncompatibleError(_refusal(config.init, source, differences, meaning, smaller))
     for key, (there, here) in meaning.items():
         log.warning("init=%s was trained with %s=%s, here it is %s: its networks fit, but they have not learned what these "
                     "numbers mean", config.init, key, _inline(there), _inline(here))
     policy.load_state_dict(trained.state_dict())
     return source
+
+
+def _source(init: str, teams: int | None) -> Checkpoint | PolicyFolder:
+    try:
+        return resolve_policy(init, teams)
+    except RunError as error:
+        if Path(init).exists():
+            raise
+        raise RunError(f"init={init}: {error}; `champion` is the policy that ships. Scripts such as the chaser have no weights "
+                       "to begin with") from error
 
 
 def with_absolute_init(config: RunConfig) -> RunConfig:
@@ -56,28 +69,41 @@ def with_absolute_init(config: RunConfig) -> RunConfig:
     return config.model_copy(update={"init": str(Path(config.init).absolute())})
 
 
-def _different_meaning(source: Checkpoint | PolicyFolder, env: EnvConfig) -> Differences:
-    """Returns the options that say what observations and actions mean, where they differ. It is empty if the source was trained
-    in another kind of environment, was copied without its configuration, or has one that cannot be read here."""
+def _environment_of(source: Checkpoint | PolicyFolder, like: EnvConfig) -> EnvConfig | None:
+    """Returns what the source was trained in. None: in another kind of environment than `like`, or it was copied without its
+    configuration, or that cannot be read here."""
     try:
         theirs = load_config(str(source.run_config)).env
     except UserError:
-        return {}
+        return None
+    return theirs if kind_of(theirs) is kind_of(like) else None
+
+
+def _smaller_teams(theirs: EnvConfig, env: EnvConfig) -> bool:
+    """Whether the source has played in smaller teams only, so that its observations may have no room for all that play here."""
+    there, here = (kind_of(config).team_size(config) for config in (theirs, env))
+    return there is not None and here is not None and there < here
+
+
+def _different_meaning(theirs: EnvConfig, env: EnvConfig) -> Differences:
+    """Returns the options that say what observations and actions mean, where they differ."""
     kind = kind_of(env)
-    if kind_of(theirs) is not kind:
-        return {}
     there, here = (config.model_dump(mode="json") for config in (theirs, env))
     values = {f"env.{key}": (_value(there, key), _value(here, key)) for key in kind.meaning_options}
     return {key: (there, here) for key, (there, here) in values.items() if there != here}
 
 
-def _refusal(init: str, source: Checkpoint | PolicyFolder, differences: Differences, meaning: Differences) -> str:
+def _refusal(init: str, source: Checkpoint | PolicyFolder, differences: Differences, meaning: Differences,
+             smaller: bool) -> str:
     spaces = any(key.startswith(("observation_space", "action_space")) for key in differences)
     shown = {**differences, **(meaning if spaces else {})}
     overrides = [_override(key, there) for key, (there, _) in shown.items() if not key.startswith(("observation", "action"))]
     lines = [f"init={init} does not fit this run (the policy is in {source.path}):",
              *(f"  {key}: there {_inline(there)}, here {_inline(here)}" for key, (there, here) in shown.items())]
-    if spaces and not meaning:
+    if spaces and smaller:
+        lines.append("It was trained in smaller teams, and sees fewer cars than play here: train in teams of its size, or "
+                     "begin without init")
+    elif spaces and not meaning:
         lines.append("Its environment has other observations or actions: train in that one, or begin without init")
     else:
         lines.append(f"To make it fit, add: {' '.join(overrides)}")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 POLICY = "policy.safetensors"
 CONFIG = "config.yaml"
+POLICY_FILES = (CONFIG, POLICY, STATE)
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class PolicyFolder:
 
     @staticmethod
     def is_one(path: Path) -> bool:
-        return all((path / name).is_file() for name in (CONFIG, POLICY, STATE)) and not (path / MANIFEST).exists()
+        return all((path / name).is_file() for name in POLICY_FILES) and not (path / MANIFEST).exists()
 
     @property
     def run_config(self) -> Path:
