@@ -54,7 +54,7 @@ class EpisodeTracker:
 
     @gamma.setter
     def gamma(self, gamma: float) -> None:
-        self._decay[2] = gamma
+        self._decay[2].fill_(gamma)  # an assignment would be a copy from the host, and wait for it
 
     @property
     def gamma_tensor(self) -> Tensor:
