@@ -131,3 +131,38 @@ def test_a_match_that_was_warmed_up_plays_the_same_games_bit_for_bit(simulator):
     assert same(once, end_of(plain, 1)) and not same(once, end_of(warm, 2))
     for match in (plain, warm):
         match.close()
+
+
+@pytest.mark.parametrize("simulator", ["warp", "rocketsim"])
+def test_arenas_that_have_played_their_games_rest_and_the_others_do_not_notice(simulator, monkeypatch):
+    """The reference is a match in which none rests. In the control arena 2 rests, which is still playing."""
+    monkeypatch.setattr("wavedash.evaluate.matches.MOST_ON_CPU", 4)
+
+    def played(rest: str) -> tuple[list[list[PlayedGame]], list[Tensor], list[int]]:
+        """The games, the arenas that still play after each step, and how many cars the first player inferred."""
+        config = load_config("rocket-1v1", [SHOTS % "orange none none blue none none orange none",
+                                            f"env.rocket.simulator={simulator}"]).env
+        match = Match(config, network(1)[1], [network(2)[1], Chaser()], games=8, own_starts=True, limit=2.0)
+        assert (match.rounds, match.arenas) == (2, 8)
+        if rest != "over":
+            monkeypatch.setattr(match, "_rest", lambda: match.line_up.rest(torch.arange(8) == (2 if rest == "playing" else 8)))
+        step, first, states, rows = match._step, match.line_up.players[0], [], []
+        assert isinstance(first, FrozenPolicy)
+
+        def noted() -> None:
+            step()
+            states.append(match.env._shards[0].state.memory[~match.tally.over()].clone())
+            rows.append(first.rows.numel())
+
+        match._advance = noted
+        games = [list(result.played) for result in match.play_all(seed=1)]
+        assert games == [list(result.played) for result in match.play_all(seed=1)], "when it is played again, all arenas play"
+        match.close()
+        return games, states, rows
+
+    games, states, rows = played("over")
+    expected, reference, all_rows = played("none")
+    assert games == expected and all(torch.equal(x, y) for x, y in zip(states, reference, strict=True))
+    assert set(all_rows) == {8} and set(rows) == {8, 5}, "three arenas had goals in both of their games"
+    control = played("playing")[1]
+    assert not all(torch.equal(x, y) for x, y in zip(control, reference, strict=True))

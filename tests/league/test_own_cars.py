@@ -144,6 +144,12 @@ def test_every_car_is_told_to_exactly_the_player_that_drives_it(size):
             assert one.rows.shape == (1, (12 if number == 1 else 4) * size), "half of the cars in its arenas"
             told[first + one.rows.flatten()] += number
         assert torch.equal(told.view(12, -1), duel.seats)
+    duel.rest(torch.arange(12) >= 5)
+    for number, one in enumerate(players, 1):
+        arena = duel.arenas_of(number).start + one.rows.flatten() // (2 * size)
+        assert len(arena) == {1: 5, 2: 4, 3: 1, 4: 0}[number] * size and (arena < 5).all(), "those that rest are nobody's"
+    duel.rest(torch.zeros(12, dtype=torch.bool))
+    assert players[0].rows.shape == (1, 12 * size)
     members = [Told() for _ in range(size)]
     team = Team(members)
     team.bind(state)
@@ -152,13 +158,17 @@ def test_every_car_is_told_to_exactly_the_player_that_drives_it(size):
         assert set(member.rows.flatten().tolist()) == {row for row in players[0].rows.flatten().tolist() if row % size == seat}
 
 
-def test_a_step_of_a_match_has_no_host_sync_in_its_players():
+@pytest.mark.parametrize("kind", ["wide", "gsde", "sticks"])
+def test_a_step_of_a_match_has_no_host_sync_in_its_players(kind):
     """Also of a team: on a GPU a step is captured in a CUDA graph."""
-    state = arenas(4, 4)
-    duel = Duel(Pace(8, 1), Team([player("wide", 1), player("threes", 2)]), player("wide", 3))
+    state = arenas(4, 4 if kind == "wide" else 2)
+    first = Team([player("wide", 1), player("threes", 2)]) if kind == "wide" else player(kind, 1)
+    duel = Duel(Pace(8, 1), first, player(kind, 3))
     duel.bind(state)
-    nothing = torch.zeros(4, 4, 8)
+    nothing = torch.zeros(*state.shape, 8)
     with NoHostSync():
         duel.begin(state, torch.arange(4) % 2 == 0)
         for _ in range(2):
-            duel.drive(nothing, nothing)
+            controls = duel.drive(nothing, nothing)
+    duel.rest(torch.ones(4, dtype=torch.bool))
+    assert duel.drive(nothing, nothing).shape == controls.shape, "also if there is nobody to drive for"

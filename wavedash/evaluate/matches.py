@@ -87,6 +87,7 @@ class Match:
         self._streams = [(stream, stream.get_state()) for stream in self.env.generators]
         captures = graphs and self.env.capturable
         self._advance = CapturedCall(self._step, "a step of a match", self.env.generators) if captures else self._step
+        self._resting = torch.zeros(self.arenas, dtype=torch.bool, device=self.env.device)
         self._steps_between_looks = 1 if self.env.device.type == "cpu" else round(1.0 / self.env.step_seconds)
 
     @torch.no_grad()
@@ -116,6 +117,7 @@ class Match:
         while (share := self.tally.share()) < 1.0:
             if progress is not None:
                 progress(share)
+            self._rest()
             for _ in range(self._steps_between_looks):
                 self._advance()
             self.env.prepare()
@@ -123,6 +125,15 @@ class Match:
             progress(1.0)
         return [MatchResult(*self.tally.of(slice(start, start + self.block)), self.size, self.simulator, seed)
                 for start in range(0, self.arenas, self.block)]
+
+    def _rest(self) -> None:
+        """Spares what arenas that have played their games would cost, where a step is in no CUDA graph, whose shapes are fixed.
+        It does not change the games of others."""
+        over = self.tally.over()
+        if not self.env.capturable and not torch.equal(over, self._resting):
+            self._resting = over
+            self.line_up.rest(over)
+            self.env.rest(over)
 
     def _step(self) -> None:
         step = self.env.step(self._nothing)
@@ -157,10 +168,14 @@ class Tally:
         """The share of all games that are over. This is a host sync."""
         return int(self.played.sum()) / (self.rounds * len(self.played))
 
+    def over(self) -> Tensor:
+        """[E]: the arenas that have played their games."""
+        return self.played >= self.rounds
+
     def count(self, watch: Watch, ended: Tensor) -> None:
-        """Counts one step; `ended` [E]: the arenas whose game it has ended. An arena that has played its games goes on, and is
-        not counted any more."""
-        counts = self.played < self.rounds
+        """Counts one step; `ended` [E]: the arenas whose game it has ended. An arena that has played its games rests or goes
+        on, and is not counted any more."""
+        counts = ~self.over()
         own = watch.touches.gather(1, self.side.unsqueeze(-1)).squeeze(-1)
         for touches, new in zip(self.touches, (own, watch.touches.sum(-1) - own), strict=True):
             touches += counts * new
@@ -190,8 +205,8 @@ def arenas_of(size: int, simulator: str = "warp", hitbox: str = "octane") -> Env
 
 
 def _most_arenas(simulator: str, device: torch.device, blocks: int, workers: int) -> int:
-    """The most arenas of one block. More arenas than that save no time: on a CPU because those whose games are over must wait
-    for the others, on a GPU because it is busy. Where policies act on a GPU, each worker of RocketSim takes as many as a
+    """The most arenas of one block. More arenas than that save no time: on a CPU because few of them play the last games,
+    while the others rest, on a GPU because it is busy. Where policies act on a GPU, each worker of RocketSim takes as many as a
     CPU."""
     if simulator == "warp" and device.type == "cuda":
         return max(2, MOST_ON_GPU // blocks // 2 * 2)

@@ -124,6 +124,11 @@ class RocketEnv(VecEnv):
         for shard in self._shards:
             shard.prepare()
 
+    def rest(self, arenas: Tensor) -> None:
+        """The games in these arenas [E] do not matter until it is called again, see `Simulator.rest`. This is a host sync."""
+        for shard in self._shards:
+            shard.simulator.rest(arenas[shard.first:shard.first + shard.state.arenas])
+
     def reset(self, seed: int | None = None) -> Obs:
         return _join([shard.reset(None if seed is None else stream_seed(seed, f"arenas {index}"))
                       for index, shard in enumerate(self._shards)])

@@ -139,13 +139,18 @@ class Duel(LineUp):
     def bind(self, state: GameState) -> None:
         super().bind(state)
         self.opponent = 2 + self.arena // self._block()  # [E]
-        seats = self.sit(state.cars.team)  # in every episode
-        for number, player in enumerate(self.players, 1):
-            mine = (seats[self.arenas_of(number)] == number).flatten()
-            player.take_slots(mine.nonzero().view(1, -1))
+        self.rest(torch.zeros_like(self.arena, dtype=torch.bool))
 
     def arenas_of(self, number: int) -> slice:
         return self.where if number == 1 else slice((number - 2) * self._block(), (number - 1) * self._block())
+
+    def rest(self, arenas: Tensor) -> None:
+        """Tells every player which cars are its own: all that it drives but those in these arenas [E], whose games do not
+        matter until it is called again. This is a host sync."""
+        driven = torch.where(arenas.unsqueeze(-1), POLICY, self.sit(self.shared.cars.team))  # in every episode
+        for number, player in enumerate(self.players, 1):
+            mine = (driven[self.arenas_of(number)] == number).flatten()
+            player.take_slots(mine.nonzero().view(1, -1))
 
     def sides(self) -> Tensor:
         """[E]: the team of the first player."""

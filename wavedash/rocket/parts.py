@@ -80,9 +80,9 @@ class Player(Part):
         return []
 
     def take_slots(self, rows: Tensor) -> None:
-        """Is called once after `bind`. `rows` [slots, n] tells which cars each of its slots drives, as arena * C + seat: cars
-        of a team are neighbours, in the order of their seats. The line-up may change this tensor in place where episodes
-        begin. A player of one slot may ignore it and answer for every car."""
+        """Is called after `bind`. `rows` [slots, n] tells which cars each of its slots drives, as arena * C + seat: cars of a
+        team are neighbours, in the order of their seats. The line-up may change this tensor in place where episodes begin, and
+        give another one between steps. A player of one slot may ignore it and answer for every car."""
 
     def shares_view(self, observation: Observation, action: Action) -> bool:
         """Whether it sees what the policy of the arenas sees, which has these parts. If so, it is shown that by `see` and need

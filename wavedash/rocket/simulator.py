@@ -48,6 +48,10 @@ class Simulator(ABC):
         """Takes over what was written into `state` for these arenas [E]: before the next tick bodies, pads and everything else
         are as it says, and the past is forgotten. Team, hitbox and presence of a car cannot be changed."""
 
+    def rest(self, arenas: Tensor) -> None:  # noqa: B027 (optional)
+        """The games in these arenas [E] do not matter until it is called again: where a tick of an arena costs time of its own,
+        they are not ticked, and their state stays as it is."""
+
     def save(self) -> dict[str, Tensor]:
         """Everything that the next step depends on. It must not be called during a step."""
         return {"records": self.state.memory.clone()}

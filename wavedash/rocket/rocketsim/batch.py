@@ -61,6 +61,8 @@ class ArenaBatch:
         for i in range(len(self._arenas)) if self._goes_on else np.flatnonzero(self._arrays.placed).tolist():
             self._pulse.note(i, PLACING)
             self._arrays.next_records[i] = self._arrays.records[i]
+            if self._arrays.resting[i]:
+                continue
             self._arenas[i].load()
             self._reader.set_offsets(i, self._arenas[i].number_offset, self._arenas[i].tick_offset)
         self._pulse.rest()
@@ -68,15 +70,15 @@ class ArenaBatch:
         self._goes_on = False
 
     def _tick(self, ticks: int, delay: int) -> None:
-        """Ticks all arenas and writes their states into the next records."""
-        fields, controls = self._fields, self._arrays.controls
+        """Ticks all arenas but those that rest, and writes their states into the next records."""
+        fields, controls, resting = self._fields, self._arrays.controls, self._arrays.resting.tolist()
         self._events[:] = self._no_events
         fields["game"]["goal"].fill(-1)
         read: list[bytes] = []
         stopped: dict[int, bool] = {}  # arenas with a goal, and whether the new controls came into force there
         for i, (arena, pressed) in enumerate(zip(self._arenas, controls.tolist(), strict=True)):
             self._pulse.note(i, STEPPING)
-            obeyed = arena.step(pressed, ticks, delay)
+            obeyed = not resting[i] and arena.step(pressed, ticks, delay)
             read += self._reader.read(*arena.states())
             if arena.events.scored_by is not None:
                 stopped[i] = obeyed
@@ -90,3 +92,5 @@ class ArenaBatch:
         fields["game"]["tick"] += ticks
         for i in stopped:
             fields["game"]["tick"][i] = self._arenas[i].tick
+        if any(resting):
+            self._arrays.next_records[resting] = self._arrays.records[resting]

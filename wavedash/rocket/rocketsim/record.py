@@ -71,6 +71,7 @@ class SharedArrays:
     next_records: Array  # [E, R] uint8: where workers prepare the records after the step
     controls: Array  # [E, C, 8] float32: controls of the next step
     placed: Array  # [E] bool: the record was written from outside and must be loaded before the next tick
+    resting: Array  # [E] bool: the arena does not tick
     done: Array  # [E] int64: number of the last step that `next_records` contains; 0: none yet
     beats: Array  # [E] int64: signs of life, see `SignsOfLife`; counted before each call of an arena
     doing: Array  # [E] int64: the entry of a process's first arena says what the process is doing
@@ -97,11 +98,11 @@ class SharedArrays:
     @staticmethod
     def _shapes(layout: RecordLayout, arenas: int) -> list[tuple[tuple[int, ...], str]]:
         return [((arenas, layout.size), "uint8"), ((arenas, layout.size), "uint8"), ((arenas, layout.seats, 8), "float32"),
-                ((arenas,), "bool"), *[((arenas,), "int64")] * 3]
+                *[((arenas,), "bool")] * 2, *[((arenas,), "int64")] * 3]
 
     def part(self, arenas: slice) -> SharedArrays:
         return SharedArrays(self.records[arenas], self.next_records[arenas], self.controls[arenas], self.placed[arenas],
-                            self.done[arenas], self.beats[arenas], self.doing[arenas])
+                            self.resting[arenas], self.done[arenas], self.beats[arenas], self.doing[arenas])
 
 
 def _aligned(nbytes: int) -> int:

@@ -68,6 +68,7 @@ class RocketSimSimulator(Simulator):
         self.device = torch.device(device)
         self._step = (0, 0, 0)
         self._stepping = False
+        self._woken = np.zeros(arenas, np.bool_)
         self._shares = shares(arenas, workers) if workers else []
         self._supervisor = Supervisor(
             [Post(f"RocketSim worker {index} (arenas {first + share.start} to {first + share.stop - 1})",
@@ -101,6 +102,8 @@ class RocketSimSimulator(Simulator):
         else:
             np.minimum(controls.detach().numpy(), 1.0, out=self._arrays.controls)
             np.maximum(self._arrays.controls, -1.0, out=self._arrays.controls)
+        self._arrays.placed[:] |= self._arrays.resting | self._woken  # RocketSim has no past of these
+        self._woken.fill(False)
         self._log.record(self._arrays, ticks, delay)
         self._step = (self._step[0] + 1, ticks, delay)
         for worker in self._supervisor.workers:
@@ -128,6 +131,14 @@ class RocketSimSimulator(Simulator):
             self._mirror.place(arenas)
         else:
             np.logical_or(self._arrays.placed, arenas.numpy(), out=self._arrays.placed)
+
+    def rest(self, arenas: Tensor) -> None:
+        """An arena that ticks again goes on as one that was placed."""
+        if self._stepping:
+            raise EnvError("the arenas are still stepping: recv() before rest()")
+        resting = arenas.cpu().numpy()
+        self._woken |= self._arrays.resting & ~resting
+        self._arrays.resting[:] = resting
 
     def save(self) -> dict[str, Tensor]:
         return self.keep()()
