@@ -200,9 +200,11 @@ def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: Earl
     if config.report.console != "off":
         again = "wavedash" if ranks.size == 1 else f"torchrun --nproc-per-node {ranks.local_size} -m wavedash"
         with suppress(OSError):  # the terminal was closed
-            print(f"finished after {learner.steps:,} steps; see how it plays: wavedash eval {run.path}"
+            folder = f'"{run.path}"' if " " in str(run.path) else str(run.path)
+            rates = f"; how its rating rose: wavedash ladder {folder}" if panel is not None and panel.rated else ""
+            print(f"finished after {learner.steps:,} steps; see how it plays: wavedash eval {folder}{rates}"
                   if learner.steps >= learner.total_steps else
-                  f"stopped at step {saver.saved_step:,}; go on with: {again} resume {run.path}", flush=True)
+                  f"stopped at step {saver.saved_step:,}; go on with: {again} resume {folder}", flush=True)
     return interrupts.exit_code
 
 

@@ -142,6 +142,19 @@ def test_a_chart_has_a_line_with_a_band_for_each_run_and_labels_that_do_not_over
     assert all(below - above >= 13.9 for above, below in pairwise(places)) and places[-1] < HEIGHT
 
 
+def test_labels_have_room_and_are_short(tmp_path) -> None:
+    """A letter of a common font (DejaVu Sans, 12 px) is at most 7.7 wide on average in names of players."""
+    games = drawn_games({"chaser": 1000, "champion-1v1@3543107584": 2000, "a-bot-with-a-very-long-name-000000000000@1": 1200},
+                        [("chaser", "champion-1v1@3543107584"), ("chaser", "a-bot-with-a-very-long-name-000000000000@1")], 40,
+                        np.random.default_rng(0))
+    root = ET.fromstring(draw(Ladder(games)))
+    labels = [text for text in root.iter(f"{SVG}text") if "label" in text.get("class")]
+    assert {text.text.rsplit(" ", 1)[0] for text in labels} == {"chaser", "champion-1v1",
+                                                               "a-bot-with-a-very-long-name-000000000000"}
+    ends = [float(text.get("x")) + 7.7 * len(text.text) for text in labels]
+    assert max(ends) <= float(root.get("width"))
+
+
 def test_a_wide_interval_does_not_hide_the_rest() -> None:
     """A version that lost all of its few games has an interval of a thousand points."""
     games = [*drawn_games({"chaser": 1000, "bot@2": 1050}, [("bot@2", "chaser")], 400, np.random.default_rng(0)),

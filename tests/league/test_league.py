@@ -317,6 +317,13 @@ def test_the_champion_is_a_guest_by_name_and_the_one_for_the_size_of_the_teams(t
         invited(load_config("rocket-2v2", ["opponents.members=[champion]"]))
 
 
+def test_a_policy_for_smaller_teams_is_refused_by_the_name_that_was_asked_for(tmp_path):
+    theirs = policy_folder(tmp_path / "their bot", "policy.hidden=[4]")
+    with pytest.raises(UserError, match=f"^{theirs} cannot play Rocket League 2v2, its observation has no room"):
+        trained(tmp_path / "runs", f"opponents.members=[{theirs}]", preset="rocket-2v2")
+
+
+
 def test_a_guest_has_one_name_whatever_is_in_its_path():
     assert guest_name("chaser") == "chaser"
     names = [guest_name(asked) for asked in ("a/b", "a-b", "a b", "step-000000000000", "../a-b", "my.module:Class")]

@@ -59,6 +59,13 @@ class WronglyMirrored(Shooter):
         return super().controls(seen)
 
 
+class OneCarOnly(ScriptedPlayer):
+    """A script as it is first written: for one car."""
+
+    def controls(self, state: GameState) -> Tensor:
+        return torch.zeros(8)
+
+
 HERE = "tests.league.test_match"
 
 
@@ -214,6 +221,31 @@ def test_runs_of_one_name_are_told_apart_by_their_folders(run, tmp_path) -> None
 def test_mistakes_are_named_before_anything_is_played(arguments, message) -> None:
     with pytest.raises(UserError, match=message):
         wavedash("match", *arguments)
+
+
+def test_a_script_that_answers_for_one_car_only_is_told_what_controls_are() -> None:
+    with pytest.raises(UserError, match=rf"player {HERE}:OneCarOnly returned \[8\] as controls, and they are a tensor \[arenas,"
+                                        r" cars, 8\], here \[2, 2, 8\]: correct its method `controls`"):
+        wavedash("match", f"{HERE}:OneCarOnly", "chaser", "--games", 2)
+
+
+def test_snapshots_of_a_league_are_versions_of_their_run(tmp_path) -> None:
+    """Every run has a step-...: under that name games of different runs would be taken for games of one policy."""
+    ours, theirs = (tmp_path / name / "20260101-000000-abcd" for name in ("ours", "theirs"))
+    for run in (ours, theirs):
+        (run / "checkpoints").mkdir(parents=True)
+        (run / "config.yaml").write_text(f"name: {run.parent.name}\n")
+    folders = [leagues.policy_folder(run / "league" / "step-000000000007", "policy.hidden=[4]", f"name={run.parent.name}")
+               for run in (ours, theirs)]
+    assert [find_entrant(str(folder)).name for folder in folders] == ["ours@7", "theirs@7"]
+    again = leagues.policy_folder(tmp_path / "new" / "1-ab" / "league" / "step-000000000007", "policy.hidden=[4]",
+                                  "name=ours")
+    (again.parent.parent / "checkpoints").mkdir()
+    (again.parent.parent / "config.yaml").write_text("name: ours\n")
+    names = distinct_names([find_entrant(str(folder)) for folder in (folders[0], again)])
+    assert list(names.values()) == ["20260101-000000-abcd@7", "1-ab@7"]
+    elsewhere = leagues.policy_folder(tmp_path / "mine", "policy.hidden=[4]", "name=ours")
+    assert find_entrant(str(elsewhere)).name == "mine", "whoever gave a folder a name of its own is called by it"
 
 
 def test_the_champion_is_the_one_for_the_teams_of_the_other_policy(tmp_path) -> None:

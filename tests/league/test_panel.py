@@ -313,6 +313,14 @@ def test_ratings_take_no_more_than_their_share_of_the_time(monkeypatch, caplog, 
     assert caplog.messages == expected, "said once"
 
 
+def test_the_end_of_a_rated_run_says_how_to_see_its_ratings(tmp_path, capsys):
+    trained(tmp_path / "two words", RATING, "report.console=plain", f"total_steps={2 * STEPS}")
+    last = capsys.readouterr().out.splitlines()[-1]
+    folder = folder_in(tmp_path / "two words")
+    assert last == (f'finished after 256 steps; see how it plays: wavedash eval "{folder}"; how its rating rose: '
+                    f'wavedash ladder "{folder}"')
+
+
 def test_a_run_that_is_shorter_than_the_steps_between_ratings_has_none(tmp_path):
     run = trained(tmp_path, "rating={every: 1000}")
     assert not (run / "games.csv").exists()

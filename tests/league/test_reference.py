@@ -97,6 +97,8 @@ ROWS = [Row("chaser", "low", 40, 10, 350, "warp", 1, 60.0), Row("low", "rung:x",
 def test_only_results_of_the_same_players_under_the_same_terms_count(players, where, limit, games) -> None:
     found = Reference(ROWS).among(players, [where], [limit])
     assert found.games == games and "lone" not in found.players
+    because_of_time = "reference games do not count: without a goal they end after 60 s, those at hand after 20 s"
+    assert Reference(ROWS).left_out(players, [where], [limit]) == (because_of_time if limit == 20.0 else None)
 
 
 def test_a_tournament_without_the_chaser_has_its_scale_if_there_is_a_chain_to_it() -> None:

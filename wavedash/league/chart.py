@@ -8,13 +8,13 @@ import math
 from collections.abc import Mapping
 from html import escape
 
-from wavedash.league.ladder import Ladder
+from wavedash.league.ladder import Ladder, Version
 from wavedash.league.ratings import Rating
 
 HEIGHT, LEFT, TOP, BOTTOM = 420, 60, 24, 46
 RIGHT = 600
 """Where the plot ends and the labels of the lines begin"""
-LETTER = 7
+LETTER = 8
 """The width of a letter, at most on average"""
 COLOURS = (("#2563eb", "#6ea8fe"), ("#ea580c", "#fb923c"), ("#059669", "#34d399"), ("#9333ea", "#c084fc"),
            ("#be123c", "#fb7185"), ("#0e7490", "#22d3ee"))
@@ -32,7 +32,8 @@ def draw(ladder: Ladder) -> str:
     for player, rating in ladder.fixed.items():
         y = scale.y(rating.value)
         parts.append(f'<line class="fixed" x1="{LEFT}" x2="{RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        labels.append((y, f"{player} {rating.value:.0f}", "muted"))
+        version = Version.of(player)  # the only one of its run here: its steps would only make the label long
+        labels.append((y, f"{player if version is None else version.run} {rating.value:.0f}", "muted"))
     for number, (run, versions) in enumerate(ladder.runs.items()):
         colour = f"c{number % len(COLOURS)}"
         parts += _line(versions, scale, colour)

@@ -88,7 +88,7 @@ class Ladder:
                   for simulator in sorted({game.simulator for game in self.games})}
         of = " and ".join(f"{count} in {simulator}" for simulator, count in played.items())
         return "\n".join([f"{len(self.games)} games: {of}", f"ratings: {scale_of(self.anchors)}",
-                          *reference_line(self._reference.games), "",
+                          *reference_line(self._reference.games, self.reference.left_out_of_games(self.games)), "",
                           *rating_table(self.results, self.ratings, self.anchors)])
 
     @cached_property

@@ -56,7 +56,8 @@ class Panel(Listener):
         self._reference = Results.of([])
         self._match: Match | None = None
         self._past: Snapshots | None = None
-        self._rated = 0  # the steps at the last rating
+        self.rated = 0
+        """The steps at the last rating"""
 
     def recorded(self, config: RunConfig) -> RunConfig:
         """The configuration as the run folder records it: paths in the panel do not depend on the current folder."""
@@ -66,10 +67,10 @@ class Panel(Listener):
         return config.model_copy(update={"rating": self.rating.model_copy(update={"panel": panel, "reference": reference})})
 
     def state_dict(self) -> dict[str, Any]:
-        return {"rated": self._rated}
+        return {"rated": self.rated}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._rated = int(state["rated"])
+        self.rated = int(state["rated"])
 
     def on_start(self, learner: Learner) -> None:
         """Goes on with the games that the checkpoint knew: those played after it will be played again. UserError: one of the
@@ -83,6 +84,8 @@ class Panel(Listener):
         self._reference = self.reference.among(self.entrants.values(), [where], [self.rating.seconds])
         if self._reference.games:
             log.info("%d reference games between players that never change count for ratings too", self._reference.games)
+        elif reason := self.reference.left_out(self.entrants.values(), [where], [self.rating.seconds]):
+            log.warning("%s. Set rating.seconds to theirs for ratings that are known better", reason)
         league = next((listener for listener in learner.listeners if isinstance(listener, League)), None)
         if league is not None and self.rating.snapshots:
             self._past = Snapshots(league, learner.policy, self._task)
@@ -97,7 +100,7 @@ class Panel(Listener):
         last = report.steps >= report.total_steps
         if not self._due(report.steps, last) or not (last or self.budget.allows(self.rating.every)):
             return None
-        self._rated = report.steps
+        self.rated = report.steps
         began, threads = perf_counter(), torch.get_num_threads()
         try:
             return self._rate(learner, report.steps)
@@ -116,7 +119,7 @@ class Panel(Listener):
     def _due(self, steps: int, last: bool) -> bool:
         """A run that is shorter than the steps between ratings has none, not even at its end."""
         every = self.rating.every
-        return steps // every > self._rated // every or (last and steps >= every and steps > self._rated)
+        return steps // every > self.rated // every or (last and steps >= every and steps > self.rated)
 
     def _rate(self, learner: Learner, steps: int) -> dict[str, float]:
         """Plays, keeps the games, and returns the metrics."""
@@ -135,7 +138,7 @@ class Panel(Listener):
         self._games.add(games)
         self._results = self._results.plus(Results.of(games))
         rating = rate(self._results.plus(self._reference))[name]
-        scores = ", ".join(f"{result.score.scored}:{result.score.conceded} against {other}" for _, other, result in played)
+        scores = ", ".join(f"{scored}:{conceded} against {other}" for other, (scored, conceded) in _goals(played).items())
         seconds = perf_counter() - began
         log.info("%s is rated %.0f (%.0f to %.0f): %s; the games took %.1f s", name, rating.value, rating.low, rating.high,
                  scores, seconds)
@@ -215,6 +218,15 @@ class Budget:
             log.info("a rating takes %.1f s: to stay below %.3g %% of the run's time (rating.most), there is one about every "
                      "%.0f s instead of every %s steps", self._last, 100 * self.most, self._last / self.most, f"{every:,}")
         return allowed
+
+
+def _goals(played: Sequence[Played]) -> dict[str, tuple[int, int]]:
+    """Goals for and against the policy, by opponent: the oldest snapshot may be the newest one, too."""
+    goals: dict[str, tuple[int, int]] = {}
+    for _, other, result in played:
+        scored, conceded = goals.get(other, (0, 0))
+        goals[other] = scored + result.score.scored, conceded + result.score.conceded
+    return goals
 
 
 def _metrics(rating: Rating, played: Sequence[Played], seconds: float) -> dict[str, float]:

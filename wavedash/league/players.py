@@ -23,12 +23,14 @@ from wavedash.loading import LoadedRun, load_run
 from wavedash.rocket import names
 from wavedash.rocket.kind import rocket_task
 from wavedash.rocket.parts import Player
-from wavedash.runs.folder import RunError
+from wavedash.runs.folder import RunError, RunFolder
 from wavedash.runs.policy_folder import PolicyFolder
 from wavedash.tasks.lookup import snake_case
 
 DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 """How a path on another drive of Windows begins, which is no import path"""
+SNAPSHOT = re.compile(r"step-\d+")
+"""What folders of snapshots are called: there are some of these names in the `league/` of every run"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,13 +47,13 @@ class Entrant:
     @cached_property
     def name(self) -> str:
         """The player and its version, as games.csv has it: `chaser`; `my-bot@120000000` for a run of this name and the steps
-        that it had trained for; the name of a folder that holds one policy; `champion-1v1@3543107584`; `rung:NAME` for
-        the weights of a rung (reference.py), wherever they are; `A+B` for a team."""
+        that it had trained for, also for its snapshots `step-...`; the name of any other folder with a policy;
+        `champion-1v1@3543107584`; `rung:NAME` for the weights of a rung (reference.py), wherever they are; `A+B` for a team."""
         if self.members:
             return JOINED_BY.join(member.name for member in self.members)
         if self.run is None:
             return snake_case(self.asked) if ":" not in self.asked else self.asked
-        if isinstance(self.run.source, PolicyFolder):
+        if isinstance(self.run.source, PolicyFolder) and not self._is_snapshot(self.run.source):
             return rung_name(self.run.source) or self._unmistakable(self.run.source)
         return f"{self.run.config.name}@{self.run.source.step}"
 
@@ -60,9 +62,14 @@ class Entrant:
         """A name that also tells apart runs of one name: with the folder of the run."""
         if self.run is None:
             return self.name
-        if isinstance(self.run.source, PolicyFolder):
+        folder = self.run.path.absolute().parent.parent
+        if isinstance(self.run.source, PolicyFolder) and not (self._is_snapshot(self.run.source) and RunFolder.is_run(folder)):
             return str(self.run.path)
-        return f"{self.run.path.absolute().parent.parent.name}@{self.run.source.step}"
+        return f"{folder.name}@{self.run.source.step}"
+
+    @staticmethod
+    def _is_snapshot(folder: PolicyFolder) -> bool:
+        return SNAPSHOT.fullmatch(folder.path.absolute().name) is not None
 
     @staticmethod
     def _unmistakable(folder: PolicyFolder) -> str:

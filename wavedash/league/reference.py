@@ -82,10 +82,22 @@ class Reference:
             reached = reached.union(*(pair for pair in pairs if pair & reached)) - ANCHORS.keys()
         return results_of([row for row, pair in zip(rows, pairs, strict=True) if pair & reached])
 
+    def left_out(self, players: Iterable[str], where: Collection[tuple[str, int]], limits: Collection[float]) -> str | None:
+        """Says why none of the results counts, if that is only because of the limit of time; else None."""
+        players = list(players)
+        if self.among(players, where, limits).games or not self.among(players, where, ()).games:
+            return None
+        theirs = sorted({row.seconds for row in self.rows if row.seconds and (row.simulator, row.size) in where})
+        return (f"reference games do not count: without a goal they end after {_seconds(theirs)}, those at hand after "
+                f"{_seconds(sorted(limits))}")
+
     def among_games(self, games: Sequence[Game]) -> Results:
-        """The same for the players of these games."""
-        players = {player for game in games for player in (game.blue, game.orange)}
-        return self.among(players, {(game.simulator, game.size) for game in games}, drawn_after(games))
+        """`among` for the players of these games."""
+        return self.among(*_played(games))
+
+    def left_out_of_games(self, games: Sequence[Game]) -> str | None:
+        """`left_out` for the players of these games."""
+        return self.left_out(*_played(games))
 
 
 NO_REFERENCE = Reference()
@@ -129,6 +141,16 @@ def count(games: Iterable[Game]) -> list[Row]:
 def drawn_after(games: Iterable[Game]) -> set[float]:
     """After how many whole seconds games were drawn."""
     return {float(round(game.seconds)) for game in games if game.blue_goals == game.orange_goals}
+
+
+def _played(games: Sequence[Game]) -> tuple[set[str], set[tuple[str, int]], set[float]]:
+    """Who played, where, and with which limits of time."""
+    players = {player for game in games for player in (game.blue, game.orange)}
+    return players, {(game.simulator, game.size) for game in games}, drawn_after(games)
+
+
+def _seconds(limits: Sequence[float]) -> str:
+    return " and ".join(f"{limit:g}" for limit in limits) + " s"
 
 
 def shipped(path: Path | None = None) -> Reference:

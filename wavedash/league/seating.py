@@ -89,7 +89,7 @@ class Group:
         if self.actors is None:
             return self.guests[0].entrant.player()
         assert self.task is not None
-        named = "snapshots of this run" if not self.guests else ", ".join(guest.name for guest in self.guests)
+        named = "snapshots of this run" if not self.guests else ", ".join(guest.entrant.asked for guest in self.guests)
         return FrozenPolicies(self.actors, self.task, named, deterministic, seed)
 
 

@@ -10,9 +10,9 @@ def strongest_first(ratings: Mapping[str, Rating]) -> dict[str, Rating]:
     return dict(sorted(ratings.items(), key=lambda row: -row[1].value))
 
 
-def reference_line(games: int) -> list[str]:
-    """A line that says how many reference games count too; no line if there are none."""
-    return [f"{games} reference games between players that never change count too"] if games else []
+def reference_line(games: int, left_out: str | None = None) -> list[str]:
+    """A line that says how many reference games count too, or why none does; no line if there are none."""
+    return [f"{games} reference games between players that never change count too"] if games else [left_out] if left_out else []
 
 
 def rating_table(results: Results, ratings: Mapping[str, Rating], anchors: Collection[str], title: str = "") -> list[str]:

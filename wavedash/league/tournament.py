@@ -102,7 +102,7 @@ class Tournament:
 
     def __str__(self) -> str:
         blocks = ["\n".join([f"{len(self.games)} games, {self.about}", f"ratings: {scale_of(self.anchors)}",
-                             *reference_line(self.reference_games)])]
+                             *reference_line(self.reference_games, self.reference.left_out_of_games(self.games))])]
         for simulator in self.simulators:
             ratings = rating_table(self._results[simulator], self.standings[simulator], self.anchors, simulator)
             blocks += ["\n".join(ratings), "\n".join(self._cross_table(simulator))]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from wavedash.envs.vec_env import Obs
 from wavedash.errors import UserError
-from wavedash.rocket.state import GameState
+from wavedash.rocket.state import CONTROLS, GameState
 from wavedash.tasks.endings import Ending
 from wavedash.tasks.part import Part
 from wavedash.tasks.rewards import Reward
@@ -108,7 +108,14 @@ class ScriptedPlayer(Player):
     """A player that follows fixed rules, without a policy."""
 
     def drive(self, state: GameState, chosen: Tensor) -> Tensor:
-        return self.controls(state)
+        controls = self.controls(state)
+        expected = (*state.shape, len(CONTROLS))
+        if not isinstance(controls, Tensor) or controls.shape != expected:
+            found = list(controls.shape) if isinstance(controls, Tensor) else type(controls).__name__
+            raise UserError(f"player {type(self).__module__}:{type(self).__qualname__} returned {found} as controls, and "
+                            f"they are a tensor [arenas, cars, {len(CONTROLS)}], here {list(expected)}: correct its method "
+                            "`controls`")
+        return controls
 
     @abstractmethod
     def controls(self, state: GameState) -> Tensor:
