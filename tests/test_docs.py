@@ -13,7 +13,7 @@ import pytest
 
 from wavedash.bench.parity.scenes import SCENES
 from wavedash.config import RunConfig
-from wavedash.config_file import _option_keys
+from wavedash.config_file import _option_keys, load_config
 from wavedash.rocket.names import shipped
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -56,6 +56,13 @@ def test_the_page_about_the_league_can_be_followed(tmp_path: Path) -> None:
     result = subprocess.run([sys.executable, "-c", IN_ONE_PROCESS, json.dumps(jobs)], cwd=tmp_path, env=environment,
                             capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_the_configuration_on_the_page_about_the_league_is_one(tmp_path: Path) -> None:
+    (text,) = re.findall(r"^```yaml\n(.*?)^```", (DOCS / "league.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    (tmp_path / "my-bot.yaml").write_text(text, encoding="utf-8")
+    config = load_config(str(tmp_path / "my-bot.yaml"))
+    assert config.opponents is not None and config.rating is not None and config.checkpoint.best_by == "rating"
 
 
 IN_ONE_PROCESS = """

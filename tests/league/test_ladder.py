@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree as ET
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ import pytest
 from tests.league.commands import drawn_games
 from wavedash.cli import app
 from wavedash.errors import UserError
-from wavedash.league.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, draw, in_short, round_numbers
+from wavedash.league.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, Scale, draw, in_short, round_numbers
 from wavedash.league.games import GamesFile
 from wavedash.league.ladder import Ladder, read_ladder
 
@@ -140,6 +140,20 @@ def test_a_chart_has_a_line_with_a_band_for_each_run_and_labels_that_do_not_over
     assert {text.text.rsplit(" ", 1)[0] for text in labels} == {"<a&b>", "c", *FIXED}
     places = sorted(float(text.get("y")) for text in labels)
     assert all(below - above >= 13.9 for above, below in pairwise(places)) and places[-1] < HEIGHT
+
+
+def test_players_of_one_version_stand_side_by_side_with_their_intervals() -> None:
+    """The games of a tournament have no steps: a line against them would show nothing."""
+    ladder = Ladder(drawn_games(FIXED, [*combinations(FIXED, 2)], 40, np.random.default_rng(0)))
+    root = ET.fromstring(draw(ladder))
+    assert "steps" not in [text.text for text in root.iter(f"{SVG}text")] and root.find(f".//{SVG}polyline") is None
+    dots, bars = root.findall(f".//{SVG}circle"), [bar for bar in root.iter(f"{SVG}rect") if "band" in bar.get("class", "")]
+    assert len(dots) == len(bars) == len(FIXED) == len({dot.get("cx") for dot in dots})
+    scale = Scale(ladder)
+    for (player, rating), dot, bar in zip(ladder.ratings.items(), dots, bars, strict=True):
+        top, height = float(bar.get("y")), float(bar.get("height"))
+        assert abs(scale.y(rating.high) - top) < 0.1 and abs(scale.y(rating.low) - (top + height)) < 0.2, player
+        assert top - 0.1 <= float(dot.get("cy")) <= top + height + 0.1 and float(dot.get("cx")) < RIGHT
 
 
 def test_labels_have_room_and_are_short(tmp_path) -> None:

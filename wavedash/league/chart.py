@@ -1,6 +1,7 @@
 """The chart of a ladder: rating against steps, as an SVG that reads well on light and dark pages.
 
-Every run is a line with its 95 % interval as a band; players that do not change are dashed horizontal lines.
+Every run is a line with its 95 % interval as a band; players that do not change are dashed horizontal lines. Where nobody has
+more than one version, as in most tournaments, players stand side by side, each with its interval.
 """
 from __future__ import annotations
 
@@ -29,9 +30,11 @@ def draw(ladder: Ladder) -> str:
     scale = Scale(ladder)
     parts = [*_axes(scale)]
     labels: list[tuple[float, str, str]] = []
-    for player, rating in ladder.fixed.items():
+    for number, (player, rating) in enumerate(ladder.fixed.items()):
         y = scale.y(rating.value)
-        parts.append(f'<line class="fixed" x1="{LEFT}" x2="{RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        begin = LEFT if ladder.runs else LEFT + (RIGHT - LEFT) * (number + 0.5) / len(ladder.fixed)
+        parts.append(f'<line class="fixed" x1="{begin:.1f}" x2="{RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts += [] if ladder.runs else _alone(rating, begin, scale)
         version = Version.of(player)  # the only one of its run here: its steps would only make the label long
         labels.append((y, f"{player if version is None else version.run} {rating.value:.0f}", "muted"))
     for number, (run, versions) in enumerate(ladder.runs.items()):
@@ -55,7 +58,8 @@ class Scale:
     def __init__(self, ladder: Ladder) -> None:
         self.most = float(max((steps for versions in ladder.runs.values() for steps in versions), default=1))
         values = [rating.value for rating in ladder.ratings.values()]
-        banded = [rating for versions in ladder.runs.values() for rating in versions.values()]
+        self.has_steps = bool(ladder.runs)
+        banded = [rating for versions in ladder.runs.values() for rating in versions.values()] or list(ladder.fixed.values())
         lowest, highest = min(values), max(values)
         self.low = min([lowest - 20, *(max(rating.low, lowest - MOST_BEYOND) for rating in banded)])
         self.high = max([highest + 20, *(min(rating.high, highest + MOST_BEYOND) for rating in banded)])
@@ -89,11 +93,20 @@ def _axes(scale: Scale) -> list[str]:
         y = scale.y(rating)
         parts += [f'<line class="grid" x1="{LEFT}" x2="{RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>',
                   f'<text class="muted" x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{rating:.0f}</text>']
+    parts.append(f'<text class="ink" x="{LEFT - 44}" y="{TOP - 8}">rating (Elo), with 95 % intervals</text>')
+    if not scale.has_steps:
+        return parts
     parts += [f'<text class="muted" x="{scale.x(steps):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{in_short(steps)}'
               "</text>" for steps in round_numbers(0.0, scale.most)]
-    middle = (LEFT + RIGHT) / 2
-    return [*parts, f'<text class="ink" x="{middle:.0f}" y="{HEIGHT - 8}" text-anchor="middle">steps</text>',
-            f'<text class="ink" x="{LEFT - 44}" y="{TOP - 8}">rating (Elo), with 95 % intervals</text>']
+    return [*parts, f'<text class="ink" x="{(LEFT + RIGHT) / 2:.0f}" y="{HEIGHT - 8}" text-anchor="middle">steps</text>']
+
+
+def _alone(rating: Rating, x: float, scale: Scale) -> list[str]:
+    """A player without a line: a dot, and its interval as a bar."""
+    low, high = scale.y(rating.low), scale.y(rating.high)
+    return ['<g clip-path="url(#plot)">',
+            f'<rect class="c0 band" x="{x - 5:.1f}" width="10" y="{high:.1f}" height="{low - high:.1f}"/>', "</g>",
+            f'<circle class="c0 dot" cx="{x:.1f}" cy="{scale.y(rating.value):.1f}" r="3.5"/>']
 
 
 def _line(versions: Mapping[int, Rating], scale: Scale, colour: str) -> list[str]:
