@@ -86,6 +86,8 @@ class Panel(Listener):
             log.info("%d reference games between players that never change count for ratings too", self._reference.games)
         elif reason := self.reference.left_out(self.entrants.values(), [where], [self.rating.seconds]):
             log.warning("%s. Set rating.seconds to theirs for ratings that are known better", reason)
+        if learner.total_steps < self.rating.every:
+            return  # nothing will be played
         league = next((listener for listener in learner.listeners if isinstance(listener, League)), None)
         if league is not None and self.rating.snapshots:
             self._past = Snapshots(league, learner.policy, self._task)

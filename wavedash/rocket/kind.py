@@ -40,7 +40,7 @@ class RocketKind(Kind):
         rocket = _task(config)
         if rocket.blue != rocket.orange:
             raise ValueError("rating is by games in which the policy is now blue and now orange, so both teams need equally "
-                             f"many cars, but env.rocket is {rocket.blue}v{rocket.orange}: leave rating out")
+                             f"many cars, but env.rocket is {rocket.blue}v{rocket.orange}: turn it off with rating=null")
 
     def make(self, config: EnvConfig, device: torch.device) -> VecEnv:
         from wavedash.rocket.env import RocketEnv
