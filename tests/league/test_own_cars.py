@@ -103,16 +103,40 @@ def assert_the_same(apart: Tensor) -> None:
 
 
 @pytest.mark.parametrize("crossed", [False, True], ids=["", "control"])
-@pytest.mark.parametrize("kind", ["plain", "gru", "slow", "sticks", "gsde"])
-def test_each_car_gets_the_controls_of_the_whole_policy(monkeypatch, kind, crossed):
-    """Two policies, of which the second has the ticks and delay of its own task. In the control each infers the cars of the
-    other."""
+@pytest.mark.parametrize("kinds", ["plain plain", "gru gru", "plain gru", "gru slow", "plain sticks", "sticks gsde"])
+def test_each_car_gets_the_controls_of_the_whole_policy(monkeypatch, kinds, crossed):
+    """Each policy has the observation, the action parser, the ticks and the delay of its own task. In the control each infers
+    the cars of the other."""
     monkeypatch.setattr(Compared, "crossed", crossed)
-    apart = differences(monkeypatch, [player("plain", 1), player(kind, 2)], [player("plain", 1, True), player(kind, 2, True)])
+    ours, theirs = ([player(kind, seed, whole) for seed, kind in enumerate(kinds.split(), 1)] for whole in (False, True))
+    apart = differences(monkeypatch, ours, theirs)
     if crossed:
         assert (apart > 0.1).float().mean() > 0.2
     else:
         assert_the_same(apart)
+
+
+@pytest.mark.parametrize(("kinds", "shown"), [("gru gru plain gru", [True, True, False, True]), ("slow slow", [True, True]),
+                                              ("plain slow", [True, False]), ("slow plain", [False, False])])
+def test_players_of_one_task_and_pace_are_shown_what_the_first_one_sees(kinds, shown):
+    """Only the first of them observes."""
+    def build(state: GameState, controls: Tensor, stepped: bool = True) -> Tensor:
+        raise AssertionError("it observes by itself")
+
+    players = [player(kind, seed) for seed, kind in enumerate(kinds.split())]
+    match = Match(arenas_of(1), players[0], players[1:], games=2)
+    assert [one in match.line_up.viewers for one in players] == shown
+    match.env.reset(0)
+    for one, is_shown in zip(players[1:], shown[1:], strict=True):
+        assert isinstance(one, FrozenPolicy)
+        one.observation.build = build
+        if is_shown:
+            match.env.step(match._nothing)
+        else:
+            with pytest.raises(AssertionError, match="by itself"):
+                match.env.step(match._nothing)
+            break
+    match.close()
 
 
 @pytest.mark.parametrize("simulator", ["warp", "rocketsim"])

@@ -47,11 +47,12 @@ class FrozenPolicies(Player):
         self._actors = (actors,)  # in a tuple, so that their weights are not among those of the part
         self.slots = actors.slots
         self._remembered: dict[str, str] = {}  # the buffer of each part of the policies' memory
-        self._view: Obs | None = None  # what the cars of all slots see, [K, R, ...], if the arenas' own policy sees the same
+        self._view: Obs | None = None  # what the cars of all slots see, [K, R, ...], if somebody else observes it
         # Rewards, starts and endings are not needed to play, and may be code that is not installed here.
         made = Task.configured(RocketConfig(observation=task.observation, action=task.action))
         self.observation, self.action = made.observation, made.action
         self.ticks, self.delay = self.action.ticks, self.action.delay
+        self.view = self.observation, self.action
 
     @staticmethod
     def of(policies: Sequence[ActorCritic], task: RocketConfig, name: str = "frozen policies", deterministic: bool = False,
@@ -95,6 +96,8 @@ class FrozenPolicies(Player):
 
     def take_slots(self, rows: Tensor) -> None:
         self.rows = rows
+        if self._view is not None:
+            self._view = self._empty_view()
 
     def begin(self, state: GameState, mask: Tensor) -> None:
         for part in (self.observation, self.action):
@@ -117,7 +120,7 @@ class FrozenPolicies(Player):
         rows = self.rows.flatten()
         memory = {name: x.flatten(0, 1) for name, x in self._memory().items()}
         before = {name: self._of_slots(x) for name, x in memory.items()}
-        obs = map_obs(self._of_slots, self._observe(state, chosen)) if self._view is None else self._view
+        obs = map_obs(self._of_slots, self.observe(state, chosen)) if self._view is None else self._view
         noise = None if self.explores is None else self._of_slots(self._explore(state))
         action, after = self.actors.act(obs, before, self.generator, self.deterministic, noise)
         for name, x in after.items():
@@ -130,17 +133,19 @@ class FrozenPolicies(Player):
         own, theirs = ((a.origin, b.origin) for a, b in ((self.observation, self.action), (observation, action)))
         if not all(own) or own != theirs:
             return False
-        self._view = empty_obs(self.actors.observation_space, *self.rows.shape, device=self.rows.device)
+        self._view = self._empty_view()
         return True
 
     def see(self, seen: Obs) -> None:
         assert self._view is not None
         map_obs(lambda x, out: torch.index_select(x, 0, self.rows.flatten(), out=out.flatten(0, 1)), seen, self._view)
 
-    def _observe(self, state: GameState, chosen: Tensor) -> Obs:
-        """Returns what every car sees, [E * C, ...]."""
+    def observe(self, state: GameState, chosen: Tensor) -> Obs:
         seen, mask = self.observation.build(state, chosen).flatten(0, 1), self.action.mask(state)
         return seen if mask is None else {"obs": seen, ACTION_MASK: mask.flatten(0, 1).to(torch.int8)}
+
+    def _empty_view(self) -> Obs:
+        return empty_obs(self.actors.observation_space, *self.rows.shape, device=self.rows.device)
 
     def _of_slots(self, x: Tensor) -> Tensor:
         """The rows [E * C, ...] of the slots, [K, R, ...]."""

@@ -97,6 +97,11 @@ class LineUp(Part):
 
     def see(self, seen: Obs) -> None:
         """Is called before every step with what all cars see, [E * C, ...]. Players with the same view need not observe."""
+        seats = self.seats.shape[1]
+        for driver in self._drivers():
+            if driver.player in self.viewers:
+                rows = slice(driver.where.start * seats, driver.where.stop * seats)
+                driver.player.see(map_obs(lambda x, rows=rows: x[rows], seen))
 
     def generators(self) -> list[torch.Generator]:
         return [stream for player in self.players for stream in player.generators()]
@@ -151,6 +156,21 @@ class Duel(LineUp):
         for number, player in enumerate(self.players, 1):
             mine = (driven[self.arenas_of(number)] == number).flatten()
             player.take_slots(mine.nonzero().view(1, -1))
+
+    def share_view(self, observation: Observation, action: Action) -> None:
+        """The arenas have no policy of their own: players share the view of the first one."""
+        view = self.players[0].view
+        if view is not None:
+            super().share_view(*view)
+
+    def see(self, seen: Obs) -> None:
+        """What the arenas' own policy would see is of no use to players."""
+
+    def drive(self, parsed: Tensor, chosen: Tensor) -> Tensor:
+        if self.viewers:
+            first = self._drivers()[0]
+            super().see(first.player.observe(first.state, chosen))
+        return super().drive(parsed, chosen)
 
     def sides(self) -> Tensor:
         """[E]: the team of the first player."""
@@ -224,13 +244,6 @@ class Opponents(LineUp):
     def slot_of_arena(self) -> Tensor:
         """[n]: the slot that plays in each arena."""
         return self.place // self.per_slot
-
-    def see(self, seen: Obs) -> None:
-        if self.viewers:
-            first = self.where.start * self.seats.shape[1]
-            of_players = map_obs(lambda x: x[first:], seen)
-            for player in self.viewers:
-                player.see(of_players)
 
     def count(self, ended: Tensor) -> None:
         counted = ended[self.where] & ~self.void

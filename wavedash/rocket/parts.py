@@ -72,6 +72,8 @@ class Player(Part):
     """Ticks of physics per decision; None: it decides at every step of the arenas"""
     delay: int | None = None
     """Ticks before a decision takes effect; None: that of the arenas"""
+    view: tuple[Observation, Action] | None = None
+    """The parts through which it sees the arenas and acts, if others can see what they show, see `observe`"""
     slots: int = 1
     """How many different opponents it is at the same time, see `take_slots`"""
 
@@ -85,12 +87,16 @@ class Player(Part):
         give another one between steps. A player of one slot may ignore it and answer for every car."""
 
     def shares_view(self, observation: Observation, action: Action) -> bool:
-        """Whether it sees what the policy of the arenas sees, which has these parts. If so, it is shown that by `see` and need
-        not observe by itself."""
+        """Whether it sees what the policy of the arenas or another player sees, who has these parts. If so, it is shown that by
+        `see` and need not observe by itself."""
         return False
 
     def see(self, seen: Obs) -> None:
-        """Is called before `drive` with what all cars see, [E * C, ...], if it shares the view of the policy."""
+        """Is called before `drive` with what all cars see, [E * C, ...], if it shares the view of somebody."""
+
+    def observe(self, state: GameState, chosen: Tensor) -> Obs:
+        """Returns what every car sees, [E * C, ...], by the parts of `view`. `chosen`: as in `drive`."""
+        raise NotImplementedError
 
     def exchange(self, slot: int, policy: Any) -> None:
         """Another policy, or a `state_dict` of one, plays in a slot from the next decision on. It must be of the same
