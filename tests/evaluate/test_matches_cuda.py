@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from tests.evaluate.test_match_blocks import network
+from tests.league.test_own_cars import player
 from wavedash.evaluate.matches import Match, arenas_of
 from wavedash.league.frozen import FrozenPolicy
 from wavedash.ppo.graphs import CapturedCall
@@ -41,6 +42,20 @@ def test_a_captured_match_plays_the_games_of_one_that_is_not():
     assert [x.played for x in captured.play_all(1)] == [x.played for x in plain.play_all(1)]
     assert torch.equal(arenas_after(captured), arenas_after(plain))
     assert not torch.equal(arenas_after(captured), control[0]), "the control: the other weights count"
+
+
+@pytest.mark.parametrize("kinds", ["plain plain", "gru gru", "gru slow"])
+def test_policies_that_share_a_view_or_keep_a_pace_of_their_own_play_the_same_games_in_a_graph(kinds):
+    """Each infers its own cars, in every step."""
+    ends = []
+    for graphs in (False, True):
+        first, second = (player(kind, seed) for seed, kind in enumerate(kinds.split(), 1))
+        match = Match(arenas_of(1), first, second, games=8, device="cuda", limit=3.0, graphs=graphs)
+        (result,) = match.play_all(1)
+        assert isinstance(first, FrozenPolicy) and first.rows.shape == (1, 8)
+        ends.append((result.played, arenas_after(match).clone()))
+        match.close()
+    assert ends[0][0] == ends[1][0] and torch.equal(ends[0][1], ends[1][1])
 
 
 def test_warming_up_captures_the_step_and_changes_no_game():
