@@ -28,7 +28,7 @@ def check_run(config: RunConfig, trust: bool = False) -> None:
     if config.opponents is not None:
         from wavedash.league.seating import Seating, invited
 
-        Seating(config, policy, invited(config, trust=trust))
+        Seating(config, policy, invited(config, trust=trust)).rehearse(config, device)
 
 
 def check_setup(config: RunConfig, trust: bool = False) -> None:

@@ -201,7 +201,7 @@ def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: Earl
         again = "wavedash" if ranks.size == 1 else f"torchrun --nproc-per-node {ranks.local_size} -m wavedash"
         with suppress(OSError):  # the terminal was closed
             folder = f'"{run.path}"' if " " in str(run.path) else str(run.path)
-            rates = f"; how its rating rose: wavedash ladder {folder}" if panel is not None and panel.rated else ""
+            rates = f"; its ratings: wavedash ladder {folder}" if panel is not None and panel.rated else ""
             print(f"finished after {learner.steps:,} steps; see how it plays: wavedash eval {folder}{rates}"
                   if learner.steps >= learner.total_steps else
                   f"stopped at step {saver.saved_step:,}; go on with: {again} resume {folder}", flush=True)

@@ -319,8 +319,20 @@ def test_the_champion_is_a_guest_by_name_and_the_one_for_the_size_of_the_teams(t
 
 def test_a_policy_for_smaller_teams_is_refused_by_the_name_that_was_asked_for(tmp_path):
     theirs = policy_folder(tmp_path / "their bot", "policy.hidden=[4]")
-    with pytest.raises(UserError, match=f"^{theirs} cannot play Rocket League 2v2, its observation has no room"):
-        trained(tmp_path / "runs", f"opponents.members=[{theirs}]", preset="rocket-2v2")
+    for refuses in (lambda: trained(tmp_path / "runs", f"opponents.members=[{theirs}]", preset="rocket-2v2"),
+                    lambda: check_run(load_config("rocket-2v2", [*TINY, f"opponents.members=[{theirs}]"]))):
+        with pytest.raises(UserError, match=f"^{theirs} cannot play Rocket League 2v2, its observation has no room"):
+            refuses()
+
+
+@pytest.mark.parametrize(("overrides", "arenas"), [(["env.count=8"], 4), (["env.count=4", "env.groups=1"], 4),
+                                                   (["env.count=8", "env.rocket.simulator=rocketsim", "env.workers=2"], 4)])
+def test_too_few_arenas_are_found_by_the_check_too(overrides, arenas):
+    """`wavedash config check` says what `wavedash train` would say."""
+    config = load_config("rocket-1v1", [*TINY, *overrides, "opponents.slots=5"])
+    with pytest.raises(UserError, match=f"each of the 5 slots for opponents needs an arena .*a group has {arenas}"):
+        check_run(config)
+    check_run(load_config("rocket-1v1", [*TINY, *overrides, "opponents.slots=4"]))
 
 
 

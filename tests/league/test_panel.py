@@ -317,7 +317,7 @@ def test_the_end_of_a_rated_run_says_how_to_see_its_ratings(tmp_path, capsys):
     trained(tmp_path / "two words", RATING, "report.console=plain", f"total_steps={2 * STEPS}")
     last = capsys.readouterr().out.splitlines()[-1]
     folder = folder_in(tmp_path / "two words")
-    assert last == (f'finished after 256 steps; see how it plays: wavedash eval "{folder}"; how its rating rose: '
+    assert last == (f'finished after 256 steps; see how it plays: wavedash eval "{folder}"; its ratings: '
                     f'wavedash ladder "{folder}"')
 
 
@@ -347,6 +347,13 @@ def test_players_are_looked_for_before_the_run_begins(tmp_path, monkeypatch):
         train(*TASK, wrong)
     with pytest.raises(UserError, match="no player 'defendr'"):
         check_run(load_config(TASK[0], [*TASK[1:], wrong]))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_player_for_smaller_teams_is_refused_before_the_run_begins(tmp_path, monkeypatch):
+    monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
+    with pytest.raises(UserError, match=r"champions.1v1 cannot play Rocket League 2v2, its observation has no room"):
+        train("rocket-2v2", *TASK[1:], "rating={panel: [chaser, champion-1v1]}")
     assert not list(tmp_path.iterdir())
 
 

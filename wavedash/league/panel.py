@@ -28,6 +28,7 @@ from wavedash.league.reference import SHIPPED, read_references
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.rocket.kind import rocket_task
+from wavedash.rocket.rehearsal import rehearse_player
 from wavedash.seeding import stream_seed
 from wavedash.threads import give_torch, set_torch_threads
 
@@ -186,10 +187,12 @@ class Played(NamedTuple):
 
 def find_panel(config: RunConfig, trust: bool = False) -> dict[Entrant, str]:
     """The players of the panel and their names in games.csv. `trust`: code that a policy of another user names may run.
-    UserError: one of them does not exist, or is named twice."""
+    UserError: one of them does not exist, cannot play in teams of this size, or is named twice."""
     assert config.rating is not None
     size = kind_of(config.env).team_size(config.env)
     names = distinct_names([find_entrant(name, trust, size) for name in config.rating.panel])
+    for entrant in names:
+        rehearse_player(entrant.player(), rocket_task(config.env, Path(config.name)))
     # Another run of the same name is called by its folder: its versions must not be taken for those of this run.
     return {entrant: entrant.full_name if name.startswith(f"{config.name}@") else name for entrant, name in names.items()}
 

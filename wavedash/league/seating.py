@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+import torch
+
 from wavedash import champions
 from wavedash.config import RocketConfig, RunConfig
 from wavedash.envs.kinds import kind_of
@@ -22,9 +24,11 @@ from wavedash.league.frozen import FrozenPolicies, signature
 from wavedash.league.players import Entrant, find_entrant
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.policy.stacked import StackedActors
+from wavedash.rocket.env import shard_sizes
 from wavedash.rocket.kind import rocket_task
 from wavedash.rocket.line_up import Opponents
 from wavedash.rocket.parts import Player
+from wavedash.rocket.rehearsal import empty_arenas
 from wavedash.rocket.task import Task
 from wavedash.runs.policy_folder import PolicyFolder
 from wavedash.seeding import stream_seed
@@ -131,6 +135,12 @@ class Seating:
                    for number, group in enumerate(self.groups)]
         seed = stream_seed(self.seed, "league arenas", self._shards) % 2**31
         return Opponents(task.action, players, self.options.share, seed)
+
+    def rehearse(self, config: RunConfig, device: torch.device) -> None:
+        """Raises UserError if there are too few arenas for all slots, or if somebody cannot play in them."""
+        task = rocket_task(config.env, Path(config.name))
+        arenas = empty_arenas(min(shard_sizes(config.env, device)), task)
+        self.line_up(Task.configured(task)).bind(arenas)
 
     def _signature_of(self, guest: Guest, learner: ActorCritic) -> str:
         run, task = guest.entrant.run, guest.entrant.task

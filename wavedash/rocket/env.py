@@ -198,27 +198,32 @@ def check_simulator(rocket: RocketConfig) -> None:
         rocketsim()
 
 
+def shard_sizes(config: EnvConfig, device: torch.device | str) -> list[int]:
+    """How many arenas each shard of an environment has. On a GPU warp has one shard."""
+    assert config.rocket is not None
+    if config.rocket.simulator == "warp":
+        # The number of shards must not depend on the machine: each has a random stream of its own, and a run must go on
+        # exactly on any machine.
+        return _shares(config.count, min(config.groups, config.count) if torch.device(device).type == "cpu" else 1)
+    return _shares(config.count, config.groups if config.workers else 1)
+
+
 def _simulators(config: EnvConfig, device: torch.device | str) -> list[Callable[[], Simulator]]:
-    """A function for each shard that makes its simulator. On a GPU warp has one shard; on a CPU with several shards, one core
-    is left to the policy, which acts for another shard."""
-    rocket = config.rocket
+    """A function for each shard that makes its simulator. On a CPU with several shards, one core is left to the policy, which
+    acts for another shard."""
+    rocket, counts = config.rocket, shard_sizes(config, device)
     assert rocket is not None
     if rocket.simulator == "warp":
         from wavedash.rocket.sim.simulator import WarpSimulator
 
-        # The number of shards must not depend on the machine: each has a random stream of its own, and a run must go on
-        # exactly on any machine.
-        shards = min(config.groups, config.count) if torch.device(device).type == "cpu" else 1
-        threads = max(1, cores() - 1) if shards > 1 else cores()
+        threads = max(1, cores() - 1) if len(counts) > 1 else cores()
         return [partial(WarpSimulator, count, rocket.blue, rocket.orange, hitboxes=rocket.hitbox, device=device,
-                        threads=threads) for count in _shares(config.count, shards)]
+                        threads=threads) for count in counts]
     from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
 
-    shards = config.groups if config.workers else 1
-    counts = _shares(config.count, shards)
     return [partial(RocketSimSimulator, count, rocket.blue, rocket.orange, hitboxes=rocket.hitbox, workers=workers,
                     device=device, timeout=max(60.0, config.worker_timeout), first=sum(counts[:index]))
-            for index, (count, workers) in enumerate(zip(counts, _shares(config.workers, shards), strict=True))]
+            for index, (count, workers) in enumerate(zip(counts, _shares(config.workers, len(counts)), strict=True))]
 
 
 def _shares(total: int, parts: int) -> list[int]:

@@ -18,7 +18,7 @@ from wavedash.envs.errors import EnvError
 from wavedash.envs.obs import ACTION_MASK
 from wavedash.errors import UserError
 from wavedash.rocket import names
-from wavedash.rocket.parts import Part, Start
+from wavedash.rocket.parts import Part, Player, Start
 from wavedash.rocket.seats import arena_seats
 from wavedash.rocket.starts.kickoff import Kickoff
 from wavedash.rocket.state import GameState
@@ -34,10 +34,15 @@ ARENAS = 2
 BEGINNINGS = 64
 
 
+def rehearse_player(player: Player, config: RocketConfig) -> None:
+    """Raises UserError if the player cannot play in arenas with so many cars. It cannot be used afterwards."""
+    player.bind(empty_arenas(ARENAS, config))
+
+
 def rehearse(task: Task, config: RocketConfig) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
     """Observation and action space of one car. Raises EnvError for a part that does not do what its kind must. The parts cannot
     be used afterwards: they are bound to the arenas of the rehearsal."""
-    state, beginnings = _empty(ARENAS, config), _empty(BEGINNINGS, config)
+    state, beginnings = empty_arenas(ARENAS, config), empty_arenas(BEGINNINGS, config)
     generator = torch.Generator().manual_seed(0)
     kickoff = Kickoff()
     for fresh in (state, beginnings):
@@ -80,7 +85,7 @@ def observation_space(task: Task, state: GameState) -> gymnasium.Space[Any]:
     return gymnasium.spaces.Dict({"obs": seen, ACTION_MASK: gymnasium.spaces.MultiBinary(mask.shape[-1])})
 
 
-def _empty(arenas: int, config: RocketConfig) -> GameState:
+def empty_arenas(arenas: int, config: RocketConfig) -> GameState:
     """A state of zeros, but with cars in all seats."""
     (seats,) = arena_seats(1, config.blue, config.orange, config.hitbox)
     state = GameState.empty(arenas, len(seats))
