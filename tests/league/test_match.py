@@ -263,10 +263,12 @@ def test_a_policy_is_refused_in_teams_that_it_cannot_observe(run) -> None:
 
 def test_progress_is_told_on_stderr_every_half_minute(monkeypatch, capsys) -> None:
     clock = count(step=20)  # every look at the clock is twenty seconds later
-    monkeypatch.setattr("wavedash.cli.league.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr("wavedash.cli.progress.time", SimpleNamespace(monotonic=lambda: next(clock)))
     wavedash("match", "chaser", "idle", "--games", 2, "--seconds", 1, "--simulator", "warp")
     told = capsys.readouterr().err.splitlines()
     assert told[0] == "chaser against idle in warp: 0 % of the games, 40 s" and len(told) == 8, "16 steps of the arenas"
+    wavedash("eval", "champion", "--against", "chaser", "--games", 2)
+    assert capsys.readouterr().err.startswith("champion against chaser in warp: 0 % of the games, 40 s\n")
 
 
 def test_a_player_of_the_shipped_ones_is_called_by_its_name() -> None:

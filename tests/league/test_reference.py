@@ -247,3 +247,10 @@ def test_a_tournament_uses_what_ships_unless_it_is_told_not_to(capsys) -> None:
     for options, told in (([], True), (["--no-reference"], False)):
         wavedash("tournament", "chaser", "defender", "--games", 2, "--simulator", "warp", "--device", "cpu", *options)
         assert (line in capsys.readouterr().out) == told
+
+
+def test_a_missing_file_of_games_is_named_and_not_made(tmp_path) -> None:
+    missing = tmp_path / "missing.csv"
+    with pytest.raises(UserError, match=r"missing\.csv does not exist: name a games\.csv"):
+        wavedash("tournament", "chaser", "idle", "--with", missing)
+    assert not missing.exists()

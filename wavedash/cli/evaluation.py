@@ -7,6 +7,7 @@ from typing import Annotated, Optional
 import typer
 
 from wavedash.cli.arguments import Deterministic, SimulatorName, Trust
+from wavedash.cli.progress import Shown
 from wavedash.errors import UserError
 
 commands = typer.Typer()
@@ -56,8 +57,11 @@ def evaluate(
     if against is not None:
         from wavedash.evaluate.against import play_against
 
-        typer.echo(str(play_against(run, against, simulator.value if simulator else None, episodes, deterministic,
-                                    own_starts=starts is StartsName.TASK, trust=trust)))
+        progress = Shown()
+        found = play_against(run, against, simulator.value if simulator else None, episodes, deterministic,
+                             own_starts=starts is StartsName.TASK, trust=trust, progress=progress)
+        progress.end()
+        typer.echo(str(found))
         return
     if simulator is not None or starts is not StartsName.KICKOFF:
         raise UserError("--simulator and --starts go with --against PLAYER; without it a run plays its own task")

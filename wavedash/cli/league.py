@@ -2,8 +2,6 @@
 from __future__ import annotations
 
 import json
-import sys
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
@@ -11,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from wavedash.cli.arguments import Deterministic, SimulatorName, Trust
+from wavedash.cli.progress import Shown
 from wavedash.errors import UserError
 
 if TYPE_CHECKING:
-    from wavedash.evaluate.matches import Progress
     from wavedash.league.match import Terms
     from wavedash.league.players import Entrant
     from wavedash.league.reference import Reference as References
@@ -76,7 +74,8 @@ def match(
     terms = _terms(entrants, games, size, simulator, seconds, device, seed, deterministic)
     if out is not None:
         _check_new(out, names_of(one, other), terms)
-    progress = _Progress()
+        _append(out, [])  # whether it can be written is found out before anything is played, too
+    progress = Shown()
     found = compare(one, other, terms, progress)
     progress.end()
     _print(found, as_json)  # first of all: if the file cannot be written any more, the result is there
@@ -112,12 +111,12 @@ def tournament(
     entrants = _entrants(players, trust, size)
     terms = _terms(entrants, games, size, simulator, seconds, device, seed, deterministic)
     names = distinct_names(entrants)
-    if out is not None:
-        _check_new(out, names.values(), terms)
-    for file in also or []:
+    for file in [*([out] if out else []), *(also or [])]:
         _check_new(file, names.values(), terms)
+    if out is not None:
+        _append(out, [])
     known = _reference(also, reference and deterministic)
-    progress = _Progress()
+    progress = Shown()
     found = play_tournament(entrants, terms, lambda new: None if out is None else _append(out, new), progress, known)
     progress.end()
     _print(found, as_json)
@@ -188,8 +187,7 @@ def _terms(entrants: list[Entrant], games: int, size: int | None, simulator: Sim
 
 
 def _check_new(out: Path, names: Iterable[str], terms: Terms) -> None:
-    """Refuses to play games that the file has: they would count twice. That, and whether the file can be written, is found out
-    before anything is played."""
+    """Refuses to play games that the file has: they would count twice. That is found out before anything is played."""
     from wavedash.league.games import GamesFile
 
     names = set(names)
@@ -198,7 +196,6 @@ def _check_new(out: Path, names: Iterable[str], terms: Terms) -> None:
                 {game.blue, game.orange} <= names):
             raise UserError(f"{out} already has games of {game.blue} and {game.orange} in {game.simulator} with this seed: the "
                             f"same games would count twice. Use another seed, such as --seed {terms.seed + 1}, or another file")
-    _append(out, [])
 
 
 def _append(out: Path, games: list[Any]) -> None:
@@ -212,27 +209,3 @@ def _append(out: Path, games: list[Any]) -> None:
 
 def _print(found: Any, as_json: bool) -> None:
     typer.echo(json.dumps(found.as_json(), indent=2) if as_json else str(found))
-
-
-class _Progress:
-    """Shows on stderr how far a command is: on a terminal twice a second in one line, elsewhere a line every half minute."""
-
-    def __init__(self) -> None:
-        self.live = sys.stderr.isatty()
-        self.began = self.last = time.monotonic()
-
-    def __call__(self, text: str) -> Progress:
-        """For one match, which `text` describes."""
-        def show(share: float) -> None:
-            now = time.monotonic()
-            if now - self.last < (0.5 if self.live else 30.0):
-                return
-            self.last = now
-            line = f"{text}: {100 * share:.0f} % of the games, {now - self.began:.0f} s"
-            typer.echo(f"\r{line}\033[K" if self.live else line, err=True, nl=not self.live)
-
-        return show
-
-    def end(self) -> None:
-        if self.live:
-            typer.echo("\r\033[K", err=True, nl=False)

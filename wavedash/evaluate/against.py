@@ -4,6 +4,7 @@ A policy that was trained in one simulator and has the same share in the other h
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import torch
 from wavedash.config import EnvConfig
 from wavedash.envs.kinds import kind_of
 from wavedash.evaluate import columns
-from wavedash.evaluate.matches import SECONDS
+from wavedash.evaluate.matches import SECONDS, Progress
 from wavedash.evaluate.results import Score
 from wavedash.league.frozen import FrozenPolicy
 from wavedash.league.match import SIMULATORS, play_players
@@ -51,10 +52,12 @@ class AgainstResult:
 
 
 def play_against(run: str | Path, opponent: str, simulator: str | None = None, games: int | None = None,
-                 deterministic: bool = True, own_starts: bool = False, seed: int = 1, trust: bool = False) -> AgainstResult:
+                 deterministic: bool = True, own_starts: bool = False, seed: int = 1, trust: bool = False,
+                 progress: Callable[[str], Progress] | None = None) -> AgainstResult:
     """Plays the policy of `run` against `opponent`: a script such as chaser, a user's own as `module:Class`, or another trained
     policy (a run, a checkpoint, a folder with a policy). `simulator`: warp, rocketsim, both, or None for the one that the run
-    was trained in. Both begin from the same starts. `trust`: also run code that a run of another user names."""
+    was trained in. Both begin from the same starts. `trust`: also run code that a run of another user names. `progress`: makes
+    a Progress for a line of text."""
     loaded = load_run(run, trust=trust)
     games = games or kind_of(loaded.config.env).evaluation(loaded.config.env).episodes
     own = rocket_task(loaded.config.env, loaded.path).simulator
@@ -64,14 +67,15 @@ def play_against(run: str | Path, opponent: str, simulator: str | None = None, g
     for name in chosen:
         second = find_player(opponent, deterministic, 1, trust, kind_of(loaded.config.env).team_size(loaded.config.env))
         first = FrozenPolicy.of_run(loaded, deterministic)
-        scores[name] = play_match(_duel(loaded.config.env, name), first, second, games, own_starts, seed, loaded.device)
+        shown = progress(f"{run} against {opponent} in {name}") if progress else None
+        scores[name] = play_match(_duel(loaded.config.env, name), first, second, games, own_starts, seed, loaded.device, shown)
     return AgainstResult(loaded.path, opponent, deterministic, own_starts, scores)
 
 
 def play_match(config: EnvConfig, first: Player, second: Player, games: int = 100, own_starts: bool = False, seed: int = 1,
-               device: torch.device | str = "cpu") -> Score:
+               device: torch.device | str = "cpu", progress: Progress | None = None) -> Score:
     """Plays one match in arenas of `config`. Players cannot be used again: each is bound to these arenas."""
-    (result,) = play_players(config, first, [second], games, own_starts, seed, device)
+    (result,) = play_players(config, first, [second], games, own_starts, seed, device, progress=progress)
     return result.score
 
 
