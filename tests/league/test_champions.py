@@ -204,7 +204,7 @@ def test_a_policy_with_memory_is_packed_too(tmp_path, stages):
     ("1v2", (), 1.0, "'1v2' is no size of teams"),
     ("1v1", ("env.rocket.rewards={tests.runs.own_code:Own: 1}",), 1.0, r"names code .*tests\.runs\.own_code:Own"),
     ("1v1", (), 1e6, "weights that fp16 has no room for"),
-    ("1v1", ("env.rocket.blue=2",), 1.0, "was trained in 2v1"),
+    ("1v1", ("env.rocket.blue=2", "rating=null"), 1.0, "was trained in 2v1"),
 ])
 def test_what_cannot_ship_is_refused(mode, overrides, scale, message, tmp_path, stages):
     trained(tmp_path / "policy", scale=scale)
