@@ -43,7 +43,8 @@ KINDS = {
     "slow": ("policy.hidden=[8]", "env.rocket.action={lookup_table: {ticks: 12}}"),
     "fast": ("policy.hidden=[8]", "env.rocket.action={lookup_table: {ticks: 4}}"),
     "late": ("policy.hidden=[8]", "env.rocket.action={lookup_table: {delay: 2}}"),
-    "narrow": ("policy.hidden=[8]", "env.rocket.orange=0", "env.rocket.observation={default_obs: {zero_padding: null}}"),
+    "narrow": ("policy.hidden=[8]", "env.rocket.orange=0", "rating=null",
+               "env.rocket.observation={default_obs: {zero_padding: null}}"),
 }
 PACES = {"slow": (12, 1), "fast": (4, 1), "late": (8, 2)}
 """Ticks and delay of the kinds for which they are not 8 and 1."""
