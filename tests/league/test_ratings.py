@@ -39,30 +39,44 @@ def test_two_players_have_the_closed_form() -> None:
     assert rating.games == 4000
 
 
-def test_draws_of_equal_players_change_neither_rating_nor_interval() -> None:
-    some = [game("chaser", "bot", 1, 0), game("chaser", "bot", 0, 1)] * 100
-    drawn = some + [game("chaser", "bot", 2, 2)] * 400
-    few, many = (rate(Results.of(games))["bot"] for games in (some, drawn))
-    assert few.value == pytest.approx(1000, abs=1e-6) and many.value == pytest.approx(1000, abs=1e-6)
-    assert many.high - many.low == pytest.approx(few.high - few.low, rel=0.01), (
-        "given how often equals draw, a draw carries no information where both are equal anyway")
+def test_draws_change_neither_rating_nor_interval() -> None:
+    some = [game("chaser", "bot", 1, 0)] * 100 + [game("chaser", "bot", 0, 1)] * 300
+    few, many = (rate(Results.of(games))["bot"] for games in (some, some + [game("chaser", "bot", 2, 2)] * 400))
+    assert few[:3] == many[:3] and (few.games, many.games) == (400, 800)
+
+
+def test_players_that_hardly_ever_score_do_not_move_the_ratings_of_others() -> None:
+    """Two walls draw nearly always, which says how they play, and not how often others do."""
+    rng = np.random.default_rng(6)
+    true = {"chaser": 1000.0, "a": 1400.0, "b": 1800.0, "c": 2200.0}
+    games = played(true, list(combinations(true, 2)), 2000, 0.1, rng)
+    walls = {"chaser": 1000.0, "wall": 700.0, "other wall": 650.0}
+    more = played(walls, list(combinations(walls, 2)), 2000, 20.0, rng)
+    alone, together = (rate(Results.of(rows)) for rows in (games, [*games, *more]))
+    for player in ("a", "b", "c"):
+        assert together[player].value == pytest.approx(alone[player].value, abs=0.5)
+        assert together[player].low < true[player] < together[player].high
+
+
+def test_who_only_drew_has_the_rating_of_the_prior() -> None:
+    rating = rate(Results.of([game("chaser", "bot", 1, 1)] * 50))["bot"]
+    assert rating.value == pytest.approx(1000) and rating.high - rating.value == pytest.approx(1.959964 * 1500)
 
 
 def test_the_answer_is_the_maximum_that_autograd_finds() -> None:
     rng = np.random.default_rng(0)
     true = {"chaser": 1000.0, "a": 700.0, "b": 1250.0, "c": 1500.0, "d": 1900.0}
     results = Results.of(played(true, list(combinations(true, 2)), 30, 0.7, rng))
-    wins, draws = torch.tensor(results.wins), torch.tensor(results.draws)
+    wins = torch.tensor(results.wins)
     anchor = results.players.index("chaser")
     free = torch.tensor([i for i in range(5) if i != anchor])
-    unknown = torch.zeros(5, dtype=torch.float64, requires_grad=True)  # four strengths and log nu
-
+    unknown = torch.zeros(4, dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.LBFGS([unknown], max_iter=500, tolerance_grad=1e-12, tolerance_change=1e-15,
                                   line_search_fn="strong_wolfe")
 
     def closure() -> torch.Tensor:
         optimizer.zero_grad()
-        value = _loss_of(unknown, wins, draws, free)
+        value = _loss_of(unknown, wins, free)
         value.backward()
         return value
 
@@ -71,16 +85,37 @@ def test_the_answer_is_the_maximum_that_autograd_finds() -> None:
     others = [player for player in results.players if player != "chaser"]
     reference = 1000 + ELO * unknown.detach()[:4].numpy()
     np.testing.assert_allclose([ours[player].value for player in others], reference, atol=1e-3)
-    hessian = torch.autograd.functional.hessian(lambda x: _loss_of(x, wins, draws, free), unknown.detach())
-    spread = ELO * torch.linalg.inv(hessian).diagonal()[:4].sqrt().numpy()
-    np.testing.assert_allclose([ours[player].high - ours[player].value for player in others], 1.959964 * spread, rtol=1e-4)
+    hessian = torch.autograd.functional.hessian(lambda x: _loss_of(x, wins, free), unknown.detach())
+    spread = ELO * torch.linalg.inv(hessian).diagonal().sqrt().numpy()
+    halves = [ours[player].high - ours[player].value for player in others]
+    wider = halves / (1.959964 * spread)
+    np.testing.assert_allclose(wider, wider[0], rtol=1e-4)
+    assert 1.0 <= wider[0] + 1e-6 < 2.0, "results of transitive players scatter about as much as by chance"
 
 
-def _loss_of(x: torch.Tensor, wins: torch.Tensor, draws: torch.Tensor, free: torch.Tensor) -> torch.Tensor:
-    strength = torch.full((5,), 1000 / ELO, dtype=torch.float64).index_copy(0, free, x[:4] + 1000 / ELO)
-    half = (strength[:, None] - strength) / 2
-    logits = torch.stack([half, x[4].expand_as(half), -half]).log_softmax(0)
-    return -(wins * logits[0]).sum() - (draws * logits[1]).sum() / 2 + (x**2).sum() / (2 * PRIOR**2)
+def _loss_of(x: torch.Tensor, wins: torch.Tensor, free: torch.Tensor) -> torch.Tensor:
+    strength = torch.zeros(5, dtype=torch.float64).index_copy(0, free, x)
+    return -(wins * torch.nn.functional.logsigmoid(strength[:, None] - strength)).sum() + (x**2).sum() / (2 * PRIOR**2)
+
+
+def test_intervals_are_wider_where_strength_is_not_one_number() -> None:
+    """Rock, paper, scissors: all are equally strong, and every result is far from even."""
+    circle = [("chaser", "a"), ("a", "b"), ("b", "chaser")]
+    even = [game(x, y, *goals) for x, y in circle for goals in [(1, 0), (0, 1)] * 50]
+    beaten = [game(x, y, *goals) for x, y in circle for goals in [(1, 0), (1, 0), (1, 0), (0, 1)] * 25]
+    fair, cyclic = (rate(Results.of(games)) for games in (even, beaten))
+    deviance = 3 * 2 * (75 * np.log(75 / 50) + 25 * np.log(25 / 50))  # three pairs, of which two ratings explain two
+    for player in ("a", "b"):
+        assert cyclic[player].value == pytest.approx(1000, abs=1e-6)
+        widths = [ratings[player].high - ratings[player].low for ratings in (fair, cyclic)]
+        assert widths[1] / widths[0] == pytest.approx(deviance**0.5, rel=1e-6)
+
+
+def test_one_sided_results_tell_nothing_about_how_far_results_scatter() -> None:
+    """Nobody expects a win of the weaker player here, so that there is none is as it should be."""
+    games = [game("chaser", "a", 1, 0), game("chaser", "a", 0, 1)] * 50 + [game("b", "chaser", 1, 0), game("b", "a", 1, 0)] * 20
+    alone = rate(Results.of(games[:100]))["a"]
+    assert rate(Results.of(games))["a"].high == pytest.approx(alone.high, abs=2.0)
 
 
 @pytest.mark.parametrize(("nu", "gap"), [(0.0, 80.0), (0.6, 80.0), (3.0, 200.0)])

@@ -128,9 +128,10 @@ def test_a_run_that_rates_itself_counts_them_too(tmp_path) -> None:
     run = test_panel.trained(tmp_path / "runs", test_panel.RATING, f"rating.reference=[{json.dumps(str(file))}]")
     games, found = test_panel.games_of(run), [line for line in test_panel.ratings_of(run) if line]
     assert len(games) == 24, "reference games are not among those of the run"
-    ends = [[line[f"rating/{end}"] for end in ("elo", "low", "high")] for line in found]
-    with_them, without = (rate(Results.of([*games, *more]))[f"rocket-1v1@{games[-1].step}"] for more in (known, []))
-    assert ends[-1] == pytest.approx(list(with_them[:3])) and ends[-1] != pytest.approx(list(without[:3]))
+    for step, line in zip(sorted({game.step for game in games}), found, strict=True):
+        known_by_then = rate(Results.of([*(game for game in games if game.step <= step), *known]))[f"rocket-1v1@{step}"]
+        assert [line[f"rating/{end}"] for end in ("elo", "low", "high")] == pytest.approx(list(known_by_then[:3]))
+    assert "200 reference games between players that never change count" in (run / "log.txt").read_text(encoding="utf-8")
 
 
 # Names

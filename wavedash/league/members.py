@@ -94,9 +94,9 @@ def ratings(members: Sequence[Member]) -> Mapping[str, float]:
     """Ratings of the policy (under `POLICY`) and of members, by their recent games alone; the oldest member has `ANCHOR`."""
     wins, draws = np.zeros((2, 1 + len(members), 1 + len(members)))
     for number, member in enumerate(members, 1):
-        wins[0, number], drawn, wins[number, 0] = member.recent
-        # As many draws beside them connect those who have not played yet, and hold the others back as in `win_rate`.
-        draws[0, number] = draws[number, 0] = drawn + FEW
+        won, drawn, lost = member.recent
+        # A draw is half a win for both, as in `win_rate`. So are a few draws more: they connect those who have not played yet.
+        wins[0, number], wins[number, 0] = (x + (drawn + FEW) / 2 for x in (won, lost))
     oldest = min(members, key=lambda member: (member.step, member.name))
     rated = rate(Results([POLICY, *(member.name for member in members)], wins, draws), {oldest.name: ANCHOR})
     return {name: rating.value for name, rating in rated.items()}

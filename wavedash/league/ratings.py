@@ -1,8 +1,12 @@
-"""Ratings: how strong players are, by maximum likelihood over all games, on the scale of Elo.
+"""Ratings: how strong players are, by maximum likelihood over all decided games, on the scale of Elo.
 
-A difference of 400 means ten wins for every loss. Draws are results of their own (Davidson's model): for players whose ratings
-differ by d, win : draw : loss = 10^(d/800) : nu : 10^(-d/800), and how often equal players draw, nu, is estimated along with
-the ratings. The likelihood is concave, so there is one best answer, and the order in which games were played does not matter.
+A difference of 400 means ten wins for every loss (the model of Bradley and Terry). The likelihood is concave, so there is one
+best answer, and the order in which games were played does not matter.
+
+Draws count for nothing. How often two players draw depends on how they play: one that never scores draws with everybody whom it
+keeps from scoring. A model with one rate of draws for all (Davidson's) takes few draws for a large difference of strength: in a
+tournament of four scripts and four policies, whether two scripts that hardly score took part moved the best rating by 235
+points, here by 29.
 
 Ratings are relative. An anchor, whose rating is given, makes those of different runs and machines comparable: the chaser, a
 script that never changes, has 1000. Where no anchor played, the mean of all ratings is 1000, and only their differences mean
@@ -82,6 +86,11 @@ class Results(NamedTuple):
         return self.wins + self.wins.T + self.draws
 
     @property
+    def decided(self) -> Matrix:
+        """[P, P], symmetric: games between two players that one of them won."""
+        return self.wins + self.wins.T
+
+    @property
     def games(self) -> int:
         return int(self.played.sum()) // 2
 
@@ -103,7 +112,7 @@ def rate(results: Results, anchors: Mapping[str, float] = ANCHORS) -> dict[str, 
 
 def elo(share: Share) -> tuple[float, float, float]:
     """The difference of two ratings by the share of their decided games that the first player won, with its 95 % interval.
-    Draws say nothing about it (see Davidson's model above). It is infinite for a share of 0 or 1, and nan without a game."""
+    Draws say nothing about it. It is infinite for a share of 0 or 1, and nan without a game."""
     return tuple(_log_odds(x) for x in (share.value, *share.interval))  # type: ignore[return-value]
 
 
@@ -127,27 +136,26 @@ def scale_of(anchors: Mapping[str, float]) -> str:
 
 
 def _maximum(results: Results, strength: Matrix, free: list[int], middle: float) -> tuple[Matrix, Matrix]:
-    """Find the likeliest strengths in log odds and their standard errors, by Newton's method on the free strengths and the
-    logarithm of nu. The strengths of anchors stay, with an error of 0."""
-    draw, spread = 0.0, np.zeros(len(strength))
+    """Find the likeliest strengths in log odds and their standard errors, by Newton's method on the free strengths. Those of
+    anchors stay, with an error of 0."""
+    spread = np.zeros(len(strength))
     if not free:
         return strength, spread
     for _ in range(100):
-        gradient, curvature, value = _derivatives(results, strength, draw, free, middle)
+        gradient, curvature, value = _derivatives(results, strength, free, middle)
         step = np.linalg.solve(curvature, gradient)
         size = 1.0
         while size > 1e-6:  # a full step can overshoot far from the maximum
             trial = strength.copy()
-            trial[free] += size * step[:-1]
-            if _derivatives(results, trial, draw + size * step[-1], free, middle)[2] >= value:
+            trial[free] += size * step
+            if _derivatives(results, trial, free, middle)[2] >= value:
                 break
             size /= 2
-        strength[free] += size * step[:-1]
-        draw += size * step[-1]
+        strength[free] += size * step
         if np.abs(step).max() < 1e-9:
             break
-    _, curvature, _ = _derivatives(results, strength, draw, free, middle)
-    covariance = np.linalg.inv(curvature)[:-1, :-1]
+    _, curvature, _ = _derivatives(results, strength, free, middle)
+    covariance = _scatter(results, strength, free) * np.linalg.inv(curvature)
     if len(free) == len(strength):  # no anchor: the error of a rating is that of its distance to the mean of all
         away = np.eye(len(free)) - 1 / len(free)
         covariance = away @ covariance @ away
@@ -155,34 +163,40 @@ def _maximum(results: Results, strength: Matrix, free: list[int], middle: float)
     return strength, spread
 
 
-def _derivatives(results: Results, strength: Matrix, draw: float, free: list[int],
-                 middle: float) -> tuple[Matrix, Matrix, float]:
-    """Gradient [F + 1], negative Hessian [F + 1, F + 1] and value of the log posterior of the free strengths and log nu."""
-    half = (strength[:, None] - strength[None, :]) / 2
-    logits = np.stack([half, np.broadcast_to(draw, half.shape), -half])  # win, draw, loss of the row's player
-    peak = logits.max(0)
-    total = peak + np.log(np.exp(logits - peak).sum(0))
-    win, even, loss = np.exp(logits - total)
-    played = results.played
-    value = float((results.wins * (half - total)).sum() + (results.draws * (draw - total)).sum() / 2)
-
-    # Of the row's player's strength: the score is (wins - losses) / 2, its mean and variance follow from the probabilities.
-    score, mean = (results.wins - results.wins.T) / 2, (win - loss) / 2
-    information = played * ((win + loss) / 4 - mean**2)
-    by_strength = (score - played * mean).sum(1)
-    by_draw = float((results.draws - played * even).sum() / 2)
-    with_draw = (played * -mean * even).sum(1)  # covariance of score and draw
+def _derivatives(results: Results, strength: Matrix, free: list[int], middle: float) -> tuple[Matrix, Matrix, float]:
+    """Gradient [F], negative Hessian [F, F] and value of the log posterior of the free strengths."""
+    wins, decided, win = results.wins, results.decided, _chances(strength)
+    value = float((wins * np.log(win)).sum())
+    gradient = (wins - decided * win).sum(1)
+    information = decided * win * win.T
     curvature = np.diag(information.sum(1)) - information
-
-    # The priors: of strengths as above; of log nu wide enough to matter only where no game, or every game, was a draw.
-    away = strength - middle
-    value -= float((away[free] ** 2).sum() / (2 * PRIOR**2) + draw**2 / (2 * PRIOR**2))
-    by_strength = by_strength - away / PRIOR**2
+    away = strength - middle  # the prior
+    value -= float((away[free] ** 2).sum() / (2 * PRIOR**2))
+    gradient -= away / PRIOR**2
     curvature += np.eye(len(strength)) / PRIOR**2
-    draw_information = float((played * even * (1 - even)).sum() / 2) + 1 / PRIOR**2
-    corner = with_draw[free][:, None]
-    whole = np.block([[curvature[np.ix_(free, free)], corner], [corner.T, np.array([[draw_information]])]])
-    return np.append(by_strength[free], by_draw - draw / PRIOR**2), whole, value
+    return gradient[free], curvature[np.ix_(free, free)], value
+
+
+def _scatter(results: Results, strength: Matrix, free: list[int]) -> float:
+    """How many times as far as by chance results are from what the ratings predict, as variances; at least 1. Strength is not
+    one number: a bot that beats the chaser may be the one that a weaker bot beats. By so much every variance is larger (the
+    dispersion of a quasi-likelihood). Only pairs tell about it of which the weaker player should have won a game or more."""
+    expected = results.decided * _chances(strength)
+    telling = np.minimum(expected, expected.T) >= 1
+    fitted = int(telling[free].any(1).sum()) - (len(free) == len(strength))
+    freedom = int(telling.sum()) // 2 - fitted
+    if freedom <= 0:
+        return 1.0
+    won = results.wins[telling]
+    deviance = 2 * float((won * np.log(np.maximum(won, 1) / expected[telling])).sum())
+    return max(1.0, deviance / freedom)
+
+
+def _chances(strength: Matrix) -> Matrix:
+    """[P, P]: how likely the player of the row wins a decided game against that of the column. Never 0: a logarithm follows."""
+    gap = np.clip(strength[:, None] - strength[None, :], -500.0, 500.0)
+    chances: Matrix = 1 / (1 + np.exp(-gap))
+    return chances
 
 
 def _check_connected(results: Results, known: Collection[int], anchors: Mapping[str, float]) -> None:
