@@ -48,7 +48,7 @@ class Entrant:
     def name(self) -> str:
         """The player and its version, as games.csv has it: `chaser`; `my-bot@120000000` for a run of this name and the steps
         that it had trained for, also for its snapshots `step-...`; the name of any other folder with a policy;
-        `champion-1v1@3543107584`; `rung:NAME` for the weights of a rung (reference.py), wherever they are; `A+B` for a team."""
+        `champion-1v1@5994970112`; `rung:NAME` for the weights of a rung (reference.py), wherever they are; `A+B` for a team."""
         if self.members:
             return JOINED_BY.join(member.name for member in self.members)
         if self.run is None:
