@@ -112,8 +112,8 @@ def test_saved_arenas_go_on_with_their_slots_and_results_bit_for_bit(players):
 def test_a_run_is_resumed_with_a_line_up_and_without_it_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The runs are real ones, with two shards of arenas, each of which has its own players."""
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
-    quick = ("env.rocket=null", "env.factory=tests.rocket.test_line_up_resume:arenas", "env.count=8", "env.groups=2",
-             "ppo.rollout_steps=8", "ppo.minibatch_size=64", "policy.hidden=[8]", "report.console=off",
+    quick = ("env.rocket=null", "rating=null", "env.factory=tests.rocket.test_line_up_resume:arenas", "env.count=8",
+             "env.groups=2", "ppo.rollout_steps=8", "ppo.minibatch_size=64", "policy.hidden=[8]", "report.console=off",
              "report.tensorboard=false")
     assert train("rocket-1v1", "total_steps=256", *quick) == 0
     (run,) = (tmp_path / "rocket-1v1").iterdir()

@@ -56,7 +56,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "factory": ("cartpole", *TINY, "env.id=null", f"env.factory={HERE}:cartpole"),
     "workers": ("cartpole", *TINY, "env.workers=2", "env.groups=1"),
     "slow workers": ("cartpole", *TINY, "env.workers=2", "env.groups=1", "env.id=null", "env.factory=tests.sleepy_env:make"),
-    "rocket": ("rocket-1v1", *ROCKET, "env.rocket.observation={advanced_obs_plus: {team_size: 2}}"),
+    "rocket": ("rocket-1v1", *ROCKET, "rating=null", "env.rocket.observation={advanced_obs_plus: {team_size: 2}}"),
     "hybrid": ("rocket-1v1", *ROCKET, "env.rocket.reward_mode=hybrid"),
     "teams": ("rocket-2v2", *ROCKET),
     "league": ("rocket-1v1", *LEAGUE),

@@ -72,12 +72,12 @@ class Kind(ABC):
     def check_opponents(self, config: EnvConfig) -> None:
         """Raise ValueError unless a run may configure `opponents`."""
         raise ValueError(f"opponents is for Rocket League tasks with two teams (env.rocket), not for {self.describe(config)}: "
-                         "leave it out")
+                         "turn it off with opponents=null")
 
     def check_rating(self, config: EnvConfig) -> None:
         """Raise ValueError unless a run may configure `rating`."""
         raise ValueError(f"rating is for Rocket League tasks with two teams (env.rocket), not for {self.describe(config)}: "
-                         "leave it out")
+                         "turn it off with rating=null")
 
     @abstractmethod
     def make(self, config: EnvConfig, device: torch.device) -> VecEnv:

@@ -52,7 +52,7 @@ class RocketKind(Kind):
         if rocket.blue != rocket.orange:
             raise ValueError(f"opponents drive a whole team, now blue and now orange, so both teams need equally many cars, "
                              f"but env.rocket is {rocket.blue}v{rocket.orange}: set blue and orange to the same number, or "
-                             "leave opponents out")
+                             "turn it off with opponents=null")
 
     def make_against(self, config: EnvConfig, device: torch.device, line_up: Callable[[Task], LineUp]) -> VecEnv:
         from wavedash.rocket.env import RocketEnv
