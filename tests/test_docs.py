@@ -179,6 +179,35 @@ def test_the_page_about_a_first_part_lists_all_that_ship(kind: str) -> None:
     assert by_file == {name: c.__module__.replace(".", "/") + ".py" for name, c in classes.items()}
 
 
+def test_the_page_about_measures_lists_all_that_ship_and_its_file_names_them(tmp_path: Path) -> None:
+    page = (DOCS / "measures.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) != []
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == set(shipped("measure"))
+    (text,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "my-bot.yaml").write_text(text, encoding="utf-8")
+    rocket = load_config(str(tmp_path / "my-bot.yaml")).env.rocket
+    assert rocket is not None and rocket.measures == ["turtle", {"dribble": {"seconds": 3}}]
+
+
+@pytest.mark.slow
+def test_the_page_about_measures_can_be_followed(tmp_path: Path) -> None:
+    """Its class is written to its file, and its commands are run with the training shortened."""
+    page = (DOCS / "measures.md").read_text(encoding="utf-8")
+    (module,) = re.findall(r"^```python\n# my_measures.py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "my_measures.py").write_text(module, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{DOCS.parent}", "OMP_NUM_THREADS": "1"}
+    commands = re.findall(r"^```bash\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert len(commands) == 2
+    for command in commands:
+        smaller = ["--smoke", "env.count=4", "policy.hidden=[16]"]
+        result = subprocess.run([sys.executable, "-m", *shlex.split(command), *smaller], cwd=tmp_path, capture_output=True,
+                                text=True, env=environment)
+        assert result.returncode == 0, result.stderr
+    logged = "".join(file.read_text(encoding="utf-8") for file in tmp_path.glob("runs/*/*/metrics.jsonl"))
+    for name in ("turtle", "dribble", "big_boost"):
+        assert f"env/per_minute/{name}_attempts" in logged
+
+
 def test_the_page_about_stable_baselines3_names_options_that_exist() -> None:
     page = (DOCS / "from-sb3.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:env|policy|ppo|checkpoint|report)\.[a-z_.]+)`", page))

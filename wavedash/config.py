@@ -58,6 +58,9 @@ class RocketConfig(Section):
     """How episodes begin, by name with a weight, or with options (`random: {weight: 2, ...}`)."""
     endings: dict[str, dict[str, Any]] = {"goal": {}, "no_touch": {"seconds": 30}, "time_out": {"seconds": 300}}
     """When episodes end, by name with options (`{}`: none)."""
+    measures: list[Named] = []
+    """Mechanics whose success is measured, by name or with options (`[turtle, {dribble: {seconds: 3}}]`): turtle, wall,
+    air_dribble, flip_reset, jump_challenge, dribble, or your own. More: more metrics, and a little more time per step."""
 
     @model_validator(mode="after")
     def _somebody(self) -> RocketConfig:

@@ -40,6 +40,26 @@ def test_whole_episodes_are_counted_row_by_row():
     assert sorted(more.returns) == [1.0, 6.0, 70.0, 70.0] and sorted(more.success) == [0.0, 1.0, 1.0, 1.0]
 
 
+class AttemptsEnv(TapeEnv):
+    """Its rows try something now and then: NaN where they do not."""
+
+    OUTCOME = torch.tensor([[1.0, torch.nan], [torch.nan, 0.0], [0.0, 1.0]])
+
+    def step(self, action: torch.Tensor) -> Step:
+        outcome = self.OUTCOME[self.played % 3]
+        return super().step(action)._replace(metrics={"attempt/trick": outcome, "attempt/never": outcome * torch.nan})
+
+
+def test_every_attempt_counts_once_and_only_in_episodes_that_count():
+    terminated = torch.tensor([[True, False], [False, False], [True, True]])
+    env = AttemptsEnv(torch.zeros(3, 2, 1), torch.ones(3, 2), terminated)
+    games = play(env, lambda obs: torch.zeros(2, dtype=torch.int64), episodes=2, rounds=1, seed=0)
+    assert games.metrics == {"attempt/trick": [1.0, 0.0, 1.0]}, "not the second episode of row 0, which failed"
+    active = torch.tensor([[True, False]] * 3)
+    env = AttemptsEnv(torch.zeros(3, 2, 1), torch.ones(3, 2), terminated, active=active)
+    assert play(env, lambda obs: torch.zeros(2, dtype=torch.int64), 2, 1, 0).metrics == {"attempt/trick": [1.0]}
+
+
 def test_headlines_come_first_and_amounts_of_a_whole_with_their_share():
     metrics = {"pay/a": [0.5, 0.7], "other": [1.0, 1.0], "pay/b": [-0.2, -0.2], "rate": [3.0, 5.0]}
     headlines = [Headline("rates", {"rate": "per minute"}), Headline("pay", {"pay/a": "a", "pay/b": "b"}, shares=True)]

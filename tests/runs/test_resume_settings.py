@@ -232,6 +232,8 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "env.rocket.starts": Counts("{random: 0, turtle: 5}", lambda learner: task(learner).start.weights.tolist(), [0.0, 5.0],
                                 "rocket"),
     "env.rocket.endings": Counts("{no_touch: {seconds: 3}}", limits, {"no_touch": 360.0}, "rocket"),
+    "env.rocket.measures": Counts("[turtle, wall]", lambda learner: list(task(learner).measures.parts.keys()),
+                                  ["turtle", "wall"], "rocket"),
     "policy.encoders": Refused("{obs: {kind: mlp, hidden: [4]}}"),
     "policy.actor_keys": Refused("[obs]"),
     "policy.critic_keys": Refused("[obs]"),

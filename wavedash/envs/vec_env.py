@@ -38,7 +38,8 @@ class Step(NamedTuple):
     autoreset, and a row whose episode was dropped. Observation and reward of an inactive row may be anything, even NaN; its
     memory and running return start afresh."""
     metrics: dict[str, Tensor]
-    """The environment's own metrics, [N] or scalar, on the device. Those named `episode/...` count where an episode ended."""
+    """The environment's own metrics, [N] or scalar, on the device. Those named `episode/...` count where an episode ended,
+    those named `attempt/...` where they are not NaN: where an attempt was decided."""
 
 
 class VecEnv(ABC):

@@ -18,7 +18,8 @@ class Games:
     lengths: list[float] = field(default_factory=list)
     success: list[float] = field(default_factory=list)
     metrics: dict[str, list[float]] = field(default_factory=dict)
-    """Metrics of the environment's steps, such as touches per minute, averaged over each episode"""
+    """Metrics of the environment's steps, such as touches per minute, averaged over each episode; those of attempts have a
+    number for each attempt, and are absent where there were none"""
 
 
 @torch.no_grad()
@@ -29,6 +30,8 @@ def play(env: VecEnv, act: Callable[[Obs], Tensor], episodes: int, rounds: int, 
     obs, rows, device = env.reset(seed), env.num_rows, env.device
     sums: dict[str, Tensor] = {name: torch.zeros(rows, device=device) for name in ("return", "length")}
     played, games = [0] * rows, Games()
+    attempts: list[list[tuple[str, float]]] = [[] for _ in range(rows)]
+    """Outcomes of the attempts of each row in its current episode"""
     most = episodes * rows // max(1, -(-episodes // rounds))
     forget(torch.ones(rows, dtype=torch.bool, device=device))
     while min(played) < rounds:
@@ -39,7 +42,11 @@ def play(env: VecEnv, act: Callable[[Obs], Tensor], episodes: int, rounds: int, 
         sums["return"] += torch.where(step.active, step.reward, 0.0)
         sums["length"] += active
         for name, x in step.metrics.items():
-            if not name.startswith("episode/"):
+            if name.startswith("attempt/"):
+                decided = (step.active & ~x.isnan()).nonzero().flatten()
+                for row, outcome in zip(decided.tolist(), x[decided].tolist(), strict=True):
+                    attempts[row].append((name, outcome))
+            elif not name.startswith("episode/"):
                 sums.setdefault(name, torch.zeros(rows, device=device)).add_(torch.where(step.active, x, 0.0))
         done = step.terminated | step.truncated
         forget(done)
@@ -47,6 +54,9 @@ def play(env: VecEnv, act: Callable[[Obs], Tensor], episodes: int, rounds: int, 
         for row in ended:
             if played[row] < rounds and len(games.returns) < most and sums["length"][row] > 0:
                 _count(games, row, sums, step.metrics)
+                for name, outcome in attempts[row]:
+                    games.metrics.setdefault(name, []).append(outcome)
+            attempts[row].clear()
             played[row] += 1
         for total in sums.values():
             total.masked_fill_(done, 0.0)

@@ -88,8 +88,11 @@ class EvaluationResult:
 
     def _compared(self, name: str, values: list[float]) -> str:
         """The metric of random play, and the ratio of the policy's metric to it."""
-        theirs, ours = Sample(values), Sample(self.games.metrics[name])
-        if theirs.mean <= 0 or ours.mean <= 0 or not name.startswith("per_minute/"):
+        theirs = Sample(values)
+        if not name.startswith("per_minute/"):
+            return _text(theirs)
+        ours = Sample(self.games.metrics[name])
+        if theirs.mean <= 0 or ours.mean <= 0:
             return _text(theirs)
         ratio, low, high = ours.times(theirs)
         return f"{_text(theirs)}; the policy: {ratio:.1f} times (95 % interval {low:.1f} to {high:.1f})"

@@ -163,7 +163,8 @@ class Collector:
         names, active = tuple(step.metrics), step.active
         ended = active & (step.terminated | step.truncated)
         values = torch.stack([x.expand(active.shape) if x.dim() == 0 else x for x in step.metrics.values()])  # [K, N]
-        counted = torch.stack([ended if name.startswith("episode/") else active for name in names])
+        counted = torch.stack([ended if name.startswith("episode/") else active & ~x.isnan() if name.startswith("attempt/")
+                               else active for name, x in step.metrics.items()])
         sums = torch.stack([torch.where(counted, values, 0), counted]).sum(-1, dtype=torch.float32)  # [2, K]
         self._metric_sums[names] = self._metric_sums[names] + sums if names in self._metric_sums else sums
         if "episode/success" in step.metrics:

@@ -86,9 +86,12 @@ class RocketEnv(VecEnv):
 
     @property
     def headlines(self) -> Sequence[Headline]:
-        rewards = self._shards[0].task.rewards.names
+        task = self._shards[0].task
+        rewards = task.rewards.names
+        measured = [Headline("success of attempts", task.measures.shown())] if len(task.measures) else []
         return (
             Headline("per car and minute", {f"per_minute/{name}": name for name in EVENTS}),
+            *measured,
             Headline("share of each reward", {f"reward/{name}": name.replace("_", " ") for name in rewards}, shares=True),
         )
 

@@ -7,7 +7,7 @@ What every part can rely on is in `wavedash/tasks/part.py`. Environments are are
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import torch
@@ -15,13 +15,13 @@ from torch import Tensor
 
 from wavedash.envs.vec_env import Obs
 from wavedash.errors import UserError
-from wavedash.rocket.state import CONTROLS, GameState
+from wavedash.rocket.state import CONTROLS, Events, GameState
 from wavedash.tasks.endings import Ending
 from wavedash.tasks.part import Part
 from wavedash.tasks.rewards import Reward
 from wavedash.tasks.starts import Start
 
-__all__ = ["Action", "Ending", "Observation", "Part", "Player", "Reward", "ScriptedPlayer", "Start"]
+__all__ = ["Action", "Ending", "Measure", "Observation", "Outcome", "Part", "Player", "Reward", "ScriptedPlayer", "Start"]
 
 
 class Observation(Part):
@@ -61,6 +61,29 @@ class Action(Part):
     def parse(self, action: Tensor, state: GameState) -> Tensor:
         """Turns actions [E, C, ...] of `space` into controls [E, C, 8], in the order of CONTROLS. A parser may remember, for
         example which buttons are held."""
+
+
+class Outcome(NamedTuple):
+    """What a measure says about a step."""
+
+    over: Tensor
+    """[E, C] bool: an attempt of this car was decided in this step"""
+    success: Tensor
+    """[E, C] bool: it succeeded; false where none was decided"""
+    ticks: Tensor | None = None
+    """[E, C]: ticks from the beginning of the attempt to its success, if the measure is timed; anything where none succeeded"""
+
+
+class Measure(Part):
+    """Says how often attempts at something succeed, such as a dribble or a recovery. It changes nothing in the game; its rates
+    are metrics."""
+
+    timed: bool = False
+    """Whether its outcomes have `ticks`"""
+
+    @abstractmethod
+    def __call__(self, state: GameState, previous: GameState, events: Events) -> Outcome:
+        """Which attempts the step from `previous` to `state` has decided, and how. `events` are those of that step."""
 
 
 class Player(Part):

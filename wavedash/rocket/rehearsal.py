@@ -18,7 +18,7 @@ from wavedash.envs.errors import EnvError
 from wavedash.envs.obs import ACTION_MASK
 from wavedash.errors import UserError
 from wavedash.rocket import names
-from wavedash.rocket.parts import Part, Player, Start
+from wavedash.rocket.parts import Measure, Outcome, Part, Player, Start
 from wavedash.rocket.seats import arena_seats
 from wavedash.rocket.starts.kickoff import Kickoff
 from wavedash.rocket.state import GameState
@@ -59,7 +59,19 @@ def rehearse(task: Task, config: RocketConfig) -> tuple[gymnasium.Space[Any], gy
         _called(reward, state, "__call__", (ARENAS, seats), partial(reward, state, previous, events), f"reward {name!r}")
     for ending in task.endings.values():
         _called(ending, state, "__call__", (ARENAS,), partial(ending, state, previous, events))
+    for name, measure in task.measures.parts.items():
+        _called(measure, state, "__call__", (ARENAS, seats), partial(_decided, measure, state, previous), f"measure {name!r}")
     return observation_space(task, state), task.action.space
+
+
+def _decided(measure: Measure, state: GameState, previous: GameState) -> Tensor:
+    """[E, C]: what the measure says, with the shape of all that it says."""
+    outcome = measure(state, previous, state.events)
+    if not isinstance(outcome, Outcome):
+        raise TypeError(f"it returned {type(outcome).__name__}, not a wavedash.rocket.parts.Outcome")
+    if measure.timed != (outcome.ticks is not None):
+        raise TypeError("its outcome must have `ticks` if it is timed, and only then")
+    return outcome.over & outcome.success if outcome.ticks is None else outcome.over & outcome.success & (outcome.ticks > 0)
 
 
 def _rehearse_start(start: Start, beginnings: GameState, generator: torch.Generator) -> None:

@@ -239,12 +239,12 @@ class Shard:
         return seen
 
     def _metrics(self) -> dict[str, Tensor]:
-        """Metrics per row: what each reward paid, and rates of events."""
+        """Metrics per row: what each reward paid, rates of events, and outcomes of attempts."""
         metrics = {f"reward/{name}": share.flatten() for name, share in self.task.rewards.shares().items()}
         happened = torch.stack([found(self.state.events) for found in EVENTS.values()])
         rates = happened.flatten(1) / self.minutes_per_step
         metrics |= {f"per_minute/{name}": rate for name, rate in zip(EVENTS, rates.unbind(0), strict=True)}
-        return metrics
+        return metrics | self.task.measures(self.state, self.previous, self.state.events, self.task.action.ticks)
 
 
 def _copy(obs: Obs) -> Obs:

@@ -10,6 +10,7 @@ from wavedash.config import Named, RocketConfig
 from wavedash.envs.errors import EnvError
 from wavedash.rocket import names
 from wavedash.rocket.line_up import LineUp
+from wavedash.rocket.measures import Measures
 from wavedash.rocket.parts import Action, Ending, Observation, Part, Start
 from wavedash.rocket.rewards import Rewards
 from wavedash.tasks import task
@@ -25,10 +26,14 @@ class Task(task.Task):
     rewards: Rewards
     line_up: LineUp | None
     """None: all cars are the policy's"""
+    measures: Measures
+    """What is measured beside the rewards"""
 
     def __init__(self, observation: Observation, action: Action, rewards: Rewards, start: Start,
-                 endings: Mapping[str, Ending] | Parts[Ending], line_up: LineUp | None = None) -> None:
+                 endings: Mapping[str, Ending] | Parts[Ending], line_up: LineUp | None = None,
+                 measures: Measures | None = None) -> None:
         super().__init__(observation, action, rewards, start, endings)
+        self.measures = Measures() if measures is None else measures
         self.line_up = line_up
 
     @classmethod
@@ -40,11 +45,12 @@ class Task(task.Task):
                                   team_spirit=config.team_spirit, zero_sum=config.zero_sum),
             start=Mixture.named(config.starts, names.PARTS),
             endings={name: names.make("ending", name, options) for name, options in config.endings.items()},
+            measures=Measures.named(config.measures),
         )
 
     @property
     def played(self) -> list[Part]:
-        return super().played if self.line_up is None else [*super().played, self.line_up]
+        return [*super().played, self.measures, *([] if self.line_up is None else [self.line_up])]
 
     def bind(self, state: Any, beginnings: Any) -> None:
         super().bind(state, beginnings)

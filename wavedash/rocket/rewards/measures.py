@@ -59,6 +59,12 @@ def landed(cars: Cars, before: Cars) -> Tensor:
     return cars.on_ground & ~before.on_ground
 
 
+def on_roof(cars: Cars) -> Tensor:
+    """[E, C] bool: the car lies on its roof: its body touches the arena, fewer than three wheels do, and its up axis is more
+    than 120 degrees from the normal there."""
+    return cars.has_contact & ~cars.on_ground & (dot(cars.up, cars.contact_normal) < -0.5)
+
+
 def surface_speed(velocity: Tensor, up: Tensor) -> Tensor:
     """[E, C]: speed along the surface that a car with this `up` stands on."""
     return length(velocity - dot(velocity, up).unsqueeze(-1) * up)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from wavedash.rocket.constants import BACK_WALL_Y
 from wavedash.rocket.parts import Reward
-from wavedash.rocket.rewards.measures import dot, flip_left, landed, length, surface_speed, to_ball, touched
+from wavedash.rocket.rewards.measures import dot, flip_left, landed, length, on_roof, surface_speed, to_ball, touched
 from wavedash.rocket.state import JUMP, PITCH, ROLL, Cars, Events, GameState
 
 FLIP_DEADZONE = 0.5
@@ -50,18 +50,14 @@ class Recovery(Reward):
         self.register_buffer("turtled", torch.zeros_like(state.cars.present))
 
     def begin(self, state: GameState, arenas: Tensor) -> None:
-        self.turtled.copy_(torch.where(arenas.unsqueeze(-1), self._on_roof(state.cars), self.turtled))
+        self.turtled.copy_(torch.where(arenas.unsqueeze(-1), on_roof(state.cars), self.turtled))
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
-        on_roof = self._on_roof(state.cars)
-        fell, recovered = on_roof & ~self.turtled, state.cars.on_ground & self.turtled
-        self.turtled |= on_roof
+        roof = on_roof(state.cars)
+        fell, recovered = roof & ~self.turtled, state.cars.on_ground & self.turtled
+        self.turtled |= roof
         self.turtled &= ~state.cars.on_ground & state.cars.alive
         return recovered.float() - fell.float()
-
-    @staticmethod
-    def _on_roof(cars: Cars) -> Tensor:
-        return cars.has_contact & ~cars.on_ground & (dot(cars.up, cars.contact_normal) < -0.5)
 
 
 class Wavedash(Reward):
