@@ -69,6 +69,25 @@ def load_config(source: str, overrides: Sequence[str] = ()) -> RunConfig:
         raise ConfigError("\n".join(problems)) from None
 
 
+def changed_config(config: RunConfig, values: Mapping[Key, Any]) -> RunConfig:
+    """Returns a configuration with other values, checked as a whole: what overrides of the same keys would give."""
+    layer = _Layer(config.model_dump(), {})
+    for key, value in values.items():
+        inside = value
+        for name in reversed(key):
+            inside = {name: inside}
+        layer = _Layer(inside, {}, key).over(layer)
+    try:
+        return RunConfig.model_validate(layer.values)
+    except ValidationError as error:
+        raise ConfigError("\n".join(complaint(detail) for detail in error.errors(include_url=False))) from None
+
+
+def option_keys(model: type[BaseModel] = RunConfig) -> list[str]:
+    """The dotted names of all options and sections of a configuration."""
+    return list(_option_keys(model))
+
+
 def smoke_overrides(config: RunConfig) -> list[str]:
     """Overrides that make of any preset a run of 1,000 steps with several updates and checkpoints."""
     count = max(config.env.workers, min(config.env.count, SMOKE_ENVIRONMENTS))
@@ -203,13 +222,14 @@ def _suggest_key(model: type[BaseModel], at: Key, parents: Sequence[str], name: 
     options, start = list(_option_keys(model)), "".join(f"{key}." for key in at)
     prefix = "".join(f"{parent}." for parent in parents)
     here = [key.removeprefix(prefix) for key in options if key.startswith(prefix) and "." not in key.removeprefix(prefix)]
-    near = difflib.get_close_matches(name, here, n=1) or [key for key in here if name == _initials(key)]
+    near = difflib.get_close_matches(name, here, n=1) or [key for key in here if name == initials(key)]
     elsewhere = [key for key in options if key.rpartition(".")[2] == name]
     found = [prefix + key for key in near] or elsewhere
     return f"; did you mean '{start}{found[0]}'?" if found else f"; choose from {', '.join(here)}"
 
 
-def _initials(name: str) -> str:
+def initials(name: str) -> str:
+    """`lr` for `learning_rate`."""
     return "".join(word[0] for word in name.split("_"))
 
 

@@ -36,6 +36,7 @@ from wavedash.runs.find import Found, find_run
 from wavedash.runs.folder import RunFolder
 from wavedash.runs.initial import initialize, with_absolute_init
 from wavedash.runs.interrupt import Interrupts, SaveNow, SignalKeeper
+from wavedash.runs.live import Live
 from wavedash.runs.saver import Saver
 from wavedash.runs.trust import read_config, run_config
 from wavedash.seeding import stream_seed
@@ -186,7 +187,7 @@ def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: Earl
     panel = None if config.rating is None else _panel(config, config.rating, run, trust)
     rated = [] if panel is None else [panel]
     reports = report.listeners(config, run.path, early.stop())
-    learner.listeners.add(SignalKeeper(interrupts), *rated, *reports, SkippedUpdates(run.crash), saver)
+    learner.listeners.add(SignalKeeper(interrupts), Live(run, saver), *rated, *reports, SkippedUpdates(run.crash), saver)
     # This comes late, so that a start that failed leaves the folder of the run as it was.
     recorded = with_absolute_init(config)
     run.record_start(recorded if panel is None else panel.recorded(recorded))
@@ -217,7 +218,7 @@ def _panel(config: RunConfig, rating: RatingConfig, run: RunFolder, trust: bool)
 
 def _learn_silently(learner: Learner, interrupts: Interrupts) -> int:
     """Learns as another rank than the first, which saves and reports for all."""
-    learner.listeners.add(SignalKeeper(interrupts))
+    learner.listeners.add(SignalKeeper(interrupts), Live())
     with suppress(SaveNow):
         learner.learn()
     interrupts.finish()

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from wavedash import __version__
-from wavedash.cli import benchmarks, champion, config, evaluation, league, machine, rocket, training
+from wavedash.cli import benchmarks, champion, config, evaluation, league, live, machine, rocket, training
 
 app = typer.Typer(
     help="Trains game-playing and walking agents with PPO.",
@@ -20,6 +20,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(training.commands)
+app.add_typer(live.commands)
 app.add_typer(evaluation.commands)
 app.add_typer(league.commands)
 app.add_typer(machine.commands)

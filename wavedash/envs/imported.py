@@ -63,6 +63,14 @@ class ImportedKind(Kind):
         kind = _own_kind(config)
         return kind.spaces(config, device) if kind else super().spaces(config, device)
 
+    def live_keys(self, config: EnvConfig) -> list[tuple[str, ...]]:
+        kind = _own_kind(config)
+        return kind.live_keys(config) if kind else super().live_keys(config)
+
+    def change(self, env: VecEnv, config: EnvConfig) -> None:
+        if kind := _own_kind(config):
+            kind.change(env, config)
+
     def takes_workers(self, config: EnvConfig) -> bool:
         from wavedash.envs.factory import import_callable
 

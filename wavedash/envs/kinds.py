@@ -88,6 +88,16 @@ class Kind(ABC):
         where `check_opponents` allows it."""
         raise NotImplementedError
 
+    def live_keys(self, config: EnvConfig) -> list[tuple[str, ...]]:
+        """The options below `env` that `change` can change while a run runs: ("rocket", "team_spirit"). Values inside of
+        mappings count as options."""
+        return []
+
+    def change(self, env: VecEnv, config: EnvConfig) -> None:  # noqa: B027 (most kinds have nothing to change)
+        """Gives a running environment the values that `live_keys` have in `config`; everything else is as it was. It is called
+        between rollouts, and must leave alone what CUDA graphs were captured of: numbers that may change are tensors that are
+        filled. Raises UserError if a value cannot be used; it is then called again with the values of before."""
+
     def spaces(self, config: EnvConfig, device: torch.device) -> Spaces:
         """The spaces that preflight builds a policy from: one environment is made, reset and stepped once."""
         import torch

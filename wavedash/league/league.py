@@ -50,6 +50,9 @@ class League(Listener):
     plays against its own first policy."""
 
     saved_as = SAVED_AS
+    live = tuple(f"opponents.{option}" for option in (
+        "snapshot_every", "pool", "refresh_every", "strategy", "temperature", "decay", "window", "target", "width", "power",
+        "prune_above", "prune_games"))
 
     def __init__(self, seating: Seating, config: RunConfig) -> None:
         assert config.opponents is not None
@@ -110,6 +113,11 @@ class League(Listener):
             self._prune(report.steps)
             self._draw()
         return self._metrics(games)
+
+    def on_change(self, learner: Learner, then: RunConfig) -> None:
+        assert learner.config.opponents is not None
+        self.config, self.options = learner.config, learner.config.opponents
+        self.strategy = strategy_of(self.options)
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:
         if self._results is not None:

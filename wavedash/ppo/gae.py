@@ -23,16 +23,17 @@ def next_values(value: Tensor, last_value: Tensor, final_value: Tensor, terminat
 
 
 def gae(
-    reward: Tensor, value: Tensor, next_value: Tensor, done: Tensor, active: Tensor, gamma: float | Tensor, gae_lambda: float
+    reward: Tensor, value: Tensor, next_value: Tensor, done: Tensor, active: Tensor, gamma: float | Tensor, gae_lambda: float,
+    chain: Tensor | None = None,
 ) -> Tensor:
     """Returns advantages [T, N]; all tensors are [T, N]. `done`: the step ended its episode (terminated or truncated).
-    `gamma` is a number, or a scalar on the device."""
+    `gamma` is a number, or a scalar on the device; `chain` is gamma * lambda as such a scalar, where there is one."""
     advantage = torch.empty_like(reward)
     # TD error: r_t + gamma * V(s_{t+1}) - V(s_t). Inactive steps are filled with 0, not multiplied by 0: V may be NaN there.
     delta = (reward + gamma * next_value - value).masked_fill_(~active, 0.0)
     # The chain A_t = delta_t + gamma * lambda * A_{t+1} holds within an episode and between transitions only.
     linked = torch.zeros_like(reward)
-    linked[:-1] = gamma * gae_lambda * (~done[:-1] & active[:-1] & active[1:])
+    linked[:-1] = (gamma * gae_lambda if chain is None else chain) * (~done[:-1] & active[:-1] & active[1:])
     following = torch.zeros_like(reward[0])
     for t in reversed(range(len(reward))):
         following = torch.addcmul(delta[t], linked[t], following, out=advantage[t])

@@ -33,13 +33,18 @@ from wavedash.ppo.rank_state import StateTensors
 from wavedash.ppo.ranks import ALONE, Ranks
 from wavedash.ppo.readout import Readout
 from wavedash.ppo.rollout import Rollout, RolloutBuffer
-from wavedash.ppo.schedule import Schedule, discount
+from wavedash.ppo.schedule import Schedule, chain, discount
 from wavedash.ppo.update import Updater
 from wavedash.seeding import stream_seed
 from wavedash.threads import decide_threads
 
 PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16}
 """The dtype of each precision of the configuration but fp32, that of the weights"""
+
+
+BETWEEN_GRAPHS = ("learning_rate", "critic_learning_rate", "schedule", "clip_range", "clip_schedule", "entropy_coef",
+                  "entropy_schedule", "gamma", "gamma_end", "gae_lambda", "epochs")
+"""Options of `ppo` that may change while a run runs: captured graphs read them from tensors, or they are read between graphs"""
 
 
 class Learner:
@@ -71,6 +76,7 @@ class Learner:
         self.discount = ppo.gamma
         """Gamma of the current iteration"""
         self.tracker = EpisodeTracker(env.num_rows, ppo.gamma, env.device)
+        self._chain = torch.tensor(chain(ppo, ppo.gamma), device=env.device)  # gamma * lambda, which captured graphs read
         self.recent = EpisodeWindow(config.checkpoint.best_window)
         self.divergence = DivergenceWatch()
         self.iteration = self.steps = self.episodes = 0
@@ -111,6 +117,7 @@ class Learner:
             self.listeners.tell(self, self.iterate())
             self.saved.drop_snapshot()
             self.ranks.serve_requests(self.saved.rank_part)
+            self.listeners.settle(self)
 
     def start(self) -> None:
         """Resets the environments, unless they were restored, and calibrates the normalisers before anything is learned."""
@@ -155,9 +162,12 @@ class Learner:
         self.updater.optimizer.set_rate_multiplier(self.schedule.multiplier)
         for name, value in self.coefficients.items():
             self.updater.loss.coefficients[name].fill_(value)
+        self._set_discount()
+
+    def _set_discount(self) -> None:
         self.discount = discount(self.config.ppo, self.steps / self.total_steps)
-        if self.config.ppo.gamma_end is not None:
-            self.tracker.gamma = self.discount
+        self.tracker.gamma = self.discount
+        self._chain.fill_(chain(self.config.ppo, self.discount))
 
     def _collect(self, rollout: Rollout) -> RolloutEpisodes:
         """Collects, follows episodes and estimates advantages, in one CUDA graph where the environment allows it."""
@@ -199,10 +209,10 @@ class Learner:
         ppo, reward = self.config.ppo, rollout.reward
         if self.return_moments is not None:
             reward = (reward * self.return_moments.scale).clamp(-ppo.reward_clip, ppo.reward_clip)
-        # A captured CUDA graph reads a discount that moves from where the tracker keeps it.
-        gamma = ppo.gamma if ppo.gamma_end is None else self.tracker.gamma_tensor
+        gamma = self.tracker.gamma_tensor  # a captured CUDA graph reads the current one
         following = next_values(rollout.value, last_value, rollout.final_value, rollout.terminated, rollout.truncated)
-        advantage = gae(reward, rollout.value, following, rollout.done, rollout.active, gamma, ppo.gae_lambda)
+        advantage = gae(reward, rollout.value, following, rollout.done, rollout.active, gamma, ppo.gae_lambda,
+                        self._chain)
         rollout.advantage.copy_(advantage)
         torch.add(advantage, rollout.value, out=rollout.returns)
 
@@ -270,14 +280,19 @@ class Learner:
         self.stop_reason = self.stop_reason or reason
 
     def change(self, config: RunConfig) -> None:
-        """Takes over rates, coefficients, epochs, minibatches, discounts and total steps from the next iteration on. Whatever
-        shapes networks, environments and buffers must be unchanged."""
+        """Takes over rates, schedules, coefficients, epochs, minibatches, discounts and total steps from the next iteration on.
+        Whatever shapes networks, environments and buffers must be unchanged. Changes to everything else of a run, and what may
+        change at all: `runs/changes.py`."""
         if _captured(config.ppo) != _captured(self.config.ppo):
             self.forget_graphs()
             self.updater.forget_graphs()
         self.config = config
         self.updater.change(config.ppo)
-        self.tracker.gamma = config.ppo.gamma
+        progress = self.steps / self.total_steps if self.iteration else None
+        self.schedule.change(config.ppo.schedule, progress)
+        self.decays["clip_range"].change(config.ppo.clip_schedule, progress)
+        self.decays["entropy_coef"].change(config.ppo.entropy_schedule, progress)
+        self._set_discount()
 
     def forget_graphs(self) -> None:
         """Drops the CUDA graphs of collection; they are captured again when they are next needed."""
@@ -319,5 +334,4 @@ class Learner:
 
 def _captured(ppo: PPOConfig) -> PPOConfig:
     """Returns the options that are fixed in captured graphs: all but those that are tensors or are read between graphs."""
-    live = ("clip_range", "entropy_coef", "learning_rate", "critic_learning_rate", "critic_warmup", "epochs")
-    return ppo.model_copy(update=dict.fromkeys(live))
+    return ppo.model_copy(update=dict.fromkeys((*BETWEEN_GRAPHS, "critic_warmup")))

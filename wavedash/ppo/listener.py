@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from wavedash.config import RunConfig
     from wavedash.ppo.learner import Learner
 
 
@@ -51,6 +52,8 @@ class Listener:
 
     saved_as: str = ""
     """The name under which its state is saved; if empty, the name of its class. Two that keep state need different names."""
+    live: tuple[str, ...] = ()
+    """Settings that `on_change` takes over while a run runs, such as `checkpoint.every`"""
     health: Mapping[str, int] = MappingProxyType({})
     """Counters of failures since the start (such as failed saves), reported as `health/*` once an iteration."""
 
@@ -60,6 +63,14 @@ class Listener:
     def on_iteration(self, learner: Learner, report: IterationReport) -> Mapping[str, float] | None:
         """Is called after each iteration. It may call `learner.stop(reason)`. It may return metrics of its own, named
         `group/name`: the listeners after it see them in their report, those that write files and curves among them."""
+
+    def between_iterations(self, learner: Learner) -> None:
+        """Is called in all processes when an iteration is over for good: every listener was told of it, and whatever fails
+        from now on does not take it back. This is the place to change settings of the run (`runs/changes.py`)."""
+
+    def on_change(self, learner: Learner, then: RunConfig) -> None:
+        """Is called when settings have changed while the run runs: they were `then`, and are `learner.config`. UserError: they
+        cannot be taken over; the change is then refused, and this is called again to take it back."""
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:
         """Is called once at the end, whether the run is finished or was stopped (`error` is None), or failed. Every listener is

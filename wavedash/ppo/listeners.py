@@ -78,6 +78,11 @@ class Listeners(Sequence[Listener]):
                                         "already: choose another name")
                 report = report.with_metrics(metrics)
 
+    def settle(self, learner: Learner) -> None:
+        """Tells every listener that the iteration is over for good."""
+        for listener in self._members:
+            listener.between_iterations(learner)
+
     def stop(self, learner: Learner, error: BaseException | None) -> list[Exception]:
         """Tells every listener that the run ends, the last one first, even if some fail. Returns what they raised."""
         failures: list[Exception] = []

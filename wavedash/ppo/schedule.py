@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from wavedash.config import DecayConfig, PPOConfig, ScheduleConfig
 
 
@@ -33,6 +35,12 @@ class Schedule:
             self.multiplier = min(max(self.multiplier, low), high)
         return self.multiplier
 
+    def change(self, config: ScheduleConfig | DecayConfig, progress: float | None) -> None:
+        """Takes over other options, as a resumed run does. `progress` is None before the first iteration."""
+        self.config = config
+        if progress is not None:
+            self.resume(progress)
+
     def resume(self, progress: float) -> None:
         """Goes on from a saved multiplier, which only the kind `kl` needs: the others follow from their options and from the
         progress of the run, both of which may have changed."""
@@ -47,3 +55,11 @@ def discount(config: PPOConfig, progress: float) -> float:
         return config.gamma
     progress = min(max(progress, 0.0), 1.0)
     return 1.0 - (1.0 - config.gamma) ** (1.0 - progress) * (1.0 - config.gamma_end) ** progress
+
+
+def chain(config: PPOConfig, gamma: float) -> float:
+    """Returns gamma * lambda, by which advantages decay. A gamma that moves is a float32 on the device, so its product is
+    rounded as it would be there."""
+    if config.gamma_end is None:
+        return gamma * config.gae_lambda
+    return float(np.float32(gamma) * np.float32(config.gae_lambda))

@@ -75,6 +75,16 @@ class RocketKind(Kind):
         check_simulator(rocket)
         return Spaces(*rehearse(Task.configured(rocket), rocket))
 
+    def live_keys(self, config: EnvConfig) -> list[tuple[str, ...]]:
+        from wavedash.rocket.live import live_keys
+
+        return [("rocket", *key) for key in live_keys(_task(config))]
+
+    def change(self, env: VecEnv, config: EnvConfig) -> None:
+        from wavedash.rocket.live import change_tasks
+
+        change_tasks(env.tasks, _task(config))
+
     def team_size(self, config: EnvConfig) -> int:
         rocket = _task(config)
         return max(rocket.blue, rocket.orange)

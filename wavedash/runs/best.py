@@ -53,7 +53,7 @@ class Best:
         self._by = by
         self.pending: CheckpointContent | None = None
         self._window = window
-        self._gap = gap
+        self.gap = gap
         self._rank = WORST
         self._next_write = 0
 
@@ -72,7 +72,7 @@ class Best:
         return self.pending is not None and steps >= self._next_write
 
     def record_attempt(self, steps: int, written: bool) -> None:
-        self._next_write = steps + self._gap
+        self._next_write = steps + self.gap
         if written:
             self.pending = None
 

@@ -1,10 +1,12 @@
 """The folder of one run holds everything about it and no absolute path, so that it can be copied to another machine.
 
     runs/<name>/<YYYYMMDD-HHMMSS>-<4 hex>/
-      config.yaml       the resolved configuration, as last started
+      config.yaml       the resolved configuration, as last started or changed
       signature.json    shows that this user started it, where the configuration names code; see trust.py
       command.txt       one line per start; env.jsonl: versions, git commit, machine; git-<time>.diff: uncommitted changes
       metrics.jsonl     every metric of every iteration; tb/ the same for TensorBoard; log.txt
+      events.jsonl      every change that was made or refused while the run ran; see live.py
+      live.yaml         settings to change while the run runs, written by the user; live/ what commands ask, and the answers
       games.csv         every game that was played to rate the policy
       checkpoints/      the newest few; best/ by recent return or by rating; spaced/ kept for ever; final/ once it is finished
       league/           policies that the run plays against, where it has opponents; results.csv: how these games ended
@@ -63,6 +65,7 @@ class RunFolder:
         self.tensorboard = self.path / "tb"
         self.games = self.path / "games.csv"
         self.log = self.path / "log.txt"
+        self.events = self.path / "events.jsonl"
         self.crash = self.path / "crash"
         self._recorded: RunConfig | None = None
         self._lock: FileLock | None = None
@@ -94,6 +97,23 @@ class RunFolder:
         except OSError as error:
             raise RunError(f"cannot write into the run folder {self.path}: {error.strerror or error}; make room on that disk, "
                            "or set WAVEDASH_RUNS to a folder on another one") from error
+        self._recorded = config
+
+    @property
+    def recorded(self) -> RunConfig:
+        """The configuration in `config.yaml`, which this process has written."""
+        assert self._recorded is not None
+        return self._recorded
+
+    def record_change(self, config: RunConfig) -> None:
+        """Replaces the configuration of a run that runs: it goes on with this one when it is resumed."""
+        try:
+            replace_file(self.config, dump_config(config).encode())
+            sign(self.path, config)
+        except OSError as error:
+            with suppress(OSError):
+                replace_file(self.config, dump_config(self.recorded).encode())
+            raise RunError(f"cannot write {self.config}: {error.strerror or error}; make room on that disk") from error
         self._recorded = config
 
     def restore(self) -> None:
@@ -144,7 +164,8 @@ class RunFolder:
         try:
             lock.acquire()
         except Timeout:
-            raise RunError(f"{self.path} is being trained by {self._holder()}; stop it first, or start another run") from None
+            raise RunError(f"{self.path} is being trained by {self.holder or 'another process'}; stop it first, or start "
+                           "another run") from None
         except OSError as error:
             raise RunError(f"cannot lock the run folder {self.path}: {error.strerror or error}; make room on that disk, and "
                            "see that the folder can be written") from error
@@ -156,12 +177,14 @@ class RunFolder:
     def _holder_file(self) -> Path:
         return self.path / ".lock-holder.json"
 
-    def _holder(self) -> str:
+    @property
+    def holder(self) -> str | None:
+        """The process that trains this run, or that was killed while it did: `process 4711 on castle`. None: nobody says so."""
         try:
             holder = from_json(self._holder_file.read_bytes())
             return f"process {holder['pid']} on {holder['host']}"
         except (OSError, ValueError, KeyError, TypeError):
-            return "another process"
+            return None
 
     def store(self, name: str, keep: int | None = None) -> CheckpointStore:
         return CheckpointStore(self.path / name, keep)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wavedash.config import CheckpointConfig
+from wavedash.config import CheckpointConfig, RunConfig
 from wavedash.errors import UserError
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.runs.best import Best, CheckpointContent
@@ -48,6 +48,8 @@ class PeriodicSave:
 
 class Saver(Listener):
     """Saves into the folder of one run, whose lock this process holds."""
+
+    live = ("checkpoint.every", "checkpoint.keep")
 
     def __init__(self, run: RunFolder, config: CheckpointConfig) -> None:
         self.health: dict[str, int] = {"failed_saves": 0}
@@ -86,6 +88,23 @@ class Saver(Listener):
             self._best.consider(report.metrics, content)
             if self._best.due(report.steps):
                 self._write_best(report.steps)
+
+    def save_now(self, learner: Learner) -> None:
+        """Writes a regular checkpoint of this step, unless there is one. UserError: that failed, and is counted."""
+        if self._checkpoints.saved >= learner.steps and self._checkpoints.store.latest() is not None:
+            return
+        with uninterrupted():
+            try:
+                self._save(self._checkpoints.store, self._content(learner))
+            except UserError as error:
+                self._count_failure(error)
+                raise
+            self._checkpoints.record_attempt(learner.steps, True)
+
+    def on_change(self, learner: Learner, then: RunConfig) -> None:
+        config = learner.config.checkpoint
+        self._checkpoints.every, self._checkpoints.store.keep = config.every, config.keep
+        self._best.gap = config.every // 10
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:
         if not self._started:

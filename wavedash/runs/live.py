@@ -1,0 +1,232 @@
+"""Live is the listener by which a user changes a run while it runs: `wavedash set RUN key=value ...`, or `live.yaml`.
+
+Requests are read between iterations (inbox.py, live_file.py), checked and taken over as in changes.py. Before a change counts,
+the run saves a checkpoint of this step, and then writes the change into `config.yaml`. So a run that is killed at any later
+time goes on exactly as one that was not; killed before, it goes on as if the change had not been asked for. Each key of each
+request is a row of `events.jsonl`, whether it was changed or refused.
+
+With several ranks the first one reads, and all take the change over before the same iteration.
+"""
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from wavedash.config import RunConfig
+from wavedash.config_file import changed_config
+from wavedash.errors import UserError
+from wavedash.ppo.listener import IterationReport, Listener
+from wavedash.ppo.ranks import Ranks
+from wavedash.runs.changes import ChangeError, apply, changed, live_keys, value_at
+from wavedash.runs.folder import RunFolder
+from wavedash.runs.inbox import Answer, Inbox, Request
+from wavedash.runs.interrupt import uninterrupted
+from wavedash.runs.links import not_following
+from wavedash.runs.live_file import LiveFile
+from wavedash.runs.plain import to_json
+from wavedash.runs.saver import Saver
+from wavedash.yaml_text import Key, write_yaml
+
+if TYPE_CHECKING:
+    from wavedash.ppo.learner import Learner
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+PAUSE = 0.2
+"""Seconds between two looks at the requests while the run is paused"""
+
+
+class Live(Listener):
+    """Takes requests in the first rank; the others, which have no run folder, do what it tells them."""
+
+    def __init__(self, run: RunFolder | None = None, saver: Saver | None = None) -> None:
+        self._run, self._saver = run, saver
+        self._inbox: Inbox | None = None
+        self._file: LiveFile | None = None
+        self._paused = False
+        self._changes = 0
+
+    def on_start(self, learner: Learner) -> None:
+        if self._run is None:
+            return
+        self._inbox, self._file = Inbox(self._run.path), LiveFile(self._run.path)
+        try:
+            self._inbox.open()
+        except OSError as error:
+            log.warning("this run cannot be changed while it runs: %s", error)
+
+    def on_iteration(self, learner: Learner, report: IterationReport) -> Mapping[str, float] | None:
+        return {"live/changes": float(self._changes)} if self._changes else None
+
+    def between_iterations(self, learner: Learner) -> None:
+        self._serve(learner)
+        while self._paused and not learner.ranks.any(learner.stop_reason is not None):
+            time.sleep(PAUSE)
+            self._serve(learner)
+
+    def _serve(self, learner: Learner) -> None:
+        """Does what was asked since the last call, in all ranks."""
+        asked: list[Request] = []
+        if self._inbox is not None and self._file is not None:
+            asked = self._inbox.take() + self._file.take()
+        if not learner.ranks.any(bool(asked)):
+            return
+        with uninterrupted():
+            for request in _shared(learner.ranks, asked):
+                self._answer(request, self._do(learner, request))
+
+    def on_stop(self, learner: Learner, error: BaseException | None) -> None:
+        """Refuses what nobody will do any more."""
+        for request in [] if self._inbox is None else self._inbox.take():
+            said = "the run ends; resume it with these settings"
+            self._refuse(learner, request, said)
+            self._answer(request, Answer(False, said))
+
+    def _answer(self, request: Request, answer: Answer) -> None:
+        if self._inbox is None:
+            return
+        log.log(logging.INFO if answer.done else logging.ERROR, "%s: %s", request.by, answer.said)
+        with suppress(OSError):  # on a full disk the command is not answered
+            self._inbox.answer(request, answer)
+
+    def _do(self, learner: Learner, request: Request) -> Answer:
+        if request.problem:
+            self._refuse(learner, request, request.problem)
+            return Answer(False, request.problem)
+        said = []
+        if request.values:
+            try:
+                said.append(self._change(learner, request))
+            except UserError as error:
+                self._refuse(learner, request, str(error))
+                return Answer(False, f"{error}\nNothing was changed")
+        for order in request.orders:
+            try:
+                said.append(self._obey(learner, order))
+            except UserError as error:
+                self._write([{"key": order, "by": request.by, "refused": str(error)}], learner)
+                return Answer(False, "\n".join([*said, str(error)]))
+            if order != "list":
+                self._write([{"key": order, "by": request.by}], learner)
+        return Answer(True, "\n".join(said) or "nothing was asked")
+
+    # --- settings ----------------------------------------------------------------------------------------------------
+
+    def _change(self, learner: Learner, request: Request) -> str:
+        """Changes settings in all ranks, or in none. UserError: they are as they were."""
+        then = learner.config
+        keys, config = _all_or_none(learner.ranks, lambda: self._checked(learner, request.values))
+        _together(learner, then, lambda: apply(learner, config))
+        if config != then:
+            self._save(learner, then, keys)
+        self._changes += config != then
+        rows = [{"key": ".".join(map(str, key)), "old": value_at(then, key), "new": value_at(config, key), "by": request.by}
+                for key in keys]
+        # A file is read as a whole, and most of it is as it was.
+        told = [row for row in rows if request.id or row["old"] != row["new"]]
+        self._write(told, learner)
+        lines = [f"{row['key']}: {_text(row['old'])} -> {_text(row['new'])}" if row["old"] != row["new"]
+                 else f"{row['key']} is {_text(row['new'])} already" for row in told]
+        return "\n".join([*lines, f"from step {learner.steps:,} on" if config != then else "nothing changes"])
+
+    def _checked(self, learner: Learner, values: Mapping[str, Any]) -> tuple[dict[Key, Any], RunConfig]:
+        keys = changed(learner, values)
+        return keys, changed_config(learner.config, keys)
+
+    def _save(self, learner: Learner, then: RunConfig, keys: Mapping[Key, Any]) -> None:
+        """Saves this step, and writes the change into the configuration of the run, so that it is kept. Where that fails, all
+        ranks go back to the configuration `then`."""
+        def save() -> None:
+            try:
+                if self._run is not None and self._saver is not None:
+                    self._saver.save_now(learner)
+                    if keys:
+                        self._run.record_change(changed_config(self._run.recorded, keys))
+            finally:
+                learner.ranks.serve_requests(learner.saved.rank_part)  # the others answer the saver until the first comes here
+
+        _together(learner, then, save)
+
+    # --- orders ------------------------------------------------------------------------------------------------------
+
+    def _obey(self, learner: Learner, order: str) -> str:
+        if order == "save":
+            self._save(learner, learner.config, {})
+            return f"saved at step {learner.steps:,}"
+        if order == "pause":
+            self._paused = True
+            return f"paused at step {learner.steps:,}; go on with: continue"
+        if order == "continue":
+            was, self._paused = self._paused, False
+            return f"goes on from step {learner.steps:,}" if was else "it was not paused"
+        if order == "stop":
+            learner.stop("stopped by a command")
+            return f"stops at step {learner.steps:,}, and is saved"
+        keys = live_keys(learner)
+        return "\n".join(f"{name}={_text(value_at(learner.config, key))}" for name, key in keys.items())
+
+    # --- events ------------------------------------------------------------------------------------------------------
+
+    def _refuse(self, learner: Learner, request: Request, why: str) -> None:
+        """Writes that nothing of a request was done."""
+        asked: list[tuple[str | None, Any]] = [*request.values.items(), *((order, None) for order in request.orders)]
+        asked = asked or [(None, None)]  # a file that cannot be read
+        self._write([{"key": key, "new": value, "by": request.by, "refused": why} for key, value in asked], learner)
+
+    def _write(self, rows: list[dict[str, Any]], learner: Learner) -> None:
+        """Appends rows to `events.jsonl`. That it fails does not end the run."""
+        if self._run is None or not rows:
+            return
+        now = {"time": datetime.now().astimezone().isoformat(timespec="milliseconds"), "step": learner.steps,
+               "iteration": learner.iteration}
+        try:
+            with open(self._run.events, "a", encoding="utf-8", opener=not_following) as file:
+                file.writelines(to_json({**now, **row}, indent=None) + "\n" for row in rows)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            log.error("%s cannot be written (%s); a change is not in it: %s", self._run.events, error, rows)
+
+
+def _all_or_none(ranks: Ranks, find: Any) -> Any:
+    """What the first rank finds, in all ranks; where it fails, all raise what it raised."""
+    found: Any = None
+    if ranks.rank == 0:
+        try:
+            found = find()
+        except UserError as error:
+            found = ChangeError(str(error))
+    found = _shared(ranks, found)
+    if isinstance(found, ChangeError):
+        raise found
+    return found
+
+
+def _together(learner: Learner, then: RunConfig, act: Any) -> None:
+    """Acts in all ranks. Where it fails in one, all go back to the configuration `then` and raise why."""
+    failure: str | None = None
+    try:
+        act()
+    except UserError as error:
+        failure = str(error)
+    failures = [said for said in learner.ranks.all_gather(failure) if said is not None]
+    if failures:
+        if learner.config != then:
+            apply(learner, then)
+        raise ChangeError(failures[0])
+
+
+def _shared(ranks: Ranks, value: T) -> T:
+    """The value of the first rank in every rank."""
+    return ranks.scatter([value] * ranks.size if ranks.rank == 0 else None)
+
+
+def _text(value: Any) -> str:
+    return write_yaml(value, inline=True).strip()
