@@ -54,7 +54,7 @@ ELSEWHERE: dict[str, str] = {
     "compat/test_script_hooks.py": _FEW, "envs/test_local.py": _FEW, "envs/test_wrap.py": _FEW, "ppo/test_stopwatch.py": _FEW,
     "report/test_dashboard.py": _FEW, "report/test_metrics_file.py": _FEW, "report/test_tensorboard.py": _FEW,
     "ppo/test_listener_state.py": _FEW, "rocket/test_task_state.py": _FEW, "runs/test_resume_settings.py": _FEW,
-    "runs/test_live.py": _FEW,
+    "runs/test_live.py": _FEW, "runs/test_live_ranks.py": _FEW, "runs/test_live_cuda.py": _GPU,
     "tasks/test_toy_task.py": _FEW, "test_diagnosis.py": _FEW, "evaluate/test_episodes.py": _FEW, "test_roundings.py": _FEW,
     "league/test_match.py": _FEW, "league/test_tournament.py": _FEW, "league/test_ladder.py": _FEW,
     "league/test_reference.py": _FEW,

@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +21,10 @@ from typing import Any
 import pytest
 import torch
 
+from tests.envs.whole_envs import PayKind, Rows
+from wavedash.config import EnvConfig
 from wavedash.config_file import load_config
+from wavedash.envs.vec_env import VecEnv
 from wavedash.errors import UserError
 from wavedash.league.league import League
 from wavedash.ppo.learner import Learner
@@ -283,10 +288,46 @@ def test_the_list_of_what_may_change_says_its_values(tmp_path):
     assert set(League.live) <= said.keys() and set(Saver.live) <= said.keys()
 
 
+class LivePayKind(PayKind):
+    """A user's own kind, whose option may change while a run runs."""
+
+    def live_keys(self, config: EnvConfig) -> list[tuple[str, ...]]:
+        return [("kwargs", "pay")]
+
+    def change(self, env: VecEnv, config: EnvConfig) -> None:
+        assert isinstance(env, Rows)
+        env.pay = self.options(config).pay
+
+
+def test_a_kind_of_ones_own_says_what_may_change(tmp_path, monkeypatch):
+    settings = ("cartpole", *CARTPOLE[1:], "ppo.normalize_reward=false", "env.id=null", "env.kwargs={pay: 1.0}",
+                "env.factory=tests.runs.test_live:LivePayKind")
+    last, asking = LastWords(), [Asking(f"env.kwargs.{word}") for word in ("pay=3.0", "pay=-1", "pay=lots", "pya=1")]
+    changed = trained(in_folder(tmp_path / "changed", monkeypatch), settings, *asking, last)
+    assert [answer.done for answer in last.answers] == [True, False, False, False]
+    for answer, said in zip(last.answers[1:], ("pay below 0 would teach", "'lots'", "'env.kwargs.pay'?"), strict=True):
+        assert said in answer.said
+    resumed = trained(in_folder(tmp_path / "resumed", monkeypatch), settings, Doing(lambda learner: learner.stop("here")))
+    resume(str(resumed), "env.kwargs.pay=3.0")
+    assert equal(changed, resumed)
+
+
 def test_checkpoints_come_as_often_as_is_set(tmp_path):
     run = trained(tmp_path, CARTPOLE, Asking("checkpoint.every=32", "checkpoint.keep=3"))
     steps = sorted(int(path.name.removeprefix("step-")) for path in (run / "checkpoints").iterdir())
     assert steps == [192, 224, 256]
+
+
+def test_a_paused_run_is_stopped_by_a_signal(tmp_path):
+    """The signal comes when no iteration is running; the run is saved, and goes on when it is resumed."""
+    def interrupt(learner: Learner) -> None:
+        post(folder_of(learner), "pause")
+        threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
+
+    assert train(*CARTPOLE, listeners=[Doing(interrupt)]) == 130
+    found = find_run(tmp_path / "runs")
+    assert found.checkpoint.metadata["iteration"] == AT
+    assert resume(str(found.run.path)) == 0
 
 
 # --- live.yaml -------------------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ class ImportedKind(Kind):
         return kind.live_keys(config) if kind else super().live_keys(config)
 
     def change(self, env: VecEnv, config: EnvConfig) -> None:
-        if kind := _own_kind(config):
+        if kind := _own_kind(config):  # which has checked the options
             kind.change(env, config)
 
     def takes_workers(self, config: EnvConfig) -> bool:

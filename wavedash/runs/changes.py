@@ -85,7 +85,8 @@ def value_at(config: RunConfig, key: Key) -> Any:
 def _hand_over(learner: Learner, config: RunConfig) -> None:
     then = learner.config
     learner.change(config)
-    kind_of(config.env).change(learner.env, config.env)
+    if config.env != then.env:
+        kind_of(config.env).change(learner.env, config.env)
     for listener in learner.listeners:
         listener.on_change(learner, then)
 

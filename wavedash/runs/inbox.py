@@ -66,7 +66,7 @@ class Inbox:
         for path in sorted(self._folder.iterdir()):
             if path.name.endswith(TAKEN):
                 path = path.rename(_named(path, TAKEN, ASK))
-            if not path.name.endswith(ASK) or _read(path).orders:
+            if path.name.endswith(ANSWER) or (path.name.endswith(ASK) and _read(path).orders):
                 path.unlink()
 
     def take(self) -> list[Request]:
