@@ -10,6 +10,7 @@ from wavedash.errors import UserError
 from wavedash.runs.find import runs_under
 from wavedash.runs.folder import RunError, RunFolder
 from wavedash.runs.inbox import ORDERS, Request
+from wavedash.runs.plain import NotPlainError, to_json
 from wavedash.yaml_text import YamlError, read_yaml
 
 
@@ -30,8 +31,11 @@ def read_request(words: Sequence[str]) -> Request:
             raise UserError(f"{key} is set twice")
         try:
             values[key], _ = read_yaml(text)
+            to_json(values[key])
         except YamlError as error:
             raise UserError(f"{word!r}: {error.found[0][1]}") from None
+        except NotPlainError as error:
+            raise UserError(f"{word!r}: {error}") from None
     return Request(values, tuple(orders) if words else ("list",))
 
 

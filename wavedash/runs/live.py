@@ -10,11 +10,9 @@ With several ranks the first one reads, and all take the change over before the 
 from __future__ import annotations
 
 import logging
-import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wavedash.config import RunConfig
@@ -23,12 +21,11 @@ from wavedash.errors import UserError
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.ppo.ranks import Ranks
 from wavedash.runs.changes import ChangeError, apply, changed, live_keys, value_at
+from wavedash.runs.events import EventsFile
 from wavedash.runs.folder import RunFolder
 from wavedash.runs.inbox import Answer, Inbox, Request
 from wavedash.runs.interrupt import uninterrupted
-from wavedash.runs.links import not_following
 from wavedash.runs.live_file import LiveFile
-from wavedash.runs.plain import to_json
 from wavedash.runs.saver import Saver
 from wavedash.yaml_text import Key, write_yaml
 
@@ -48,15 +45,17 @@ class Live(Listener):
 
     def __init__(self, run: RunFolder | None = None, saver: Saver | None = None) -> None:
         self._run, self._saver = run, saver
+        self._events = None if run is None else EventsFile(run.events)
         self._inbox: Inbox | None = None
         self._file: LiveFile | None = None
         self._paused = False
         self._changes = 0
 
     def on_start(self, learner: Learner) -> None:
-        if self._run is None:
+        if self._run is None or self._events is None:
             return
         self._inbox, self._file = Inbox(self._run.path), LiveFile(self._run.path)
+        self._changes = self._events.changes_until(learner.steps)
         try:
             self._inbox.open()
         except OSError as error:
@@ -126,9 +125,9 @@ class Live(Listener):
         _together(learner, then, lambda: apply(learner, config))
         if config != then:
             self._save(learner, then, keys)
-        self._changes += config != then
         rows = [{"key": ".".join(map(str, key)), "old": value_at(then, key), "new": value_at(config, key), "by": request.by}
                 for key in keys]
+        self._changes += sum(row["old"] != row["new"] for row in rows)
         # A file is read as a whole, and most of it is as it was.
         told = [row for row in rows if request.id or row["old"] != row["new"]]
         self._write(told, learner)
@@ -180,19 +179,9 @@ class Live(Listener):
         asked = asked or [(None, None)]  # a file that cannot be read
         self._write([{"key": key, "new": value, "by": request.by, "refused": why} for key, value in asked], learner)
 
-    def _write(self, rows: list[dict[str, Any]], learner: Learner) -> None:
-        """Appends rows to `events.jsonl`. That it fails does not end the run."""
-        if self._run is None or not rows:
-            return
-        now = {"time": datetime.now().astimezone().isoformat(timespec="milliseconds"), "step": learner.steps,
-               "iteration": learner.iteration}
-        try:
-            with open(self._run.events, "a", encoding="utf-8", opener=not_following) as file:
-                file.writelines(to_json({**now, **row}, indent=None) + "\n" for row in rows)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            log.error("%s cannot be written (%s); a change is not in it: %s", self._run.events, error, rows)
+    def _write(self, rows: Sequence[Mapping[str, Any]], learner: Learner) -> None:
+        if self._events is not None:
+            self._events.write(rows, learner.steps, learner.iteration)
 
 
 def _all_or_none(ranks: Ranks, find: Any) -> Any:
@@ -203,6 +192,8 @@ def _all_or_none(ranks: Ranks, find: Any) -> Any:
             found = find()
         except UserError as error:
             found = ChangeError(str(error))
+        except Exception as error:  # a kind of environment may be a user's own code
+            found = ChangeError(f"{type(error).__name__}: {error}")
     found = _shared(ranks, found)
     if isinstance(found, ChangeError):
         raise found

@@ -1,0 +1,67 @@
+"""`events.jsonl` of a run: one row for each setting that was changed or refused while the run ran, and for each order.
+
+    {"time": "2026-11-16T23:01:09.709+00:00", "step": 49664, "iteration": 194, "key": "ppo.clip_range", "old": 0.2, "new": 0.1,
+     "by": "ann@castle"}
+
+A row of what was refused has `refused`, the reason, instead of `old`. Rows are only ever added.
+"""
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from wavedash.runs.links import not_following
+from wavedash.runs.plain import NotPlainError, from_json, to_json
+
+log = logging.getLogger(__name__)
+
+
+class EventsFile:
+    """Adds rows to the file, and reads what curves show of it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def write(self, rows: Sequence[Mapping[str, Any]], step: int, iteration: int) -> None:
+        """Returns once the rows are on the disk. That this fails is logged; it does not end the run."""
+        if not rows:
+            return
+        now = {"time": datetime.now().astimezone().isoformat(timespec="milliseconds"), "step": step, "iteration": iteration}
+        try:
+            with open(self._path, "a", encoding="utf-8", opener=not_following) as file:
+                file.writelines(_line({**now, **row}) for row in rows)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            log.error("%s cannot be written (%s): an event is not in it: %s", self._path, error, rows)
+
+    def changes_until(self, step: int) -> int:
+        """How many settings were changed up to this step. Rows that cannot be read do not count."""
+        count = 0
+        with suppress(OSError), open(self._path, "rb") as file:
+            for line in file:
+                with suppress(ValueError, KeyError, TypeError):
+                    row = from_json(line)
+                    count += row["old"] != row["new"] and row["step"] <= step
+        return count
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    """A row as JSON. A value that JSON does not have (a key that is a number) is written as text."""
+    try:
+        return to_json(dict(row), indent=None) + "\n"
+    except NotPlainError:
+        return to_json({name: _plain(value) for name, value in row.items()}, indent=None) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    try:
+        to_json(value)
+    except NotPlainError:
+        return repr(value)
+    return value
