@@ -406,6 +406,14 @@ class CheckpointConfig(Section):
     """Episodes over which the mean return is taken, for `best` and the console."""
 
 
+class MilestonesConfig(Section):
+    """Versions of a run that are kept for ever: whole checkpoints by name (`40M`) in `milestones/` of the run folder, each with
+    its settings. `wavedash milestones` lists them."""
+
+    every: Positive = 10_000_000
+    """Steps between milestones. More often: more versions to go back to, and more of the disk."""
+
+
 class ReportConfig(Section):
     """Where metrics go. `metrics.jsonl` in the run folder is always written."""
 
@@ -456,6 +464,8 @@ class RunConfig(Section):
     rating: RatingConfig | None = None
     """Ratings while training, for env.rocket with two equal teams; none when not set. `rating={}`: with the defaults."""
     checkpoint: CheckpointConfig = CheckpointConfig()
+    milestones: MilestonesConfig | None = None
+    """Versions that are kept for ever; none when not set. `milestones={}`: one every 10 million steps."""
     report: ReportConfig = ReportConfig()
 
     @model_validator(mode="after")

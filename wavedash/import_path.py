@@ -39,11 +39,13 @@ def in_run_folder() -> bool:
 
 
 def is_run_folder(folder: str | os.PathLike[str]) -> bool:
-    """Whether the folder holds a configuration and checkpoints (`best/step-000000001000/manifest.json`)."""
+    """Whether the folder holds a configuration and checkpoints (`best/step-000000001000/manifest.json`), or is a milestone, a
+    checkpoint with a configuration of its own."""
     if not os.path.lexists(os.path.join(folder, "config.yaml")):
         return False
+    stores = _folders(folder)
     return any(os.path.lexists(os.path.join(checkpoint, MANIFEST))
-               for store in _folders(folder) for checkpoint in (store, *_folders(store)))
+               for checkpoint in (folder, *stores, *(checkpoint for store in stores for checkpoint in _folders(store))))
 
 
 def child_environment() -> dict[str, str]:

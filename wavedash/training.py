@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,12 +28,12 @@ from wavedash.ppo.ranks import ALONE, Ranks, init_ranks
 from wavedash.ppo.state_checks import check_counters
 from wavedash.preflight import check_setup, usable_device
 from wavedash.report.log_file import EarlyMessages
-from wavedash.runs.checkpoint import Checkpoint
 from wavedash.runs.compatible import changes, check_changes, check_compatible
 from wavedash.runs.content import reading
 from wavedash.runs.crash import SkippedUpdates
-from wavedash.runs.find import Found, find_run
+from wavedash.runs.find import Fork, Found, find_run
 from wavedash.runs.folder import RunFolder
+from wavedash.runs.fork import fork
 from wavedash.runs.initial import initialize, with_absolute_init
 from wavedash.runs.interrupt import Interrupts, SaveNow, SignalKeeper
 from wavedash.runs.live import Live
@@ -68,18 +68,20 @@ def train(source: str, *overrides: str, trust: bool = False, listeners: Sequence
     return interrupts.exit_code
 
 
-def resume(path: str | None = None, *overrides: str, trust: bool = False, listeners: Sequence[Listener] = ()) -> int:
+def resume(path: str | None = None, *overrides: str, trust: bool = False, listeners: Sequence[Listener] = (),
+           milestone: str | None = None) -> int:
     """Resumes a run (the newest unfinished one if none is named) exactly where it stopped. With `trust` it may name code and be
     started by somebody else; it is this user's run from then on. `listeners` are as in `train`. Each goes on from the state
-    that was saved under its name; a new one begins fresh."""
+    that was saved under its name; a new one begins fresh. With `milestone`, such as `40M`, a new run goes on from there, with
+    the settings of that time; the run itself stays as it is."""
     with Interrupts() as interrupts, EarlyMessages() as early, init_ranks() as ranks:
         if ranks.rank > 0:
             return _resume(ranks, None, None, interrupts, listeners, early, trust)
-        run, checkpoint = found = find_run(path)
-        config = run_config(run.config, overrides, trust)
-        check_changes(load_config(str(run.config)), config)
-        with run.locked():
-            states = _rank_states(run, checkpoint, config, ranks.size)
+        found = find_run(path, milestone)
+        config = run_config(found.config, overrides, trust)
+        check_changes(load_config(str(found.config)), config)
+        with nullcontext() if isinstance(found, Fork) else found.run.locked():
+            states = _rank_states(found, config, ranks.size)
             return _resume(ranks, states, found, interrupts, listeners, early, trust)
     return interrupts.exit_code
 
@@ -88,13 +90,15 @@ RankState = tuple[Path, RunConfig, StateTensors, dict[str, Any]]
 """The state from which a rank goes on: run folder, configuration, tensors, plain values"""
 
 
-def _rank_states(run: RunFolder, checkpoint: Checkpoint, config: RunConfig, size: int) -> list[RankState]:
+def _rank_states(found: Found, config: RunConfig, size: int) -> list[RankState]:
+    run, checkpoint = found
     tensors, state = checkpoint.load()
     with reading(checkpoint):
         check_counters(state)
-    if state["steps"] >= config.total_steps and run.finished():
-        raise UserError(f"{run.path} is finished ({state['steps']:,} steps). To go on, raise total_steps: "
-                        f"wavedash resume {run.path} total_steps={2 * config.total_steps}")
+    if state["steps"] >= config.total_steps and (isinstance(found, Fork) or run.finished()):
+        path = checkpoint.path if isinstance(found, Fork) else run.path
+        raise UserError(f"{path} is finished ({state['steps']:,} steps). To go on, raise total_steps: "
+                        f"wavedash resume {path} total_steps={2 * config.total_steps}")
     if not checkpoint.metadata.get("exact", True):
         log.warning("%s was saved in the middle of an iteration: the run goes on, but not bit for bit", checkpoint.path)
     saved_by = state.get("ranks", 1)
@@ -108,7 +112,11 @@ def _resume(ranks: Ranks, states: list[RankState] | None, found: Found | None, i
         interrupts.watch(learner)
         if found is None:
             return _learn_silently(learner, interrupts)
-        return _learn(learner, found.run, interrupts, early, trust)
+        if not isinstance(found, Fork):
+            return _learn(learner, found.run, interrupts, early, trust)
+        run = fork(found, learner.config)
+        with run.locked():
+            return _learn(learner, run, interrupts, early, trust, f", from {found.checkpoint.path}, which stays as it is")
 
 
 @contextmanager
@@ -117,7 +125,7 @@ def restored(saved: RankState, ranks: Ranks = ALONE, found: Found | None = None,
     """Does what `assembled` does, and loads the state that was saved."""
     run, config, tensors, state = saved
     with assembled(config, ranks, listeners, _guests(config, run, trust)) as learner:
-        changed = [] if found is None else changes(load_config(str(found.run.config)), config).values()
+        changed = [] if found is None else changes(load_config(str(found.config)), config).values()
         with reading(None if found is None else found.checkpoint):
             check_compatible(state["fingerprint"], learner.fingerprint(), changed)
             learner.load_state(tensors, state)
@@ -181,7 +189,7 @@ def _open_league(learner: Learner, run: RunFolder) -> None:
 
 def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: EarlyMessages, trust: bool,
            begun: str = "") -> int:
-    config, ranks, saver = learner.config, learner.ranks, Saver(run, learner.config.checkpoint)
+    config, ranks, saver = learner.config, learner.ranks, Saver(run, learner.config.checkpoint, learner.config.milestones)
     if config.opponents is not None:
         _open_league(learner, run)
     panel = None if config.rating is None else _panel(config, config.rating, run, trust)

@@ -42,6 +42,11 @@ def resume(
         Optional[list[str]],  # noqa: UP045 (typer reads the annotation at run time)
         typer.Argument(metavar="RUN KEY=VALUE", help="A run folder (default: the newest run), options to change."),
     ] = None,
+    milestone: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="NAME", show_default=False,
+                     help="Go on from this milestone (40M, 1.5B, 40000000) in a new run folder; RUN stays as it is."),
+    ] = None,
     trust: Trust = False,
 ) -> None:
     """Go on with a run exactly where it stopped."""
@@ -50,4 +55,4 @@ def resume(
     run = words.pop(0) if words and "=" not in words[0] else None
     from wavedash.training import resume
 
-    raise typer.Exit(resume(run, *words, trust=trust))
+    raise typer.Exit(resume(run, *words, trust=trust, milestone=milestone))

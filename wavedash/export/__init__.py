@@ -59,7 +59,7 @@ def export_policy(
     policy.onnx and policy.pt; by default the folder `export` of the run. The file is checked over `episodes` episodes. With
     `trust` these are played in the run's own environments even if somebody else's run names code for them."""
     loaded = load_run(run, trust=trust)
-    home = loaded.source.run_config.parent
+    home = loaded.source.home
     if out is None and not RunFolder.is_run(home):
         raise UserError(f"{loaded.path} is not inside a run folder: say where the export is to go with --out")
     if out is None:

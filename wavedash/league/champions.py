@@ -21,12 +21,12 @@ from wavedash.league.card import Card, Stage
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.learner_state import policy_fingerprint
 from wavedash.rocket.kind import rocket_task
-from wavedash.runs.checkpoint import STATE
+from wavedash.runs.checkpoint import CONFIG, STATE
 from wavedash.runs.content import read_policy
 from wavedash.runs.durable import replace_file
 from wavedash.runs.find import resolve_policy
 from wavedash.runs.plain import to_json
-from wavedash.runs.policy_folder import CONFIG, POLICY
+from wavedash.runs.policy_folder import POLICY
 from wavedash.runs.trust import code_of, run_config
 from wavedash.saved import first_problem
 from wavedash.yaml_text import YamlError, read_yaml

@@ -62,7 +62,8 @@ class Entrant:
         """A name that also tells apart runs of one name: with the folder of the run."""
         if self.run is None:
             return self.name
-        folder = self.run.path.absolute().parent.parent
+        source = self.run.source
+        folder = source.path.absolute().parent.parent if isinstance(source, PolicyFolder) else source.home
         if isinstance(self.run.source, PolicyFolder) and not (self._is_snapshot(self.run.source) and RunFolder.is_run(folder)):
             return str(self.run.path)
         return f"{folder.name}@{self.run.source.step}"

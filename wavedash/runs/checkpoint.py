@@ -31,11 +31,14 @@ FORMAT = 1
 """The version of the format. It increases when the meaning of the files changes; a reader refuses what is newer than it
 knows."""
 MANIFEST = "manifest.json"
+CONFIG = "config.yaml"
+MILESTONES = "milestones"
+"""The store of a run whose checkpoints are milestones; see milestones.py"""
 STATE = "state.json"
 LARGEST_MANIFEST = 16 * 2**20
 
 Tensors = dict[str, dict[str, "Tensor"]]
-FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+\.(safetensors|json)$")]
+FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+\.(safetensors|json|yaml)$")]
 """A name without folders, so that no manifest can point outside its own checkpoint."""
 Count = Annotated[int, Field(ge=0)]
 
@@ -63,6 +66,8 @@ class _KnownMetadata(_Record):
     metrics: dict[str, float] = {}
     figures: dict[str, float] = {}
     """The name of `metrics` in older checkpoints"""
+    rating: dict[str, float] = {}
+    """The last rating that was known, in runs with milestones: `elo`, `low`, `high`, and the `steps` it was played at"""
 
 
 class Manifest(_Record):
@@ -108,9 +113,18 @@ class Checkpoint:
         return found
 
     @property
+    def home(self) -> Path:
+        """The run folder, if the checkpoint is still inside of it: the folder above its store. Between a milestone and its
+        store there may be the folder of a phase."""
+        store, above = self.path.absolute().parents[:2]
+        return above.parent if above.name == MILESTONES else store.parent
+
+    @property
     def run_config(self) -> Path:
-        """The path of the configuration of its run, if the checkpoint is still inside the run folder."""
-        return self.path.absolute().parent.parent / "config.yaml"
+        """The path of the configuration that it was trained with: its own, which milestones have, else that of its run, if the
+        checkpoint is still inside the run folder."""
+        own = self.path.absolute() / CONFIG
+        return own if CONFIG in self.manifest.files else self.home / CONFIG
 
     @classmethod
     def open(cls, path: str | Path) -> Checkpoint:

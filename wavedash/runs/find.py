@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from wavedash import champions
 from wavedash.errors import UserError
-from wavedash.runs.checkpoint import MANIFEST, Checkpoint
+from wavedash.runs.checkpoint import MANIFEST, MILESTONES, Checkpoint
 from wavedash.runs.folder import STORES, RunError, RunFolder, runs_root
+from wavedash.runs.milestones import MilestoneStore
 from wavedash.runs.pointer import follow, is_pointer, newest_pointer
 from wavedash.runs.policy_folder import POLICY_FILES, PolicyFolder
 from wavedash.runs.store import CheckpointStore
@@ -20,17 +21,55 @@ class Found(NamedTuple):
     run: RunFolder
     checkpoint: Checkpoint
 
+    @property
+    def config(self) -> Path:
+        """The configuration to go on with."""
+        return self.run.config
 
-def find_run(path: str | Path | None = None) -> Found:
+
+class Fork(Found):
+    """A run and one of its milestones. A new run goes on from it, with the settings of that time; see fork.py."""
+
+    @property
+    def config(self) -> Path:
+        return self.checkpoint.run_config
+
+
+def find_run(path: str | Path | None = None, milestone: str | None = None) -> Found:
     """Returns what `resume` goes on with: the given checkpoint, or the newest one of the given store, run or folder of runs;
-    without a path, of the newest run under the root that is not finished."""
+    without a path, of the newest run under the root that is not finished. With a milestone, by its name or by its path, a
+    `Fork`."""
+    if milestone is not None:
+        run = run_with_milestones(path)
+        return Fork(run, run.milestones.find(milestone))
     if path is None:
         return _newest_unfinished(runs_root())
     checkpoint = _resolve(Path(path), RunFolder.newest)
-    run = RunFolder(checkpoint.path.absolute().parent.parent)
+    run = RunFolder(checkpoint.home)
     if not RunFolder.is_run(run.path):
         raise RunError(f"{checkpoint.path} is not inside a run folder, so there is no config.yaml to go on with; name a run")
-    return Found(run, checkpoint)
+    # A milestone that was asked for, and not one that a run without any other checkpoint falls back to.
+    fallback = run.path.is_relative_to(Path(path).absolute())
+    asked = checkpoint.path.absolute().is_relative_to(run.path / MILESTONES) and not fallback
+    return Fork(run, checkpoint) if asked else Found(run, checkpoint)
+
+
+def run_with_milestones(path: str | Path | None = None) -> RunFolder:
+    """Returns the run whose milestones a user means: the given one, or the newest in a folder (by default in that of all runs)
+    that has any. RunError: there is none."""
+    folder = runs_root() if path is None else Path(path)
+    if RunFolder.is_run(folder):
+        return RunFolder(folder)
+    runs = runs_under(folder)
+    for run in runs:
+        if any(run.milestones.listed()):
+            return run
+    if not runs:
+        what = "no run found at" if folder.exists() else "there is no folder"
+        raise RunError(f"{what} {folder.absolute()}; name a run folder")
+    looked = "".join(f"\n  {run.path}" for run in runs)
+    raise RunError(f"no milestones at {folder.absolute()}; looked at:{looked}\n"
+                   "A run saves them if it is told to: milestones.every=10000000")
 
 
 def resolve_policy(path: str | Path, teams: int | None = None) -> Checkpoint | PolicyFolder:
@@ -53,7 +92,9 @@ def _resolve(path: Path, choose: Callable[[RunFolder], Checkpoint | None]) -> Ch
         return checkpoint
     if policies := _policies_in(path):
         raise RunError(f"{path.absolute()} holds several policies: name one of them, {', '.join(policies)}")
-    if found := CheckpointStore(path).newest():
+    if len(path.parts) > 1 and (named := _milestone_at(path)):
+        return named
+    if found := (MilestoneStore(path) if path.name == MILESTONES else CheckpointStore(path)).newest():
         return found
     pointer = path if is_pointer(path) else newest_pointer(list(path.glob("*"))) if path.is_dir() else None
     if pointer is not None:
@@ -71,6 +112,15 @@ def _resolve(path: Path, choose: Callable[[RunFolder], Checkpoint | None]) -> Ch
     reason = f"; looked at:{looked}" if looked else f": {_what_is_there(path)}"
     raise RunError(f"no checkpoint found at {path.absolute()}{reason}\n"
                    "Name a checkpoint, a run folder, a folder that holds runs, or one with a policy")
+
+
+def _milestone_at(path: Path) -> Checkpoint | None:
+    """Returns the milestone that `RUN/milestones/NAME` means, where NAME may be anything that `MilestoneStore.find` takes, and
+    RUN a folder of runs. None: the path is no such one."""
+    for store in path.parents[:2]:
+        if store.name == MILESTONES:
+            return run_with_milestones(store.parent).milestones.find(path.relative_to(store).as_posix())
+    return None
 
 
 def _policies_in(path: Path) -> list[str]:

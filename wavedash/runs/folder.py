@@ -9,6 +9,8 @@
       live.yaml         settings to change while the run runs, written by the user; live/ what commands ask, and the answers
       games.csv         every game that was played to rate the policy
       checkpoints/      the newest few; best/ by recent return or by rating; spaced/ kept for ever; final/ once it is finished
+      milestones/       versions that are kept for ever, by name (40M/); see milestones.py
+      forked.json       where the run came from, if it went on from a milestone of another; see fork.py
       league/           policies that the run plays against, where it has opponents; results.csv: how these games ended
       crash/            data of failed updates, to find the cause
 """
@@ -29,17 +31,18 @@ from filelock import FileLock, Timeout
 from wavedash.config import RunConfig
 from wavedash.config_file import dump_config, load_config
 from wavedash.errors import UserError
-from wavedash.runs.checkpoint import Checkpoint
+from wavedash.runs.checkpoint import MILESTONES, Checkpoint
 from wavedash.runs.durable import replace_file, sync_folder
 from wavedash.runs.facts import command_line, gather_facts, git_diff
 from wavedash.runs.links import not_following, refuse_links
+from wavedash.runs.milestones import MilestoneStore
 from wavedash.runs.plain import from_json, to_json
 from wavedash.runs.store import CheckpointStore
 from wavedash.runs.trust import sign
 
 log = logging.getLogger(__name__)
 
-STORES = ("checkpoints", "best", "spaced", "final")
+STORES = ("checkpoints", "best", "spaced", "final", MILESTONES)
 
 
 class RunError(UserError):
@@ -187,11 +190,15 @@ class RunFolder:
             return None
 
     def store(self, name: str, keep: int | None = None) -> CheckpointStore:
-        return CheckpointStore(self.path / name, keep)
+        return self.milestones if name == MILESTONES else CheckpointStore(self.path / name, keep)
+
+    @property
+    def milestones(self) -> MilestoneStore:
+        return MilestoneStore(self.path / MILESTONES)
 
     def newest(self) -> Checkpoint | None:
         """Returns the checkpoint to go on from: the newest intact regular one or, if there is none, another one."""
-        found = (self.store(name).newest() for name in ("checkpoints", "final", "spaced", "best"))
+        found = (self.store(name).newest() for name in ("checkpoints", "final", MILESTONES, "spaced", "best"))
         return next((checkpoint for checkpoint in found if checkpoint), None)
 
     def finished(self) -> bool:

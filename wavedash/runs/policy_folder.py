@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from wavedash import champions
 from wavedash.config import RunConfig
 from wavedash.config_file import dump_config
-from wavedash.runs.checkpoint import MANIFEST, STATE, USE_ANOTHER, CheckpointError, Tensors, open_plain_file
+from wavedash.runs.checkpoint import CONFIG, MANIFEST, STATE, USE_ANOTHER, CheckpointError, Tensors, open_plain_file
 from wavedash.runs.durable import sync_folder, write_durably
 from wavedash.runs.plain import from_json, to_json
 from wavedash.runs.store import HIDDEN, tensor_bytes
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 POLICY = "policy.safetensors"
-CONFIG = "config.yaml"
 POLICY_FILES = (CONFIG, POLICY, STATE)
 
 
@@ -40,6 +39,11 @@ class PolicyFolder:
     @staticmethod
     def is_one(path: Path) -> bool:
         return all((path / name).is_file() for name in POLICY_FILES) and not (path / MANIFEST).exists()
+
+    @property
+    def home(self) -> Path:
+        """The folder that everything about it is in: its own."""
+        return self.path.absolute()
 
     @property
     def run_config(self) -> Path:

@@ -1,5 +1,5 @@
-"""The saver is the listener that writes checkpoints: regular ones, evenly spaced ones, the best one, the last and the final
-one.
+"""The saver is the listener that writes checkpoints: regular ones, evenly spaced ones, milestones, the best one, the last and
+the final one.
 
 A failed save never ends a run: it is logged, counted in `health`, and tried again a tenth of an interval later. Only if the
 last state of a run that ends without an error cannot be saved does the run fail: `failure` says why.
@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from wavedash.config import CheckpointConfig, RunConfig
+from wavedash.config import CheckpointConfig, MilestonesConfig, RunConfig
 from wavedash.errors import UserError
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.runs.best import Best, CheckpointContent
 from wavedash.runs.checkpoint import CheckpointError, Tensors
 from wavedash.runs.folder import RunFolder
 from wavedash.runs.interrupt import uninterrupted
+from wavedash.runs.milestones import MilestoneStore
 from wavedash.runs.store import CheckpointStore
 
 if TYPE_CHECKING:
@@ -35,11 +37,14 @@ class PeriodicSave:
     every: int
     saved: int = 0
     not_before: int = 0
+    failed: bool = False
+    """Whether the last attempt failed: what was due then is still to be written"""
 
     def due(self, steps: int) -> bool:
         return steps // self.every > self.saved // self.every and steps >= self.not_before
 
     def record_attempt(self, steps: int, written: bool) -> None:
+        self.failed = not written
         if written:
             self.saved = steps
         else:
@@ -49,15 +54,27 @@ class PeriodicSave:
 class Saver(Listener):
     """Saves into the folder of one run, whose lock this process holds."""
 
+    saved_as = "checkpoints"
     live = ("checkpoint.every", "checkpoint.keep")
 
-    def __init__(self, run: RunFolder, config: CheckpointConfig) -> None:
+    def __init__(self, run: RunFolder, config: CheckpointConfig, milestones: MilestonesConfig | None = None) -> None:
         self.health: dict[str, int] = {"failed_saves": 0}
         self._run = run
         self._checkpoints = PeriodicSave(run.store("checkpoints", config.keep), config.every)
         self._regular = [self._checkpoints]
         if config.spaced_every is not None:
             self._regular.append(PeriodicSave(run.store("spaced"), config.spaced_every))
+        self._named: MilestoneStore | None = None
+        self._milestones: PeriodicSave | None = None
+        if milestones is not None:
+            self._named = run.milestones
+            self._named.every = milestones.every
+            self._milestones = PeriodicSave(self._named, milestones.every)
+            # It comes first: after a kill between it and a regular checkpoint the run repeats the iteration. In the other order
+            # the run would go on behind a milestone that is missing.
+            self._regular.insert(0, self._milestones)
+        self._missing_since: int | None = None
+        self._rating: dict[str, float] = {}
         self._best = Best(run.store("best", keep=1), config.best_window, config.every // 10, config.best_by)
         self._final = run.store("final", keep=1)
         self.failure: Exception | None = None
@@ -75,16 +92,21 @@ class Saver(Listener):
             store.sweep()
         for regular in self._regular:
             regular.saved = learner.steps
+        self._start_milestones(learner.steps)
         self._best.start()
         self._started = True
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
         self._metrics = report.metrics
+        self._remember_rating(report)
         content = functools.cache(lambda: self._content(learner))
         with uninterrupted():
             for regular in self._regular:
                 if regular.due(report.steps):
+                    regular.failed = False  # what is saved must not say that it is missing
                     regular.record_attempt(report.steps, self._try_save(regular.store, content()))
+                    if regular.failed:
+                        content.cache_clear()  # the next one says so
             self._best.consider(report.metrics, content)
             if self._best.due(report.steps):
                 self._write_best(report.steps)
@@ -111,6 +133,7 @@ class Saver(Listener):
             return
         with uninterrupted():
             try:
+                self._save_missing_milestone(learner)
                 self._save_last(learner, error)
             except Exception as failure:  # after a CUDA error the state cannot be read; the user sees the first error
                 self._count_failure(failure)
@@ -137,8 +160,47 @@ class Saver(Listener):
 
     def _content(self, learner: Learner) -> CheckpointContent:
         tensors, state = learner.state()
-        metadata = {"iteration": learner.iteration, "metrics": dict(self._metrics)}
+        metadata: dict[str, Any] = {"iteration": learner.iteration, "metrics": dict(self._metrics)}
+        if self._rating:
+            metadata["rating"] = dict(self._rating)
         return CheckpointContent(learner.steps, tensors, state, metadata)
+
+    # --- milestones --------------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """In a run with milestones: the last rating, and whether a milestone could not be written yet."""
+        missing = self._milestones is not None and self._milestones.failed
+        return {**({"rating": dict(self._rating)} if self._rating else {}),
+                **({"missing_since": self._milestones.saved} if self._milestones is not None and missing else {})}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._rating = {name: float(value) for name, value in state.get("rating", {}).items()}
+        self._missing_since = None if "missing_since" not in state else int(state["missing_since"])
+
+    def _start_milestones(self, steps: int) -> None:
+        """A run that was killed repeats the iterations since its newest checkpoint; milestones that were saved after that one
+        are there already. A run that goes on from any other checkpoint makes versions of its own."""
+        if self._named is None or self._milestones is None:
+            self._rating = {}
+            return
+        newest = self._checkpoints.store.latest()
+        self._named.since = newest.manifest.saved_at if newest is not None and newest.step == steps else None
+        if self._missing_since is not None:
+            self._milestones.saved, self._milestones.failed = min(self._missing_since, steps), True
+
+    def _save_missing_milestone(self, learner: Learner) -> None:
+        """Tries once more at the end what could not be written before."""
+        if self._milestones is not None and self._milestones.failed:
+            self._milestones.failed = False
+            self._milestones.record_attempt(learner.steps, self._try_save(self._milestones.store, self._content(learner)))
+
+    def _remember_rating(self, report: IterationReport) -> None:
+        """Most iterations are not rated: milestones say what the last rating was, and at which step."""
+        if self._milestones is not None and math.isfinite(report.metrics.get("rating/elo", math.nan)):
+            known = {name: report.metrics.get(f"rating/{name}", math.nan) for name in ("elo", "low", "high")}
+            self._rating = {**{name: x for name, x in known.items() if math.isfinite(x)}, "steps": report.steps}
+
+    # -----------------------------------------------------------------------------------------------------------------
 
     def _write_best(self, steps: int) -> None:
         assert self._best.pending is not None
@@ -155,6 +217,8 @@ class Saver(Listener):
     def _save(self, store: CheckpointStore, content: CheckpointContent) -> None:
         _refuse_broken_weights(content)
         self._run.restore()
+        if self._named is not None:
+            self._named.config = self._run.recorded
         path = store.save(*content)
         # A run that keeps improving writes its best often, which is not worth a line on the screen each time.
         log.log(logging.DEBUG if store.folder.name == "best" else logging.INFO, "saved %s", path)

@@ -45,7 +45,7 @@ class CheckpointStore:
         earlier, _ = self._open_all()
         latest = earlier[0].manifest.saved_at if earlier else 0
         target = self._free_path(step)
-        temporary = self.folder / f"{HIDDEN}{target.name}"
+        temporary = self.folder / f"{HIDDEN}{target.name}"  # not beside the target, whose folder may not exist yet
         needed = SPARE_BYTES + sum(tensor.nbytes for content in tensors.values() for tensor in content.values())
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -53,15 +53,18 @@ class CheckpointStore:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             temporary.mkdir(exist_ok=True)
             files = {}
-            for name, data in _serialize(tensors, state):
+            saved_at = max(latest + 1, time.time_ns() // 1_000_000)
+            beside = self._files_beside(target, step, saved_at, metadata)
+            for name, data in itertools.chain(_serialize(tensors, state), beside.items()):
                 write_durably(temporary / name, data)
                 files[name] = FileRecord(size=len(data), sha256=hashlib.sha256(data).hexdigest())
-            saved_at = max(latest + 1, time.time_ns() // 1_000_000)
             manifest = Manifest(step=step, saved_at=saved_at, files=files, metadata=metadata)
             write_durably(temporary / MANIFEST, manifest.to_bytes())
             sync_folder(temporary)
+            target.parent.mkdir(exist_ok=True)
             os.rename(temporary, target)
-            sync_folder(self.folder)
+            for folder in dict.fromkeys([target.parent, self.folder]):
+                sync_folder(folder)
         except OSError as error:
             raise CheckpointError(self._explain(step, needed, error)) from error
         except NotPlainError as error:
@@ -105,9 +108,7 @@ class CheckpointStore:
         """Returns the checkpoints, the last saved first, and the errors of broken ones. The time of saving counts, not the
         step: a run may have been resumed from an earlier step."""
         checkpoints, broken = [], []
-        for path in sorted(self.folder.glob("step-*")):
-            if path.is_symlink() or not path.is_dir():
-                continue
+        for path in self._paths():
             try:
                 checkpoints.append(Checkpoint.open(path))
             except CheckpointError as error:
@@ -115,8 +116,24 @@ class CheckpointStore:
         checkpoints.sort(key=lambda checkpoint: checkpoint.manifest.saved_at, reverse=True)
         return checkpoints, broken
 
+    # --- what kinds of stores differ in --------------------------------------------------------------------------------
+
+    def _paths(self) -> list[Path]:
+        """Returns the folders that are checkpoints by their names, whole or not."""
+        return [path for path in sorted(self.folder.glob("step-*")) if path.is_dir() and not path.is_symlink()]
+
+    def _path_of(self, step: int) -> Path:
+        """Returns where the state of this step is saved."""
+        return self.folder / f"step-{step:012d}"
+
+    def _files_beside(self, target: Path, step: int, saved_at: int, metadata: Mapping[str, Any]) -> Mapping[str, bytes]:
+        """Returns files that are written beside tensors and state."""
+        return {}
+
+    # -------------------------------------------------------------------------------------------------------------------
+
     def _free_path(self, step: int) -> Path:
-        plain = self.folder / f"step-{step:012d}"
+        plain = self._path_of(step)
         again = (plain.with_name(f"{plain.name}.{number}") for number in itertools.count(2))
         return next(path for path in itertools.chain([plain], again) if not os.path.lexists(path))
 

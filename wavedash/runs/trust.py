@@ -68,16 +68,23 @@ def run_config(file: Path, overrides: Sequence[str] = (), trust: bool = False) -
 
 def sign(folder: Path, config: RunConfig) -> None:
     """Is called when this user starts a run: the code that its configuration names is trusted as this user's from now on."""
+    if (signature := signature_of(config)) is not None:
+        replace_file(folder / SIGNATURE, signature)
+
+
+def signature_of(config: RunConfig) -> bytes | None:
+    """Returns the content of the file SIGNATURE that is to be beside this configuration of the user's own. None: it names no
+    code, or it cannot be signed, which is logged."""
     if not any(code_of(config)):
-        return
+        return None
     signed = _signed_part(dump_config(config))
     try:
         mac = _mac(signed)
     except (OSError, TypeError) as error:
         log.warning("this run cannot be marked as yours (%s): `resume` and `eval` will ask for --trust, because its "
                     "configuration names code", error)
-        return
-    replace_file(folder / SIGNATURE, to_json({"env": mac}).encode())
+        return None
+    return to_json({"env": mac}).encode()
 
 
 def code_of(config: RunConfig) -> Iterator[tuple[Key, str]]:
