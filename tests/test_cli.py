@@ -26,14 +26,14 @@ def run(*arguments: str, python: tuple[str, ...] = ()) -> subprocess.CompletedPr
 def test_help_lists_every_command() -> None:
     done = run("--help")
     assert done.returncode == 0
-    commands = ("train", "resume", "eval", "export", "config", "doctor", "bench", "diagnose")
+    commands = ("train", "resume", "milestones", "eval", "export", "config", "doctor", "bench", "diagnose")
     assert all(f"\n  {command} " in done.stdout for command in commands)
     assert run("--version").stdout == f"wavedash {wavedash.__version__}\n"
 
 
 @pytest.mark.parametrize("command", [
     "--help", "train --help", "config show cartpole", "config check cartpole ppo.lr=3", "config check nope", "train nope",
-    "diagnose enf",
+    "diagnose enf", "milestones nowhere",
 ])
 def test_commands_that_compute_nothing_do_not_load_torch(command: str) -> None:
     done = run(*command.split(), python=("-X", "importtime"))

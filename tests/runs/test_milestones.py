@@ -242,12 +242,17 @@ def test_dying_at_any_system_call_neither_misses_a_milestone_nor_repeats_one(tmp
     assert fatal > 60 and repeated > 5  # some deaths must have left a milestone without the checkpoint after it
 
 
-def test_a_run_that_went_back_keeps_both_versions(tmp_path):
-    """It goes back in its own folder to an earlier checkpoint, stops again, and then comes by the milestone once more."""
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("legs", [((10, 60),), ((10, 20), (20, 40), (40, 60))])  # the second goes on with the newest one
+def test_a_run_that_went_back_keeps_both_versions(tmp_path, legs, killed):
+    """It goes back in its own folder to an earlier checkpoint, and comes by the milestone once more, at once or after it was
+    stopped again. If it had been killed, nothing but the milestone is newer than the checkpoints."""
     run, config = make_run(tmp_path, every=10, keep=100, total_steps=60)
     learner_for(run, config, 40).learn()
     before = content(run.path / "milestones" / "40")
-    for start, stop in ((10, 20), (20, 40), (40, 60)):  # the second of these goes on with the newest checkpoint
+    for steps in (40, 50, 60) if killed else ():
+        shutil.rmtree(run.path / "checkpoints" / f"step-{steps:012d}")
+    for start, stop in legs:
         again = learner_for(run, config, 40)
         again.load_state(*Checkpoint.open(max(run.path.glob(f"checkpoints/step-{start:012d}*"))).load())
         if start == 10:

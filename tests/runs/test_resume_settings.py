@@ -312,6 +312,8 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "checkpoint.every": Counts("32", after=steps_of("checkpoints"), expected=[64, 96, 128]),
     "checkpoint.keep": Counts("1", after=steps_of("checkpoints"), expected=[128]),
     "checkpoint.spaced_every": Counts("32", after=steps_of("spaced"), expected=[96, 128]),
+    "milestones.every": Counts("32", after=lambda run, _: sorted(path.name for path in run.folder.glob("milestones/*")),
+                               expected=["128", "96"]),
     "checkpoint.best_by": Counts("rating", after=lambda run, _: (run.folder / "best").exists(), expected=True, base="rated"),
     "checkpoint.best_window": Counts("3", lambda learner: learner.recent.episodes.maxlen, 3),
     "rating.every": Counts("64", after=games(lambda game: game.step), expected=[128], base="rated"),
