@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-SMALL = ["total_steps=3000", "checkpoint.every=500", "checkpoint.keep=100", "report.tensorboard=false",
+SMALL = ["total_steps=3000", "milestones.every=1000", "checkpoint.every=500", "checkpoint.keep=100", "report.tensorboard=false",
          "ppo.normalize_obs=true", "ppo.normalize_reward=true", "ppo.buffer_rollouts=2"]
 
 
@@ -87,6 +87,17 @@ def test_resumed_by_two_processes_it_is_the_run_that_never_stopped(whole, tmp_pa
     for group, tensors in expected.items():
         for name, x in tensors.items():
             assert torch.equal(x, got[group][name]), (group, name)
+
+
+def test_two_processes_go_on_from_a_milestone_in_one_new_run(whole, tmp_path):
+    copy = Path(shutil.copytree(whole, tmp_path / "runs/cartpole" / whole.name))
+    assert sorted(path.name for path in (copy / "milestones").iterdir()) == ["1000", "2000", "3000"]
+    run(tmp_path, *TORCHRUN, "-m", "wavedash", "resume", str(copy), "--milestone", "1000")
+    (made,) = set(tmp_path.glob("runs/*/*")) - {copy}
+    assert metrics(made) == metrics(whole) == metrics(copy)
+    (expected, _), (got, _) = (resolve_checkpoint(folder / "final").load() for folder in (whole, made))
+    assert expected.keys() == got.keys() >= {"rank1-env"}
+    assert all(torch.equal(x, got[group][name]) for group, tensors in expected.items() for name, x in tensors.items())
 
 
 def test_resumed_by_one_process_it_goes_on_from_what_was_learned(whole, tmp_path):

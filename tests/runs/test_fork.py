@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import wavedash
 from tests.league.leagues import Stop, ending, trained
@@ -16,6 +17,7 @@ from wavedash.errors import UserError
 from wavedash.evaluate.own_task import evaluate
 from wavedash.league.games import GamesFile
 from wavedash.ppo.listener import Listener
+from wavedash.runs import links
 from wavedash.runs.find import Fork, find_run, runs_under
 from wavedash.runs.folder import RunError, RunFolder
 from wavedash.runs.fork import fork, origin_of
@@ -66,7 +68,8 @@ def final(run: Path) -> dict[str, bytes]:
 
 def metrics(run: Path) -> list[dict[str, float]]:
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    return [{name: x for name, x in line.items() if not name.startswith(("time/", "health/", "rating/seconds"))} for line in lines]
+    timed = ("time/", "health/", "rating/seconds")
+    return [{name: x for name, x in line.items() if not name.startswith(timed)} for line in lines]
 
 
 def test_it_is_the_run_that_would_have_come_of_it_with_the_settings_of_that_time(tmp_path):
@@ -87,11 +90,13 @@ def test_it_is_the_run_that_would_have_come_of_it_with_the_settings_of_that_time
 
 
 def test_settings_can_change_and_the_next_resume_goes_on_with_the_new_run(tmp_path):
-    run = new_run(tmp_path, "cartpole", *TINY)
+    run = new_run(tmp_path, "cartpole", *TINY, "report.tensorboard=true")
     made = forked_from(run, "64", "total_steps=96", "ppo.learning_rate=0.01")
     assert load_config(str(made / "config.yaml")).ppo.learning_rate == 0.01
     assert resume(str(made), "total_steps=128") == 0
     assert [line["steps"] for line in metrics(made)] == [32, 64, 96, 128]
+    curves = EventAccumulator(str(made / "tb")).Reload()
+    assert [event.step for event in curves.Scalars("rollout/reward")] == [32, 64, 96, 128], "each step once"
     assert find_run(tmp_path).run.path == made
     with pytest.raises(UserError, match="seed was 0, now 1"):
         resume(str(run), "seed=1", milestone="64")
@@ -143,6 +148,34 @@ def test_until_it_has_begun_it_is_no_run_and_a_full_disk_leaves_nothing(tmp_path
     (run / "metrics.jsonl").symlink_to(tmp_path)
     with pytest.raises(LinkError):
         fork(found, config)
+
+
+@pytest.mark.parametrize("instant", ["links are looked for", "it is copied"])
+def test_what_the_other_run_removes_from_its_league_meanwhile_is_left_out(tmp_path, monkeypatch, instant):
+    """A league removes policies that no checkpoint names. Here it does so at the worst instant."""
+    run = new_run(tmp_path, "cartpole", *TINY)
+    found = find_run(run, "64")
+    opponents = load_config("rocket-1v1", ["opponents={}"]).opponents
+    config = load_config(str(found.config)).model_copy(update={"opponents": opponents})
+    stays, goes = (run / "league" / f"step-{step:012d}" for step in (1, 2))
+    for policy in (stays, goes):
+        shutil.copytree(run / "milestones" / "64", policy)
+
+    def collected(call):
+        def removing(*arguments):
+            if goes.exists() and (instant != "it is copied" or arguments[0] == goes):
+                shutil.rmtree(goes)
+            return call(*arguments)
+        return removing
+
+    if instant == "it is copied":
+        monkeypatch.setattr(shutil, "copytree", collected(shutil.copytree))
+    else:
+        monkeypatch.setattr(links, "is_link", collected(links.is_link))
+    made = fork(found, config)
+    assert not goes.exists(), "it must have been removed"
+    assert [path.name for path in (made.path / "league").iterdir()] == [stays.name]
+    assert content(made.path / "league" / stays.name) == content(stays)
 
 
 def test_league_and_games_go_back_too_while_the_run_goes_on(tmp_path):

@@ -3,9 +3,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
+
+if TYPE_CHECKING:
+    from wavedash.runs.milestones import Milestone
 
 commands = typer.Typer()
 
@@ -26,41 +29,38 @@ def milestones(
 
     found = run_with_milestones(run)
     listed, broken = found.milestones.listed()
-    facts = [milestone.facts() for milestone in sorted(listed, key=lambda one: (one.checkpoint.step, one.name))]
+    known = sorted(listed, key=lambda one: (one.checkpoint.step, one.name))
     origin = origin_of(found)
     if as_json:
-        typer.echo(json.dumps({"run": str(found.path), "forked_from": origin, "milestones": facts,
+        typer.echo(json.dumps({"run": str(found.path), "forked_from": origin, "milestones": [one.facts() for one in known],
                                "damaged": [str(error) for error in broken]}, indent=2))
         return
     typer.echo(str(found.path))
     if origin is not None:
         typer.echo(f"went on from milestone {origin['milestone']} of {origin['run']}")
-    typer.echo("\n".join(_table(facts)) if facts else "no milestones yet; a run saves them if it is told to: "
+    typer.echo("\n".join(_table(known)) if known else "no milestones yet; a run saves them if it is told to: "
                                                       "milestones.every=10000000")
     for error in broken:
         typer.secho(f"not readable: {error}", fg="yellow", err=True)
-    if facts:
-        name = _name(facts[-1])
+    if known:
+        name = known[-1].full_name
         typer.echo(f"\nplay:  wavedash eval {found.path}/milestones/{name}\n"
                    f"go on: wavedash resume {found.path} --milestone {name}")
 
 
-def _table(facts: Sequence[Mapping[str, Any]]) -> list[str]:
+def _table(known: Sequence[Milestone]) -> list[str]:
     """The lines of the table: the name to the left, numbers to the right."""
-    rows = [COLUMNS, *(_row(one) for one in facts)]
+    rows = [COLUMNS, *(_row(milestone) for milestone in known)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
     return ["  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))])
             for row in rows]
 
 
-def _row(facts: Mapping[str, Any]) -> tuple[str, ...]:
+def _row(milestone: Milestone) -> tuple[str, ...]:
+    facts = milestone.facts()
     saved = "-" if facts["time"] is None else facts["time"].replace("T", " ").removesuffix("Z")
-    return (_name(facts), f"{facts['steps']:,}", saved, *(_number(facts[key]) for key in ("mean_reward", "mean_return",
-            "entropy", "kl")), _rating(facts["rating"], facts["steps"]))
-
-
-def _name(facts: Mapping[str, Any]) -> str:
-    return facts["milestone"] if facts["phase"] is None else f"{facts['phase']}/{facts['milestone']}"
+    numbers = (_number(facts[key]) for key in ("mean_reward", "mean_return", "entropy", "kl"))
+    return milestone.full_name, f"{facts['steps']:,}", saved, *numbers, _rating(facts["rating"], facts["steps"])
 
 
 def _number(value: float | None) -> str:

@@ -7,6 +7,7 @@ after a kill. `config.yaml` is written last, at the start of the run: until then
 """
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,9 +55,11 @@ def origin_of(run: RunFolder) -> dict[str, Any] | None:
     """Returns where a run came from: `run`, `milestone`, `steps`. None: it began by itself, or the file cannot be read."""
     try:
         origin = from_json((run.path / FORKED).read_bytes())
-        return {"run": str(origin["run"]), "milestone": str(origin["milestone"]), "steps": int(origin["steps"])}
+        found = {"run": str(origin["run"]), "milestone": str(origin["milestone"]), "steps": int(origin["steps"])}
     except (OSError, ValueError, KeyError, TypeError):
         return None
+    # A text from somebody else's folder must not control the terminal.
+    return found if all(re.fullmatch(r"[\w .+/-]{1,200}", str(value)) for value in found.values()) else None
 
 
 def _carried(config: RunConfig) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from wavedash.errors import UserError
@@ -32,10 +33,11 @@ def not_following(path: str, flags: int) -> int:
 def _links_in(folder: Path) -> Iterator[Path]:
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
-            if is_link(entry.stat(follow_symlinks=False)):
-                yield Path(entry.path)
-            elif entry.is_dir(follow_symlinks=False):
-                yield from _links_in(Path(entry.path))
+            with suppress(FileNotFoundError):  # a run that is training may remove it meanwhile
+                if is_link(entry.stat(follow_symlinks=False)):
+                    yield Path(entry.path)
+                elif entry.is_dir(follow_symlinks=False):
+                    yield from _links_in(Path(entry.path))
 
 
 def is_link(facts: os.stat_result) -> bool:

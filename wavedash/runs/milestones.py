@@ -33,6 +33,8 @@ from wavedash.runs.trust import SIGNATURE, signature_of
 FACTS = "milestone.json"
 NAME = re.compile(r"(\d+(?:\.\d+)?M|\d+)(?:\.\d+)?")
 """The name of a milestone: the steps that it stands for (`40M`, `0.5M`, `4096`), and `.2` if it is the second of this name"""
+PHASE = re.compile(r"Phase\d+(-[\w .+-]+)?")
+"""The name of the folder of a phase"""
 TYPED = re.compile(r"(\d+(?:\.\d+)?)(k|m|b|)", re.IGNORECASE)
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9}
 
@@ -71,6 +73,11 @@ class Milestone:
         """The folder of its phase; None in a run without phases."""
         parent = self.checkpoint.path.absolute().parent.name
         return None if parent == MILESTONES else parent
+
+    @property
+    def full_name(self) -> str:
+        """Its name with that of its phase, as a path in `milestones/`."""
+        return self.name if self.phase is None else f"{self.phase}/{self.name}"
 
     @property
     def mark(self) -> int:
@@ -119,7 +126,7 @@ class MilestoneStore(CheckpointStore):
         that it stands for, or by its own number of steps. CheckpointError: there is none, or it is damaged."""
         known, broken = self.listed()
         steps = read_steps(name)
-        by_name = [one for one in known if name.lower() in (one.name.lower(), f"{one.phase}/{one.name}".lower())]
+        by_name = [one for one in known if name.lower() in (one.name.lower(), one.full_name.lower())]
         by_steps = [one for one in known if steps is not None and steps in (one.mark, one.checkpoint.step)]
         for milestone in (*by_name, *by_steps):
             milestone.checkpoint.verify()
@@ -163,7 +170,7 @@ class MilestoneStore(CheckpointStore):
     def _paths(self) -> list[Path]:
         """Returns milestones right in the folder, and in the folders of phases."""
         found = _folders(self.folder)
-        phases = [path for path in found if not NAME.fullmatch(path.name)]
+        phases = [path for path in found if PHASE.fullmatch(path.name)]
         return [path for path in (*found, *(path for phase in phases for path in _folders(phase)))
                 if NAME.fullmatch(path.name)]
 

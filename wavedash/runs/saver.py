@@ -169,9 +169,10 @@ class Saver(Listener):
 
     def state_dict(self) -> dict[str, Any]:
         """In a run with milestones: the last rating, and whether a milestone could not be written yet."""
-        missing = self._milestones is not None and self._milestones.failed
-        return {**({"rating": dict(self._rating)} if self._rating else {}),
-                **({"missing_since": self._milestones.saved} if self._milestones is not None and missing else {})}
+        state: dict[str, Any] = {"rating": dict(self._rating)} if self._rating else {}
+        if self._milestones is not None and self._milestones.failed:
+            state["missing_since"] = self._milestones.saved
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._rating = {name: float(value) for name, value in state.get("rating", {}).items()}
