@@ -161,17 +161,18 @@ def test_what_the_other_run_removes_from_its_league_meanwhile_is_left_out(tmp_pa
     for policy in (stays, goes):
         shutil.copytree(run / "milestones" / "64", policy)
 
-    def collected(call):
-        def removing(*arguments):
-            if goes.exists() and (instant != "it is copied" or arguments[0] == goes):
+    def collected(call, at):
+        def removing(argument, *others):
+            if goes.exists() and at(argument):
                 shutil.rmtree(goes)
-            return call(*arguments)
+            return call(argument, *others)
         return removing
 
     if instant == "it is copied":
-        monkeypatch.setattr(shutil, "copytree", collected(shutil.copytree))
-    else:
-        monkeypatch.setattr(links, "is_link", collected(links.is_link))
+        monkeypatch.setattr(shutil, "copytree", collected(shutil.copytree, lambda source: source == goes))
+    else:  # the folder has been listed already, and the entry before this one is looked at
+        number = stays.stat().st_ino
+        monkeypatch.setattr(links, "is_link", collected(links.is_link, lambda facts: facts.st_ino == number))
     made = fork(found, config)
     assert not goes.exists(), "it must have been removed"
     assert [path.name for path in (made.path / "league").iterdir()] == [stays.name]
