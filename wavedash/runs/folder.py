@@ -103,19 +103,19 @@ class RunFolder:
         self._recorded = config
 
     @property
-    def recorded(self) -> RunConfig:
-        """The configuration in `config.yaml`, which this process has written."""
-        assert self._recorded is not None
+    def recorded(self) -> RunConfig | None:
+        """The configuration in `config.yaml`, if this process has written it."""
         return self._recorded
 
     def record_change(self, config: RunConfig) -> None:
         """Replaces the configuration of a run that runs: it goes on with this one when it is resumed."""
+        assert self._recorded is not None
         try:
             replace_file(self.config, dump_config(config).encode())
             sign(self.path, config)
         except OSError as error:
             with suppress(OSError):
-                replace_file(self.config, dump_config(self.recorded).encode())
+                replace_file(self.config, dump_config(self._recorded).encode())
             raise RunError(f"cannot write {self.config}: {error.strerror or error}; make room on that disk") from error
         self._recorded = config
 

@@ -147,6 +147,7 @@ class Live(Listener):
                 if self._run is not None and self._saver is not None:
                     self._saver.save_now(learner)
                     if keys:
+                        assert self._run.recorded is not None
                         self._run.record_change(changed_config(self._run.recorded, keys))
             finally:
                 learner.ranks.serve_requests(learner.saved.rank_part)  # the others answer the saver until the first comes here
