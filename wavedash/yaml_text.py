@@ -88,7 +88,7 @@ def _check_extent(text: str) -> None:
     open_parts: list[tuple[str | None, int]] = []  # anchor of each open collection, and the number of values before it
     values = 0
     for event in yaml.parse(text, Loader=_Loader):
-        line = event.start_mark.line + 1
+        line = 1 if event.start_mark is None else event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in sizes:
                 raise YamlError([(line, f"the alias *{event.anchor} stands for nothing that is finished before it")])

@@ -1,0 +1,20 @@
+"""Typed configuration: one model per section, every option with what it does and what happens when it is raised.
+
+This folder must import without torch, so that a mistake in a file is answered at once. Reading YAML, presets and overrides into
+these models is in `config_file.py`.
+"""
+from wavedash.config.curriculum import LimitConfig, PhaseConfig, UntilConfig
+from wavedash.config.env import EnvConfig
+from wavedash.config.league import OpponentsConfig, RatingConfig
+from wavedash.config.policy import EncoderConfig, GSDEConfig, MemoryConfig, PolicyConfig
+from wavedash.config.ppo import DecayConfig, PPOConfig, ScheduleConfig
+from wavedash.config.rocket import LaneConfig, RocketConfig
+from wavedash.config.run import CheckpointConfig, MilestonesConfig, ReportConfig, RunConfig
+from wavedash.config.section import Fraction, Named, NonNegative, Positive, Section
+
+__all__ = [
+    "CheckpointConfig", "DecayConfig", "EncoderConfig", "EnvConfig", "Fraction", "GSDEConfig", "LaneConfig", "LimitConfig",
+    "MemoryConfig", "MilestonesConfig", "Named", "NonNegative", "OpponentsConfig", "PPOConfig", "PhaseConfig",
+    "PolicyConfig", "Positive", "RatingConfig", "ReportConfig", "RocketConfig", "RunConfig", "ScheduleConfig", "Section",
+    "UntilConfig",
+]
