@@ -45,7 +45,7 @@ class _Layer:
         merged = dict(below)
         for name, value in above.items():
             here, old = (*path, name), merged.get(name)
-            inside = here != self.named if here == self.named[: len(here)] else _is_section(here)
+            inside = here != self.named if here == self.named[: len(here)] else is_section(here)
             mergeable = inside and isinstance(old, dict) and isinstance(value, dict)
             merged[name] = self._merge(old, value, here) if mergeable else value  # type: ignore[arg-type]
         return merged
@@ -61,7 +61,7 @@ def load_config(source: str, overrides: Sequence[str] = ()) -> RunConfig:
     """Read a preset (`cartpole`) or a YAML file, apply dotted overrides (`ppo.learning_rate=1e-4`), check everything."""
     layer = _read_source(source)
     for override in overrides:
-        layer = _read_override(override).over(layer)
+        layer = _override_layer(override).over(layer)
     try:
         return RunConfig.model_validate(layer.values)
     except ValidationError as error:
@@ -161,21 +161,26 @@ def _read_text(text: str, name: str) -> _Layer:
     return layer.over(_read_source(base))
 
 
-def _read_override(override: str) -> _Layer:
+def read_override(override: str) -> tuple[Key, Any]:
+    """The key and the value of an override such as `ppo.learning_rate=1e-4`."""
     dotted, equals, text = override.partition("=")
     key: Key = tuple(dotted.split("."))
     if not equals or not all(key):
         raise ConfigError(f"override '{override}': expected key=value, such as ppo.learning_rate=1e-4")
     try:
-        value, _ = read_yaml(text)
+        return key, read_yaml(text)[0]
     except YamlError as error:
         raise ConfigError(f"override '{override}': {error.found[0][1]}") from None
+
+
+def _override_layer(override: str) -> _Layer:
+    key, value = read_override(override)
     for name in reversed(key):
         value = {name: value}
     return _Layer(value, {key[:n]: f"override '{override}'" for n in range(1, len(key) + 1)}, key)
 
 
-def _is_section(path: Key) -> bool:
+def is_section(path: Key) -> bool:
     """Whether a key leads to a section, which has options of its own."""
     model: Any = RunConfig
     for name in path:

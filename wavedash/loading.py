@@ -12,6 +12,8 @@ from pathlib import Path
 import torch
 
 from wavedash.config import EnvConfig, RunConfig
+from wavedash.curriculum.plan import Plan
+from wavedash.curriculum.state import saved_phase
 from wavedash.envs.make import make_env
 from wavedash.envs.spaces import space_to_json
 from wavedash.envs.vec_env import VecEnv
@@ -41,7 +43,10 @@ class LoadedRun:
 
     @cached_property
     def config(self) -> RunConfig:
-        return run_config(self.source.run_config, trust=self.trust)
+        """The settings that counted when the policy was saved: those of its phase, in a run with phases."""
+        config = run_config(self.source.run_config, trust=self.trust)
+        state = self.source.load([])[1] if config.phases else {}
+        return Plan(config).settings(saved_phase(state).within(len(config.phases)), state.get("steps", 0))
 
     @property
     def device(self) -> torch.device:

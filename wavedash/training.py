@@ -5,17 +5,21 @@ others their part of the state.
 """
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
 from wavedash import report
 from wavedash.config import RatingConfig, RunConfig
-from wavedash.config_file import load_config
+from wavedash.config_file import load_config, read_override
+from wavedash.curriculum.curriculum import Curriculum
+from wavedash.curriculum.plan import Plan
+from wavedash.curriculum.state import saved_phase
 from wavedash.envs.kinds import Spaces, kind_of
 from wavedash.envs.make import make_env
 from wavedash.envs.vec_env import VecEnv
@@ -50,21 +54,27 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+class Process(NamedTuple):
+    """What belongs to this process, whichever learner it has."""
+
+    ranks: Ranks
+    interrupts: Interrupts
+    early: EarlyMessages
+    listeners: Sequence[Listener]
+    """Those that the caller handed over"""
+    trust: bool
+
+
 def train(source: str, *overrides: str, trust: bool = False, listeners: Sequence[Listener] = ()) -> int:
     """Trains a preset or YAML file in a new run folder; returns the exit code (0: finished, 130: interrupted). With `trust` it
     also runs code that the configuration of somebody else's run names. `listeners` are called before those that a run always
     has; their state is saved with every checkpoint."""
     config = read_config(source, overrides, trust)
     check_setup(config, trust)
-    with (Interrupts() as interrupts, EarlyMessages() as early, init_ranks() as ranks,
-          assembled(config, ranks, listeners, _guests(config, None, trust)) as learner):
-        begun = _begin_with_policy(learner)
-        interrupts.watch(learner)  # before there is a run folder: whatever has one can be resumed
-        if ranks.rank > 0:
-            return _learn_silently(learner, interrupts)
-        run = RunFolder.create(config.name)
-        with run.locked():
-            return _learn(learner, run, interrupts, early, trust, begun)
+    with Interrupts() as interrupts, EarlyMessages() as early, init_ranks() as ranks, ExitStack() as held:
+        if ranks.rank == 0:
+            _warn_of_phases(config, overrides)
+        return _train(Process(ranks, interrupts, early, listeners, trust), config, held)
     return interrupts.exit_code
 
 
@@ -74,16 +84,67 @@ def resume(path: str | None = None, *overrides: str, trust: bool = False, listen
     started by somebody else; it is this user's run from then on. `listeners` are as in `train`. Each goes on from the state
     that was saved under its name; a new one begins fresh. With `milestone`, such as `40M`, a new run goes on from there, with
     the settings of that time; the run itself stays as it is."""
-    with Interrupts() as interrupts, EarlyMessages() as early, init_ranks() as ranks:
+    with Interrupts() as interrupts, EarlyMessages() as early, init_ranks() as ranks, ExitStack() as held:
+        process = Process(ranks, interrupts, early, listeners, trust)
         if ranks.rank > 0:
-            return _resume(ranks, None, None, interrupts, listeners, early, trust)
+            return _resume(process, None, None, held)
         found = find_run(path, milestone)
-        config = run_config(found.config, overrides, trust)
+        config = resumed_config(found, overrides, trust)
         check_changes(load_config(str(found.config)), config)
-        with nullcontext() if isinstance(found, Fork) else found.run.locked():
-            states = _rank_states(found, config, ranks.size)
-            return _resume(ranks, states, found, interrupts, listeners, early, trust)
+        if not isinstance(found, Fork):
+            held.enter_context(found.run.locked())
+        return _resume(process, found, config, held)
     return interrupts.exit_code
+
+
+def _train(process: Process, config: RunConfig, held: ExitStack) -> int:
+    """Begins a run and learns to its end. `held` keeps the lock of its folder."""
+    curriculum = Curriculum(config)
+    settings = curriculum.settings(0)
+    with assembled(settings, process.ranks, process.listeners, _guests(settings, None, process.trust)) as learner:
+        begun = _begin_with_policy(learner)
+        process.interrupts.watch(learner)  # before there is a run folder: whatever has one can be resumed
+        run = None
+        if process.ranks.rank == 0:
+            run = RunFolder.create(config.name)
+            held.enter_context(run.locked())
+        _learn(learner, curriculum, run, process, begun)
+    return _go_on(process, run, curriculum)
+
+
+def _resume(process: Process, found: Found | None, config: RunConfig | None, held: ExitStack) -> int:
+    """Goes on with a run and learns to its end. Only the first rank knows what was found."""
+    run, curriculum = _learn_on(process, found, config, held)
+    return _go_on(process, run, curriculum)
+
+
+def _go_on(process: Process, run: RunFolder | None, curriculum: Curriculum) -> int:
+    """Goes on for as long as phases ask for what only a new learner can have, such as teams of other sizes: as a resume does,
+    but in the same process."""
+    while curriculum.resumes:
+        process.interrupts.release()
+        gc.collect()  # frees the memory of the last learner, on a GPU too
+        checkpoint = None if run is None else run.newest()
+        found = None if run is None or checkpoint is None else Found(run, checkpoint)
+        _, curriculum = _learn_on(process, found, None if run is None else run.recorded)
+    return process.interrupts.exit_code
+
+
+def _learn_on(process: Process, found: Found | None, config: RunConfig | None,
+              held: ExitStack | None = None) -> tuple[RunFolder | None, Curriculum]:
+    """Learns from a checkpoint to the end of the run, or until it needs another learner. The first rank sends each of the
+    others its state."""
+    states = None if found is None or config is None else _rank_states(found, config, process.ranks.size)
+    state = process.ranks.scatter(states)
+    with restored(state, process.ranks, found, process.listeners, process.trust) as (learner, curriculum):
+        process.interrupts.watch(learner)
+        run, begun = None if found is None else found.run, ""
+        if isinstance(found, Fork) and held is not None:
+            run = fork(found, curriculum.plan.config)
+            held.enter_context(run.locked())
+            begun = f", from {found.checkpoint.path}, which stays as it is"
+        _learn(learner, curriculum, run, process, begun)
+    return run, curriculum
 
 
 RankState = tuple[Path, RunConfig, StateTensors, dict[str, Any]]
@@ -105,38 +166,28 @@ def _rank_states(found: Found, config: RunConfig, size: int) -> list[RankState]:
     return [(run.path.absolute(), config, state_of_rank(rank, size, tensors, saved_by), state) for rank in range(size)]
 
 
-def _resume(ranks: Ranks, states: list[RankState] | None, found: Found | None, interrupts: Interrupts,
-            listeners: Sequence[Listener], early: EarlyMessages, trust: bool) -> int:
-    """Only the first rank knows `states` and `found`; it sends each of the others its state."""
-    with restored(ranks.scatter(states), ranks, found, listeners, trust) as learner:
-        interrupts.watch(learner)
-        if found is None:
-            return _learn_silently(learner, interrupts)
-        if not isinstance(found, Fork):
-            return _learn(learner, found.run, interrupts, early, trust)
-        run = fork(found, learner.config)
-        with run.locked():
-            return _learn(learner, run, interrupts, early, trust, f", from {found.checkpoint.path}, which stays as it is")
-
-
 @contextmanager
 def restored(saved: RankState, ranks: Ranks = ALONE, found: Found | None = None,
-             listeners: Sequence[Listener] = (), trust: bool = False) -> Iterator[Learner]:
-    """Does what `assembled` does, and loads the state that was saved."""
+             listeners: Sequence[Listener] = (), trust: bool = False) -> Iterator[tuple[Learner, Curriculum]]:
+    """Does what `assembled` does, and loads the state that was saved. The curriculum holds the configuration of the run."""
     run, config, tensors, state = saved
-    with assembled(config, ranks, listeners, _guests(config, run, trust)) as learner:
+    with reading(None if found is None else found.checkpoint):
+        curriculum = Curriculum(config, saved_phase(state))
+    settings = curriculum.settings(state["steps"])
+    with assembled(settings, ranks, listeners, _guests(settings, run, trust)) as learner:
         changed = [] if found is None else changes(load_config(str(found.config)), config).values()
         with reading(None if found is None else found.checkpoint):
             check_compatible(state["fingerprint"], learner.fingerprint(), changed)
             learner.load_state(tensors, state)
-        yield learner
+        yield learner, curriculum
 
 
 @contextmanager
 def assembled(config: RunConfig, ranks: Ranks = ALONE, listeners: Sequence[Listener] = (),
               guests: Sequence[Guest] | None = None) -> Iterator[Learner]:
-    """Makes environment, policy and learner as configured; the environment is closed at the end. `guests` are the opponents
-    from elsewhere, if they were looked up already."""
+    """Makes environment, policy and learner as configured, of a configuration with phases as the first one has it; the
+    environment is closed at the end. `guests` are the opponents from elsewhere, if they were looked up already."""
+    config = Plan(config).stages()[0]
     device = prepare_torch(config, ranks)
     ranks.set_device(device)
     league = None if config.opponents is None else _league(config, device, ranks, guests)
@@ -145,6 +196,28 @@ def assembled(config: RunConfig, ranks: Ranks = ALONE, listeners: Sequence[Liste
         yield Learner(env, make_policy(env, config), config, listeners if league is None else [*listeners, league], ranks)
     finally:
         env.close()
+
+
+def resumed_config(found: Found, overrides: Sequence[str], trust: bool) -> RunConfig:
+    """The configuration to go on with. In a run with phases, an override of what the phase sets is a setting of that phase from
+    now on, as `wavedash set` makes it; it would not count otherwise."""
+    config = run_config(found.config, overrides, trust)
+    plan = Plan(config)
+    typed = [read_override(override) for override in overrides]
+    values = {key: value for key, value in typed if plan.set_by(key) and key[0] != "phases"}
+    if not values:
+        return config
+    state = saved_phase(found.checkpoint.load([])[1]).within(len(config.phases))
+    return plan.with_values(state, values)
+
+
+def _warn_of_phases(config: RunConfig, overrides: Sequence[str]) -> None:
+    """Warns of overrides of a new run that do not count in all phases, because some phases set the same."""
+    plan = Plan(config)
+    for key, _ in map(read_override, overrides):
+        if key[0] != "phases" and (names := plan.set_by(key)):
+            log.warning("%s does not count from phase %s on, which sets it: change `phases` in a file of your own, or the "
+                        "running run by `wavedash set`", ".".join(map(str, key)), names[0])
 
 
 def _begin_with_policy(learner: Learner) -> str:
@@ -187,34 +260,52 @@ def _open_league(learner: Learner, run: RunFolder) -> None:
             listener.run = run
 
 
-def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: EarlyMessages, trust: bool,
-           begun: str = "") -> int:
+def _learn(learner: Learner, curriculum: Curriculum, run: RunFolder | None, process: Process, begun: str = "") -> None:
+    """Learns to the end of the run, or until it goes on with another learner. Ranks other than the first have no run folder:
+    they learn silently, and the first one saves and reports for all."""
+    keeper = SignalKeeper(process.interrupts)
+    if run is None:
+        learner.listeners.add(keeper, Live(curriculum), curriculum)
+        _iterate(learner, curriculum, process)
+        return
     config, ranks, saver = learner.config, learner.ranks, Saver(run, learner.config.checkpoint, learner.config.milestones)
+    curriculum.run = run
     if config.opponents is not None:
         _open_league(learner, run)
-    panel = None if config.rating is None else _panel(config, config.rating, run, trust)
+    panel = None if config.rating is None else _panel(config, config.rating, run, process.trust)
     rated = [] if panel is None else [panel]
-    reports = report.listeners(config, run.path, early.stop())
-    learner.listeners.add(SignalKeeper(interrupts), Live(run, saver), *rated, *reports, SkippedUpdates(run.crash), saver)
+    reports = report.listeners(config, run.path, process.early.stop())
+    process.early.records.clear()
+    learner.listeners.add(keeper, Live(curriculum, run, saver), *rated, curriculum, *reports, SkippedUpdates(run.crash), saver)
     # This comes late, so that a start that failed leaves the folder of the run as it was.
-    recorded = with_absolute_init(config)
+    recorded = with_absolute_init(curriculum.plan.config)
     run.record_start(recorded if panel is None else panel.recorded(recorded))
     processes = "" if ranks.size == 1 else f", in {ranks.size} processes"
     log.info("%s %s on %s%s%s", "resuming" if learner.steps else "training", run.path, learner.env.device, processes, begun)
-    with suppress(SaveNow):
-        learner.learn()
-    interrupts.finish()
+    _iterate(learner, curriculum, process)
     if saver.failure is not None:
         raise saver.failure
-    if config.report.console != "off":
-        again = "wavedash" if ranks.size == 1 else f"torchrun --nproc-per-node {ranks.local_size} -m wavedash"
-        with suppress(OSError):  # the terminal was closed
-            folder = f'"{run.path}"' if " " in str(run.path) else str(run.path)
-            rates = f"; its ratings: wavedash ladder {folder}" if panel is not None and panel.rated else ""
-            print(f"finished after {learner.steps:,} steps; see how it plays: wavedash eval {folder}{rates}"
-                  if learner.steps >= learner.total_steps else
-                  f"stopped at step {saver.saved_step:,}; go on with: {again} resume {folder}", flush=True)
-    return interrupts.exit_code
+    if config.report.console != "off" and not curriculum.resumes:
+        _print_end(learner, run, saver.saved_step, rated=panel is not None and bool(panel.rated))
+
+
+def _iterate(learner: Learner, curriculum: Curriculum, process: Process) -> None:
+    with suppress(SaveNow):
+        learner.learn()
+    if not curriculum.resumes:
+        process.interrupts.finish()
+
+
+def _print_end(learner: Learner, run: RunFolder, saved: int, rated: bool) -> None:
+    """Tells a user where the run ended and what to do next."""
+    ranks = learner.ranks
+    again = "wavedash" if ranks.size == 1 else f"torchrun --nproc-per-node {ranks.local_size} -m wavedash"
+    folder = f'"{run.path}"' if " " in str(run.path) else str(run.path)
+    rates = f"; its ratings: wavedash ladder {folder}" if rated else ""
+    with suppress(OSError):  # the terminal was closed
+        print(f"finished after {learner.steps:,} steps; see how it plays: wavedash eval {folder}{rates}"
+              if learner.steps >= learner.total_steps else
+              f"stopped at step {saved:,}; go on with: {again} resume {folder}", flush=True)
 
 
 def _panel(config: RunConfig, rating: RatingConfig, run: RunFolder, trust: bool) -> Panel:
@@ -222,15 +313,6 @@ def _panel(config: RunConfig, rating: RatingConfig, run: RunFolder, trust: bool)
     from wavedash.league.panel import Panel
 
     return Panel(config, rating, run.path, trust)
-
-
-def _learn_silently(learner: Learner, interrupts: Interrupts) -> int:
-    """Learns as another rank than the first, which saves and reports for all."""
-    learner.listeners.add(SignalKeeper(interrupts), Live())
-    with suppress(SaveNow):
-        learner.learn()
-    interrupts.finish()
-    return interrupts.exit_code
 
 
 def prepare_torch(config: RunConfig, ranks: Ranks = ALONE) -> torch.device:

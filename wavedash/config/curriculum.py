@@ -29,7 +29,7 @@ class UntilConfig(Section):
     steps: Positive | None = None
     """Steps since the phase began."""
     rating: float | None = None
-    """The lower end of the rating's interval (see `rating`) is this or more. Higher: later, and more certain."""
+    """The rating of the policy (see `rating`), this or more. Higher: later."""
     win_rate: dict[str, Fraction] = {}
     """By player of the panel or member of the league, such as `chaser` or `newest`: the share of points against it, this or
     more. Higher: later."""

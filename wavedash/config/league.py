@@ -56,6 +56,11 @@ class OpponentsConfig(Section):
     prune_games: Positive = 500
     """The fewest recent games before a snapshot is dropped. More: fewer mistakes."""
 
+    @property
+    def room(self) -> float:
+        """The share of the arenas that are set aside for opponents."""
+        return self.share if self.most is None else self.most
+
 
 class RatingConfig(Section):
     """Rating while training: now and then the policy plays a panel of players that never change. Every game is a row of

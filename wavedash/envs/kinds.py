@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -97,6 +97,11 @@ class Kind(ABC):
         """Gives a running environment the values that `live_keys` have in `config`; everything else is as it was. It is called
         between rollouts, and must leave alone what CUDA graphs were captured of: numbers that may change are tensors that are
         filled. Raises UserError if a value cannot be used; it is then called again with the values of before."""
+
+    def united(self, config: EnvConfig, others: Sequence[EnvConfig]) -> EnvConfig:
+        """The same environment with all parts that `others` have beside it, switched off, and room for what they need: a run
+        with phases goes from one of them to the next by `change`. `others` are those of all phases, in their order."""
+        return config
 
     def spaces(self, config: EnvConfig, device: torch.device) -> Spaces:
         """The spaces that preflight builds a policy from: one environment is made, reset and stepped once."""

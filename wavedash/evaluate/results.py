@@ -1,6 +1,7 @@
 """Results of matches: every game by itself, and the score of all games of two players."""
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,6 +28,11 @@ class Score:
     def goal_share(self) -> Share:
         """The share of all goals that the first player scored."""
         return Share(self.scored, self.scored + self.conceded)
+
+    @property
+    def win_rate(self) -> float:
+        """The share of points: a game ends with its first goal, and one without a goal is worth half a point to both."""
+        return (self.scored + self.goalless / 2) / self.games if self.games else math.nan
 
     @property
     def goalless(self) -> int:

@@ -236,6 +236,7 @@ def _goals(played: Sequence[Played]) -> dict[str, tuple[int, int]]:
 
 def _metrics(rating: Rating, played: Sequence[Played], seconds: float) -> dict[str, float]:
     shares = {f"rating/goal_share_{label}": result.score.goal_share.value for label, _, result in played}
+    shares |= {f"rating/win_rate_{label}": result.score.win_rate for label, _, result in played}
     found = {"rating/elo": rating.value, "rating/low": rating.low, "rating/high": rating.high, "rating/seconds": seconds,
              **shares}
     return {name: value for name, value in found.items() if math.isfinite(value)}

@@ -84,6 +84,8 @@ class Learner:
         self.interruptible = False
         """Whether a signal handler may raise an exception here (a second Ctrl-C), which ends the run and saves it."""
         self.stop_reason: str | None = None
+        self.phase: str | None = None
+        """The phase that the run is in, as folders are named: `Phase2-Scoring`; None in a run without phases"""
         self._graphs: dict[int, CapturedCall[RolloutEpisodes]] = {}
 
     # --- the run -----------------------------------------------------------------------------------------------------
@@ -151,7 +153,7 @@ class Learner:
             schedule.advance(self.steps / self.total_steps, metrics.get(KL) if self.updater.actor_learns else None)
         seconds = stopwatch.read()
         seconds["other"] = max(0.0, perf_counter() - began - sum(seconds.values()))
-        return IterationReport(self.iteration, self.steps, self.total_steps, self.episodes, metrics, seconds)
+        return IterationReport(self.iteration, self.steps, self.total_steps, self.episodes, metrics, seconds, self.phase)
 
     # --- the parts of an iteration -----------------------------------------------------------------------------------
 

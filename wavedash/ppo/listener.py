@@ -32,6 +32,8 @@ class IterationReport:
     seconds: Mapping[str, float]
     """Where the time went: `env`, `inference`, `gae`, `update`, `other`; they sum to the whole iteration. The first three are
     one, `collect`, where they are one CUDA graph."""
+    phase: str | None = None
+    """The phase in which the iteration was made, such as `Phase2-Scoring`; None in a run without phases"""
 
     def with_metrics(self, more: Mapping[str, float]) -> IterationReport:
         """Returns the same report with more metrics."""

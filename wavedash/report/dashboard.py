@@ -59,6 +59,7 @@ def plain_line(report: IterationReport, progress: Progress, headlines: Sequence[
     """Returns a report as one line, for log files and pipes. Metrics that were not measured are left out."""
     shown = {"return": "recent/return", "length": "recent/length", "success": "recent/success", "kl": "policy/kl"}
     parts = [
+        *([] if report.phase is None else [report.phase]),
         f"{report.steps:,}/{report.total_steps:,} steps ({_share(report):.0%})",
         f"{report.steps_per_second:,.0f} steps/s",
         f"eta {_clock(progress.remaining)}",
@@ -155,6 +156,7 @@ def _tables(report: IterationReport) -> list[MetricTable]:
             Row("time", f"{sum(report.seconds.values()):.2f} s"),
         ]),
         MetricTable("the run", [
+            *([] if report.phase is None else [Row("phase", report.phase.removeprefix("Phase").replace("-", " ", 1))]),
             Row("steps", f"{report.steps:,}"),
             Row("total steps", f"{report.total_steps:,}"),
             Row("episodes", f"{report.episodes:,}"),

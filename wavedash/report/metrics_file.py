@@ -8,7 +8,7 @@ import json
 import logging
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.report.all_metrics import all_metrics
@@ -40,7 +40,9 @@ class MetricsFile(Listener):
         assert self._file is not None
         metrics = {"steps": report.steps, "total_steps": report.total_steps, **all_metrics(report)}
         # JSON has no NaN; readers such as pandas turn null into NaN.
-        line = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
+        line: dict[str, Any] = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
+        if report.phase is not None:
+            line["phase"] = report.phase
         self._file.append(json.dumps(line).encode() + b"\n")
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:

@@ -7,7 +7,7 @@ from wavedash.envs.kinds import Kind, Spaces
 from wavedash.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     import torch
@@ -84,6 +84,11 @@ class RocketKind(Kind):
         from wavedash.rocket.live import change_tasks
 
         change_tasks(env.tasks, _task(config))
+
+    def united(self, config: EnvConfig, others: Sequence[EnvConfig]) -> EnvConfig:
+        from wavedash.rocket.united import united
+
+        return config.model_copy(update={"rocket": united(_task(config), [_task(other) for other in others])})
 
     def team_size(self, config: EnvConfig) -> int:
         rocket = _task(config)

@@ -59,14 +59,22 @@ class Interrupts:
         return self
 
     def watch(self, learner: Stoppable) -> None:
-        """Handles signals from now on, by stopping this learner."""
+        """Handles signals from now on, by stopping this learner. A learner that comes after another one stops at once if a
+        signal came in between."""
         self._learner = learner
+        if self.exit_code:
+            learner.stop("interrupted")
         if threading.current_thread() is not threading.main_thread():
             return
         self._terminals = [handle for handle in (0, 1, 2) if os.isatty(handle)]
         for number in EXIT_CODES:
             if number != HANG_UP or signal.getsignal(number) != signal.SIG_IGN:  # ignored under nohup
-                self._previous[number] = signal.signal(number, self._handle)
+                before = signal.signal(number, self._handle)
+                self._previous.setdefault(number, before)
+
+    def release(self) -> None:
+        """Forgets the learner, whose memory another one needs. A signal from now on stops the next one that is watched."""
+        self._learner = None
 
     def renew(self) -> None:
         """Handles signals again where a library has put a handler of its own in place, below Python. Compiled runs on a GPU
@@ -85,7 +93,6 @@ class Interrupts:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         learner = self._learner
-        assert learner is not None
         first = not self.exit_code
         if number == HANG_UP:
             self._redirect_closed_terminals()
@@ -98,8 +105,9 @@ class Interrupts:
         if number != signal.SIGINT or self._presses == 1:
             if first:
                 _print("Stopping: this iteration is finished, then the run is saved. Ctrl-C again to save right now.")
-            learner.stop("interrupted")
-        elif _saving or not learner.interruptible:
+            if learner is not None:
+                learner.stop("interrupted")
+        elif _saving or learner is None or not learner.interruptible:
             _print("Saving already. Ctrl-C again leaves at once; what is being saved is then lost.")
         else:
             learner.interruptible = False  # all that follows is to save, which must not be interrupted again

@@ -16,7 +16,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wavedash.config import RunConfig
-from wavedash.config_file import changed_config
+from wavedash.curriculum.curriculum import Curriculum
+from wavedash.curriculum.plan import Plan
 from wavedash.errors import UserError
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.ppo.ranks import Ranks
@@ -43,8 +44,9 @@ PAUSE = 0.2
 class Live(Listener):
     """Takes requests in the first rank; the others, which have no run folder, do what it tells them."""
 
-    def __init__(self, run: RunFolder | None = None, saver: Saver | None = None) -> None:
-        self._run, self._saver = run, saver
+    def __init__(self, curriculum: Curriculum, run: RunFolder | None = None, saver: Saver | None = None) -> None:
+        """`curriculum` holds the configuration of the run, which a change becomes a part of."""
+        self._curriculum, self._run, self._saver = curriculum, run, saver
         self._events = None if run is None else EventsFile(run.events)
         self._inbox: Inbox | None = None
         self._file: LiveFile | None = None
@@ -121,10 +123,11 @@ class Live(Listener):
     def _change(self, learner: Learner, request: Request) -> str:
         """Changes settings in all ranks, or in none. UserError: they are as they were."""
         then = learner.config
-        keys, config = _all_or_none(learner.ranks, lambda: self._checked(learner, request.values))
+        keys, base, config = _all_or_none(learner.ranks, lambda: self._checked(learner, request.values))
         _together(learner, then, lambda: apply(learner, config))
-        if config != then:
+        if base != self._curriculum.plan.config:
             self._save(learner, then, keys)
+            self._curriculum.adopt(base)
         rows = [{"key": ".".join(map(str, key)), "old": value_at(then, key), "new": value_at(config, key), "by": request.by}
                 for key in keys]
         self._changes += sum(row["old"] != row["new"] for row in rows)
@@ -135,9 +138,11 @@ class Live(Listener):
                  else f"{row['key']} is {_text(row['new'])} already" for row in told]
         return "\n".join([*lines, f"from step {learner.steps:,} on" if config != then else "nothing changes"])
 
-    def _checked(self, learner: Learner, values: Mapping[str, Any]) -> tuple[dict[Key, Any], RunConfig]:
+    def _checked(self, learner: Learner, values: Mapping[str, Any]) -> tuple[dict[Key, Any], RunConfig, RunConfig]:
+        """The new values by key, the configuration of the run with them, and the settings that count then."""
         keys = changed(learner, values)
-        return keys, changed_config(learner.config, keys)
+        base = self._curriculum.with_values(self._curriculum.plan.config, keys)
+        return keys, base, Plan(base).settings(self._curriculum.state, learner.steps)
 
     def _save(self, learner: Learner, then: RunConfig, keys: Mapping[Key, Any]) -> None:
         """Saves this step, and writes the change into the configuration of the run, so that it is kept. Where that fails, all
@@ -148,7 +153,7 @@ class Live(Listener):
                     self._saver.save_now(learner)
                     if keys:
                         assert self._run.recorded is not None
-                        self._run.record_change(changed_config(self._run.recorded, keys))
+                        self._run.record_change(self._curriculum.with_values(self._run.recorded, keys))
             finally:
                 learner.ranks.serve_requests(learner.saved.rank_part)  # the others answer the saver until the first comes here
 

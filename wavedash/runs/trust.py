@@ -92,6 +92,7 @@ def code_of(config: RunConfig) -> Iterator[tuple[Key, str]]:
     and any text that looks like code (import paths have a colon, files end in .py)."""
     for key in PLAYERS:
         yield from _players_of_code(config.model_dump(include={key[0]}), key)
+    yield from _strings_of_code([phase.set for phase in config.phases], ("phases",))
     env = config.env.model_dump()
     for option, shipped in code_options().items():
         text = env.pop(option, None)
@@ -131,13 +132,18 @@ def _is_signed(file: Path) -> bool:
 
 def _signed_part(text: str) -> Any:
     """Returns `env` of a configuration file without its numbers (`count`, `workers`), which may be changed by hand, and the
-    players that are code, if there are any."""
+    players and what phases set, where they are code."""
     values, _ = read_yaml(text)
     env = values.get("env") if isinstance(values, dict) else None
     if isinstance(env, dict):
         env = {str(name): value for name, value in env.items() if not isinstance(value, int | float)}
     players = [[".".join(map(str, key)), player] for place in PLAYERS for key, player in _players_of_code(values, place)]
-    return {"env": env, "players": players} if players else env
+    phases = values.get("phases") if isinstance(values, dict) else None
+    sets = [phase.get("set") for phase in phases if isinstance(phase, dict)] if isinstance(phases, list) else []
+    named = [[".".join(map(str, key)), text] for key, text in _strings_of_code(sets, ("phases",))]
+    if not (players or named):
+        return env
+    return {"env": env, "players": players, **({"phases": named} if named else {})}
 
 
 def _mac(signed: Any) -> str:
