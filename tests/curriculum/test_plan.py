@@ -1,0 +1,147 @@
+"""What counts in a phase: the settings of a run as a function of configuration, phase and steps."""
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wavedash.config import RunConfig
+from wavedash.config_file import ConfigError, load_config
+from wavedash.curriculum.plan import Plan
+from wavedash.curriculum.ramp import value_at
+from wavedash.curriculum.state import PhaseState
+from wavedash.errors import UserError
+
+NEVER = 2**62
+
+
+def configured(*phases: dict[str, Any], source: str = "rocket-1v1", **changes: Any) -> RunConfig:
+    config = load_config(source, [f"{key}={value}" for key, value in changes.items()])
+    return RunConfig.model_validate({**config.model_dump(), "phases": list(phases)})
+
+
+def at(config: RunConfig, number: int, steps: int = 0, began: list[int] | None = None) -> RunConfig:
+    return Plan(config).settings(PhaseState(number=number, began=began or [0] * (number + 1)), steps)
+
+
+def test_phases_build_on_each_other_and_the_last_word_on_a_key_counts():
+    config = configured(
+        {"name": "A", "set": {"ppo.learning_rate": 1e-3, "ppo.clip_range": 0.3}, "until": {"steps": 1}},
+        {"name": "B", "set": {"ppo": {"clip_range": 0.1, "entropy_coef": 0.5}}, "until": {"steps": 1}},
+        {"name": "C", "set": {"ppo.learning_rate": 2e-3}})
+    found = [(s.ppo.learning_rate, s.ppo.clip_range, s.ppo.entropy_coef) for s in (at(config, number) for number in range(3))]
+    assert found == [(1e-3, 0.3, 0.01), (1e-3, 0.1, 0.5), (2e-3, 0.1, 0.5)]
+    assert at(config, 0).phases == [], "what counts is a plain configuration"
+
+
+def test_a_mapping_is_replaced_as_a_whole_and_a_key_inside_of_it_alone():
+    config = configured(
+        {"name": "A", "set": {"env.rocket.rewards": {"touch": 1.0}}, "until": {"steps": 1}},
+        {"name": "B", "set": {"env.rocket.rewards.goal": 5.0}, "until": {"steps": 1}},
+        {"name": "C", "set": {"env.rocket.rewards": {"goal": 7.0}}})
+    paid = [{name: weight for name, weight in at(config, number).env.rocket.rewards.items() if weight} for number in range(3)]
+    assert paid == [{"touch": 1.0}, {"touch": 1.0, "goal": 5.0}, {"goal": 7.0}]
+
+
+def test_every_phase_has_the_parts_of_all_in_the_same_order_switched_off():
+    config = configured(
+        {"name": "A", "set": {"env.rocket.rewards": {"touch": 1.0}, "env.rocket.starts": {"random": 1.0},
+                              "env.rocket.endings": {"time_out": {"seconds": 5}}}, "until": {"steps": 1}},
+        {"name": "B", "set": {"env.rocket.rewards": {"goal": 9.0}, "env.rocket.starts": {"shot": 1.0},
+                              "env.rocket.endings": {"goal": {}}, "opponents": {"share": 0.4},
+                              "env.rocket.lanes": {"turtle": {"share": 0.2, "starts": {"turtle": 1}}}}})
+    first, second = (at(config, number) for number in (0, 1))
+    assert list(first.env.rocket.rewards.items()) == [("touch", 1.0), ("goal", 0.0)]
+    assert list(second.env.rocket.rewards.items()) == [("touch", 0.0), ("goal", 9.0)]
+    assert list(first.env.rocket.starts) == list(second.env.rocket.starts) == ["random", "shot"]
+    assert first.env.rocket.endings == {"time_out": {"seconds": 5}, "goal": None}
+    assert second.env.rocket.endings == {"time_out": None, "goal": {}}
+    assert (first.opponents.share, first.opponents.most) == (0.0, 0.4) == (0.0, second.opponents.most)
+    assert (first.env.rocket.lanes["turtle"].share, first.env.rocket.lanes["turtle"].most) == (0.0, 0.2)
+
+
+@given(first=st.floats(-10, 10), last=st.floats(-10, 10), over=st.integers(1, 10**9), steps=st.integers(-10, 2 * 10**9))
+def test_a_ramp_is_the_straight_line_between_its_ends(first, last, over, steps):
+    exact = Fraction(first) + (Fraction(last) - Fraction(first)) * min(max(Fraction(steps, over), Fraction(0)), Fraction(1))
+    found = value_at({"from": first, "to": last, "over": over}, steps)
+    # Three roundings, of numbers no larger than 20: the quotient, the product, the sum; and that of the difference.
+    assert abs(Fraction(found) - exact) <= 4 * 20 * Fraction(2) ** -53
+    if steps >= over:
+        assert found == last
+    if steps <= 0:
+        assert found == first
+
+
+def test_ramps_run_from_the_beginning_of_their_phase_and_on_in_later_ones_at_any_depth():
+    ramp = {"from": 0.0, "to": 10.0, "over": 100}
+    config = configured({"name": "A", "until": {"steps": 1}},
+                        {"name": "B", "set": {"env.rocket.rewards": {"goal": {"weight": ramp, "zero_sum": 1}, "touch": 1}},
+                         "until": {"steps": 1}},
+                        {"name": "C", "set": {"ppo.clip_range": 0.1}, "until": {"steps": 1}},
+                        {"name": "D", "set": {"env.rocket.rewards.goal": 3.0}})
+    began = [0, 50, 80, 300]
+    paid = [at(config, number, steps, began[:number + 1]).env.rocket.rewards["goal"]
+            for number, steps in ((1, 50), (1, 75), (2, 100), (2, 150), (2, 250), (3, 300))]
+    assert [goal["weight"] if isinstance(goal, dict) else goal for goal in paid] == [0.0, 2.5, 5.0, 10.0, 10.0, 3.0]
+    plan = Plan(config)
+    assert plan.moves(PhaseState(number=2, began=[0, 50, 80]), 149)
+    assert not plan.moves(PhaseState(number=2, began=[0, 50, 80]), 151)
+
+
+def test_moving_back_begins_a_phase_anew_and_phases_that_are_passed_over_begin_too():
+    state = PhaseState(number=1, began=[0, 40], held=3, known={"rating": 7.0})
+    assert state.moved(3, 90) == PhaseState(number=3, began=[0, 40, 90, 90])
+    assert state.moved(3, 90).moved(1, 200) == PhaseState(number=1, began=[0, 200])
+    assert state.moved(0, 90) == PhaseState(number=0, began=[90])
+
+
+def test_a_users_change_counts_until_a_later_phase_sets_the_same_key():
+    config = configured({"name": "A", "set": {"ppo.learning_rate": 1e-3}, "until": {"steps": 1}},
+                        {"name": "B", "set": {"ppo.clip_range": 0.1}, "until": {"steps": 1}},
+                        {"name": "C", "set": {"ppo.learning_rate": 2e-3}})
+    changed = Plan(config).with_values(PhaseState(), {("ppo", "learning_rate"): 5e-4, ("ppo", "gamma"): 0.9})
+    found = [(at(changed, number).ppo.learning_rate, at(changed, number).ppo.gamma) for number in range(3)]
+    assert found == [(5e-4, 0.9), (5e-4, 0.9), (2e-3, 0.9)]
+    assert changed.ppo == config.ppo, "the base is as it was: phases are what changes"
+
+
+def test_a_users_change_counts_over_the_mapping_that_its_phase_sets():
+    config = configured({"name": "A", "set": {"env.rocket.rewards.goal": 2.0, "env.rocket.rewards": {"goal": 1.0, "touch": 1.0}}})
+    assert at(config, 0).env.rocket.rewards["goal"] == 1.0
+    changed = Plan(config).with_values(PhaseState(), {("env", "rocket", "rewards", "goal"): 4.0})
+    assert at(changed, 0).env.rocket.rewards["goal"] == 4.0 and at(changed, 0).env.rocket.rewards["touch"] == 1.0
+
+
+@pytest.mark.parametrize(("phases", "message"), [
+    ([{"name": "A", "set": {"ppo.learning_rat": 1}}], "phase 'A'.*unknown key 'ppo.learning_rat'.*'ppo.learning_rate'"),
+    ([{"name": "A", "set": {"ppo.learning_rate": {"from": 1, "to": 2}}}], "phase 'A'.*ramp needs"),
+    ([{"name": "A", "set": {"ppo.learning_rate": {"from": 1, "to": 2, "over": 0}}}], "ramp needs"),
+    ([{"name": "A", "set": {"ppo.clip_range": {"from": 1, "to": -1, "over": 10}}}], "phase 'A'.*ppo.clip_range"),
+    ([{"name": "A", "set": {"seed": 3}}], "sets seed, which cannot change"),
+    ([{"name": "A"}, {"name": "A"}], "two phases are named 'A'"),
+    ([{"name": "A", "until": {"steps": 3}}], "nothing comes after it"),
+])
+def test_what_cannot_be_is_refused_with_the_phase_and_the_reason(phases, message):
+    with pytest.raises(ConfigError, match=message):
+        Plan(configured(*phases)).check()
+
+
+def test_the_last_ramp_end_is_checked_not_only_the_beginning():
+    fine = configured({"name": "A", "set": {"ppo.clip_range": {"from": 1, "to": 0.5, "over": 10}}})
+    Plan(fine).check()
+
+
+@pytest.mark.parametrize(("asked", "number"), [("next", 2), ("back", 0), ("3", 2), ("c", 2), ("A", 0)])
+def test_a_phase_is_found_by_number_name_and_direction(asked, number):
+    config = configured({"name": "A", "until": {"steps": 1}}, {"name": "B", "until": {"steps": 1}}, {"name": "C"})
+    assert Plan(config).number_of(asked, 1) == number
+
+
+@pytest.mark.parametrize("asked", ["0", "4", "D", ""])
+def test_a_phase_that_does_not_exist_is_refused_with_all_that_do(asked):
+    config = configured({"name": "A", "until": {"steps": 1}}, {"name": "B", "until": {"steps": 1}}, {"name": "C"})
+    with pytest.raises(UserError, match="1 A, 2 B, 3 C"):
+        Plan(config).number_of(asked, 1)
