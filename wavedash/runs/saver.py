@@ -56,6 +56,7 @@ class Saver(Listener):
 
     saved_as = "checkpoints"
     live = ("checkpoint.every", "checkpoint.keep")
+    orders = ("save",)
 
     def __init__(self, run: RunFolder, config: CheckpointConfig, milestones: MilestonesConfig | None = None) -> None:
         self.health: dict[str, int] = {"failed_saves": 0}
@@ -122,6 +123,12 @@ class Saver(Listener):
                 self._count_failure(error)
                 raise
             self._checkpoints.record_attempt(learner.steps, True)
+
+    def obey(self, learner: Learner, order: str, argument: str | None) -> str:
+        if argument is not None:
+            raise UserError("save takes no argument: wavedash set RUN save")
+        self.save_now(learner)
+        return f"saved at step {learner.steps:,}"
 
     def on_change(self, learner: Learner, then: RunConfig) -> None:
         config = learner.config.checkpoint
