@@ -269,7 +269,7 @@ def _learn(learner: Learner, curriculum: Curriculum, run: RunFolder | None, proc
         _iterate(learner, curriculum, process)
         return
     config, ranks, saver = learner.config, learner.ranks, Saver(run, learner.config.checkpoint, learner.config.milestones)
-    curriculum.run = run
+    curriculum.run, curriculum.saver = run, saver
     if config.opponents is not None:
         _open_league(learner, run)
     panel = None if config.rating is None else _panel(config, config.rating, run, process.trust)

@@ -298,7 +298,9 @@ def test_the_list_of_what_may_change_says_its_values(tmp_path):
 
     asking = Doing(keys, at=1)
     trained(tmp_path, (*LEAGUE, "total_steps=48"), Asking(at=1), asking, last)
-    said = dict(line.split("=", 1) for line in last.answers[0].said.splitlines())
+    *settings, orders = last.answers[0].said.splitlines()
+    assert orders == "orders: continue, list, pause, save, stop"
+    said = dict(line.split("=", 1) for line in settings)
     assert said.keys() == asking.result
     assert said["opponents.refresh_every"] == "1" and said["env.rocket.endings.time_out.seconds"] == "0.1"
     assert {f"opponents.{option}" for option in ("strategy", "target")} <= said.keys()
@@ -425,11 +427,55 @@ def test_damaged_requests_are_refused(tmp_path):
     box = Inbox(tmp_path)
     box.open()
     for number, content in enumerate((b"", b"{", b"[]", b'{"values": 1, "orders": [], "by": ""}', b"\xff",
-                                      b'{"values": {}, "orders": ["fly"], "by": ""}',
+                                      b'{"values": {}, "orders": [7], "by": ""}',
                                       b'{"values": {}, "orders": 3, "by": ""}')):
         (tmp_path / inbox.FOLDER / f"{number}{inbox.ASK}").write_bytes(content)
     taken = box.take()
     assert len(taken) == 7 and all("cannot be read" in request.problem for request in taken)
+
+
+class Waving(Listener):
+    """A user's own listener with orders."""
+
+    orders = ("wave", "break")
+
+    def __init__(self) -> None:
+        self.obeyed: list[tuple[str, str | None, int]] = []
+
+    def obey(self, learner: Learner, order: str, argument: str | None) -> str:
+        self.obeyed.append((order, argument, learner.iteration))
+        if order == "break":
+            raise {"politely": UserError("not today"), None: ZeroDivisionError("oh")}[argument]
+        return f"waves {argument or 'both hands'}"
+
+
+def test_orders_of_ones_own_are_obeyed_between_iterations(tmp_path):
+    """An argument is handed over as it was typed. What fails is refused, and the run goes on."""
+    waving, last = Waving(), LastWords()
+    asked = [("wave",), ("wave=007", "ppo.clip_range=0.1", "save"), ("break=politely", "wave"), ("break",), ("pause=2",)]
+    run = trained(tmp_path, CARTPOLE, *(Asking(*words) for words in asked), waving, last)
+    assert waving.obeyed == [("wave", None, AT), ("wave", "007", AT), ("break", "politely", AT), ("break", None, AT)]
+    said = [answer.said.splitlines()[0 if len(answer.said.splitlines()) < 4 else 2] for answer in last.answers]
+    assert [answer.done for answer in last.answers] == [True, True, False, False, False]
+    assert said == ["waves both hands", "waves 007", "not today", "break failed: ZeroDivisionError: oh",
+                    "pause takes no argument: wavedash set RUN pause"]
+    rows = [(row["key"], row.get("argument"), "refused" in row) for row in events(run)]
+    assert rows == [("wave", None, False), ("ppo.clip_range", None, False), ("wave", "007", False), ("save", None, False),
+                    ("break", "politely", True), ("break", None, True), ("pause", "2", True)]
+    assert RunFolder(run).finished()
+
+
+@pytest.mark.parametrize(("word", "near"), [("paus", "did you mean 'pause'?"), ("wav=hello", "did you mean 'wave'?"),
+                                            ("total_step=9", "did you mean 'total_steps'?"),
+                                            ("zzz", "the orders of this run are break, continue, list, pause, save, stop")])
+def test_an_unknown_order_is_refused_with_the_nearest_and_with_all_that_came_with_it(word, near, tmp_path):
+    waving, last = Waving(), LastWords()
+    run = trained(tmp_path, (*CARTPOLE, "total_steps=96"), Asking("ppo.clip_range=0.1", "wave", word, at=1), waving, last)
+    (answer,) = last.answers
+    assert not answer.done and near in answer.said and answer.said.endswith("Nothing was changed")
+    assert waving.obeyed == [] and load_config(str(run / "config.yaml")).ppo.clip_range == 0.2
+    assert [row["key"] for row in events(run)] == ["ppo.clip_range", "wave", word.partition("=")[0]]
+    assert all("refused" in row for row in events(run))
 
 
 def test_what_a_killed_run_had_taken_is_done_by_the_next_start(tmp_path):
@@ -469,12 +515,10 @@ def test_a_run_that_nobody_trains_is_named_with_what_to_do(tmp_path):
     run = trained(tmp_path, (*CARTPOLE, "total_steps=32"))
     with pytest.raises(UserError, match=r"is not being trained.*wavedash resume"):
         running(run)
-    with pytest.raises(UserError, match="Did you mean 'pause'"):
-        read_request(["paus"])
     with pytest.raises(UserError, match="the key 2 cannot be saved"):
         read_request(["ppo.clip_range=[{2: 3}]"])
     with pytest.raises(UserError, match="set twice"):
-        read_request(["a=1", "a=2"])
+        read_request(["ppo.a=1", "ppo.a=2"])
 
 
 # --- a live run ------------------------------------------------------------------------------------------------------

@@ -14,8 +14,9 @@ def set_(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The folder of a run that runs, or a folder of runs.")],
     changes: Annotated[
         Optional[list[str]],  # noqa: UP045 (typer reads the annotation at run time)
-        typer.Argument(metavar="KEY=VALUE|ORDER", help="Settings to change, such as ppo.learning_rate=1e-4; or save, pause, "
-                                                       "continue, stop. Without any: what may change, and its values."),
+        typer.Argument(metavar="KEY=VALUE|ORDER", help="Settings to change, such as ppo.learning_rate=1e-4; or orders: "
+                                                       "save, pause, continue, stop. Without any: what may change with its "
+                                                       "values, and the orders that the run obeys."),
     ] = None,
     timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait for the run's answer.")] = 60.0,
 ) -> None:

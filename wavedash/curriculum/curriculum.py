@@ -23,12 +23,13 @@ from wavedash.errors import UserError
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.runs.changes import apply, live_keys
 from wavedash.runs.compatible import changes
-from wavedash.runs.events import EventsFile
+from wavedash.runs.events import PHASE, EventsFile
 from wavedash.yaml_text import Key
 
 if TYPE_CHECKING:
     from wavedash.ppo.learner import Learner
     from wavedash.runs.folder import RunFolder
+    from wavedash.runs.saver import Saver
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +49,8 @@ class Curriculum(Listener):
         self.state = (state or PhaseState()).within(len(config.phases))
         self.run = run
         """The folder of the run, in the first rank: moves are written to its events"""
+        self.saver: Saver | None = None
+        """Saves a move that a user has ordered, in the first rank"""
         self.resumes = False
         """Whether the run ended only to go on with settings that need other environments or networks' buffers"""
         self._settled = False
@@ -120,6 +123,12 @@ class Curriculum(Listener):
             return self._told(learner.steps)
         before = self.state
         self.state = before.moved(self.plan.number_of(argument, before.number), learner.steps)
+        try:
+            if self.saver is not None:
+                self.saver.save_now(learner, anew=True)  # nothing else remembers the order if the run is killed
+        except BaseException:
+            self.state = before
+            raise
         self._moved(learner, before, "ordered by hand")
         return self._told(learner.steps)
 
@@ -145,7 +154,7 @@ class Curriculum(Listener):
         log.info("phase %d, %s, begins at step %s after %s: %s", self.state.number + 1, names[1], f"{learner.steps:,}",
                  names[0], why)
         if self.run is not None:
-            row = {"key": "phase", "old": names[0], "new": names[1], "by": why}
+            row = {"key": PHASE, "old": names[0], "new": names[1], "by": why}
             EventsFile(self.run.events).write([row], learner.steps, learner.iteration)
 
     def _name(self, learner: Learner) -> None:

@@ -56,6 +56,8 @@ class Listener:
     """The name under which its state is saved; if empty, the name of its class. Two that keep state need different names."""
     live: tuple[str, ...] = ()
     """Settings that `on_change` takes over while a run runs, such as `checkpoint.every`"""
+    orders: tuple[str, ...] = ()
+    """Words that `obey` does while a run runs (`wavedash set RUN milestone`), each without a dot and no option's name"""
     health: Mapping[str, int] = MappingProxyType({})
     """Counters of failures since the start (such as failed saves), reported as `health/*` once an iteration."""
 
@@ -73,6 +75,12 @@ class Listener:
     def on_change(self, learner: Learner, then: RunConfig) -> None:
         """Is called when settings have changed while the run runs: they were `then`, and are `learner.config`. UserError: they
         cannot be taken over; the change is then refused, and this is called again to take it back."""
+
+    def obey(self, learner: Learner, order: str, argument: str | None) -> str:
+        """Does one of its `orders`, between two iterations; `argument` is what was typed after `=`. Returns what the user is
+        told. UserError: it is refused, with this message. With several processes it is called in each that has this listener,
+        at the same point; what the user is told comes from the first."""
+        raise NotImplementedError
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:
         """Is called once at the end, whether the run is finished or was stopped (`error` is None), or failed. Every listener is

@@ -1,7 +1,6 @@
 """What a user types after `wavedash set`: the run that is meant, settings and orders."""
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,8 @@ from typing import Any
 from wavedash.errors import UserError
 from wavedash.runs.find import runs_under
 from wavedash.runs.folder import RunError, RunFolder
-from wavedash.runs.inbox import ORDERS, Request
+from wavedash.runs.inbox import Request
+from wavedash.runs.orders import is_order
 from wavedash.runs.plain import NotPlainError, to_json
 from wavedash.yaml_text import YamlError, read_yaml
 
@@ -19,14 +19,10 @@ def read_request(words: Sequence[str]) -> Request:
     values: dict[str, Any] = {}
     orders: list[str] = []
     for word in words:
-        key, equals, text = word.partition("=")
-        if not equals:
-            if word not in ORDERS:
-                near = difflib.get_close_matches(word, ORDERS, n=1)
-                meant = f" Did you mean {near[0]!r}?" if near else ""
-                raise UserError(f"{word!r} is neither key=value nor one of the orders {', '.join(ORDERS)}.{meant}")
+        if is_order(word):
             orders.append(word)
             continue
+        key, _, text = word.partition("=")
         if key in values:
             raise UserError(f"{key} is set twice")
         try:

@@ -20,6 +20,9 @@ from wavedash.runs.plain import NotPlainError, from_json, to_json
 
 log = logging.getLogger(__name__)
 
+PHASE = "phase"
+"""The key of rows that tell of a move to another phase"""
+
 
 class EventsFile:
     """Adds rows to the file, and reads what curves show of it."""
@@ -41,13 +44,13 @@ class EventsFile:
             log.error("%s cannot be written (%s): an event is not in it: %s", self._path, error, rows)
 
     def changes_until(self, step: int) -> int:
-        """How many settings were changed up to this step. Rows that cannot be read do not count."""
+        """How many settings were changed by users up to this step. Rows that cannot be read do not count."""
         count = 0
         with suppress(OSError), open(self._path, "rb") as file:
             for line in file:
                 with suppress(ValueError, KeyError, TypeError):
                     row = from_json(line)
-                    count += row["old"] != row["new"] and row["step"] <= step
+                    count += row["old"] != row["new"] and row["step"] <= step and row["key"] != PHASE
         return count
 
 

@@ -26,7 +26,6 @@ from wavedash.yaml_text import LARGEST_TEXT
 
 FOLDER = "live"
 ASK, TAKEN, ANSWER = ".ask.json", ".taken.json", ".answer.json"
-ORDERS = ("save", "pause", "continue", "stop", "list")
 GRACE = 5.0
 """Seconds that a command waits on for the answer to a request that was taken just before its time was up"""
 
@@ -38,6 +37,7 @@ class Request:
     values: dict[str, Any] = field(default_factory=dict)
     """New values by dotted key"""
     orders: tuple[str, ...] = ()
+    """Orders as they were typed: `save`, `milestone=before-aerials`"""
     by: str = ""
     """Who asks"""
     id: str = ""
@@ -140,7 +140,7 @@ def _read(path: Path) -> Request:
         with open(path, "rb", opener=not_following) as file:
             content = from_json(file.read(LARGEST_TEXT))
         values, orders, by = content["values"], content["orders"], content["by"]
-        if not isinstance(values, dict) or not all(order in ORDERS for order in orders) or not isinstance(by, str):
+        if not isinstance(values, dict) or not all(isinstance(order, str) for order in orders) or not isinstance(by, str):
             raise ValueError("unknown content")
         return Request(values, tuple(orders), by, name)
     except (OSError, ValueError, KeyError, TypeError) as error:

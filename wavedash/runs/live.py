@@ -3,7 +3,8 @@
 Requests are read between iterations (inbox.py, live_file.py), checked and taken over as in changes.py. Before a change counts,
 the run saves a checkpoint of this step, and then writes the change into `config.yaml`. So a run that is killed at any later
 time goes on exactly as one that was not; killed before, it goes on as if the change had not been asked for. Each key of each
-request is a row of `events.jsonl`, whether it was changed or refused.
+request is a row of `events.jsonl`, whether it was changed or refused. Orders are handed to the listeners that have them
+(orders.py); some are Live's own.
 
 With several ranks the first one reads, and all take the change over before the same iteration.
 """
@@ -27,6 +28,7 @@ from wavedash.runs.folder import RunFolder
 from wavedash.runs.inbox import Answer, Inbox, Request
 from wavedash.runs.interrupt import uninterrupted
 from wavedash.runs.live_file import LiveFile
+from wavedash.runs.orders import check_orders, known_orders, order_row, split_order
 from wavedash.runs.saver import Saver
 from wavedash.yaml_text import Key, write_yaml
 
@@ -43,6 +45,8 @@ PAUSE = 0.2
 
 class Live(Listener):
     """Takes requests in the first rank; the others, which have no run folder, do what it tells them."""
+
+    orders = ("pause", "continue", "stop", "list")
 
     def __init__(self, curriculum: Curriculum, run: RunFolder | None = None, saver: Saver | None = None) -> None:
         """`curriculum` holds the configuration of the run, which a change becomes a part of."""
@@ -101,21 +105,21 @@ class Live(Listener):
         if request.problem:
             self._refuse(learner, request, request.problem)
             return Answer(False, request.problem)
-        said = []
-        if request.values:
-            try:
-                said.append(self._change(learner, request))
-            except UserError as error:
-                self._refuse(learner, request, str(error))
-                return Answer(False, f"{error}\nNothing was changed")
+        try:
+            _all_or_none(learner.ranks, lambda: check_orders(learner, request.orders))
+            said = [self._change(learner, request)] if request.values else []
+        except UserError as error:
+            self._refuse(learner, request, str(error))
+            return Answer(False, f"{error}\nNothing was changed")
         for order in request.orders:
+            row = {**order_row(order), "by": request.by}
             try:
-                said.append(self._obey(learner, order))
+                said.append(self._order(learner, *split_order(order)))
             except UserError as error:
-                self._write([{"key": order, "by": request.by, "refused": str(error)}], learner)
+                self._write([{**row, "refused": str(error)}], learner)
                 return Answer(False, "\n".join([*said, str(error)]))
             if order != "list":
-                self._write([{"key": order, "by": request.by}], learner)
+                self._write([row], learner)
         return Answer(True, "\n".join(said) or "nothing was asked")
 
     # --- settings ----------------------------------------------------------------------------------------------------
@@ -151,9 +155,8 @@ class Live(Listener):
             try:
                 if self._run is not None and self._saver is not None:
                     self._saver.save_now(learner)
-                    if keys:
-                        assert self._run.recorded is not None
-                        self._run.record_change(self._curriculum.with_values(self._run.recorded, keys))
+                    assert self._run.recorded is not None
+                    self._run.record_change(self._curriculum.with_values(self._run.recorded, keys))
             finally:
                 learner.ranks.serve_requests(learner.saved.rank_part)  # the others answer the saver until the first comes here
 
@@ -161,10 +164,28 @@ class Live(Listener):
 
     # --- orders ------------------------------------------------------------------------------------------------------
 
-    def _obey(self, learner: Learner, order: str) -> str:
-        if order == "save":
-            self._save(learner, learner.config, {})
-            return f"saved at step {learner.steps:,}"
+    def _order(self, learner: Learner, word: str, argument: str | None) -> str:
+        """Has the listener that knows an order obey it in all ranks, and returns what that of the first rank says. UserError: it
+        is refused in one of them."""
+        said: list[str] = []
+
+        def act() -> None:
+            try:
+                if (listener := known_orders(learner).get(word)) is not None:  # the saver is in the first rank only
+                    said.append(listener.obey(learner, word, argument))
+            except UserError:
+                raise
+            except Exception as error:  # a listener may be a user's own code
+                raise ChangeError(f"{word} failed: {type(error).__name__}: {error}") from error
+            finally:
+                learner.ranks.serve_requests(learner.saved.rank_part)  # of a saver in the first rank
+
+        _together(learner, learner.config, act)
+        return _shared(learner.ranks, said)[0]
+
+    def obey(self, learner: Learner, order: str, argument: str | None) -> str:
+        if argument is not None:
+            raise ChangeError(f"{order} takes no argument: wavedash set RUN {order}")
         if order == "pause":
             self._paused = True
             return f"paused at step {learner.steps:,}; go on with: continue"
@@ -174,16 +195,16 @@ class Live(Listener):
         if order == "stop":
             learner.stop("stopped by a command")
             return f"stops at step {learner.steps:,}, and is saved"
-        keys = live_keys(learner)
-        return "\n".join(f"{name}={_text(value_at(learner.config, key))}" for name, key in keys.items())
+        settings = [f"{name}={_text(value_at(learner.config, key))}" for name, key in live_keys(learner).items()]
+        return "\n".join([*settings, f"orders: {', '.join(sorted(known_orders(learner)))}"])
 
     # --- events ------------------------------------------------------------------------------------------------------
 
     def _refuse(self, learner: Learner, request: Request, why: str) -> None:
         """Writes that nothing of a request was done."""
-        asked: list[tuple[str | None, Any]] = [*request.values.items(), *((order, None) for order in request.orders)]
-        asked = asked or [(None, None)]  # a file that cannot be read
-        self._write([{"key": key, "new": value, "by": request.by, "refused": why} for key, value in asked], learner)
+        asked = [{"key": key, "new": value} for key, value in request.values.items()] + list(map(order_row, request.orders))
+        asked = asked or [{"key": None}]  # a file that cannot be read
+        self._write([{**row, "by": request.by, "refused": why} for row in asked], learner)
 
     def _write(self, rows: Sequence[Mapping[str, Any]], learner: Learner) -> None:
         if self._events is not None:

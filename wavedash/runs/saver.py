@@ -56,6 +56,7 @@ class Saver(Listener):
 
     saved_as = "checkpoints"
     live = ("checkpoint.every", "checkpoint.keep")
+    orders = ("save",)
 
     def __init__(self, run: RunFolder, config: CheckpointConfig, milestones: MilestonesConfig | None = None) -> None:
         self.health: dict[str, int] = {"failed_saves": 0}
@@ -111,9 +112,10 @@ class Saver(Listener):
             if self._best.due(report.steps):
                 self._write_best(report.steps)
 
-    def save_now(self, learner: Learner) -> None:
-        """Writes a regular checkpoint of this step, unless there is one. UserError: that failed, and is counted."""
-        if self._checkpoints.saved >= learner.steps and self._checkpoints.store.latest() is not None:
+    def save_now(self, learner: Learner, anew: bool = False) -> None:
+        """Writes a regular checkpoint of this step, unless there is one; `anew`: in its place, because a listener has another
+        state now. UserError: that failed, and is counted."""
+        if not anew and self._checkpoints.saved >= learner.steps and self._checkpoints.store.latest() is not None:
             return
         with uninterrupted():
             try:
@@ -122,6 +124,12 @@ class Saver(Listener):
                 self._count_failure(error)
                 raise
             self._checkpoints.record_attempt(learner.steps, True)
+
+    def obey(self, learner: Learner, order: str, argument: str | None) -> str:
+        if argument is not None:
+            raise UserError("save takes no argument: wavedash set RUN save")
+        self.save_now(learner)
+        return f"saved at step {learner.steps:,}"
 
     def on_change(self, learner: Learner, then: RunConfig) -> None:
         config = learner.config.checkpoint
