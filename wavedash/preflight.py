@@ -10,7 +10,9 @@ import torch
 
 from wavedash import report
 from wavedash.config import RunConfig
-from wavedash.envs.kinds import kind_of
+from wavedash.curriculum.plan import Plan
+from wavedash.envs.kinds import Spaces, kind_of
+from wavedash.envs.spaces import space_to_json
 from wavedash.errors import UserError
 from wavedash.ppo.ranks import ALONE, Ranks
 from wavedash.runs.folder import check_name
@@ -22,6 +24,7 @@ def check_run(config: RunConfig, trust: bool = False) -> None:
     from wavedash.training import make_policy
 
     check_setup(config, trust)
+    config = Plan(config).stages()[0]
     device = usable_device(config)
     policy = make_policy(kind_of(config.env).spaces(config.env, device), config)
     initialize(policy, config)
@@ -32,16 +35,38 @@ def check_run(config: RunConfig, trust: bool = False) -> None:
 
 
 def check_setup(config: RunConfig, trust: bool = False) -> None:
-    """Checks what takes no time: the name of the run, the packages of its reports, and the players that it is rated by.
-    `trust`: code that a policy of another user names may run."""
+    """Checks what takes no time: the name of the run, the packages of its reports, the players that it is rated by, and its
+    phases. `trust`: code that a policy of another user names may run."""
     check_name(config.name)
     report.check(config)
+    if config.phases:
+        check_phases(config)
+    config = Plan(config).stages()[0]
     if config.rating is not None:
         from wavedash.league.panel import find_panel
         from wavedash.league.reference import read_references
 
         find_panel(config, trust)
         read_references(config.rating.reference)
+
+
+def check_phases(config: RunConfig) -> None:
+    """Raises UserError if a phase has settings that cannot be, or another space than the first: a mistake in a phase would
+    otherwise end the run hours later."""
+    plan = Plan(config)
+    plan.check()
+    seen: dict[str, Spaces] = {}
+    for phase, stage in zip(config.phases, plan.stages(), strict=True):
+        try:
+            seen[phase.name] = kind_of(stage.env).spaces(stage.env, torch.device("cpu"))
+        except UserError as error:
+            raise UserError(f"phase {phase.name!r}: {error}") from error
+        first = next(iter(seen.values()))
+        for what, here, there in (("observations", seen[phase.name].observation_space, first.observation_space),
+                                  ("actions", seen[phase.name].action_space, first.action_space)):
+            if space_to_json(here) != space_to_json(there):
+                raise UserError(f"phase {phase.name!r} has other {what} than the first phase: {here}, and {there} there. One "
+                                "policy plays all phases, so both must be equal")
 
 
 def usable_device(config: RunConfig, ranks: Ranks = ALONE) -> torch.device:

@@ -173,7 +173,8 @@ def restored(saved: RankState, ranks: Ranks = ALONE, found: Found | None = None,
     run, config, tensors, state = saved
     with reading(None if found is None else found.checkpoint):
         curriculum = Curriculum(config, saved_phase(state))
-    settings = curriculum.settings(state["steps"])
+    # The first iteration has the settings of step 0, whatever was measured before it.
+    settings = curriculum.settings(state["steps"] if state["iteration"] else 0)
     with assembled(settings, ranks, listeners, _guests(settings, run, trust)) as learner:
         changed = [] if found is None else changes(load_config(str(found.config)), config).values()
         with reading(None if found is None else found.checkpoint):

@@ -109,7 +109,8 @@ def test_a_users_change_counts_until_a_later_phase_sets_the_same_key():
 
 
 def test_a_users_change_counts_over_the_mapping_that_its_phase_sets():
-    config = configured({"name": "A", "set": {"env.rocket.rewards.goal": 2.0, "env.rocket.rewards": {"goal": 1.0, "touch": 1.0}}})
+    rewards = {"env.rocket.rewards.goal": 2.0, "env.rocket.rewards": {"goal": 1.0, "touch": 1.0}}
+    config = configured({"name": "A", "set": rewards})
     assert at(config, 0).env.rocket.rewards["goal"] == 1.0
     changed = Plan(config).with_values(PhaseState(), {("env", "rocket", "rewards", "goal"): 4.0})
     assert at(changed, 0).env.rocket.rewards["goal"] == 4.0 and at(changed, 0).env.rocket.rewards["touch"] == 1.0

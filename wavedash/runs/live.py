@@ -165,8 +165,8 @@ class Live(Listener):
     # --- orders ------------------------------------------------------------------------------------------------------
 
     def _order(self, learner: Learner, word: str, argument: str | None) -> str:
-        """Has the listener that knows an order obey it in all ranks, and returns what that of the first rank says. UserError: it
-        is refused in one of them."""
+        """Has the listener that knows an order obey it in all ranks, and returns what that of the first rank says. UserError:
+        it is refused in one of them."""
         said: list[str] = []
 
         def act() -> None:

@@ -1,0 +1,223 @@
+"""Runs with phases, for real: what changes when, and that a run that is killed anywhere goes on bit for bit.
+
+The reference of a phase is a run without phases that was stopped at the same step and resumed with the same settings.
+"""
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.runs import test_live
+from tests.runs.test_live import TINY, Asking, Doing, LastWords, ending, equal, events, folder_of, in_folder, trained
+from wavedash.config import RunConfig
+from wavedash.config_file import load_config
+from wavedash.curriculum.curriculum import Curriculum
+from wavedash.errors import UserError
+from wavedash.loading import load_run
+from wavedash.ppo.learner import Learner
+from wavedash.ppo.listener import IterationReport, Listener
+from wavedash.training import resume, train
+
+pytestmark = pytest.mark.slow
+
+CARTPOLE = (*test_live.CARTPOLE, "ppo.schedule.kind=constant")
+ITERATION = 32
+"""Steps of an iteration of CARTPOLE; the first rollout calibrates and counts as one, too."""
+RATE = {"from": 1e-3, "to": 1e-4, "over": 4 * ITERATION}
+PHASES = [
+    {"name": "Ramp", "set": {"ppo.learning_rate": RATE, "ppo.entropy_coef": 0.05}, "until": {"steps": 3 * ITERATION}},
+    {"name": "Careful", "set": {"ppo.clip_range": 0.05}, "until": {"metrics": {"recent/return": {"at_least": 0}},
+                                                                  "iterations": 2}},
+    {"name": "Last", "set": {"ppo.entropy_coef": {"from": 0.05, "to": 0.0, "over": 2 * ITERATION}, "ppo.gamma": 0.9}},
+]
+
+
+@pytest.fixture(autouse=True)
+def _root(tmp_path, monkeypatch):
+    monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path / "runs"))
+
+
+def with_phases(folder: Path, settings: Sequence[str], phases: list[dict[str, Any]]) -> tuple[str, ...]:
+    """The settings with phases, which are in a file."""
+    file = folder / "phases.yaml"
+    file.write_text(yaml.safe_dump({"base": settings[0], "phases": phases}))
+    return str(file), *settings[1:]
+
+
+def without_phases(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{key: value for key, value in row.items() if not key.startswith("phase")} for row in rows]
+
+
+def phases_of(run: Path) -> list[str]:
+    """The phase of each iteration."""
+    return [json.loads(line)["phase"].partition("-")[2] for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+class Killing(Listener):
+    """Copies the folder of the run after each iteration, as a kill at that moment would leave it."""
+
+    def __init__(self, copies: Path) -> None:
+        self.copies = copies
+
+    def on_iteration(self, learner: Learner, report: IterationReport) -> None:
+        shutil.copytree(folder_of(learner), self.copies / f"{report.iteration:03d}", ignore=shutil.ignore_patterns(".lock*"))
+
+
+def test_a_run_goes_through_its_phases_and_says_so(tmp_path):
+    run = trained(tmp_path, with_phases(tmp_path, CARTPOLE, PHASES))
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert [row["phase"] for row in rows] == ["Phase1-Ramp"] * 2 + ["Phase2-Careful"] * 2 + ["Phase3-Last"] * 3
+    assert [row["phase/number"] for row in rows] == [1, 1, 2, 2, 3, 3, 3]
+    assert [row["optim/clip_range"] for row in rows] == [0.2] * 2 + [0.05] * 5
+    # The ramp of the first phase goes on in the others; an iteration is made with the value at its beginning.
+    rates = [1e-3, *(max(1e-4, 1e-3 - 9e-4 * row["steps"] / RATE["over"]) for row in rows[:-1])]
+    assert [row["optim/learning_rate"] for row in rows] == pytest.approx(rates)
+    assert [row["optim/entropy_coef"] for row in rows] == pytest.approx([0.05] * 5 + [0.025, 0.0])
+    assert [(row["key"], row["old"], row["new"], row["step"]) for row in events(run)] == [
+        ("phase", "Ramp", "Careful", 3 * ITERATION), ("phase", "Careful", "Last", 5 * ITERATION)]
+    assert load_run(run).config.ppo.gamma in (0.9, 0.98), "the settings of the phase in which the best policy was saved"
+    assert load_run(run / "final").config.ppo.gamma == 0.9
+
+
+def test_killed_after_any_iteration_it_goes_on_bit_for_bit(tmp_path):
+    """In the middle of ramps, at the moves, and between them; the checkpoint is that of the iteration before."""
+    copies = tmp_path / "copies"
+    run = trained(tmp_path, (*with_phases(tmp_path, CARTPOLE, PHASES), "checkpoint.every=1"), Killing(copies))
+    killed = sorted(copies.iterdir())[1:]  # the first has no checkpoint yet
+    assert len(killed) == 6
+    for copy in killed:
+        assert resume(str(copy)) == 0
+        assert equal(copy, run, marks=True), copy.name
+
+
+def test_a_phase_equals_a_resume_with_the_same_settings(tmp_path, monkeypatch):
+    """Also one that needs other environments: there the run goes on with another learner."""
+    changes = ("ppo.clip_range=0.05", "env.count=8", "ppo.entropy_coef=0.1")
+    values = {key: yaml.safe_load(value) for key, _, value in (change.partition("=") for change in changes)}
+    phases = [{"name": "One", "until": {"steps": 4 * ITERATION}}, {"name": "Two", "set": values}]
+    here = in_folder(tmp_path / "phases", monkeypatch)
+    run = trained(here, with_phases(tmp_path, CARTPOLE, phases))
+
+    here = in_folder(tmp_path / "resumed", monkeypatch)
+    other = trained(here, CARTPOLE, Doing(lambda learner: learner.stop("here"), 3))
+    resume(str(other), *changes)
+    (mine, my_rows), (theirs, their_rows) = ending(run), ending(other)
+    assert without_phases(my_rows) == their_rows
+    assert [row["rollout/steps"] for row in my_rows] == [32, 32, 32, 64, 64]
+    assert mine.keys() == theirs.keys() and all((x == theirs[name]).all() for name, x in mine.items())
+
+
+def test_a_setting_that_is_changed_counts_until_a_phase_sets_it_also_after_a_kill(tmp_path):
+    copies = tmp_path / "copies"
+    settings = (*with_phases(tmp_path, CARTPOLE, PHASES), "checkpoint.every=1")
+    asking = Asking("ppo.learning_rate=5e-4", "ppo.clip_range=0.15", "ppo.gamma=0.95", at=1)
+    run = trained(tmp_path, settings, asking, Killing(copies))
+    rows = ending(run)[1]
+    assert [row["optim/clip_range"] for row in rows] == [0.2, 0.15, 0.05, 0.05, 0.05, 0.05, 0.05]
+    assert [row["optim/learning_rate"] for row in rows] == [1e-3, *[5e-4] * 6], "instead of the ramp"
+    recorded = load_config(str(run / "config.yaml"))
+    assert recorded.phases[0].set["ppo.clip_range"] == 0.15 and recorded.ppo == load_config(settings[0], settings[1:]).ppo
+    for copy in sorted(copies.iterdir())[2:]:
+        resume(str(copy))
+        assert equal(copy, run, marks=True), copy.name
+
+
+@pytest.mark.parametrize(("order", "expected"), [
+    ("phase=next", "Ramp Careful Careful Last Last Last Last"), ("phase=Last", "Ramp Last Last Last Last Last Last"),
+    ("phase=1", "Ramp Ramp Ramp Ramp Careful Careful Last")])
+def test_a_phase_can_be_ordered_by_hand_and_a_kill_right_after_it_loses_nothing(order, expected, tmp_path):
+    copies, last = tmp_path / "copies", LastWords()
+    run = trained(tmp_path, with_phases(tmp_path, CARTPOLE, PHASES), Asking(order, at=1), Killing(copies), last)
+    assert phases_of(run) == expected.split()
+    assert last.answers[0].done and "since step 64" in last.answers[0].said
+    assert [row.get("argument", row.get("new")) for row in events(run) if row["step"] == 64][-1] == order.partition("=")[2]
+    for copy in sorted(copies.iterdir())[1:]:
+        resume(str(copy))
+        assert equal(copy, run, marks=True), copy.name
+
+
+@pytest.mark.parametrize(("order", "message"), [("phase=Nowhere", "no phase 'Nowhere'"), ("phase=back", "no phase 'back'")])
+def test_a_wrong_phase_is_refused_and_nothing_changes(order, message, tmp_path, monkeypatch):
+    last = LastWords()
+    run = trained(tmp_path, with_phases(tmp_path, CARTPOLE, PHASES), Asking(order, at=1), last)
+    assert not last.answers[0].done and message in last.answers[0].said
+    same = trained(in_folder(tmp_path / "same", monkeypatch), with_phases(tmp_path, CARTPOLE, PHASES))
+    assert equal(run, same, marks=True)
+
+
+def test_a_run_without_phases_says_that_it_has_none(tmp_path):
+    last = LastWords()
+    trained(tmp_path, CARTPOLE, Asking("phase=next"), last)
+    assert not last.answers[0].done and "has no phases" in last.answers[0].said
+
+
+def test_an_override_on_resume_counts_over_what_the_phase_sets(tmp_path):
+    settings = with_phases(tmp_path, CARTPOLE, PHASES)
+    run = trained(tmp_path, settings, Doing(lambda learner: learner.stop("here"), 3))
+    resume(str(run), "ppo.clip_range=0.3", "ppo.entropy_coef=0.2")
+    rows = ending(run)[1]
+    assert [row["optim/clip_range"] for row in rows] == [0.2, 0.2, 0.05, 0.3, 0.3, 0.3, 0.3]
+    assert rows[3]["optim/entropy_coef"] == 0.2
+    assert rows[-1]["optim/entropy_coef"] == pytest.approx(0.0), "until the last phase sets it again"
+
+
+def test_a_resume_with_fewer_phases_goes_on_in_the_last_one(tmp_path):
+    run = trained(tmp_path, with_phases(tmp_path, CARTPOLE, PHASES), Doing(lambda learner: learner.stop("here"), 5))
+    resume(str(run), f"phases={json.dumps([{'name': 'Only', 'set': {'ppo.clip_range': 0.4}}])}")
+    assert phases_of(run)[-2:] == ["Only", "Only"]
+    assert ending(run)[1][-1]["optim/clip_range"] == 0.4
+
+
+def test_an_override_that_a_phase_sets_is_warned_of(tmp_path, caplog):
+    trained(tmp_path, (*with_phases(tmp_path, CARTPOLE, PHASES), "ppo.clip_range=0.3"))
+    assert "ppo.clip_range does not count from phase Careful on" in caplog.text
+
+
+def test_a_ramp_of_what_cannot_change_while_a_run_runs_is_refused_before_the_first_iteration(tmp_path):
+    phases = [{"name": "A", "set": {"ppo.value_coef": {"from": 1.0, "to": 0.5, "over": 10}}}]
+    with pytest.raises(UserError, match=r"phase 'A': ppo.value_coef cannot be a ramp"):
+        train(*with_phases(tmp_path, CARTPOLE, phases))
+
+
+def test_a_metric_that_nobody_measures_is_warned_of_with_the_nearest_name(tmp_path, caplog):
+    phases = [{"name": "A", "until": {"metrics": {"recent/retrun": {"at_least": 1}}}}, {"name": "B"}]
+    settings = with_phases(tmp_path, ("cartpole", *TINY, "total_steps=1700", "checkpoint.every=10000"), phases)
+    trained(tmp_path, settings)
+    assert "waits for recent/retrun at least 1" in caplog.text and "did you mean recent/return?" in caplog.text
+
+
+def test_milestones_lie_in_the_folder_of_their_phase(tmp_path):
+    settings = (*with_phases(tmp_path, CARTPOLE, PHASES), "milestones.every=64")
+    run = trained(tmp_path, settings)
+    found = sorted(str(path.parent.relative_to(run / "milestones")) for path in run.glob("milestones/**/manifest.json"))
+    assert found == ["Phase1-Ramp/64", "Phase2-Careful/128", "Phase3-Last/192", "Phase3-Last/256"]
+    fork = sorted(run.parent.iterdir())
+    resume(str(run), milestone="128")
+    (new,) = set(run.parent.iterdir()) - set(fork)
+    assert equal(new, run, marks=True), "a run that goes on from a milestone is in its phase"
+
+
+def test_settings_are_computed_only_where_they_move(tmp_path):
+    """A run without ramps costs nothing between moves."""
+    asked: list[int] = []
+
+    class Counting(Listener):
+        def on_start(self, learner: Learner) -> None:
+            (curriculum,) = (listener for listener in learner.listeners if isinstance(listener, Curriculum))
+            settings = curriculum.settings
+
+            def counted(steps: int) -> RunConfig:
+                asked.append(steps)
+                return settings(steps)
+
+            curriculum.settings = counted
+
+    phases = [{"name": "A", "until": {"steps": 3 * ITERATION}}, {"name": "B", "set": {"ppo.clip_range": 0.1}}]
+    trained(tmp_path, with_phases(tmp_path, CARTPOLE, phases), Counting())
+    assert asked == [2 * ITERATION, 3 * ITERATION], "after the first iteration, and at the move"
