@@ -47,9 +47,9 @@ class Several(Player):
         return controls.view(*state.shape, 8)
 
 
-def opponents(state: GameState, share: float = 0.5, seed: int = 0) -> Opponents:
+def opponents(state: GameState, share: float = 0.5, seed: int = 0, most: float | None = None) -> Opponents:
     """Six slots of three players."""
-    made = Opponents(LookupTable(), [Idle(), Several(4), Idle()], share, seed)
+    made = Opponents(LookupTable(), [Idle(), Several(4), Idle()], share, seed, most)
     made.bind(state)
     return made
 
@@ -105,6 +105,98 @@ def test_all_permutations_are_as_likely():
     assert len(found) == 6 and max(abs(n - 200) for n in found.values()) < 5 * math.sqrt(200)
 
 
+# A share that changes
+
+
+def shares(count: int) -> list[float]:
+    """Shares of 48 arenas, each for some steps; 0 and the most are among them."""
+    chance = random.Random(1)
+    return [chance.choice([0.0, 0.0, 0.13, 0.25, 0.3, 0.5, 0.5]) for _ in range(count)]
+
+
+@pytest.mark.parametrize("seats", [2, 4])
+def test_the_share_changes_only_where_episodes_begin_and_evenly_over_slots(seats):
+    """The reference knows of each arena only with how many arenas per slot its episode began: its opponent plays where its
+    place within the slot is below."""
+    state = arenas(48, seats)
+    line_up = opponents(state, 0.0, most=0.5)
+    assert (line_up.slots, line_up.per_slot, line_up.where) == (6, 4, slice(24, 48))
+    per_slot = {0.0: 0, 0.13: 1, 0.25: 2, 0.3: 2, 0.5: 4}  # 48 arenas times the share, over 6 slots
+    began_with, before = torch.zeros(24, dtype=torch.int64), line_up.seats.clone()
+    for share, mask in zip(shares(80), masks(48, 79, 0.3), strict=True):
+        line_up.set(share=share)
+        line_up.begin(state, mask)
+        assert torch.equal(line_up.seats[~mask], before[~mask]), "who drives changes only where an episode begins"
+        assert (line_up.seats[:24] == POLICY).all()
+        began_with = torch.where(mask[24:], per_slot[share], began_with)
+        within = line_up.place % 4
+        playing = within < began_with
+        for arena, numbers in enumerate(line_up.seats[24:].tolist()):
+            slot = int(line_up.place[arena]) // 4
+            assert sorted(set(numbers)) == ([POLICY, slot + 1] if playing[arena] else [POLICY])
+            assert numbers.count(slot + 1) == (seats // 2 if playing[arena] else 0), "a whole team"
+        assert torch.equal(line_up.of_policy(), line_up.seats == POLICY), "the rest is learned from"
+        assert line_up.arenas_in_play == 6 * per_slot[share]
+        before = line_up.seats.clone()
+        if mask.all():
+            assert line_up.seats.amax(-1).bincount(minlength=7)[1:].tolist() == [per_slot[share]] * 6
+    line_up.begin(state, torch.ones(48, dtype=torch.bool))
+    assert line_up.seats.amax(-1).bincount(minlength=7)[1:].tolist() == [per_slot[line_up.share]] * 6
+
+
+def test_with_all_of_its_room_it_is_the_line_up_of_before_bit_for_bit():
+    """Also after a time with another share, because places are exchanged all the while."""
+    state = arenas(48)
+    plain, roomy = opponents(state), opponents(state, 0.25, most=0.5)
+    steps = masks(48, 40, 0.3)
+    for index, mask in enumerate(steps):
+        roomy.set(share=0.25 if index < 20 else 0.5)
+        for line_up in (plain, roomy):
+            line_up.begin(state, mask)
+        for name in ("place", "rows", "games", "void"):
+            assert torch.equal(getattr(plain, name), getattr(roomy, name)), name
+        assert index >= 20 or not torch.equal(plain.seats, roomy.seats)
+    for line_up in (plain, roomy):
+        line_up.begin(state, torch.ones(48, dtype=torch.bool))
+    assert torch.equal(plain.seats, roomy.seats)
+
+
+class Asked(Idle):
+    """Counts how often it is asked to drive."""
+
+    times = 0
+
+    def drive(self, state: GameState, chosen: Tensor) -> Tensor:
+        self.times += 1
+        return super().drive(state, chosen)
+
+
+def test_nobody_is_asked_while_nobody_plays():
+    state, everywhere = arenas(12), torch.ones(12, dtype=torch.bool)
+    player = Asked()
+    line_up = Opponents(LookupTable(), [player], 0.5, most=0.5)
+    line_up.bind(state)
+    parsed = torch.full((12, 2, 8), -1.0)
+    line_up.begin(state, everywhere)
+    assert (line_up.drive(parsed, parsed) == 0.0).any() and player.times == 1
+    line_up.set(share=0.0)
+    line_up.begin(state, torch.arange(12) < 9)
+    assert (line_up.drive(parsed, parsed) == 0.0).any() and player.times == 2, "games that have begun go on"
+    line_up.begin(state, torch.arange(12) >= 9)
+    assert torch.equal(line_up.drive(parsed, parsed), parsed) and player.times == 2
+    line_up.set(share=0.5)
+    line_up.begin(state, everywhere)
+    assert (line_up.drive(parsed, parsed) == 0.0).any() and player.times == 3
+
+
+def test_a_share_beyond_its_room_is_refused_and_the_last_one_stays():
+    line_up = opponents(arenas(48), 0.25, most=0.5)
+    for share in (0.51, -0.1, math.nan):
+        with pytest.raises(UserError, match="0.5 are set aside for them"):
+            line_up.set(share=share)
+    assert line_up.share == 0.25 and int(line_up.in_play) == 2
+
+
 def test_a_slot_drives_the_cars_of_its_seats():
     state = arenas(30, 4)
     line_up = opponents(state)
@@ -115,7 +207,7 @@ def test_a_slot_drives_the_cars_of_its_seats():
         assert torch.equal(controls, wanted.unsqueeze(-1).expand(30, 4, 8))
 
 
-def test_begin_count_and_exchange_have_no_host_sync():
+def test_begin_count_exchange_and_another_share_have_no_host_sync():
     state = arenas(30)
     line_up = opponents(state)
     mask = masks(30, 1, 0.5)[1]
@@ -123,6 +215,7 @@ def test_begin_count_and_exchange_have_no_host_sync():
         line_up.begin(state, mask)
         line_up.count(mask)
         line_up.exchange(2, 0.9)
+        line_up.set(share=0.2)
         line_up.clear_results()
 
 
@@ -143,6 +236,9 @@ class SlowCount:
             if arena < self.first:
                 continue
             drivers = seats[arena].tolist()
+            if not any(drivers):
+                self.void.discard(arena)
+                continue
             opponent = next(seat for seat, number in enumerate(drivers) if number > 0)
             against = int(team[arena, opponent]) ^ self.inverted
             lead = int(score[arena, 1 - against]) - int(score[arena, against])
@@ -154,10 +250,11 @@ class SlowCount:
         self.void |= {arena for arena, drivers in enumerate(seats.tolist()) if slot + 1 in drivers}
 
 
-@pytest.mark.parametrize("seats", [2, 6])
-def test_games_are_counted_as_by_hand_and_those_of_exchanged_opponents_are_not(seats):
+@pytest.mark.parametrize(("seats", "share"), [(2, 0.5), (6, 0.5), (4, 0.3)])
+def test_games_are_counted_as_by_hand_and_those_of_exchanged_opponents_are_not(seats, share):
+    """With a share of 0.3 nobody plays in a third of the arenas that are set aside."""
     state = arenas(40, seats)
-    line_up = opponents(state)
+    line_up = opponents(state, share, most=0.5)
     slow, wrong = SlowCount(line_up), SlowCount(line_up, inverted=True)
     line_up.begin(state, torch.ones(40, dtype=torch.bool))
     chance, voided = random.Random(0), 0

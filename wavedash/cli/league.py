@@ -132,6 +132,10 @@ def ladder(
         Optional[Path],  # noqa: UP045
         typer.Option(metavar="FILE.svg", show_default=False, help="The chart. [default: ladder.svg beside the games]"),
     ] = None,
+    size: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(min=1, max=4, show_default=False, help="Only games with so many cars per team. [default: all games]"),
+    ] = None,
     as_json: Json = False,
     also: With = None,
     reference: Reference = True,
@@ -148,7 +152,7 @@ def ladder(
     for file in also or []:
         if file.resolve() in [path.resolve() for path in files]:
             raise UserError(f"{file} is rated already: with it once more, its games would count twice")
-    found = read_ladder(files, _reference(also, reference))
+    found = read_ladder(files, _reference(also, reference), size)
     _print(found, as_json)
     out = out or files[0].parent / "ladder.svg"
     try:
@@ -173,7 +177,7 @@ def _entrants(players: list[str], trust: bool, size: int | None) -> list[Entrant
     others = [None if player == NAME else find_entrant(player, trust, size) for player in players]
     task = next((entrant.task for entrant in others if entrant is not None and entrant.task is not None), None)
     if size is None and task is not None:
-        size = max(task.blue, task.orange)
+        size = task.largest.larger
     return [find_entrant(NAME, trust, size) if entrant is None else entrant for entrant in others]
 
 

@@ -8,7 +8,7 @@ from wavedash.config.env import EnvConfig
 from wavedash.config.league import OpponentsConfig, RatingConfig
 from wavedash.config.policy import EncoderConfig, GSDEConfig, MemoryConfig, PolicyConfig
 from wavedash.config.ppo import DecayConfig, PPOConfig, ScheduleConfig
-from wavedash.config.rocket import LaneConfig, RocketConfig
+from wavedash.config.rocket import LaneConfig, RocketConfig, TeamSize
 from wavedash.config.run import CheckpointConfig, MilestonesConfig, ReportConfig, RunConfig
 from wavedash.config.section import Fraction, Named, NonNegative, Positive, Section
 
@@ -16,5 +16,5 @@ __all__ = [
     "CheckpointConfig", "DecayConfig", "EncoderConfig", "EnvConfig", "Fraction", "GSDEConfig", "LaneConfig", "LimitConfig",
     "MemoryConfig", "MilestonesConfig", "Named", "NonNegative", "OpponentsConfig", "PPOConfig", "PhaseConfig",
     "PolicyConfig", "Positive", "RatingConfig", "ReportConfig", "RocketConfig", "RunConfig", "ScheduleConfig", "Section",
-    "UntilConfig",
+    "TeamSize", "UntilConfig",
 ]

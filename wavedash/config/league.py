@@ -13,10 +13,12 @@ class OpponentsConfig(Section):
 
     share: Fraction = 0.2
     """The share of arenas in which one team is an opponent. More: forgets less of how to beat its past, learns from fewer
-    cars, because nothing is learned from an opponent's. 0: none now; phases or `wavedash set` may raise it up to `most`."""
+    cars, because nothing is learned from an opponent's. With `most`, phases and `wavedash set` may change it while the run
+    runs, for the episodes that begin from then on. 0: none for now."""
     most: Annotated[float, Field(gt=0, le=1)] | None = None
-    """The largest share that opponents may get while the run runs; `share` when not set. More: more room to change it;
-    opponents are inferred for all arenas that are set aside for them."""
+    """The largest share that opponents may get while the run runs: so many arenas are set aside for them, and the policy plays
+    itself in those that they do not use. More: more room to raise `share`; on a GPU, more time per step, because opponents are
+    inferred for all of these arenas. Not set: `share` stays as it is."""
     slots: Positive = 8
     """Different opponents at the same time. Each has as many arenas as any other; they are inferred in one call. More: more
     variety, smaller batches for each."""
@@ -56,6 +58,15 @@ class OpponentsConfig(Section):
     prune_games: Positive = 500
     """The fewest recent games before a snapshot is dropped. More: fewer mistakes."""
 
+    @model_validator(mode="after")
+    def _has_room(self) -> OpponentsConfig:
+        if self.most is not None and self.share > self.most:
+            raise ValueError(f"opponents.share={self.share:g} is above opponents.most={self.most:g}, the arenas that are set "
+                             f"aside for opponents: set opponents.most={self.share:g} or more. A run that runs already must be "
+                             f"stopped and resumed for that: wavedash resume RUN opponents.most={self.share:g} "
+                             f"opponents.share={self.share:g}")
+        return self
+
     @property
     def room(self) -> float:
         """The share of the arenas that are set aside for opponents."""
@@ -73,6 +84,9 @@ class RatingConfig(Section):
     """The players, as after `wavedash match`: scripts, a run, a checkpoint, a folder with a policy, `module:Class`. The chaser
     must be one of them: by definition it has 1000 Elo points, which makes ratings of all runs comparable. A player that always
     loses, or always wins, tells little: add trained policies as the bot gets better."""
+    size: Literal["1v1", "2v2", "3v3", "4v4"] | None = None
+    """The team size that is played; the largest of the task when not set. Ratings of different sizes cannot be compared: set
+    it where sizes change during a run (`env.rocket.sizes`)."""
     snapshots: bool = True
     """With opponents: play also against the oldest and the newest snapshot of the run's league."""
     games: Annotated[int, Field(ge=2)] = 32

@@ -1,11 +1,39 @@
 """Options of a Rocket League task."""
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import re
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from wavedash.config.section import Fraction, Named, NonNegative, Section
+
+
+class TeamSize(NamedTuple):
+    """How many cars each team has; `str()` is its name, such as 2v2."""
+
+    blue: int
+    orange: int
+    share: float = 1.0
+    """The share of the arenas that have teams of this size"""
+
+    @classmethod
+    def named(cls, name: str, share: float = 1.0) -> TeamSize:
+        """The team size of this name, such as 2v2."""
+        blue, orange = map(int, name.split("v"))
+        return cls(blue, orange, share)
+
+    @property
+    def larger(self) -> int:
+        """Cars of the larger team."""
+        return max(self.blue, self.orange)
+
+    @property
+    def is_even(self) -> bool:
+        return self.blue == self.orange
+
+    def __str__(self) -> str:
+        return f"{self.blue}v{self.orange}"
 
 
 class LaneConfig(Section):
@@ -48,8 +76,9 @@ class RocketConfig(Section):
     orange: Annotated[int, Field(ge=0, le=4)] = 1
     """Cars of team orange."""
     sizes: dict[str, NonNegative] | None = None
-    """Team sizes side by side in one run, each with its weight among the arenas: `{1v1: 0.5, 2v2: 0.5}`. They count instead of
-    blue and orange. One policy plays all of them, so the observation must have room for the largest (`team_size`)."""
+    """Team sizes side by side in one run, each with its weight among the arenas (`env.count`): `{1v1: 0.5, 2v2: 0.5}`. They
+    count instead of blue and orange. One policy plays all of them, so the observation must have room for the largest
+    (`team_size`). A higher weight: more arenas of that size, at least one; 0: none."""
     hitbox: Literal["octane", "dominus", "plank", "breakout", "hybrid", "merc"] = "octane"
     """The body of all cars."""
     observation: Named = "advanced_obs_plus"
@@ -78,8 +107,37 @@ class RocketConfig(Section):
     """Mechanics whose success is measured, by name or with options (`[turtle, {dribble: {seconds: 3}}]`): turtle, wall,
     air_dribble, flip_reset, jump_challenge, dribble, or your own. More: more metrics, and a little more time per step."""
 
+    @field_validator("sizes")
+    @classmethod
+    def _are_sizes(cls, sizes: dict[str, float] | None) -> dict[str, float] | None:
+        if sizes is None:
+            return None
+        if wrong := [name for name in sizes if not re.fullmatch("[0-4]v[0-4]", name) or name == "0v0"]:
+            raise ValueError(f"{wrong[0]!r} is no team size: write 1v1, 2v2, 3v3, 1v0 and so on, up to four cars per team")
+        if not any(sizes.values()):
+            raise ValueError("at least one team size needs a weight above 0, such as {1v1: 0.5, 2v2: 0.5}")
+        return sizes
+
     @model_validator(mode="after")
     def _somebody(self) -> RocketConfig:
-        if self.blue + self.orange == 0:
+        if self.sizes is None and self.blue + self.orange == 0:
             raise ValueError("env.rocket needs at least one car: set blue or orange")
         return self
+
+    @property
+    def team_sizes(self) -> list[TeamSize]:
+        """All team sizes that are played, the smallest first, in whatever order they were written."""
+        if self.sizes is None:
+            return [TeamSize(self.blue, self.orange)]
+        total = sum(self.sizes.values())
+        named = [TeamSize.named(name, weight / total) for name, weight in self.sizes.items() if weight]
+        return sorted(named, key=lambda size: (size.blue + size.orange, size.larger, size.blue))
+
+    @property
+    def largest(self) -> TeamSize:
+        """The team size with the most cars."""
+        return self.team_sizes[-1]
+
+    def of_size(self, size: TeamSize) -> RocketConfig:
+        """Returns the same task with teams of one size."""
+        return self.model_copy(update={"blue": size.blue, "orange": size.orange, "sizes": None})

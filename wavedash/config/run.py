@@ -118,7 +118,7 @@ class RunConfig(Section):
     @model_validator(mode="after")
     def _rated(self) -> RunConfig:
         if self.rating is not None:
-            kind_of(self.env).check_rating(self.env)
+            kind_of(self.env).check_rating(self.env, self.rating.size)
         elif self.checkpoint.best_by == "rating":
             raise ValueError("checkpoint.best_by=rating needs ratings: add `rating: {}`, or leave best_by at return")
         return self

@@ -74,8 +74,8 @@ class Kind(ABC):
         raise ValueError(f"opponents is for Rocket League tasks with two teams (env.rocket), not for {self.describe(config)}: "
                          "turn it off with opponents=null")
 
-    def check_rating(self, config: EnvConfig) -> None:
-        """Raise ValueError unless a run may configure `rating`."""
+    def check_rating(self, config: EnvConfig, size: str | None = None) -> None:
+        """Raise ValueError unless a run may configure `rating`, with this `rating.size`."""
         raise ValueError(f"rating is for Rocket League tasks with two teams (env.rocket), not for {self.describe(config)}: "
                          "turn it off with rating=null")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from wavedash.config import EnvConfig
+from wavedash.config import EnvConfig, TeamSize
 from wavedash.envs.kinds import kind_of
 from wavedash.evaluate import columns
 from wavedash.evaluate.matches import SECONDS, Progress
@@ -80,8 +80,8 @@ def play_match(config: EnvConfig, first: Player, second: Player, games: int = 10
 
 
 def _duel(config: EnvConfig, simulator: str) -> EnvConfig:
-    """The configuration with this simulator, and as many cars on both sides."""
+    """The configuration with this simulator, and as many cars on both sides: those of its largest team."""
     assert config.rocket is not None
-    size = max(config.rocket.blue, config.rocket.orange)
-    update = {"blue": size, "orange": size, "simulator": simulator}
-    return config.model_copy(update={"rocket": config.rocket.model_copy(update=update)})
+    size = config.rocket.largest.larger
+    rocket = config.rocket.of_size(TeamSize(size, size)).model_copy(update={"simulator": simulator})
+    return config.model_copy(update={"rocket": rocket})

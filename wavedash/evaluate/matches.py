@@ -45,10 +45,10 @@ class Match:
     def __init__(self, config: EnvConfig, first: Player, seconds: Player | Sequence[Player], games: int = 100,
                  own_starts: bool = False, device: torch.device | str = "cpu", limit: float = SECONDS, workers: int = 0,
                  graphs: bool = True) -> None:
-        """`config` describes the arenas (see `arenas_of`); its observation, actions, rewards and endings do not matter.
-        `games`: against each second player at least so many are played. `own_starts`: those of the configured task instead of
-        kick-offs. `limit`: a game without a goal ends after so many seconds. `workers`: processes that step RocketSim's arenas;
-        `graphs`: on CUDA, capture a step in a CUDA graph where the simulator allows it.
+        """`config` describes the arenas, which are of one team size (see `arenas_of`); its observation, actions, rewards and
+        endings do not matter. `games`: against each second player at least so many are played. `own_starts`: those of the
+        configured task instead of kick-offs. `limit`: a game without a goal ends after so many seconds. `workers`: processes
+        that step RocketSim's arenas; `graphs`: on CUDA, capture a step in a CUDA graph where the simulator allows it.
 
         Each player has the ticks and delay of its own task. A script has those of the first player, or of `config` if that is
         a script too; as the first player it decides at every step of the arenas, whose steps suit all others."""
@@ -60,7 +60,7 @@ class Match:
         self.block = 2 * -(-pairs // self.rounds)
         """Arenas of each second player"""
         self.arenas = self.block * len(seconds)
-        self.size, self.simulator = max(rocket.blue, rocket.orange), rocket.simulator
+        self.size, self.simulator = rocket.largest.larger, rocket.simulator
         task = Task.configured(rocket)
         configured = Pace(task.action.ticks, task.action.delay)
         if first.ticks is not None:

@@ -92,7 +92,7 @@ def _check_task(config: RunConfig, mode: str, path: Path) -> None:
     if not re.fullmatch(r"([1-4])v\1", mode):
         raise UserError(f"{mode!r} is no size of teams: 1v1, 2v2, 3v3 or 4v4")
     rocket = rocket_task(config.env, path)
-    if (its := f"{rocket.blue}v{rocket.orange}") != mode:
-        raise UserError(f"{path} was trained in {its}, so it cannot be the champion of {mode}")
+    if mode not in (sizes := [str(size) for size in rocket.team_sizes]):
+        raise UserError(f"{path} was trained in {' and '.join(sizes)}, so it cannot be the champion of {mode}")
     if code := next(code_of(config), None):
         raise UserError(f"{path} names code that does not ship with the package: {'.'.join(map(str, code[0]))}={code[1]}")

@@ -24,6 +24,7 @@ from wavedash.rocket.kind import rocket_task
 from wavedash.rocket.parts import Action, Observation, Player
 from wavedash.rocket.state import GameState
 from wavedash.rocket.task import Task
+from wavedash.rocket.team_sizes import team_size_of
 
 
 class FrozenPolicies(Player):
@@ -80,8 +81,8 @@ class FrozenPolicies(Player):
             for part in (self.observation, self.action):
                 part.bind(state)
         except UserError as error:  # an observation without room for so many cars
-            raise UserError(f"{self} cannot play Rocket League {_teams(state)}, its observation has no room for so many cars: "
-                            f"let it play in teams of its own size ({error})") from error
+            raise UserError(f"{self} cannot play Rocket League {team_size_of(state)}, its observation has no room for so many "
+                            f"cars: let it play in teams of its own size ({error})") from error
         self.actors.to(state.device)
         self._check_spaces(state)
         self.generator = torch.Generator(state.device).manual_seed(self.seed)
@@ -174,9 +175,9 @@ class FrozenPolicies(Player):
         space, actions = self.actors.observation_space, self.actors.action_space
         its, here = (space["obs"] if isinstance(space, Dict) else space).shape, (self.observation.size(state.seats),)
         if its != here:
-            raise UserError(f"{self} cannot play Rocket League {_teams(state)}: a car observes {here} numbers there, in its "
-                            f"own task {its}. Train it with an observation that has room for as many cars (advanced_obs_plus: "
-                            "team_size), or let it play in teams of its own size")
+            raise UserError(f"{self} cannot play Rocket League {team_size_of(state)}: a car observes {here} numbers there, in "
+                            f"its own task {its}. Train it with an observation that has room for as many cars "
+                            "(advanced_obs_plus: team_size), or let it play in teams of its own size")
         if space_to_json(actions) != space_to_json(self.action.space):
             raise UserError(f"{self} was trained with other actions than its config.yaml has: "
                             f"{actions}, not {self.action.space}. Use the config.yaml of its training")
@@ -203,10 +204,6 @@ class FrozenPolicy(FrozenPolicies):
 def signature(policy: ActorCritic, task: RocketConfig) -> str:
     """Describes what policies must share to play as one `FrozenPolicies`: networks, observation, action parser, precision."""
     return json.dumps([actor_signature(policy), task.observation, task.action], sort_keys=True)
-
-
-def _teams(state: GameState) -> str:
-    return "v".join(str(int((state.cars.team[0] == team).sum())) for team in (0, 1))
 
 
 def _buffer(name: str) -> str:

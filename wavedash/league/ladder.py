@@ -96,18 +96,24 @@ class Ladder:
         return self.reference.among_games(self.games)
 
 
-def read_ladder(files: Sequence[Path], reference: Reference = NO_REFERENCE) -> Ladder:
+def read_ladder(files: Sequence[Path], reference: Reference = NO_REFERENCE, size: int | None = None) -> Ladder:
     """The ladder of the games in these files, of one run each. If two runs have the same name, their versions are called by the
-    folders of the runs. UserError: there are no games, or those of different sizes of teams."""
+    folders of the runs. `size`: of games with so many cars per team only. UserError: there are no games, or those of different
+    sizes of teams."""
     files = list({file.resolve(): file for file in files}.values())  # games of a file that is named twice count once
     games = [GamesFile(file).read() for file in files]
+    played = sorted({game.size for its in games for game in its})
+    if size is not None:
+        games = [[game for game in its if game.size == size] for its in games]
     for file, its in zip(files, games, strict=True):
+        if not its and size in (None, *played):
+            raise UserError(f"{file} holds no games{'' if size is None else f' in {size}v{size}'} yet: wait until the run has "
+                            "rated itself for the first time")
         if not its:
-            raise UserError(f"{file} holds no games yet: wait until the run has rated itself for the first time")
-    if len(sizes := sorted({game.size for its in games for game in its})) > 1:
-        named = " and ".join(f"{size}v{size}" for size in sizes)
-        raise UserError(f"no common ratings of games in {named}: a player may be strong in one and weak in the other. Name "
-                        "runs and files of one size of teams")
+            raise UserError(f"{file} holds no games in {size}v{size}: those that were played are in {_named(played)}")
+    if size is None and len(played) > 1:
+        raise UserError(f"no common ratings of games in {_named(played)}: a player may be strong in one and weak in the other. "
+                        f"Name runs and files of one size of teams, or choose the games of one, such as --size {played[-1]}")
     learners = [_learners(its) for its in games]
     renamed = []
     for i, (file, its) in enumerate(zip(files, games, strict=True)):
@@ -116,6 +122,10 @@ def read_ladder(files: Sequence[Path], reference: Reference = NO_REFERENCE) -> L
         renamed += [replace(game, blue=_renamed(game.blue, shared, folder), orange=_renamed(game.orange, shared, folder))
                     for game in its]
     return Ladder(renamed, reference)
+
+
+def _named(sizes: Sequence[int]) -> str:
+    return " and ".join(f"{size}v{size}" for size in sizes) or "no size"
 
 
 def find_games(path: str | Path | None = None) -> Path:

@@ -59,6 +59,8 @@ class League(Listener):
         self.health: dict[str, int] = {"failed_snapshots": 0}
         self.run: RunFolder | None = None
         self.seating, self.config, self.options = seating, config, config.opponents
+        if self.options.most is not None:
+            self.live = (*self.live, "opponents.share")  # there are arenas that opponents may get
         self.strategy = strategy_of(self.options)
         self.state = LeagueState()
         self._resumed = False
@@ -118,6 +120,11 @@ class League(Listener):
         assert learner.config.opponents is not None
         self.config, self.options = learner.config, learner.config.opponents
         self.strategy = strategy_of(self.options)
+        if then.opponents is not None and then.opponents.share != self.options.share:
+            for task in learner.env.tasks:
+                task.line_up.set(share=self.options.share)
+            if self.run is not None:
+                warn_of_share(self._line_ups, self.options.share)
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:
         if self._results is not None:

@@ -55,7 +55,7 @@ class Terms:
         teams = {len(entrant.members): entrant for entrant in entrants if entrant.members}
         task = next((entrant.task for entrant in entrants if entrant.task is not None), None)
         if size is None:
-            size = max(teams, default=1 if task is None else max(task.blue, task.orange))
+            size = max(teams, default=1 if task is None else task.largest.larger)
         for members, team in teams.items():
             if members != size:
                 raise UserError(f"{team.asked} has {members} players, and a team has {size} car{'s' * (size > 1)} here: name "

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from wavedash.config import RatingConfig, RocketConfig, RunConfig
-from wavedash.envs.kinds import kind_of
+from wavedash.config import RatingConfig, RocketConfig, RunConfig, TeamSize
 from wavedash.evaluate.matches import Match, arenas_of
 from wavedash.evaluate.results import MatchResult
 from wavedash.league.frozen import FrozenPolicy
@@ -29,6 +28,7 @@ from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.rocket.kind import rocket_task
 from wavedash.rocket.rehearsal import rehearse_player
+from wavedash.rocket.team_sizes import rehearse_sizes
 from wavedash.seeding import stream_seed
 from wavedash.threads import give_torch, set_torch_threads
 
@@ -52,6 +52,7 @@ class Panel(Listener):
         self.health: dict[str, int] = {"failed_ratings": 0}
         self.budget = Budget(rating.most)
         self._task = rocket_task(config.env, run)
+        self._size = rated_size(config)
         self._games = GamesFile(run / "games.csv")
         self._results = Results.of([])
         self._reference = Results.of([])
@@ -80,8 +81,9 @@ class Panel(Listener):
         known = next((index for index, game in enumerate(games) if game.step > learner.steps), len(games))
         if games:
             self._games.keep(known)
-        self._results = Results.of(games[:known])
-        where = (self.rating.simulator or self._task.simulator, self._task.blue)
+        # Games of another team size, from a time in which the run was rated in it, say nothing about this one.
+        self._results = Results.of([game for game in games[:known] if game.size == self._size.larger])
+        where = (self.rating.simulator or self._task.simulator, self._size.larger)
         self._reference = self.reference.among(self.entrants.values(), [where], [self.rating.seconds])
         if self._reference.games:
             log.info("%d reference games between players that never change count for ratings too", self._reference.games)
@@ -149,7 +151,7 @@ class Panel(Listener):
 
     def _made(self, learner: Learner) -> Match:
         rating, task = self.rating, self._task
-        arenas = arenas_of(task.blue, rating.simulator or task.simulator, task.hitbox)
+        arenas = arenas_of(self._size.larger, rating.simulator or task.simulator, task.hitbox)
         policy = FrozenPolicy(learner.policy, task, f"the policy of {self.config.name}")
         others = [entrant.player() for entrant in self.entrants]
         return Match(arenas, policy, [*others, *(self._past.players.values() if self._past else ())], rating.games,
@@ -185,14 +187,24 @@ class Played(NamedTuple):
     result: MatchResult
 
 
+def rated_size(config: RunConfig) -> TeamSize:
+    """The team size of rated games, which is even."""
+    assert config.rating is not None
+    task = rocket_task(config.env, Path(config.name))
+    return task.largest if config.rating.size is None else TeamSize.named(config.rating.size)
+
+
 def find_panel(config: RunConfig, trust: bool = False) -> dict[Entrant, str]:
     """The players of the panel and their names in games.csv. `trust`: code that a policy of another user names may run.
-    UserError: one of them does not exist, cannot play in teams of this size, or is named twice."""
+    UserError: one of them does not exist, cannot play in teams of this size, or is named twice; or the run's own policy cannot
+    play in teams of this size."""
     assert config.rating is not None
-    size = kind_of(config.env).team_size(config.env)
-    names = distinct_names([find_entrant(name, trust, size) for name in config.rating.panel])
+    task, size = rocket_task(config.env, Path(config.name)), rated_size(config)
+    if config.rating.size is not None:
+        rehearse_sizes(task, [*task.team_sizes, size])
+    names = distinct_names([find_entrant(name, trust, size.larger) for name in config.rating.panel])
     for entrant in names:
-        rehearse_player(entrant.player(), rocket_task(config.env, Path(config.name)))
+        rehearse_player(entrant.player(), task.of_size(size))
     # Another run of the same name is called by its folder: its versions must not be taken for those of this run.
     return {entrant: entrant.full_name if name.startswith(f"{config.name}@") else name for entrant, name in names.items()}
 

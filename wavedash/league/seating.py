@@ -24,12 +24,12 @@ from wavedash.league.frozen import FrozenPolicies, signature
 from wavedash.league.players import Entrant, find_entrant
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.policy.stacked import StackedActors
-from wavedash.rocket.env import shard_sizes
 from wavedash.rocket.kind import rocket_task
 from wavedash.rocket.line_up import Opponents
 from wavedash.rocket.parts import Player
 from wavedash.rocket.rehearsal import empty_arenas
 from wavedash.rocket.task import Task
+from wavedash.rocket.team_sizes import shard_plans
 from wavedash.runs.policy_folder import PolicyFolder
 from wavedash.seeding import stream_seed
 
@@ -104,6 +104,9 @@ class Seating:
         """`policy` is one with the networks of the learner; `rank`: the number of this process. UserError: there are too few
         slots."""
         assert config.opponents is not None
+        if config.opponents.room == 0:
+            raise UserError("with opponents.share=0 nobody plays, and no arenas are set aside for later: set opponents.most to "
+                            "the largest share that opponents may get (opponents.most=0.2), or turn them off with opponents=null")
         task = rocket_task(config.env, Path(config.name))
         self.options, self.guests, self.seed = config.opponents, list(guests), config.seed
         by_signature: dict[str, list[Guest]] = {signature(policy, task): []}
@@ -134,13 +137,14 @@ class Seating:
         players = [group.player(self.options.deterministic, stream_seed(self.seed, "league players", first + number))
                    for number, group in enumerate(self.groups)]
         seed = stream_seed(self.seed, "league arenas", self._shards) % 2**31
-        return Opponents(task.action, players, self.options.share, seed)
+        return Opponents(task.action, players, self.options.share, seed, self.options.most)
 
     def rehearse(self, config: RunConfig, device: torch.device) -> None:
         """Raises UserError if there are too few arenas for all slots, or if somebody cannot play in them."""
         task = rocket_task(config.env, Path(config.name))
-        arenas = empty_arenas(min(shard_sizes(config.env, device)), task)
-        self.line_up(Task.configured(task)).bind(arenas)
+        fewest = {plan.size: plan.arenas for plan in sorted(shard_plans(config.env, device), key=lambda plan: -plan.arenas)}
+        for size, arenas in fewest.items():
+            self.line_up(Task.configured(task)).bind(empty_arenas(arenas, task.of_size(size)))
 
     def _signature_of(self, guest: Guest, learner: ActorCritic) -> str:
         run, task = guest.entrant.run, guest.entrant.task
@@ -165,9 +169,9 @@ def reseated(before: Sequence[str | None], chosen: Sequence[str]) -> dict[int, s
 
 def warn_of_share(line_ups: Sequence[Opponents], asked: float) -> None:
     """Tells the user where opponents get far more or fewer arenas than the share that was asked for."""
-    taken, arenas = sum(len(line_up.arena) for line_up in line_ups), sum(len(line_up.seats) for line_up in line_ups)
-    if not 0.8 <= taken / arenas / asked <= 1.25:
+    taken, arenas = sum(line_up.arenas_in_play for line_up in line_ups), sum(len(line_up.seats) for line_up in line_ups)
+    if asked and not 0.8 <= taken / arenas / asked <= 1.25:
         log.warning("opponents play in %d of %d arenas, which is %.0f %% and not opponents.share=%g: each of the %d slots has "
-                    "equally many, and at least one in each of the %d groups of arenas (env.groups). With more arenas "
-                    "(env.count) or fewer slots (opponents.slots) the share is met", taken, arenas, 100 * taken / arenas, asked,
-                    line_ups[0].slots, len(line_ups))
+                    "equally many, and at least one in each of the %d groups of arenas (env.groups, or one for each team "
+                    "size). With more arenas (env.count) or fewer slots (opponents.slots) the share is met", taken, arenas,
+                    100 * taken / arenas, asked, line_ups[0].slots, len(line_ups))

@@ -1,8 +1,9 @@
 """RocketEnv: a Rocket League task as a VecEnv, made of simulators and the parts of a task.
 
-Arenas are divided into shards: one steps while the policy acts for another. What happens in a step is in `shard.py`. All of it
-is batched; on a GPU there is no host sync, and with the simulator `warp` the whole step can be captured in a CUDA graph. The
-beginnings of episodes, which are random, are therefore drawn before a rollout.
+Arenas are divided into shards: one steps while the policy acts for another. Every team size has shards of its own
+(`team_sizes.py`). What happens in a step is in `shard.py`. All of it is batched; on a GPU there is no host sync, and with the
+simulator `warp` the whole step can be captured in a CUDA graph. The beginnings of episodes, which are random, are therefore
+drawn before a rollout.
 """
 from __future__ import annotations
 
@@ -19,19 +20,22 @@ from wavedash.envs.headline import Headline
 from wavedash.envs.obs import named_tensors
 from wavedash.envs.vec_env import Obs, Step, VecEnv
 from wavedash.rocket.constants import TICK_RATE
-from wavedash.rocket.rehearsal import rehearse
 from wavedash.rocket.shard import EVENTS, Shard
 from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.state import GameState
 from wavedash.rocket.task import Task
+from wavedash.rocket.team_sizes import rehearse_sizes, shard_plans, team_size_of
 from wavedash.rocket.watch import TEAMS
 from wavedash.saved import Saved
 from wavedash.seeding import stream_seed
 from wavedash.threads import cores
 
+OF_SIZES = ("per_minute/goals", "per_minute/touches")
+"""Metrics that are also told for each team size, where there are several: `size/2v2/per_minute/goals`"""
 
 class RocketEnv(VecEnv):
-    """The cars of all arenas are the rows, arena by arena and seat by seat: row = arena * seats + seat."""
+    """The cars of all arenas are the rows, shard by shard, arena by arena and seat by seat. Where all arenas have equally many
+    seats, row = arena * seats + seat."""
 
     def __init__(self, simulators: Sequence[Simulator], task: Callable[[], Task]):
         """Each simulator becomes a shard; `task` makes the parts of one shard."""
@@ -46,6 +50,7 @@ class RocketEnv(VecEnv):
         ends = np.cumsum([shard.rows for shard in self._shards]).tolist()
         self._groups = tuple(slice(end - shard.rows, end) for shard, end in zip(self._shards, ends, strict=True))
         self._stepping: list[int] = []  # shards that are stepping, oldest first
+        self._sizes = [team_size_of(shard.state) for shard in self._shards]
 
     @classmethod
     def configured(cls, config: EnvConfig, device: torch.device | str = "cpu",
@@ -53,7 +58,7 @@ class RocketEnv(VecEnv):
         """The environment of a configuration. `task`: makes another task to play in its arenas."""
         rocket = config.rocket
         assert rocket is not None
-        rehearse(Task.configured(rocket), rocket)  # a mistake in it is found before kernels are compiled or processes started
+        rehearse_sizes(rocket, rocket.team_sizes)  # finds mistakes before kernels are compiled or processes started
         simulators: list[Simulator] = []
         try:
             for make in _simulators(config, device):
@@ -104,8 +109,9 @@ class RocketEnv(VecEnv):
         return next((message for message in messages if message), None)
 
     def name_row(self, row: int) -> str:
-        arena, seat = divmod(row, self._shards[0].state.seats)
-        team = int(self.state_of(arena).cars.team[0, seat])
+        rows, shard = next((rows, shard) for rows, shard in zip(self._groups, self._shards, strict=True) if row < rows.stop)
+        arena, seat = divmod(row - rows.start, shard.state.seats)
+        team, arena = int(shard.state.cars.team[arena, seat]), shard.first + arena
         return f"the car in seat {seat} ({TEAMS[team]}) of arena {arena}"
 
     @property
@@ -145,7 +151,8 @@ class RocketEnv(VecEnv):
         parts = [steps[index] for index in range(len(steps))]
         obs = _join([part.obs for part in parts])
         ended = any(part.final_obs is not part.obs for part in parts)
-        metrics = {name: torch.cat([part.metrics[name] for part in parts]) for name in parts[0].metrics}
+        metrics = {name: torch.cat([part.metrics[name] for part in parts]) for name in parts[0].metrics
+                   if all(name in part.metrics for part in parts)}
         return Step(
             obs=obs,
             reward=torch.cat([part.reward for part in parts]),
@@ -167,7 +174,10 @@ class RocketEnv(VecEnv):
             raise EnvError("recv() without send(): no group is stepping")
         ready = next((group for group in self._stepping if self._shards[group].simulator.ready), self._stepping[0])
         self._stepping.remove(ready)
-        return ready, self._shards[ready].recv()
+        step, size = self._shards[ready].recv(), self._sizes[ready]
+        if len(set(self._sizes)) > 1:
+            step.metrics.update({f"size/{size}/{name}": step.metrics[name] for name in OF_SIZES})
+        return ready, step
 
     def save_state(self) -> dict[str, Tensor]:
         return self.keep_state()()
@@ -201,36 +211,23 @@ def check_simulator(rocket: RocketConfig) -> None:
         rocketsim()
 
 
-def shard_sizes(config: EnvConfig, device: torch.device | str) -> list[int]:
-    """How many arenas each shard of an environment has. On a GPU warp has one shard."""
-    assert config.rocket is not None
-    if config.rocket.simulator == "warp":
-        # The number of shards must not depend on the machine: each has a random stream of its own, and a run must go on
-        # exactly on any machine.
-        return _shares(config.count, min(config.groups, config.count) if torch.device(device).type == "cpu" else 1)
-    return _shares(config.count, config.groups if config.workers else 1)
-
-
 def _simulators(config: EnvConfig, device: torch.device | str) -> list[Callable[[], Simulator]]:
     """A function for each shard that makes its simulator. On a CPU with several shards, one core is left to the policy, which
     acts for another shard."""
-    rocket, counts = config.rocket, shard_sizes(config, device)
+    rocket, plans = config.rocket, shard_plans(config, device)
     assert rocket is not None
     if rocket.simulator == "warp":
         from wavedash.rocket.sim.simulator import WarpSimulator
 
-        threads = max(1, cores() - 1) if len(counts) > 1 else cores()
-        return [partial(WarpSimulator, count, rocket.blue, rocket.orange, hitboxes=rocket.hitbox, device=device,
-                        threads=threads) for count in counts]
+        threads = max(1, cores() - 1) if len(plans) > 1 else cores()
+        return [partial(WarpSimulator, plan.arenas, plan.size.blue, plan.size.orange, hitboxes=rocket.hitbox, device=device,
+                        threads=threads) for plan in plans]
     from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
 
-    return [partial(RocketSimSimulator, count, rocket.blue, rocket.orange, hitboxes=rocket.hitbox, workers=workers,
-                    device=device, timeout=max(60.0, config.worker_timeout), first=sum(counts[:index]))
-            for index, (count, workers) in enumerate(zip(counts, _shares(config.workers, len(counts)), strict=True))]
-
-
-def _shares(total: int, parts: int) -> list[int]:
-    return [total * (i + 1) // parts - total * i // parts for i in range(parts)]
+    return [partial(RocketSimSimulator, plan.arenas, plan.size.blue, plan.size.orange, hitboxes=rocket.hitbox,
+                    workers=plan.workers, device=device, timeout=max(60.0, config.worker_timeout),
+                    first=sum(before.arenas for before in plans[:index]))
+            for index, plan in enumerate(plans)]
 
 
 def _join(obs: Sequence[Obs]) -> Obs:

@@ -25,8 +25,7 @@ class RocketKind(Kind):
     meaning_options = ("rocket.observation", "rocket.action")
 
     def describe(self, config: EnvConfig) -> str:
-        rocket = _task(config)
-        return f"Rocket League {rocket.blue}v{rocket.orange}"
+        return f"Rocket League {', '.join(map(str, _task(config).team_sizes))}"
 
     def check(self, config: EnvConfig) -> None:
         if config.wrappers or config.frame_stack > 1:
@@ -35,12 +34,21 @@ class RocketKind(Kind):
         if config.workers and not self.takes_workers(config):
             raise ValueError(f"env.workers={config.workers} is for env.rocket.simulator=rocketsim: the simulator warp steps "
                              "all arenas in one process, on all cores; leave env.workers at 0")
+        sizes = _task(config).team_sizes
+        named = f"the team sizes {', '.join(map(str, sizes))}, each of which needs"
+        if config.count < len(sizes):
+            raise ValueError(f"env.count={config.count} is too few for {named} an arena of its own: set env.count="
+                             f"{len(sizes)} or more")
+        if 0 < config.workers < len(sizes):
+            raise ValueError(f"env.workers={config.workers} is too few for {named} a worker of its own: set env.workers="
+                             f"{len(sizes)} or more, or 0")
 
-    def check_rating(self, config: EnvConfig) -> None:
-        rocket = _task(config)
-        if rocket.blue != rocket.orange:
+    def check_rating(self, config: EnvConfig, size: str | None = None) -> None:
+        largest = _task(config).largest
+        if size is None and not largest.is_even:
             raise ValueError("rating is by games in which the policy is now blue and now orange, so both teams need equally "
-                             f"many cars, but env.rocket is {rocket.blue}v{rocket.orange}: turn it off with rating=null")
+                             f"many cars, but {_where(config)} {largest}: set rating.size to one such as 1v1, or turn it off "
+                             "with rating=null")
 
     def make(self, config: EnvConfig, device: torch.device) -> VecEnv:
         from wavedash.rocket.env import RocketEnv
@@ -48,11 +56,10 @@ class RocketKind(Kind):
         return RocketEnv.configured(config, device)
 
     def check_opponents(self, config: EnvConfig) -> None:
-        rocket = _task(config)
-        if rocket.blue != rocket.orange:
+        if uneven := next((size for size in _task(config).team_sizes if not size.is_even), None):
+            advice = "set blue and orange to the same number" if _task(config).sizes is None else "leave it out of the sizes"
             raise ValueError(f"opponents drive a whole team, now blue and now orange, so both teams need equally many cars, "
-                             f"but env.rocket is {rocket.blue}v{rocket.orange}: set blue and orange to the same number, or "
-                             "turn it off with opponents=null")
+                             f"but {_where(config)} {uneven}: {advice}, or turn it off with opponents=null")
 
     def make_against(self, config: EnvConfig, device: torch.device, line_up: Callable[[Task], LineUp]) -> VecEnv:
         from wavedash.rocket.env import RocketEnv
@@ -68,12 +75,11 @@ class RocketKind(Kind):
     def spaces(self, config: EnvConfig, device: torch.device) -> Spaces:
         """The spaces of the task, found by a rehearsal, which needs no simulator."""
         from wavedash.rocket.env import check_simulator
-        from wavedash.rocket.rehearsal import rehearse
-        from wavedash.rocket.task import Task
+        from wavedash.rocket.team_sizes import rehearse_sizes
 
         rocket = _task(config)
         check_simulator(rocket)
-        return Spaces(*rehearse(Task.configured(rocket), rocket))
+        return rehearse_sizes(rocket, rocket.team_sizes)
 
     def live_keys(self, config: EnvConfig) -> list[tuple[str, ...]]:
         from wavedash.rocket.live import live_keys
@@ -91,8 +97,7 @@ class RocketKind(Kind):
         return config.model_copy(update={"rocket": united(_task(config), [_task(other) for other in others])})
 
     def team_size(self, config: EnvConfig) -> int:
-        rocket = _task(config)
-        return max(rocket.blue, rocket.orange)
+        return _task(config).largest.larger
 
     def takes_workers(self, config: EnvConfig) -> bool:
         """Whether worker processes help: the simulator warp uses all cores by itself."""
@@ -109,3 +114,7 @@ def rocket_task(config: EnvConfig, run: Path) -> RocketConfig:
 def _task(config: EnvConfig) -> RocketConfig:
     assert config.rocket is not None
     return config.rocket
+
+
+def _where(config: EnvConfig) -> str:
+    return "env.rocket is" if _task(config).sizes is None else "env.rocket.sizes has"

@@ -25,7 +25,7 @@ POLICY = 0
 
 
 class LineUp(Part):
-    """`players` take part in the last `share` of the arenas, at least in one. Each answers in one batched call, for all cars
+    """`players` take part in the last `room` of the arenas, at least in one. Each answers in one batched call, for all cars
     there or for its own, and the cars that it drives are picked out. `pace`: ticks and delay of the arenas, those of the task's
     action parser; `seed`: of the numbers that `drawn` returns."""
 
@@ -37,11 +37,11 @@ class LineUp(Part):
     viewers: Sequence[Player] = ()
     """Players that see what the policy sees"""
 
-    def __init__(self, pace: Action | Pace, players: Sequence[Player], share: float = 1.0, seed: int = 0) -> None:
-        if not players or not 0.0 < share <= 1.0:
+    def __init__(self, pace: Action | Pace, players: Sequence[Player], room: float = 1.0, seed: int = 0) -> None:
+        if not players or not 0.0 < room <= 1.0:
             raise UserError(f"a line-up needs a player and a share of the arenas above 0 and up to 1, not {len(players)} "
-                            f"players in {share}")
-        self.share, self.seed = share, seed
+                            f"players in {room}")
+        self.room, self.seed = room, seed
         self.drivers = nn.ModuleList(Driver(player, Pace(pace.ticks, pace.delay)) for player in players)
         last = list(accumulate(player.slots for player in players))
         self.slots = last[-1]
@@ -68,7 +68,7 @@ class LineUp(Part):
 
     def arenas_with_players(self, arenas: int) -> int:
         """How many of so many arenas have players."""
-        return max(1, round(self.share * arenas))
+        return max(1, round(self.room * arenas))
 
     def arenas_of(self, number: int) -> slice:
         """The arenas in which this player takes part: by default all arenas with players."""
@@ -185,13 +185,19 @@ class Duel(LineUp):
 
 
 class Opponents(LineUp):
-    """In about `share` of the arenas, the last ones, an opponent drives a whole team and the policy the other. Every slot of
-    the players is an opponent; slots are numbered from 0, player by player, and each has equally many of these arenas.
+    """In about `share` of the arenas an opponent drives a whole team and the policy the other. Every slot of the players is an
+    opponent; slots are numbered from 0, player by player, and each has equally many of these arenas.
 
-    Where episodes end at the same step, those arenas exchange their slots at random among themselves. So who plays where is
+    `share` may change during a run, up to `most`: so many arenas, the last ones, are set aside. Where no opponent plays in one
+    of them, all cars are the policy's. A change counts where episodes begin.
+
+    Where episodes end at the same step, those arenas exchange their places at random among themselves. So who plays where is
     drawn anew at ends of episodes, and still every slot has the same number of arenas at any time: the networks of a player's
     slots are one batched call of a fixed shape. Sides alternate from episode to episode of an arena."""
 
+    settings = ("share",)
+    in_play: Tensor
+    """[]: in so many places of each slot, the first ones, its opponent plays"""
     place: Tensor
     """[n]: the place of each arena: place // arenas per slot is its slot"""
     rows: Tensor
@@ -201,14 +207,22 @@ class Opponents(LineUp):
     results: Tensor
     """[slots, 3]: episodes that the policy won, drew and lost against each slot since they were last cleared"""
 
+    def __init__(self, pace: Action | Pace, players: Sequence[Player], share: float = 1.0, seed: int = 0,
+                 most: float | None = None) -> None:
+        super().__init__(pace, players, share if most is None else most, seed)
+        self.share = share
+
     def bind(self, state: GameState) -> None:
         teams = [(state.cars.team[0] == team).nonzero().squeeze(-1) for team in (0, 1)]
         if len(teams[0]) != len(teams[1]):
             raise UserError(f"opponents drive a whole team, now blue and now orange, so both teams need equally many cars, not "
                             f"{len(teams[0])}v{len(teams[1])}")
+        self.arenas, self.on_host = state.arenas, state.device.type == "cpu"
         super().bind(state)
         self.per_slot = len(self.arena) // self.slots
         """Arenas per slot"""
+        self.register_buffer("in_play", torch.zeros((), dtype=torch.int64, device=state.device), persistent=False)
+        self.write_settings()
         self.seats_of_team = torch.stack(teams)  # [2, T]
         self.first_row = (self.arena - self.where.start).unsqueeze(-1) * state.seats
         self.register_buffer("place", self.arena - self.where.start)
@@ -221,11 +235,26 @@ class Opponents(LineUp):
             player.take_slots(self.rows[numbers.start - 1:numbers.stop - 1])
 
     def arenas_with_players(self, arenas: int) -> int:
-        taken = self.slots * max(1, round(self.share * arenas / self.slots))
+        taken = self.slots * self._per_slot(self.room)
         if taken > arenas:
             raise UserError(f"each of the {self.slots} slots for opponents needs an arena in every group of arenas, but a "
-                            f"group has {arenas}: raise env.count, set env.groups=1, or set opponents.slots={arenas} or fewer")
+                            f"group has {arenas}: raise env.count, set env.groups=1, or set opponents.slots={arenas} or fewer. "
+                            "Arenas of one team size are a group too")
         return taken
+
+    @property
+    def arenas_in_play(self) -> int:
+        """How many arenas have opponents, once every episode has begun with the current share."""
+        return self.slots * self._per_slot(self.share)
+
+    def write_settings(self) -> None:
+        if not 0.0 <= self.share <= self.room:
+            raise UserError(f"opponents cannot play in {self.share:g} of the arenas: {self.room:g} are set aside for them")
+        self.in_play.fill_(self._per_slot(self.share))
+
+    def _per_slot(self, share: float) -> int:
+        """How many arenas of each slot make up this share, at least one unless it is 0."""
+        return max(1, round(share * self.arenas / self.slots)) if share else 0
 
     def begin(self, state: GameState, mask: Tensor) -> None:
         mine = mask[self.where]
@@ -235,18 +264,26 @@ class Opponents(LineUp):
         self._write_rows()
 
     def sit(self, team: Tensor) -> Tensor:
-        return torch.where(team == self.sides().unsqueeze(-1), self.slot_of_arena().unsqueeze(-1) + 1, POLICY)
+        plays = (self.place % self.per_slot < self.in_play).unsqueeze(-1) & (team == self.sides().unsqueeze(-1))
+        return torch.where(plays, self.slot_of_arena().unsqueeze(-1) + 1, POLICY)
+
+    def drive(self, parsed: Tensor, chosen: Tensor) -> Tensor:
+        """On a CPU opponents are not inferred while none of them plays; on a GPU that would need a host sync."""
+        if self.on_host and self.share == 0 and bool((self.seats == POLICY).all()):
+            return parsed
+        return super().drive(parsed, chosen)
 
     def sides(self) -> Tensor:
-        """[n]: the team that the opponent drives."""
+        """[n]: the team that the opponent drives, if one plays."""
         return (self.arena + self.games) % 2
 
     def slot_of_arena(self) -> Tensor:
-        """[n]: the slot that plays in each arena."""
+        """[n]: the slot of each arena."""
         return self.place // self.per_slot
 
     def count(self, ended: Tensor) -> None:
-        counted = ended[self.where] & ~self.void
+        against = (self.seats[self.where] != POLICY).any(-1)
+        counted = ended[self.where] & against & ~self.void
         score, side = self.shared.game.score, self.sides().unsqueeze(-1)
         lead = (score.gather(1, 1 - side) - score.gather(1, side)).squeeze(-1)
         outcome = 1 - lead.sign()  # 0: won, 1: drawn, 2: lost

@@ -98,8 +98,9 @@ def observation_space(task: Task, state: GameState) -> gymnasium.Space[Any]:
 
 
 def empty_arenas(arenas: int, config: RocketConfig) -> GameState:
-    """A state of zeros, but with cars in all seats."""
-    (seats,) = arena_seats(1, config.blue, config.orange, config.hitbox)
+    """A state of zeros, but with cars in all seats: those of the largest teams that are configured."""
+    size = config.largest
+    (seats,) = arena_seats(1, size.blue, size.orange, config.hitbox)
     state = GameState.empty(arenas, len(seats))
     for field, values in zip((state.cars.team, state.cars.hitbox, state.cars.present), zip(*seats, strict=True), strict=True):
         field.copy_(torch.tensor(values))

@@ -95,8 +95,8 @@ class SimulatorPair:
             theirs, ours = self.simulators(blue, orange)
             return theirs, ours, record(theirs, self.seed)
         assert self.run is not None
-        task = trained_task(self.run)
-        theirs, ours = self.simulators(task.blue, task.orange)
+        size = trained_task(self.run).largest
+        theirs, ours = self.simulators(size.blue, size.orange)
         return theirs, ours, trained_play(theirs, self.run, self.seed)
 
 

@@ -18,11 +18,12 @@ def show_run(run: str | Path, viewer: str = "rocketsimvis", speed: float = 1.0, 
     """Shows games until so many episodes are over, or without a number until Ctrl-C. Every call plays other games. `trust`:
     also run code that a run of another user names."""
     loaded = load_run(run, trust=trust)
-    rocket_task(loaded.config.env, loaded.path)  # refuses other runs before a window opens
+    task = rocket_task(loaded.config.env, loaded.path)  # refuses other runs before a window opens
+    config = loaded.config.env.model_copy(update={"rocket": task.of_size(task.largest)})
     window = VIEWERS[viewer]()
-    env = loaded.make_env(1)
+    env = loaded.make_env(1, config)
     assert isinstance(env, RocketEnv)
-    print(f"{loaded.path} plays {loaded.config.env.title} in {type(window).__name__}; Ctrl-C ends it", flush=True)
+    print(f"{loaded.path} plays {config.title} in {type(window).__name__}; Ctrl-C ends it", flush=True)
     try:
         play(env, loaded.policy, window, Pace(speed), episodes, deterministic)
     except KeyboardInterrupt:
