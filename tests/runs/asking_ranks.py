@@ -16,9 +16,10 @@ from wavedash.training import train
 SETTINGS = ("rocket-1v1", "total_steps=1280", "env.count=4", "env.groups=2", "ppo.rollout_steps=8", "ppo.epochs=2",
             "ppo.minibatch_size=16", "policy.hidden=[8]", "device=cpu", "threads=1", "report.console=off",
             "report.tensorboard=false", "checkpoint.every=1_000_000", "checkpoint.keep=100", "rating=null",
+            "opponents={share: 0.5, slots: 1}",
             "env.rocket.rewards={touch: 1, velocity_player_to_ball: 0.1}")
 REQUESTS = (("ppo.learning_rate=1e-2", "env.rocket.rewards.velocity_player_to_ball=3"), ("ppo.clip=1",), ("pause",),
-            ("continue", "save"), ("env.rocket.rewards.touch=many",))
+            ("milestone=both",), ("milestone=4",), ("continue", "save"), ("env.rocket.rewards.touch=many",))
 AT = 3
 
 

@@ -26,6 +26,7 @@ class StandInLearner:
         self.generator = torch.Generator().manual_seed(1)
         self.listeners, self.total_steps, self.steps_per_iteration = listeners, total_steps, steps_per_iteration
         self.steps = self.iteration = 0
+        self.phase: str | None = None
         self.stop_reason: str | None = None
         self.interruptible = False
         self.beginning = None

@@ -18,6 +18,7 @@ from tests.runs.stand_in import StandInLearner, forked, make_run
 from wavedash.cli.app import app
 from wavedash.config import MilestonesConfig, RunConfig
 from wavedash.config_file import load_config
+from wavedash.errors import UserError
 from wavedash.import_path import is_run_folder
 from wavedash.ppo.listener import Listener
 from wavedash.runs.checkpoint import Checkpoint, CheckpointError
@@ -184,6 +185,84 @@ def test_code_that_it_names_is_its_users_and_nobody_elses(tmp_path):
     (folder / "signature.json").unlink()
     with pytest.raises(UntrustedError, match="evil:make"):
         run_config(folder / "config.yaml")
+
+
+# --- by order --------------------------------------------------------------------------------------------------------
+
+
+class Orders(Listener):
+    """It gives the saver orders after some iterations, as `wavedash set` does, and keeps what it says."""
+
+    def __init__(self, saver: Saver, orders: dict[int, list[str | None]]) -> None:
+        self.saver, self.orders = saver, orders
+        self.said: list[str] = []
+
+    def on_iteration(self, learner, report):
+        for label in self.orders.get(report.iteration, []):
+            try:
+                self.said.append(self.saver.obey(learner, "milestone", label))
+            except UserError as error:
+                self.said.append(str(error))
+
+
+def ordered(run: RunFolder, config: RunConfig, orders: dict[int, list[str | None]], every: int | None = None,
+            **kwargs) -> Orders:
+    saver = Saver(run, config.checkpoint, None if every is None else MilestonesConfig(every=every))
+    orders_ = Orders(saver, orders)
+    StandInLearner([saver, orders_], total_steps=config.total_steps, **kwargs).learn()
+    return orders_
+
+
+def test_a_user_orders_one_in_a_run_that_writes_none_by_itself(tmp_path):
+    run, config = make_run(tmp_path, every=1000, total_steps=120_000)
+    ordered(run, config, {1: [None], 2: ["first-goals"], 3: ["Twice", "Twice"], 4: [None, None]}, steps_per_iteration=20_040)
+    assert milestones(run) == {"0.02M": 20_040, "0.04M-first-goals": 40_080, "0.06M-Twice": 60_120, "0.06M-Twice.2": 60_120,
+                               "0.08M": 80_160}, "without a label, one of a step is enough"
+    for name in ("first-goals", "FIRST-GOALS", "0.04M", "40k", "40080", "0.04m-first-goals"):
+        found = run.milestones.find(name)
+        assert found.path.name == "0.04M-first-goals"
+        assert found.load()[1]["steps"] == 40_080 and load_config(str(found.run_config)) == config
+        for path in (f"{run.path}@{name}", run.path / "milestones" / name):
+            assert resolve_checkpoint(path).path == found.path
+            assert isinstance(find_run(path), Fork)
+    assert run.milestones.find("twice").path.name == "0.06M-Twice.2", "the last one of that label"
+    with pytest.raises(MilestoneError, match="'goals' names no milestone of"):
+        resolve_checkpoint(f"{run.path}@goals")
+
+
+def test_one_by_order_is_beside_the_regular_ones_and_in_the_folder_of_its_phase(tmp_path):
+    run, config = make_run(tmp_path, every=1000, total_steps=80)
+    saver = Saver(run, config.checkpoint, MilestonesConfig(every=30))
+    learner = StandInLearner([saver, Orders(saver, {3: [None], 5: [None], 6: ["x"]})], total_steps=80)
+
+    def move_on(learner: StandInLearner) -> None:
+        learner.phase = "Phase2-Bronze Skills" if learner.steps > 40 else "Phase1-BallTouching"
+
+    learner.during = move_on
+    learner.learn()
+    listed, _ = run.milestones.listed()
+    assert [one.full_name for one in reversed(listed)] == ["Phase1-BallTouching/30", "Phase2-Bronze Skills/50",
+                                                           "Phase2-Bronze Skills/60", "Phase2-Bronze Skills/60-x"]
+    assert listed[0].facts()["phase"] == "Phase2-Bronze Skills" and run.milestones.find("Phase2-Bronze Skills/60-x")
+    again = StandInLearner([Saver(run, config.checkpoint, MilestonesConfig(every=30))], total_steps=80)
+    again.load_state(*run.milestones.find("50").load())
+    again.learn()
+    assert torch.equal(again.weights(), learner.weights()), "a run goes on from one bit for bit"
+
+
+@pytest.mark.parametrize("label", ["", "40M", "a/b", "..", "a.2", "ä", "a b", "a" * 61, "-x"])
+def test_what_cannot_name_a_folder_is_refused(tmp_path, label):
+    run, config = make_run(tmp_path, total_steps=20)
+    (said,) = ordered(run, config, {1: [label]}).said
+    assert said.startswith(f"{label!r} cannot name a milestone: use up to 60 letters") and milestones(run) == {}
+
+
+def test_an_order_that_cannot_be_written_is_refused_and_counted(tmp_path):
+    run, config = make_run(tmp_path, every=1000, total_steps=40)
+    (run.path / "milestones").write_text("in the way")
+    orders = ordered(run, config, {2: ["now"]})
+    assert "step 20 was not saved into" in orders.said[0] and orders.saver.health == {"failed_saves": 1}
+    assert run.store("checkpoints").latest().step == 40, "the run goes on"
 
 
 # --- kills and bad disks ---------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ def milestones(
     """List the milestones of a run: versions that are kept for ever."""
     from wavedash.runs.find import run_with_milestones
     from wavedash.runs.fork import origin_of
+    from wavedash.runs.milestones import HOW
 
     found = run_with_milestones(run)
     listed, broken = found.milestones.listed()
@@ -38,8 +39,7 @@ def milestones(
     typer.echo(str(found.path))
     if origin is not None:
         typer.echo(f"went on from milestone {origin['milestone']} of {origin['run']}")
-    typer.echo("\n".join(_table(known)) if known else "no milestones yet; a run saves them if it is told to: "
-                                                      "milestones.every=10000000")
+    typer.echo("\n".join(_table(known)) if known else f"no milestones yet. {HOW}")
     for error in broken:
         typer.secho(f"not readable: {error}", fg="yellow", err=True)
     if known:

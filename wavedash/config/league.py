@@ -30,8 +30,8 @@ class OpponentsConfig(Section):
     """Steps after which the policy is frozen as another opponent. After so many steps, a game counts half as much in the win
     rates. More: opponents differ more from each other."""
     pool: Annotated[int, Field(ge=2)] = 32
-    """The most snapshots that are kept; they are thinned so that they span the whole run. More: a closer record of the past,
-    more disk."""
+    """The most snapshots that are kept; they are thinned so that they span the whole run. Milestones are members besides, and
+    stay. More: a closer record of the past, more disk."""
     refresh_every: Positive = 20
     """Iterations after which it is drawn anew who has which slot. More: longer series of games against the same opponents."""
     strategy: Literal["uniform", "recent", "rating", "target_win_rate", "pfsp"] = "pfsp"

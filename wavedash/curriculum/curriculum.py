@@ -93,7 +93,7 @@ class Curriculum(Listener):
         before = self.state
         if learner.ranks.rank == 0:  # it alone is told of ratings
             self._watch(report)
-        self.state = learner.ranks.scatter([self.state] * learner.ranks.size if learner.ranks.rank == 0 else None)
+        self._agree(learner)
         if self.state.number != before.number:
             until = self.plan.phases[before.number].until
             assert until is not None
@@ -102,6 +102,8 @@ class Curriculum(Listener):
 
     def between_iterations(self, learner: Learner) -> None:
         """Gives the run the settings of this moment, if they have changed."""
+        if self.plan.phases:
+            self._agree(learner)  # a move that was ordered may have failed in the first rank
         if self._settled or learner.steps >= learner.total_steps:
             return
         settings = self.settings(learner.steps)
@@ -125,7 +127,7 @@ class Curriculum(Listener):
         self.state = before.moved(self.plan.number_of(argument, before.number), learner.steps)
         try:
             if self.saver is not None:
-                self.saver.save_now(learner, anew=True)  # nothing else remembers the order if the run is killed
+                self.saver.save_again(learner)  # nothing else remembers the order if the run is killed
         except BaseException:
             self.state = before
             raise
@@ -133,6 +135,11 @@ class Curriculum(Listener):
         return self._told(learner.steps)
 
     # ----------------------------------------------------------------------------------------------------------------------
+
+    def _agree(self, learner: Learner) -> None:
+        """Gives all ranks the state of the first."""
+        ranks = learner.ranks
+        self.state = ranks.scatter([self.state] * ranks.size if ranks.rank == 0 else None)
 
     def _watch(self, report: IterationReport) -> None:
         """Asks whether the phase is over, and moves on if it is."""

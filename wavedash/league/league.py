@@ -32,6 +32,7 @@ from wavedash.ppo.ranks import ALONE, Ranks
 from wavedash.runs.checkpoint import CheckpointError
 from wavedash.runs.folder import RunFolder
 from wavedash.runs.interrupt import uninterrupted
+from wavedash.runs.milestones import check_label
 from wavedash.seeding import stream_seed
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ class League(Listener):
     live = tuple(f"opponents.{option}" for option in (
         "snapshot_every", "pool", "refresh_every", "strategy", "temperature", "decay", "window", "target", "width", "power",
         "prune_above", "prune_games"))
+
+    orders = ("milestone",)
 
     def __init__(self, seating: Seating, config: RunConfig) -> None:
         assert config.opponents is not None
@@ -107,14 +110,27 @@ class League(Listener):
     def on_iteration(self, learner: Learner, report: IterationReport) -> Mapping[str, float] | None:
         if not self._line_ups:
             return None
+        milestone = self._passes_milestone(report.steps)
         games = self._count(report.steps)
-        if report.steps // self.options.snapshot_every > self.state.frozen_at // self.options.snapshot_every:
-            self._freeze(learner)
+        if milestone or report.steps // self.options.snapshot_every > self.state.frozen_at // self.options.snapshot_every:
+            self._freeze(learner, milestone)
         if report.iteration % self.options.refresh_every == 0:
             self._report(report.steps)
             self._prune(report.steps)
             self._draw()
         return self._metrics(games)
+
+    def _passes_milestone(self, steps: int) -> bool:
+        """Whether a milestone of this step is about to be saved, which shall hold itself as a member."""
+        every = None if self.config.milestones is None else self.config.milestones.every
+        return every is not None and steps // every > self.state.steps // every
+
+    def obey(self, learner: Learner, order: str, argument: str | None) -> str:
+        """Takes in the version of which the saver then writes a milestone."""
+        check_label(argument)  # the saver will refuse it too
+        if self._line_ups:
+            self._freeze(learner, milestone=True)
+        return ""
 
     def on_change(self, learner: Learner, then: RunConfig) -> None:
         assert learner.config.opponents is not None
@@ -254,8 +270,9 @@ class League(Listener):
             self.pool.add(guest.name, run.config, run.policy.policy.state_dict(), state)
         return self.pool.sha256(guest.name)
 
-    def _freeze(self, learner: Learner) -> None:
-        """Adds the policy as it is now to the pool, and drops what is too much. A failure does not end the run."""
+    def _freeze(self, learner: Learner, milestone: bool = False) -> None:
+        """Adds the policy as it is now to the pool, and drops what is too much; milestones stay. A failure does not end the
+        run."""
         steps = learner.steps
         if steps < self._not_before:
             return
@@ -264,15 +281,23 @@ class League(Listener):
             self.health["failed_snapshots"] += 1
             self._not_before = steps + self.options.snapshot_every // 10
             return
-        self.state.members.append(member)
+        self._join(member, milestone)
         self.state.frozen_at = steps
-        snapshots = self._snapshots()
+        snapshots = [member for member in self._snapshots() if not member.milestone]
         kept = thinned([member.step for member in snapshots], self.options.pool)
         self._drop([member for index, member in enumerate(snapshots) if index not in kept], steps)
         for slot, seated in enumerate(self.state.seats[: len(self.seating.home.slots)]):
             if seated is None:
                 self._exchange(self.seating.home, slot, member.name)  # who had the slot has just left
         self._collect()
+
+    def _join(self, member: Member, milestone: bool) -> None:
+        """Adds a snapshot to the members, unless this very policy is one already."""
+        known_before = {known.name: known for known in self.state.members}
+        member = known_before.get(member.name, member)
+        member.milestone |= milestone
+        if member.name not in known_before:
+            self.state.members.append(member)
 
     def _frozen(self, learner: Learner) -> Member | None:
         """The policy as it is now, once it is on disk; None: that failed."""
@@ -286,9 +311,10 @@ class League(Listener):
             return None
 
     def _prune(self, steps: int) -> None:
-        """Drops snapshots that the policy nearly always beats, except the oldest and the newest."""
+        """Drops snapshots that the policy nearly always beats, except milestones, the oldest and the newest."""
         limits = self.options.prune_above, self.options.prune_games
-        self._drop([member for member in self._snapshots()[1:-1] if member.is_beaten(*limits)], steps)
+        self._drop([member for member in self._snapshots()[1:-1]
+                    if not member.milestone and member.is_beaten(*limits)], steps)
 
     def _drop(self, members: Sequence[Member], steps: int) -> None:
         """Members leave the pool. Their slots are nobody's until another gets them."""

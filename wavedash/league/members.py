@@ -37,6 +37,8 @@ class Member(BaseModel):
     step: Count
     """The step of the run at which it was frozen; 0 for a guest"""
     guest: bool = False
+    milestone: bool = False
+    """Whether it is a version that is kept for ever: it never leaves the league"""
     sha256: str | None = None
     """The checksum of its weights; None for a script"""
     total: Three = [0, 0, 0]

@@ -106,7 +106,7 @@ class Seating:
         assert config.opponents is not None
         if config.opponents.room == 0:
             raise UserError("with opponents.share=0 nobody plays, and no arenas are set aside for later: set opponents.most to "
-                            "the largest share that opponents may get (opponents.most=0.2), or turn them off with opponents=null")
+                            "the largest share that opponents may get (opponents.most=0.2), or turn them off by opponents=null")
         task = rocket_task(config.env, Path(config.name))
         self.options, self.guests, self.seed = config.opponents, list(guests), config.seed
         by_signature: dict[str, list[Guest]] = {signature(policy, task): []}

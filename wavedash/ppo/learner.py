@@ -80,12 +80,13 @@ class Learner:
         self.recent = EpisodeWindow(config.checkpoint.best_window)
         self.divergence = DivergenceWatch()
         self.iteration = self.steps = self.episodes = 0
+        self.phase: str | None = None
+        """The phase that the run is in, as folders of milestones are called, such as `Phase2-BronzeSkills`; None in a run
+        without phases. Whoever leads through the phases sets it."""
         self.saved = LearnerState(self)
         self.interruptible = False
         """Whether a signal handler may raise an exception here (a second Ctrl-C), which ends the run and saves it."""
         self.stop_reason: str | None = None
-        self.phase: str | None = None
-        """The phase that the run is in, as folders are named: `Phase2-Scoring`; None in a run without phases"""
         self._graphs: dict[int, CapturedCall[RolloutEpisodes]] = {}
 
     # --- the run -----------------------------------------------------------------------------------------------------

@@ -57,7 +57,8 @@ class Listener:
     live: tuple[str, ...] = ()
     """Settings that `on_change` takes over while a run runs, such as `checkpoint.every`"""
     orders: tuple[str, ...] = ()
-    """Words that `obey` does while a run runs (`wavedash set RUN milestone`), each without a dot and no option's name"""
+    """Words that `obey` does while a run runs (`wavedash set RUN milestone`), each without a dot and no option's name. Several
+    listeners may have the same one: all of them obey."""
     health: Mapping[str, int] = MappingProxyType({})
     """Counters of failures since the start (such as failed saves), reported as `health/*` once an iteration."""
 
@@ -78,8 +79,8 @@ class Listener:
 
     def obey(self, learner: Learner, order: str, argument: str | None) -> str:
         """Does one of its `orders`, between two iterations; `argument` is what was typed after `=`. Returns what the user is
-        told. UserError: it is refused, with this message. With several processes it is called in each that has this listener,
-        at the same point; what the user is told comes from the first."""
+        told, which may be nothing. UserError: it is refused, with this message. With several processes it is called in each
+        that has this listener, at the same point; what the user is told comes from the first."""
         raise NotImplementedError
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:

@@ -9,7 +9,7 @@ from wavedash import champions
 from wavedash.errors import UserError
 from wavedash.runs.checkpoint import MANIFEST, MILESTONES, Checkpoint
 from wavedash.runs.folder import STORES, RunError, RunFolder, runs_root
-from wavedash.runs.milestones import MilestoneStore
+from wavedash.runs.milestones import HOW, MilestoneStore
 from wavedash.runs.pointer import follow, is_pointer, newest_pointer
 from wavedash.runs.policy_folder import POLICY_FILES, PolicyFolder
 from wavedash.runs.store import CheckpointStore
@@ -69,7 +69,7 @@ def run_with_milestones(path: str | Path | None = None) -> RunFolder:
         raise RunError(f"{what} {folder.absolute()}; name a run folder")
     looked = "".join(f"\n  {run.path}" for run in runs)
     raise RunError(f"no milestones at {folder.absolute()}; looked at:{looked}\n"
-                   "A run saves them if it is told to: milestones.every=10000000")
+                   f"{HOW}")
 
 
 def resolve_policy(path: str | Path, teams: int | None = None) -> Checkpoint | PolicyFolder:
@@ -81,11 +81,15 @@ def resolve_policy(path: str | Path, teams: int | None = None) -> Checkpoint | P
 
 def resolve_checkpoint(path: str | Path) -> Checkpoint:
     """Returns a verified checkpoint: the one at this path; the newest one of a store (best, final, ...); the best one, else the
-    newest, of a run or of the newest run in a folder; for `runs/<name>/best` that of the newest run that has one."""
+    newest, of a run or of the newest run in a folder; for `runs/<name>/best` that of the newest run that has one; for `RUN@40M`
+    that milestone."""
     return _resolve(Path(path), lambda run: run.store("best").newest() or run.newest())
 
 
 def _resolve(path: Path, choose: Callable[[RunFolder], Checkpoint | None]) -> Checkpoint:
+    if "@" in path.name and not path.exists():
+        folder, _, milestone = str(path).rpartition("@")
+        return run_with_milestones(folder).milestones.find(milestone)
     if (path / MANIFEST).exists():
         checkpoint = Checkpoint.open(path)
         checkpoint.verify()

@@ -165,23 +165,20 @@ class Live(Listener):
     # --- orders ------------------------------------------------------------------------------------------------------
 
     def _order(self, learner: Learner, word: str, argument: str | None) -> str:
-        """Has the listener that knows an order obey it in all ranks, and returns what that of the first rank says. UserError:
-        it is refused in one of them."""
-        said: list[str] = []
-
-        def act() -> None:
+        """Has the listeners that know an order obey it in all ranks; returns what those of the first rank say. UserError: one
+        of them refuses. Each is told even so: those that talk to the other ranks must do so in all of them or in none."""
+        said, refused = [], []
+        for listener in known_orders(learner).get(word, []):  # not all of them are in every rank
             try:
-                if (listener := known_orders(learner).get(word)) is not None:  # the saver is in the first rank only
-                    said.append(listener.obey(learner, word, argument))
-            except UserError:
-                raise
+                said.append(listener.obey(learner, word, argument))
+            except UserError as error:
+                refused.append(str(error))
             except Exception as error:  # a listener may be a user's own code
-                raise ChangeError(f"{word} failed: {type(error).__name__}: {error}") from error
-            finally:
-                learner.ranks.serve_requests(learner.saved.rank_part)  # of a saver in the first rank
-
-        _together(learner, learner.config, act)
-        return _shared(learner.ranks, said)[0]
+                refused.append(f"{word} failed: {type(error).__name__}: {error}")
+        learner.ranks.serve_requests(learner.saved.rank_part)  # of the saver, which is in the first rank
+        if everywhere := list(dict.fromkeys(why for one in learner.ranks.all_gather(refused) for why in one)):
+            raise ChangeError("\n".join(everywhere))
+        return "\n".join(filter(None, _shared(learner.ranks, said)))
 
     def obey(self, learner: Learner, order: str, argument: str | None) -> str:
         if argument is not None:

@@ -1,15 +1,15 @@
 """Milestones are versions of a run that are kept for ever, each a whole checkpoint under a name that says how far the run was.
 
     milestones/
-      40M/                 of a run without phases; of one that has phases, Phase2-Scoring/40M/
+      40M/                 of a run without phases; of one that has phases, Phase2-Scoring/40M/; with a label, 40M-aerials/
         manifest.json ...  a checkpoint like any other
         milestone.json     what is known of it: steps, time, phase, reward, return, entropy, KL, rating
         config.yaml        the settings that it was trained with, whatever the run has changed since
         signature.json     shows that this user started it, where the configuration names code; see trust.py
 
-A milestone is never replaced or pruned. If a run comes by a name again it is one of two things. A run that was killed repeats
-the iterations since its last checkpoint: the milestone is there already. A run that went back to an earlier checkpoint makes
-another version, which gets the name `40M.2`.
+A run writes one every so many steps, and whenever a user orders it. A milestone is never replaced or pruned. If a run comes by
+a name again it is one of two things. A run that was killed repeats the iterations since its last checkpoint: the milestone is
+there already. A run that went back to an earlier checkpoint makes another version, which gets the name `40M.2`.
 """
 from __future__ import annotations
 
@@ -25,18 +25,25 @@ from typing import Any
 
 from wavedash.config import RunConfig
 from wavedash.config_file import dump_config
+from wavedash.errors import UserError
 from wavedash.runs.checkpoint import CONFIG, MILESTONES, Checkpoint, CheckpointError, Manifest, Tensors
 from wavedash.runs.plain import to_json
 from wavedash.runs.store import HIDDEN, CheckpointStore
 from wavedash.runs.trust import SIGNATURE, signature_of
 
 FACTS = "milestone.json"
-NAME = re.compile(r"(\d+(?:\.\d+)?M|\d+)(?:\.\d+)?")
-"""The name of a milestone: the steps that it stands for (`40M`, `0.5M`, `4096`), and `.2` if it is the second of this name"""
+LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")
+"""What a user may call a milestone besides: nothing that reads as a number of steps"""
+NAME = re.compile(rf"(\d+(?:\.\d+)?M|\d+)(?:-({LABEL.pattern}))?(?:\.\d+)?")
+"""The name of a milestone: the steps that it stands for (`40M`, `0.5M`, `4096`), its label if it has one (`40M-aerials`), and
+`.2` if it is the second of this name"""
 PHASE = re.compile(r"Phase\d+(-[\w .+-]+)?")
 """The name of the folder of a phase"""
 TYPED = re.compile(r"(\d+(?:\.\d+)?)(k|m|b|)", re.IGNORECASE)
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9}
+
+HOW = "A run saves them if it is told to: milestones.every=10000000; or now: wavedash set RUN milestone"
+"""How to get a milestone"""
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +65,12 @@ def read_steps(text: str) -> int | None:
     return None if steps is None or steps != int(steps) else int(steps)
 
 
+def check_label(label: str | None) -> None:
+    """Raises UserError unless a user may call a milestone so."""
+    if label is not None and LABEL.fullmatch(label) is None:
+        raise UserError(f"{label!r} cannot name a milestone: use up to 60 letters, digits, - and _, a letter first")
+
+
 @dataclass(frozen=True)
 class Milestone:
     """What is known of a milestone, from its manifest alone."""
@@ -73,6 +86,12 @@ class Milestone:
         """The folder of its phase; None in a run without phases."""
         parent = self.checkpoint.path.absolute().parent.name
         return None if parent == MILESTONES else parent
+
+    @property
+    def label(self) -> str | None:
+        """What its user called it."""
+        found = NAME.fullmatch(self.name)
+        return None if found is None else found[2]
 
     @property
     def full_name(self) -> str:
@@ -103,6 +122,8 @@ class MilestoneStore(CheckpointStore):
         """`every`: a milestone is named by the last multiple of so many steps."""
         super().__init__(folder, keep=None)
         self.every = every
+        self.label: str | None = None
+        """What the user calls the next one"""
         self.phase: str | None = None
         """The folder of the phase that the run is in, such as `Phase2-Scoring`; None in a run without phases"""
         self.config: RunConfig | None = None
@@ -122,11 +143,12 @@ class MilestoneStore(CheckpointStore):
         return [Milestone(checkpoint) for checkpoint in checkpoints], broken
 
     def find(self, name: str) -> Checkpoint:
-        """Returns the milestone that a user means by the name of its folder (with or without that of its phase), by the steps
-        that it stands for, or by its own number of steps. CheckpointError: there is none, or it is damaged."""
+        """Returns the milestone that a user means by the name of its folder (with or without that of its phase), by its label,
+        by the steps that it stands for, or by its own number of steps. CheckpointError: there is none, or it is damaged."""
         known, broken = self.listed()
         steps = read_steps(name)
-        by_name = [one for one in known if name.lower() in (one.name.lower(), one.full_name.lower())]
+        by_name = [one for one in known
+                   if name.lower() in (one.name.lower(), one.full_name.lower(), (one.label or one.name).lower())]
         by_steps = [one for one in known if steps is not None and steps in (one.mark, one.checkpoint.step)]
         for milestone in (*by_name, *by_steps):
             milestone.checkpoint.verify()
@@ -136,8 +158,7 @@ class MilestoneStore(CheckpointStore):
     def _unknown(self, name: str, steps: int | None, known: list[Milestone], broken: list[CheckpointError]) -> str:
         unread = "".join(f"\n  not readable: {error}" for error in broken)
         if not known:
-            return (f"{self.folder.parent} has no milestones{unread or ' yet'}\nA run saves them if it is told to: "
-                    "milestones.every=10000000")
+            return (f"{self.folder.parent} has no milestones{unread or ' yet'}\n{HOW}")
         if steps is None:
             shown, what = known[:8], f"{name!r} names no milestone of {self.folder.parent} (40M, 1.5B or 40000000 would); there"
         else:
@@ -175,7 +196,8 @@ class MilestoneStore(CheckpointStore):
                 if NAME.fullmatch(path.name)]
 
     def _path_of(self, step: int) -> Path:
-        return (self.folder if self.phase is None else self.folder / self.phase) / name_of(self._mark(step))
+        name = name_of(self._mark(step)) if self.label is None else f"{name_of(self._mark(step))}-{self.label}"
+        return (self.folder if self.phase is None else self.folder / self.phase) / name
 
     def _files_beside(self, target: Path, step: int, saved_at: int, metadata: Mapping[str, Any]) -> Mapping[str, bytes]:
         described = Checkpoint(target, Manifest(step=step, saved_at=saved_at, files={}, metadata=dict(metadata)))

@@ -1,7 +1,7 @@
 """Orders are words that a user sends to a running run: `wavedash set RUN save`, `wavedash set RUN milestone=before-aerials`.
 
-Listeners say which they have (`Listener.orders`) and obey them between two iterations (`Listener.obey`). What is no order may
-be a setting: a word without a dot is a setting if the configuration has an option of that name, and an order otherwise.
+Listeners say which they have (`Listener.orders`) and obey them between two iterations (`Listener.obey`). A word without a dot
+is a setting if the configuration has an option of that name, and an order otherwise.
 """
 from __future__ import annotations
 
@@ -35,10 +35,13 @@ def order_row(order: str) -> dict[str, Any]:
     return {"key": word} if argument is None else {"key": word, "argument": argument}
 
 
-def known_orders(learner: Learner) -> dict[str, Listener]:
-    """Returns who obeys each order. Of two listeners that have the same one it is the later, so that nobody takes over the
-    orders of the run itself."""
-    return {order: listener for listener in learner.listeners for order in listener.orders}
+def known_orders(learner: Learner) -> dict[str, list[Listener]]:
+    """Returns who obeys each order, in the order of the learner's listeners."""
+    known: dict[str, list[Listener]] = {}
+    for listener in learner.listeners:
+        for order in listener.orders:
+            known.setdefault(order, []).append(listener)
+    return known
 
 
 def check_orders(learner: Learner, orders: Iterable[str]) -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import functools
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wavedash.config import CheckpointConfig, MilestonesConfig, RunConfig
@@ -20,13 +22,16 @@ from wavedash.runs.best import Best, CheckpointContent
 from wavedash.runs.checkpoint import CheckpointError, Tensors
 from wavedash.runs.folder import RunFolder
 from wavedash.runs.interrupt import uninterrupted
-from wavedash.runs.milestones import MilestoneStore
+from wavedash.runs.milestones import MilestoneStore, check_label
 from wavedash.runs.store import CheckpointStore
 
 if TYPE_CHECKING:
     from wavedash.ppo.learner import Learner
 
 log = logging.getLogger(__name__)
+
+NAMED_BY = 10_000
+"""A milestone that a user orders is named by its steps with two decimals (`40.13M`); an earlier one by its very step"""
 
 
 @dataclass
@@ -56,7 +61,7 @@ class Saver(Listener):
 
     saved_as = "checkpoints"
     live = ("checkpoint.every", "checkpoint.keep")
-    orders = ("save",)
+    orders = ("save", "milestone")
 
     def __init__(self, run: RunFolder, config: CheckpointConfig, milestones: MilestonesConfig | None = None) -> None:
         self.health: dict[str, int] = {"failed_saves": 0}
@@ -65,10 +70,10 @@ class Saver(Listener):
         self._regular = [self._checkpoints]
         if config.spaced_every is not None:
             self._regular.append(PeriodicSave(run.store("spaced"), config.spaced_every))
-        self._named: MilestoneStore | None = None
+        self._named = run.milestones
         self._milestones: PeriodicSave | None = None
+        self._last_milestone: tuple[int, Path] | None = None
         if milestones is not None:
-            self._named = run.milestones
             self._named.every = milestones.every
             self._milestones = PeriodicSave(self._named, milestones.every)
             # It comes first: after a kill between it and a regular checkpoint the run repeats the iteration. In the other order
@@ -89,7 +94,7 @@ class Saver(Listener):
         return self._checkpoints.saved
 
     def on_start(self, learner: Learner) -> None:
-        for store in (self._best.store, self._final, *(regular.store for regular in self._regular)):
+        for store in (self._best.store, self._final, self._named, *(regular.store for regular in self._regular)):
             store.sweep()
         for regular in self._regular:
             regular.saved = learner.steps
@@ -98,7 +103,7 @@ class Saver(Listener):
         self._started = True
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
-        self._metrics = report.metrics
+        self._metrics, self._named.phase = report.metrics, learner.phase
         self._remember_rating(report)
         content = functools.cache(lambda: self._content(learner))
         with uninterrupted():
@@ -112,20 +117,22 @@ class Saver(Listener):
             if self._best.due(report.steps):
                 self._write_best(report.steps)
 
-    def save_now(self, learner: Learner, anew: bool = False) -> None:
-        """Writes a regular checkpoint of this step, unless there is one; `anew`: in its place, because a listener has another
-        state now. UserError: that failed, and is counted."""
-        if not anew and self._checkpoints.saved >= learner.steps and self._checkpoints.store.latest() is not None:
-            return
-        with uninterrupted():
-            try:
-                self._save(self._checkpoints.store, self._content(learner))
-            except UserError as error:
-                self._count_failure(error)
-                raise
+    def save_now(self, learner: Learner) -> None:
+        """Writes a regular checkpoint of this step, unless there is one. UserError: that failed, and is counted."""
+        if self._checkpoints.saved < learner.steps or self._checkpoints.store.latest() is None:
+            self.save_again(learner)
+
+    def save_again(self, learner: Learner) -> None:
+        """Writes a regular checkpoint of this step in the place of the one that there may be: a listener has another state now.
+        UserError: that failed, and is counted."""
+        with uninterrupted(), self._counted():
+            self._save(self._checkpoints.store, self._content(learner))
             self._checkpoints.record_attempt(learner.steps, True)
 
     def obey(self, learner: Learner, order: str, argument: str | None) -> str:
+        if order == "milestone":
+            path = self.keep_milestone(learner, argument)
+            return f"kept step {learner.steps:,} as {path}"
         if argument is not None:
             raise UserError("save takes no argument: wavedash set RUN save")
         self.save_now(learner)
@@ -176,7 +183,7 @@ class Saver(Listener):
     # --- milestones --------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """In a run with milestones: the last rating, and whether a milestone could not be written yet."""
+        """The last rating, and whether a milestone could not be written yet."""
         state: dict[str, Any] = {"rating": dict(self._rating)} if self._rating else {}
         if self._milestones is not None and self._milestones.failed:
             state["missing_since"] = self._milestones.saved
@@ -189,13 +196,27 @@ class Saver(Listener):
     def _start_milestones(self, steps: int) -> None:
         """A run that was killed repeats the iterations since its newest checkpoint; milestones that were saved after that one
         are there already. A run that goes on from any other checkpoint makes versions of its own."""
-        if self._named is None or self._milestones is None:
-            self._rating = {}
+        if self._milestones is None:
             return
         newest = self._checkpoints.store.latest()
         self._named.since = newest.manifest.saved_at if newest is not None and newest.step == steps else None
         if self._missing_since is not None:
             self._milestones.saved, self._milestones.failed = min(self._missing_since, steps), True
+
+    def keep_milestone(self, learner: Learner, label: str | None = None) -> Path:
+        """Writes a milestone of this step, by order of a user, and returns its folder. Without a label, one that this process
+        has written of this step already is enough. UserError: the label cannot name a folder, or the milestone cannot be
+        written."""
+        check_label(label)
+        if label is None and self._last_milestone is not None and self._last_milestone[0] == learner.steps:
+            return self._last_milestone[1]
+        store = self._run.milestones
+        store.every = NAMED_BY if learner.steps >= NAMED_BY else 1
+        store.label, store.phase = label, learner.phase
+        # The league has just taken this version in. A run that is killed after this must go on with that.
+        self.save_again(learner)
+        with uninterrupted(), self._counted():
+            return self._save(store, self._content(learner))
 
     def _save_missing_milestone(self, learner: Learner) -> None:
         """Tries once more at the end what could not be written before."""
@@ -205,7 +226,7 @@ class Saver(Listener):
 
     def _remember_rating(self, report: IterationReport) -> None:
         """Most iterations are not rated: milestones say what the last rating was, and at which step."""
-        if self._milestones is not None and math.isfinite(report.metrics.get("rating/elo", math.nan)):
+        if math.isfinite(report.metrics.get("rating/elo", math.nan)):
             known = {name: report.metrics.get(f"rating/{name}", math.nan) for name in ("elo", "low", "high")}
             self._rating = {**{name: x for name, x in known.items() if math.isfinite(x)}, "steps": report.steps}
 
@@ -223,14 +244,26 @@ class Saver(Listener):
             return False
         return True
 
-    def _save(self, store: CheckpointStore, content: CheckpointContent) -> None:
+    def _save(self, store: CheckpointStore, content: CheckpointContent) -> Path:
         _refuse_broken_weights(content)
         self._run.restore()
-        if self._named is not None:
-            self._named.config = self._run.recorded
+        if isinstance(store, MilestoneStore):
+            store.config = self._run.recorded
         path = store.save(*content)
+        if isinstance(store, MilestoneStore):
+            self._last_milestone = content.step, path
         # A run that keeps improving writes its best often, which is not worth a line on the screen each time.
         log.log(logging.DEBUG if store.folder.name == "best" else logging.INFO, "saved %s", path)
+        return path
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Counts a failed save, and lets the caller know of it."""
+        try:
+            yield
+        except UserError as error:
+            self._count_failure(error)
+            raise
 
     def _count_failure(self, error: Exception) -> None:
         self.health["failed_saves"] += 1
