@@ -299,7 +299,7 @@ def test_the_list_of_what_may_change_says_its_values(tmp_path):
     asking = Doing(keys, at=1)
     trained(tmp_path, (*LEAGUE, "total_steps=48"), Asking(at=1), asking, last)
     *settings, orders = last.answers[0].said.splitlines()
-    assert orders == "orders: continue, list, milestone, pause, save, stop"
+    assert orders == "orders: continue, list, milestone, pause, phase, save, stop"
     said = dict(line.split("=", 1) for line in settings)
     assert said.keys() == asking.result
     assert said["opponents.refresh_every"] == "1" and said["env.rocket.endings.time_out.seconds"] == "0.1"
@@ -467,7 +467,7 @@ def test_orders_of_ones_own_are_obeyed_between_iterations(tmp_path):
 
 @pytest.mark.parametrize(("word", "near"), [("paus", "did you mean 'pause'?"), ("wav=hello", "did you mean 'wave'?"),
                                             ("total_step=9", "did you mean 'total_steps'?"),
-                                            ("zzz", "the orders of this run are break, continue, list, milestone, pause, s")])
+                                            ("zzz", "the orders of this run are break, continue, list, milestone, pause, p")])
 def test_an_unknown_order_is_refused_with_the_nearest_and_with_all_that_came_with_it(word, near, tmp_path):
     waving, last = Waving(), LastWords()
     run = trained(tmp_path, (*CARTPOLE, "total_steps=96"), Asking("ppo.clip_range=0.1", "wave", word, at=1), waving, last)
