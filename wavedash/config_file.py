@@ -22,6 +22,8 @@ from wavedash.yaml_text import LARGEST_TEXT, Key, YamlError, read_yaml, write_ya
 
 SMOKE_STEPS, SMOKE_ENVIRONMENTS = 1_000, 20
 """Size of a run with `wavedash train --smoke`."""
+LONGEST_LINE = 118
+"""Characters of a line of `wavedash config show`"""
 
 
 class ConfigError(UserError):
@@ -89,17 +91,21 @@ def option_keys(model: type[BaseModel] = RunConfig) -> list[str]:
 
 
 def smoke_overrides(config: RunConfig) -> list[str]:
-    """Overrides that make of any preset a run of 1,000 steps with several updates and checkpoints."""
+    """Overrides that make of any preset a run of 1,000 steps with several updates and checkpoints. In a run with phases, these
+    are 1,000 steps for each: it moves on after every iteration, whatever the bot can do."""
+    phases = [phase.model_dump(exclude_none=True) | ({"until": {"steps": 1}} if phase.until else {}) for phase in config.phases]
+    total = SMOKE_STEPS * max(1, len(phases))
     count = max(config.env.workers, min(config.env.count, SMOKE_ENVIRONMENTS))
     steps = max(1, SMOKE_STEPS // 5 // count)
     sequence = [] if config.policy.memory.kind == "none" else [f"policy.memory.sequence={steps}"]
     return [
         *sequence,
         f"name={config.name}-smoke",
-        f"total_steps={SMOKE_STEPS}",
+        f"total_steps={total}",
+        *([f"phases={write_yaml(phases, inline=True)}"] if phases else []),
         f"env.count={count}",
         f"ppo.rollout_steps={steps}",
-        f"checkpoint.every={SMOKE_STEPS // 2}",
+        f"checkpoint.every={total // 2}",
         "report.wandb=false",
     ]
 
@@ -121,12 +127,23 @@ def _describe(part: BaseModel, indent: str) -> Iterator[str]:
         documentation = type(value).__doc__ if is_part else field.description
         if is_part and not indent:
             yield ""
-        yield from textwrap.wrap(documentation or "", 118, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# ")
+        comment = f"{indent}# "
+        yield from textwrap.wrap(documentation or "", LONGEST_LINE, initial_indent=comment, subsequent_indent=comment)
         if is_part:
             yield f"{indent}{name}:"
             yield from _describe(value, indent + "  ")
         else:
-            yield f"{indent}{name}: {write_yaml(value, inline=True)}"
+            yield from _written(name, part.model_dump(include={name})[name], indent)
+
+
+def _written(name: str, value: Any, indent: str) -> Iterator[str]:
+    """An option and its value: in one line if it fits, else in a block."""
+    line = f"{indent}{name}: {write_yaml(value, inline=True)}"
+    if len(line) <= LONGEST_LINE or not isinstance(value, list | dict):
+        yield line
+        return
+    yield f"{indent}{name}:"
+    yield from textwrap.indent(write_yaml(value).rstrip(), f"{indent}  ").splitlines()
 
 
 def _read_source(source: str) -> _Layer:

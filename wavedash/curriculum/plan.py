@@ -37,6 +37,8 @@ class Plan:
             raise ConfigError(f"phases: the last one, {names[-1]!r}, has `until`, but nothing comes after it: leave it out; "
                               "total_steps ends the run")
         self._sets = [dict(_flat(phase)) for phase in config.phases]
+        for phase in config.phases:
+            self._refuse_unmeasured(phase)
 
     @property
     def phases(self) -> list[PhaseConfig]:
@@ -94,6 +96,16 @@ class Plan:
             raise UserError(f"there is no phase {asked!r} to go to from phase {now + 1}; the phases are: {names}; "
                             "next and back move by one")
         return number
+
+    def _refuse_unmeasured(self, phase: PhaseConfig) -> None:
+        """Raises ConfigError if a phase waits for what this run does not measure."""
+        rated = self.config.rating is not None or any(key[0] == "rating" for values in self._sets for key in values)
+        played = self.config.opponents is not None or any(key[0] == "opponents" for values in self._sets for key in values)
+        if phase.until is not None and phase.until.rating is not None and not rated:
+            raise ConfigError(f"phase {phase.name!r} waits for a rating, but this run is not rated: add `rating: {{}}`")
+        if phase.until is not None and phase.until.win_rate and not (rated or played):
+            raise ConfigError(f"phase {phase.name!r} waits for a win rate against {next(iter(phase.until.win_rate))}, but this "
+                              "run plays against nobody: add `rating: {}`")
 
     # --- how settings are put together ----------------------------------------------------------------------------------
 
