@@ -192,7 +192,7 @@ def test_nobody_is_asked_while_nobody_plays():
 def test_a_share_beyond_its_room_is_refused_and_the_last_one_stays():
     line_up = opponents(arenas(48), 0.25, most=0.5)
     for share in (0.51, -0.1, math.nan):
-        with pytest.raises(UserError, match="0.5 are set aside for them"):
+        with pytest.raises(UserError, match=r"0\.5 are set aside for them"):
             line_up.set(share=share)
     assert line_up.share == 0.25 and int(line_up.in_play) == 2
 

@@ -177,8 +177,9 @@ def test_rows_and_arenas_are_named_and_found_across_sizes():
     env.close()
 
 
-def test_saved_arenas_of_all_sizes_go_on_bit_for_bit_and_those_of_other_sizes_are_refused():
-    env, same, other = environment(), environment(), environment(sizes="{1v1: 0.5, 3v3: 0.5}")
+@pytest.mark.parametrize("simulator", [[], ["env.rocket.simulator=rocketsim", "env.workers=3"]], ids=["warp", "rocketsim"])
+def test_saved_arenas_of_all_sizes_go_on_bit_for_bit_and_those_of_other_sizes_are_refused(simulator):
+    env, same, other = (environment(*simulator, sizes=sizes) for sizes in (SIZES, SIZES, "{1v1: 0.5, 3v3: 0.5}"))
     actions = torch.randint(0, 90, (20, env.num_rows), generator=torch.Generator().manual_seed(0))
     for each in (env, same, other):
         each.reset(each is same)
