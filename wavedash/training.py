@@ -195,7 +195,9 @@ def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: Earl
     panel = None if config.rating is None else _panel(config, config.rating, run, trust)
     rated = [] if panel is None else [panel]
     reports = report.listeners(config, run.path, early.stop())
-    learner.listeners.add(SignalKeeper(interrupts), Live(run, saver), *rated, *reports, SkippedUpdates(run.crash), saver)
+    debugged = _debug_reports(config, run)
+    learner.listeners.add(SignalKeeper(interrupts), Live(run, saver), *rated, *reports, *debugged, SkippedUpdates(run.crash),
+                          saver)
     # This comes late, so that a start that failed leaves the folder of the run as it was.
     recorded = with_absolute_init(config)
     run.record_start(recorded if panel is None else panel.recorded(recorded))
@@ -222,6 +224,15 @@ def _panel(config: RunConfig, rating: RatingConfig, run: RunFolder, trust: bool)
     from wavedash.league.panel import Panel
 
     return Panel(config, rating, run.path, trust)
+
+
+def _debug_reports(config: RunConfig, run: RunFolder) -> list[Listener]:
+    """Makes the listeners that the debug switches ask for. They are imported only where one is on."""
+    if not config.debug.switches:
+        return []
+    from wavedash import debug
+
+    return debug.listeners(config.debug, run)
 
 
 def _learn_silently(learner: Learner, interrupts: Interrupts) -> int:
