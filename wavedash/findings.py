@@ -1,7 +1,8 @@
 """Findings: what a debug report says, in lines to read, and what looks wrong in it."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import SupportsFloat
 
 
 class Findings:
@@ -33,12 +34,18 @@ class Findings:
         return bool(self.lines or self.problems or self.details)
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Lines with a column for each heading: the first column to the left, the others to the right."""
+def table(headings: Sequence[str], rows: Iterable[Sequence[object]], left: Collection[str] = ()) -> list[str]:
+    """Lines with a column for each heading: the first one and those named in `left` are set to the left."""
     cells = [list(headings), *([str(cell) for cell in row] for row in rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(headings))]
-    return ["  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
-                      for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip() for row in cells]
+    justify = [str.ljust if i == 0 or heading in left else str.rjust for i, heading in enumerate(headings)]
+    placed = ([place(cell, width) for place, cell, width in zip(justify, row, widths, strict=True)] for row in cells)
+    return ["  ".join(row).rstrip() for row in placed]
+
+
+def number(x: SupportsFloat, digits: int = 4) -> str:
+    """A number with so many digits; zero has no sign."""
+    return f"{float(x) + 0.0:.{digits}g}"
 
 
 def few(items: Sequence[object], most: int = 12) -> str:

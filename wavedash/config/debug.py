@@ -8,15 +8,15 @@ SWITCHES = ("actions", "learning", "checkpoints", "starts", "rewards")
 
 
 class DebugConfig(Section):
-    """Reports about the first iterations of a run that does nothing sensible. Each is printed, and is in `debug/<switch>.txt` of
-    the run folder; what looks wrong in it is a warning. The training itself is the same with and without them, bit for bit."""
+    """Reports about the first iterations of a run that does nothing sensible. Each is printed, and is in `debug/<switch>.txt`
+    of the run folder; what looks wrong is a warning. The training is the same with and without them, bit for bit."""
 
     actions: bool = False
-    """What can be chosen, what the first steps chose and what came of it; in Rocket League also which controls the action parser
-    covers, and whether their order is right."""
+    """What can be chosen, what the first steps chose and what came of it; in Rocket League also which controls the action
+    parser covers, and whether their order is right."""
     learning: bool = False
-    """How far each update moves the policy, entropy, advantages, values beside their targets, and observations that never change
-    or are huge."""
+    """How far each update moves the policy, entropy, advantages, values beside their targets, and observations that never
+    change or are huge."""
     checkpoints: bool = False
     """When checkpoints are due, whether they are written and can be read back, how large they are and whether they grow."""
     starts: bool = False
@@ -28,7 +28,8 @@ class DebugConfig(Section):
     all: bool = False
     """All of these."""
     iterations: Positive = 10
-    """How many iterations after the start of the process are looked at, and how many checkpoints. More: surer and later reports."""
+    """How many iterations after the start of the process are looked at, and how many checkpoints. More: surer reports, which
+    come later."""
 
     @property
     def switches(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Debug switches (`debug.actions=true`, `debug.all=true`): reports about the first iterations of a run that does nothing sensible.
+"""Debug switches (`debug.actions=true`, `debug.all=true`): reports about the first iterations of a run, to find its mistakes.
 
 Each switch is a listener in a file of its own. They look between iterations at what is there, and play a few steps in
 environments of their own (`trial.py`); the training is the same with and without them, bit for bit. What only one kind of

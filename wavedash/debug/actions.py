@@ -11,9 +11,11 @@ from wavedash.debug.trial import a_few, play, player
 from wavedash.envs.kinds import kind_of
 from wavedash.envs.obs import action_mask, sensed
 from wavedash.envs.row_spec import choice_sizes
-from wavedash.findings import Findings, few, table
+from wavedash.envs.vec_env import Obs
+from wavedash.findings import Findings, few, number, table
 from wavedash.policy.heads import ContinuousHead
 from wavedash.ppo.listener import IterationReport
+from wavedash.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     from wavedash.ppo.learner import Learner
@@ -32,8 +34,8 @@ class Actions(DebugReport):
 
     switch = "actions"
 
-    def __init__(self, *arguments: object) -> None:
-        super().__init__(*arguments)  # type: ignore[arg-type]
+    def __init__(self, run: RunFolder, iterations: int) -> None:
+        super().__init__(run, iterations)
         self.chosen: Tensor | None = None
         """Discrete: how often each entry of the action was each choice, all choices one after the other"""
         self.offered: Tensor | None = None
@@ -52,8 +54,8 @@ class Actions(DebugReport):
                 for t, (obs, action, step, _) in enumerate(play(env, policy, SHOWN_STEPS)):
                     for row, lines in enumerate(rows):
                         over = "ended" if bool(step.terminated[row]) else "cut" if bool(step.truncated[row]) else ""
-                        before, after = (" ".join(_shown(x[row]) for x in sensed(seen).values()) for seen in (obs, step.final_obs))
-                        lines.append((t + 1, before, _shown(action[row]), after, f"{float(step.reward[row]):.4g}", over))
+                        lines.append((t + 1, _seen(obs, row), _shown(action[row]), _seen(step.final_obs, row),
+                                      number(step.reward[row]), over))
                 for row, lines in enumerate(rows):
                     found.say(f"the first steps of {env.name_row(row)}, played apart from the training:",
                               *table(("step", "it saw", "it did", "then it saw", "reward", ""), lines), "")
@@ -77,7 +79,8 @@ class Actions(DebugReport):
             allowed = mask[active].bool()
             offered = allowed.sum(0).cpu()
             self.offered = offered if self.offered is None else self.offered + offered
-            self.forced += int(torch.stack([part.sum(-1) == 1 for part in allowed.split(sizes, -1)]).all(0).sum())
+            parts = torch.split(allowed, sizes, -1)
+            self.forced += int(torch.stack([part.sum(-1) == 1 for part in parts]).all(0).sum())
 
     def conclude(self, learner: Learner) -> Findings:
         found = Findings()
@@ -92,28 +95,29 @@ class Actions(DebugReport):
     def _discrete(self, found: Findings, sizes: list[int]) -> None:
         assert self.chosen is not None
         offered = torch.full_like(self.chosen, self.steps) if self.offered is None else self.offered
-        for number, (chosen, open_to) in enumerate(zip(self.chosen.split(sizes), offered.split(sizes), strict=True)):
-            name = "action" if len(sizes) == 1 else f"action[{number}]"
+        for entry, (chosen, open_to) in enumerate(zip(*(torch.split(x, sizes) for x in (self.chosen, offered)), strict=True)):
+            name = "action" if len(sizes) == 1 else f"action[{entry}]"
             shares = chosen / self.steps
             best = int(shares.argmax())
             never = ((chosen == 0) & (open_to > 0)).nonzero().flatten().tolist()
-            found.say(f"{name}: {int((chosen > 0).sum())} of {len(chosen)} choices were chosen in {self.steps:,} steps, most often {best} "
-                      f"({float(shares[best]):.1%})" + (f"; never, though allowed: {few(never)}" if never else ""))
+            found.say(f"{name}: {int((chosen > 0).sum())} of {len(chosen)} choices were chosen in {self.steps:,} steps, most "
+                      f"often {best} ({float(shares[best]):.1%})" + (f"; never, though allowed: {few(never)}" if never else ""))
             if float(shares[best]) > ALWAYS and len(chosen) > 1:
-                found.problem(f"{name} is {best} in {float(shares[best]):.0%} of {self.steps:,} steps: the policy does nothing else. Raise "
-                              "ppo.entropy_coef, or look whether a mask or a reward (debug.rewards) leaves it no choice")
+                found.problem(f"{name} is {best} in {float(shares[best]):.0%} of {self.steps:,} steps: the policy does nothing "
+                              "else. Raise ppo.entropy_coef, or look whether a mask or a reward (debug.rewards) leaves it no "
+                              "choice")
             if self.offered is not None:
                 forbidden = (open_to == 0).nonzero().flatten().tolist()
                 found.say(f"  the mask allows {float(open_to.sum()) / self.steps:.1f} of {len(chosen)} on average"
                           + (f"; it has never allowed {few(forbidden)}" if forbidden else ""))
                 if len(forbidden) > len(chosen) / 2:
-                    found.problem(f"the mask has never allowed {len(forbidden)} of {len(chosen)} choices of the {name} in {self.steps:,} "
-                                  f"steps: {few(forbidden)}. True must mean allowed")
+                    found.problem(f"the mask has never allowed {len(forbidden)} of {len(chosen)} choices of the {name} in "
+                                  f"{self.steps:,} steps: {few(forbidden)}. True must mean allowed")
             found.detail(f"{name}, choice by choice:", *table(("choice", "chosen", "allowed"), (
                 (i, f"{float(shares[i]):.2%}", f"{float(open_to[i]) / self.steps:.1%}") for i in range(len(chosen)))), "")
         if self.offered is not None and self.forced > NO_CHOICE * self.steps:
-            found.problem(f"the mask leaves one choice only in {self.forced / self.steps:.0%} of {self.steps:,} steps: nothing can be learned "
-                          "there. True must mean allowed")
+            found.problem(f"the mask leaves one choice only in {self.forced / self.steps:.0%} of {self.steps:,} steps: nothing "
+                          "can be learned there. True must mean allowed")
 
     def _continuous(self, found: Findings, head: ContinuousHead) -> None:
         total, squares, beyond = torch.stack(self.continuous).sum(0).div(self.steps).unbind(0)
@@ -124,11 +128,15 @@ class Actions(DebugReport):
                       for i in range(len(total)))))
         if head.bounded:
             for i in (beyond > BEYOND).nonzero().flatten().tolist():
-                found.problem(f"action[{i}] is beyond its bounds in {float(beyond[i]):.0%} of {self.steps:,} steps and is cut there: lower "
-                              "policy.initial_std, or choose policy.distribution=tanh or beta")
+                found.problem(f"action[{i}] is beyond its bounds in {float(beyond[i]):.0%} of {self.steps:,} steps and is cut "
+                              "there: lower policy.initial_std, or choose policy.distribution=tanh or beta")
         for i in (deviation < 1e-3).nonzero().flatten().tolist():
-            found.problem(f"action[{i}] is {float(total[i]):.3g} in every step: the policy does not explore. Raise policy.initial_std or "
-                          "ppo.entropy_coef")
+            found.problem(f"action[{i}] is {float(total[i]):.3g} in every step: the policy does not explore. Raise "
+                          "policy.initial_std or ppo.entropy_coef")
+
+
+def _seen(obs: Obs, row: int) -> str:
+    return " ".join(_shown(x[row]) for x in sensed(obs).values())
 
 
 def _shown(x: Tensor) -> str:

@@ -11,6 +11,7 @@ from wavedash.debug.report import DebugReport
 from wavedash.findings import Findings, table
 from wavedash.ppo.listener import IterationReport
 from wavedash.ppo.loss import ENTROPY, KL
+from wavedash.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     from wavedash.ppo.learner import Learner
@@ -38,8 +39,8 @@ class Learning(DebugReport):
 
     switch = "learning"
 
-    def __init__(self, *arguments: object) -> None:
-        super().__init__(*arguments)  # type: ignore[arg-type]
+    def __init__(self, run: RunFolder, iterations: int) -> None:
+        super().__init__(run, iterations)
         self.rows: list[dict[str, float]] = []
         self.observations = Observations()
 
@@ -75,10 +76,8 @@ class Learning(DebugReport):
         if len(free) < len(rows):
             found.say(f"only the critic learned in {len(rows) - len(free)} of them (ppo.critic_warmup={warmup})")
         if all(row["optim/update_size"] == 0 for row in rows):
-            why = (f"the learning rate is {rows[-1]['optim/learning_rate']:g}: raise ppo.learning_rate"
-                   if rows[-1]["optim/learning_rate"] == 0 else
-                   "no gradient step was applied: see optim/skipped and ppo.target_kl" if not rows[-1]["optim/gradient_steps"] else
-                   "every gradient was 0")
+            why = ("the learning rate is 0: raise ppo.learning_rate" if rows[-1]["optim/learning_rate"] == 0 else
+                   "no gradient step was applied: every gradient was 0 or not finite")
             found.problem(f"no weight has changed in {len(rows)} iterations, because {why}")
         elif free and all(row.get(KL, 1.0) < STILL_KL for row in free):
             found.problem(f"the policy acts as before every update (KL below {STILL_KL:g}): raise ppo.learning_rate={rate:g}, "
@@ -86,15 +85,17 @@ class Learning(DebugReport):
         wild = [row for row in free if row.get(KL, 0.0) > WILD_KL or row.get("policy/clip_fraction", 0.0) > WILD_CLIP]
         if len(wild) * 2 > len(free):
             worst = max(wild, key=lambda row: row.get(KL, 0.0))
-            found.problem(f"updates throw the policy around: in {len(wild)} of {len(free)} iterations KL was above {WILD_KL:g} or "
-                          f"more than {WILD_CLIP:.0%} of the samples were clipped (KL up to {worst.get(KL, 0.0):.2g}). Lower "
-                          f"ppo.learning_rate={rate:g} or ppo.epochs={learner.config.ppo.epochs}, or set ppo.target_kl=0.03")
+            found.problem(f"updates throw the policy around: in {len(wild)} of {len(free)} iterations KL was above {WILD_KL:g} "
+                          f"or more than {WILD_CLIP:.0%} of the samples were clipped (KL up to {worst.get(KL, 0.0):.2g}). "
+                          f"Lower ppo.learning_rate={rate:g} or ppo.epochs={learner.config.ppo.epochs}, or set "
+                          "ppo.target_kl=0.03")
         if skipped := sum(row["optim/skipped"] for row in rows):
-            found.problem(f"{skipped:.0f} gradient steps were not finite and were skipped: look for huge rewards (debug.rewards) "
-                          "and observations, or lower ppo.learning_rate")
+            found.problem(f"{skipped:.0f} gradient steps were not finite and were skipped: look for huge rewards "
+                          "(debug.rewards) and observations, or lower ppo.learning_rate")
         if free and all(row.get("gradient/over", 0.0) > 100 for row in free):
-            found.problem(f"every gradient is more than 100 times ppo.max_grad_norm={learner.config.ppo.max_grad_norm:g}, mostly "
-                          "that of the critic: its targets are too large. Set ppo.normalize_reward=true, or scale the rewards")
+            found.problem(f"every gradient is more than 100 times ppo.max_grad_norm={learner.config.ppo.max_grad_norm:g}, "
+                          "mostly that of the critic: its targets are too large. Set ppo.normalize_reward=true, or scale the "
+                          "rewards")
 
     def _entropy(self, found: Findings, learner: Learner) -> None:
         known = [row for row in self.rows if ENTROPY in row]
@@ -102,37 +103,38 @@ class Learning(DebugReport):
             return
         first, last = known[0], known[-1]
         maximum, head = learner.policy.head.max_entropy, learner.policy.head
-        advice = (f"raise ppo.entropy_coef={learner.config.ppo.entropy_coef:g}, lower ppo.learning_rate, and look whether one reward "
-                  "pays for doing always the same (debug.rewards)")
+        advice = (f"raise ppo.entropy_coef={learner.config.ppo.entropy_coef:g}, lower ppo.learning_rate, and look whether one "
+                  "reward pays for doing always the same (debug.rewards)")
         if maximum is not None:
-            found.say(f"entropy: {first[ENTROPY] / maximum:.0%} of what is possible in the first, {last[ENTROPY] / maximum:.0%} in the "
-                      "last of these iterations")
+            found.say(f"entropy: {first[ENTROPY] / maximum:.0%} of what is possible in the first, "
+                      f"{last[ENTROPY] / maximum:.0%} in the last of these iterations")
             if last[ENTROPY] < COLLAPSED * maximum:
-                found.problem(f"the policy hardly explores any more: its entropy is {last[ENTROPY] / maximum:.1%} of what is possible "
-                              f"after {len(self.rows)} iterations; {advice}")
+                found.problem(f"the policy hardly explores any more: its entropy is {last[ENTROPY] / maximum:.1%} of what is "
+                              f"possible after {len(self.rows)} iterations; {advice}")
         elif head.action_shape and (first[ENTROPY] - last[ENTROPY]) / head.action_shape[0] > NATS_LOST:
-            found.problem(f"the policy's entropy fell from {first[ENTROPY]:.3g} to {last[ENTROPY]:.3g} nats in {len(self.rows)} iterations; "
-                          f"{advice}")
+            found.problem(f"the policy's entropy fell from {first[ENTROPY]:.3g} to {last[ENTROPY]:.3g} nats in "
+                          f"{len(self.rows)} iterations; {advice}")
 
     def _signal(self, found: Findings, learner: Learner) -> None:
         rows = self.rows
         if (share := rows[-1]["active"]) < 0.5:
-            found.problem(f"only {share:.0%} of the rows are learned from: the others are inactive (other players, empty seats, "
-                          "dropped episodes)")
+            found.problem(f"only {share:.0%} of the rows are learned from: the others are inactive (other players, empty "
+                          "seats, dropped episodes)")
         if all(row["reward/paid"] == 0 for row in rows):
-            found.problem(f"no reward was paid in {len(rows)} iterations, so there is nothing to learn from: pay for something that "
-                          "random play already does now and then")
+            found.problem(f"no reward was paid in {len(rows)} iterations, so there is nothing to learn from: pay for something "
+                          "that random play already does now and then")
         elif all(row["reward/std"] == 0 for row in rows) and not any(row["rollout/episodes"] for row in rows):
-            found.problem(f"every step of every row was paid the same, {rows[-1]['rollout/reward']:g}, and no episode ended: no action "
-                          "is better than any other")
+            found.problem(f"every step of every row was paid the same, {rows[-1]['rollout/reward']:g}, and no episode ended: "
+                          "no action is better than any other")
         if all(row["advantage/std"] < 1e-7 * max(1.0, abs(row["target/mean"])) for row in rows):
-            found.problem("all advantages are equal: no action seems better than any other. The reward must depend on what is done")
+            found.problem("all advantages are equal: no action seems better than any other. The reward must depend on what is "
+                          "done")
         last = rows[-1]
         apart = abs(last["target/mean"] - last["value/mean"])
         if apart > FAR and apart > 3 * last["target/std"]:
             found.problem(f"values are far from their targets: {last['value/mean']:.3g} on average, where the targets are "
-                          f"{last['target/mean']:.3g} (deviation {last['target/std']:.3g}). Set ppo.normalize_reward=true, or scale "
-                          "the rewards so that returns are of the size of 1 to 10")
+                          f"{last['target/mean']:.3g} (deviation {last['target/std']:.3g}). Set ppo.normalize_reward=true, or "
+                          "scale the rewards so that returns are of the size of 1 to 10")
         if sum(row["optim/gradient_steps"] for row in rows) < 2 * len(rows):
             found.say(f"there is {rows[-1]['optim/gradient_steps']:.0f} gradient step an iteration: with ppo.minibatch_size="
                       f"{learner.config.ppo.minibatch_size} a minibatch is the whole batch")

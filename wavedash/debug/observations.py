@@ -56,8 +56,9 @@ class Observations:
                 found.say(f"  these never change: {few(constant, 24)}")
             if huge:
                 worst = max(huge, key=lambda index: float(torch.maximum(low.abs(), high.abs())[index]))
-                found.problem(f"{len(huge)} of {len(low)} numbers of the {name} are huge, number {worst} from {float(low[worst]):.4g} to "
-                              f"{float(high[worst]):.4g}: scale them to about -1 to 1, or set ppo.normalize_obs=true")
+                found.problem(f"{len(huge)} of {len(low)} numbers of the {name} are huge, number {worst} from "
+                              f"{float(low[worst]):.4g} to {float(high[worst]):.4g}: scale them to about -1 to 1, or set "
+                              "ppo.normalize_obs=true")
             found.detail(f"{name}, number by number:", *table(("number", "least", "mean", "most"), (
                 (i, f"{float(low[i]):.4g}", f"{float(self.sums[key][i]) / max(1, self.count):.4g}", f"{float(high[i]):.4g}")
                 for i in range(len(low)))), "")

@@ -67,25 +67,25 @@ class DebugReport(Listener):
         try:
             found = find()
         except Exception as error:
-            log.warning("debug.%s failed (%s: %s); the run goes on without this report", self.switch, type(error).__name__, error)
+            log.warning("debug.%s failed (%s: %s): the run goes on without this report", self.switch, type(error).__name__,
+                        error)
             log.debug("debug.%s failed", self.switch, exc_info=True)
             return
         if found:
             self._publish(found, f"debug.{self.switch}, {when} (step {learner.steps:,})")
 
     def _publish(self, found: Findings, heading: str) -> None:
-        """Logs problems as warnings and the lines as information; the file gets all of it."""
-        verdict = found.problems or ["nothing looks wrong"]
-        log.info("%s", "\n".join([f"--- {heading}", *found.lines]))
+        """Logs the lines as information and problems as warnings; the file gets all of it."""
+        good = [] if found.problems else ["nothing looks wrong"]
+        log.info("%s", "\n".join([f"--- {heading}", *found.lines, *good]))
         for problem in found.problems:
             log.warning("debug.%s: %s", self.switch, problem)
-        if not found.problems:
-            log.info("debug.%s: nothing looks wrong", self.switch)
         path = self.run.debug / f"{self.switch}.txt"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with open(path, "a", encoding="utf-8", opener=not_following) as file:
-                lines = [f"--- {heading}", *(f"* {text}" for text in verdict), "", *found.lines, "", *found.details]
+                verdict = [f"* {text}" for text in found.problems or good]
+                lines = [f"--- {heading}", *verdict, "", *found.lines, "", *found.details]
                 file.write("\n".join(lines).rstrip() + "\n\n")
         except OSError as error:
             log.warning("%s cannot be written (%s): the report is in the log only", path, error)

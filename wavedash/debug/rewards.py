@@ -11,8 +11,9 @@ from wavedash.debug.report import DebugReport
 from wavedash.debug.trial import Played, a_few, play, player
 from wavedash.envs.kinds import kind_of
 from wavedash.envs.vec_env import VecEnv
-from wavedash.findings import Findings, table
+from wavedash.findings import Findings, number, table
 from wavedash.ppo.listener import IterationReport
+from wavedash.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     from wavedash.ppo.learner import Learner
@@ -31,8 +32,8 @@ class Rewards(DebugReport):
 
     switch = "rewards"
 
-    def __init__(self, *arguments: object) -> None:
-        super().__init__(*arguments)  # type: ignore[arg-type]
+    def __init__(self, run: RunFolder, iterations: int) -> None:
+        super().__init__(run, iterations)
         self.paid: list[Tensor] = []
         self.terms: dict[str, float] = {}
         self.steps = 0
@@ -66,11 +67,12 @@ class Rewards(DebugReport):
     def conclude(self, learner: Learner) -> Findings:
         found = Findings()
         total, size, times = torch.stack(self.paid).sum(0).tolist()
-        found.say(f"{self.steps:,} steps were paid {total / max(1, self.steps):.4g} each on average, {size / max(1, self.steps):.4g} without "
-                  f"regard to sign; {times / max(1, self.steps):.0%} of them were paid something")
+        found.say(f"{self.steps:,} steps were paid {total / max(1, self.steps):.4g} each on average, "
+                  f"{size / max(1, self.steps):.4g} without regard to sign; {times / max(1, self.steps):.0%} of them were paid "
+                  "something")
         if not times:
-            found.problem(f"no reward was paid in {self.steps:,} steps, so there is nothing to learn from: pay for something that random "
-                          "play already does now and then")
+            found.problem(f"no reward was paid in {self.steps:,} steps, so there is nothing to learn from: pay for something "
+                          "that random play already does now and then")
         if self.terms:
             found.say("what each term paid, summed over these iterations, before it is shared between agents:",
                       *table(("term", "sum", "per step"), ((term, f"{x:.4g}", f"{x / max(1, self.steps):.4g}") for term, x in
@@ -78,10 +80,12 @@ class Rewards(DebugReport):
         if learner.return_moments is not None:
             clip = learner.config.ppo.reward_clip
             share = self.clipped / max(1, self.steps)
-            found.say(f"scaled by ppo.normalize_reward, the largest reward was {self.largest:.3g}; ppo.reward_clip={clip:g}")
+            found.say(f"scaled by ppo.normalize_reward, the largest reward was {self.largest:.3g}; {self.clipped:.0f} of "
+                      f"{self.steps:,} were cut at ppo.reward_clip={clip:g}")
             if share > CLIPPED:
-                found.problem(f"{share:.1%} of the rewards are beyond ppo.reward_clip={clip:g} after scaling, up to {self.largest:.3g}, and are "
-                              "cut there: raise ppo.reward_clip, or make rewards more alike in size")
+                found.problem(f"{share:.1%} of the rewards are beyond ppo.reward_clip={clip:g} after scaling, up to "
+                              f"{self.largest:.3g}, and are cut there: raise ppo.reward_clip, or make rewards more alike in "
+                              "size")
         return found
 
 
@@ -98,11 +102,11 @@ Kept = tuple[Tensor, dict[str, Tensor], Tensor]
 def _first_steps(found: Findings, env: VecEnv, played: Sequence[Kept]) -> None:
     """Every term of the first steps of a few rows."""
     terms = list(played[0][1])
-    rows = played[0][2].nonzero().flatten().tolist()[:SHOWN_ROWS]
+    rows = played[0][2].nonzero().flatten().tolist()[: SHOWN_ROWS if terms else 1]
     for row in rows:
         found.say(f"the first steps of {env.name_row(row)}, played apart from the training:")
         found.say(*table(("step", *terms, "paid"), (
-            (t + 1, *(f"{x[row]:.4g}" for x in each.values()), f"{reward[row]:.4g}")
+            (t + 1, *(number(x[row]) for x in each.values()), number(reward[row]))
             for t, (reward, each, _) in enumerate(played[:SHOWN_STEPS]))), "")
 
 
@@ -116,14 +120,16 @@ def _whole_trial(found: Findings, played: Sequence[Kept]) -> None:
     rows = []
     for name, x in sorted(terms.items(), key=lambda item: -float(item[1].abs().sum())):
         share = float(x.abs().sum()) / whole if whole else 0.0
-        rows.append((name, f"{share:.1%}", f"{float(x.mean()):.4g}", f"{float(x.min()):.4g}", f"{float(x.max()):.4g}",
-                     f"{float((x != 0).float().mean()):.1%}"))
+        paid = float((x != 0).float().mean())
+        rows.append((name, f"{share:.1%}", number(x.mean()), number(x.min()), number(x.max()), f"{paid:.1%}"))
         if share > DROWNS and len(terms) > 1:
-            found.problem(f"reward {name} is {share:.0%} of everything that was paid in {count:,} steps: nothing else counts beside it. "
-                          "Lower its weight, or raise those of the others")
+            found.problem(f"reward {name} is {share:.0%} of everything that was paid in {count:,} steps: nothing else counts "
+                          "beside it. Lower its weight, or raise those of the others")
         if count > 1 and float(x.abs().max()) > 0 and float(x.std()) < 1e-3 * float(x.abs().mean()):
-            found.problem(f"reward {name} pays the same in every step, {float(x.mean()):.4g}, whatever is done: nothing is learned from it")
-    found.say(f"all terms over {count:,} steps of random beginnings; the share is that of all that was paid, without regard to sign:",
+            found.problem(f"reward {name} pays the same in every step, {float(x.mean()):.4g}, whatever is done: nothing is "
+                          "learned from it")
+    found.say(f"all terms over {count:,} steps of random beginnings; the share is that of all that was paid, without regard to "
+              "sign:",
               *table(("term", "share", "mean", "least", "most", "paid in"), rows))
     never = [name for name, x in terms.items() if not bool((x != 0).any())]
     if never:

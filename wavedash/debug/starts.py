@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from wavedash.debug.report import DebugReport
 from wavedash.debug.trial import a_few, player
@@ -11,6 +12,7 @@ from wavedash.envs.kinds import kind_of
 from wavedash.envs.obs import sensed
 from wavedash.findings import Findings, table
 from wavedash.ppo.listener import IterationReport
+from wavedash.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     from wavedash.ppo.learner import Learner
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 AT_ONCE = 2
 """Steps of an episode that is over before the policy could do anything"""
 SHARE_AT_ONCE = 0.2
+UNSEEN = 2**40
 
 
 class Starts(DebugReport):
@@ -25,10 +28,12 @@ class Starts(DebugReport):
 
     switch = "starts"
 
-    def __init__(self, *arguments: object) -> None:
-        super().__init__(*arguments)  # type: ignore[arg-type]
+    def __init__(self, run: RunFolder, iterations: int) -> None:
+        super().__init__(run, iterations)
         self.lengths: list[int] = []
-        """Steps of the episodes that began and ended in one rollout"""
+        """Steps of the episodes whose beginning and end were seen"""
+        self.age: Tensor | None = None
+        """[N]: steps of the current episode of every row; negative where its beginning was not seen"""
         self.ended = self.truncated = 0
 
     def before(self, learner: Learner) -> Findings:
@@ -44,18 +49,21 @@ class Starts(DebugReport):
 
     def look(self, learner: Learner, report: IterationReport) -> None:
         rollout = learner.rollout
-        over = (rollout.done | ~rollout.active).cpu()
+        done, over = (rollout.done & rollout.active).cpu(), (rollout.done | ~rollout.active).cpu()
         self.ended += int((rollout.terminated & rollout.active).sum())
         self.truncated += int((rollout.truncated & rollout.active & ~rollout.terminated).sum())
-        for row in over.unbind(1):
-            ends = row.nonzero().flatten()
-            self.lengths += (ends[1:] - ends[:-1]).tolist()
+        age = torch.full_like(over[0], -UNSEEN, dtype=torch.int64) if self.age is None else self.age
+        for t in range(len(over)):
+            age = age + 1
+            self.lengths += age[done[t] & (age > 0)].tolist()
+            age = age.masked_fill(over[t], 0)
+        self.age = age
 
     def conclude(self, learner: Learner) -> Findings:
         found = Findings()
         found.say(f"{self.ended + self.truncated:,} episodes ended: {self.ended:,} really, {self.truncated:,} by a time limit")
         if not self.lengths:
-            found.say("no episode began and ended within one iteration")
+            found.say("no episode both began and ended in these iterations")
             return found
         lengths = torch.tensor(self.lengths, dtype=torch.float32)
         quarter = torch.tensor([0.0, 0.25, 0.5, 0.75, 1.0])
@@ -63,6 +71,6 @@ class Starts(DebugReport):
                          [(f"{len(lengths):,} whole ones", *(f"{x:.0f}" for x in lengths.quantile(quarter).tolist()))]))
         at_once = float((lengths <= AT_ONCE).float().mean())
         if at_once > SHARE_AT_ONCE:
-            found.problem(f"{at_once:.0%} of the episodes are over after {AT_ONCE} steps or fewer: an ending is true from the start, or "
-                          "episodes begin where they must end at once")
+            found.problem(f"{at_once:.0%} of the episodes are over after {AT_ONCE} steps or fewer: an ending is true from the "
+                          "start, or episodes begin where they must end at once")
         return found

@@ -43,7 +43,7 @@ class Played(NamedTuple):
 def player(learner: Learner) -> Iterator[TrainedPolicy]:
     """The policy of the learner, which samples as it does in training, from a random stream of its own."""
     training, threads, device = learner.policy.training, torch.get_num_threads(), learner.env.device
-    own, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 (users' code may draw from it)
+    own, of_numpy = random.getstate(), np.random.get_state()
     try:
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             yield TrainedPolicy(learner.policy, stream_seed(learner.config.seed, "debug"))
@@ -51,7 +51,7 @@ def player(learner: Learner) -> Iterator[TrainedPolicy]:
         learner.policy.train(training)
         torch.set_num_threads(threads)
         random.setstate(own)
-        np.random.set_state(of_numpy)  # noqa: NPY002
+        np.random.set_state(of_numpy)
 
 
 @contextmanager

@@ -116,23 +116,22 @@ class RocketEnv(VecEnv):
     def state_of(self, arena: int) -> GameState:
         """The state of one arena [1, ...], counted over all shards, for viewers. It is a view that every step changes: read it
         between steps, not during one."""
-        shard, index = self._place_of(arena)
-        return shard.state.part(slice(index, index + 1))
-
-    def controls_of(self, arena: int) -> Tensor:
-        """[1, C, 8]: the controls that the last step gave the cars of one arena; zeros where an episode has just begun. It is a
-        view, as `state_of` is."""
-        shard, index = self._place_of(arena)
-        return shard.controls[index : index + 1]
-
-    def _place_of(self, arena: int) -> tuple[Shard, int]:
-        """The shard of an arena that is counted over all shards, and its number there."""
         index = arena
         for shard in self._shards:
             if 0 <= index < shard.state.arenas:
-                return shard, index
+                return shard.state.part(slice(index, index + 1))
             index -= shard.state.arenas
         raise IndexError(f"there is no arena {arena}: this environment has {arena - index}, counted from 0")
+
+    @property
+    def states(self) -> Sequence[GameState]:
+        """The state of each shard, which every step changes: read it between steps, not during one."""
+        return [shard.state for shard in self._shards]
+
+    @property
+    def controls(self) -> Sequence[Tensor]:
+        """[E, C, 8] of each shard: the controls that its last step gave the cars; zeros where an episode has just begun."""
+        return [shard.controls for shard in self._shards]
 
     def prepare(self) -> None:
         for shard in self._shards:

@@ -84,10 +84,10 @@ def _coverage(found: Findings, task: Task) -> Coverage | None:
 
 def _played(env: RocketEnv, policy: TrainedPolicy) -> list[Stepped]:
     stepped: list[Stepped] = []
-    for obs, action, step, before in play(env, policy, STEPS, lambda: snapshot(env, ARENAS)):
-        after, shape, mask = snapshot(env, ARENAS), before.shape, action_mask(obs)
+    for obs, action, step, before in play(env, policy, STEPS, lambda: snapshot(env)):
+        after, shape, mask = snapshot(env), before.shape, action_mask(obs)
         ended = (step.terminated | step.truncated).view(shape).cpu()
-        stepped.append(Stepped(before, after, action.view(*shape, *action.shape[1:]).cpu(), controls_of(env, ARENAS),
+        stepped.append(Stepped(before, after, action.view(*shape, *action.shape[1:]).cpu(), controls_of(env),
                                None if mask is None else mask.view(*shape, -1).bool().cpu(), ~ended & before.cars.present))
     return stepped
 
@@ -101,11 +101,12 @@ def _first_steps(found: Findings, env: RocketEnv, stepped: Sequence[Stepped], ti
             if not bool(goes_on[0, seat]):
                 break
             old, new = (_at(state, seat) for state in (before, after))
-            rows.append((number + 1, " ".join(f"{float(x):g}" for x in action[0, seat].reshape(-1)), in_words(controls[0, seat]),
-                         *(f"{a} > {b}" for a, b in zip(old, new, strict=True)),
+            chosen = " ".join(f"{float(x):g}" for x in action[0, seat].reshape(-1))
+            rows.append((number + 1, chosen, in_words(controls[0, seat]), *(f"{a} > {b}" for a, b in zip(old, new, strict=True)),
                          f"{_turned(before, after, seat):+.0f}"))
         found.say(f"the first steps of {env.name_row(seat)}, {ticks} ticks each, played apart from the training:",
-                  *table(("step", "action", "controls", "forward uu/s", "height uu", "boost", "wheels", "degrees right"), rows), "")
+                  *table(("step", "action", "controls", "forward uu/s", "height uu", "boost", "wheels", "degrees right"), rows,
+                         left=("controls",)), "")
 
 
 def _at(state: GameState, seat: int) -> tuple[str, ...]:
@@ -128,20 +129,23 @@ def _chosen(found: Findings, stepped: Sequence[Stepped], coverage: Coverage | No
     goes_on = torch.stack([step.goes_on for step in stepped])
     controls = torch.stack([step.controls for step in stepped])[goes_on]  # [n, 8]
     count, came = len(controls), effects(stepped, seconds)
-    sides = [tuple(f"{float(x.float().mean()):.0%}" for x in (column < 0, column == 0, column > 0)) for column in controls.unbind(-1)]
-    found.say(f"{count:,} steps of {ARENAS} arenas: how often each control was left, 0 and right (back and forward, down and up, let go "
-              "and pressed), and what came of it:",
+    sides = [[f"{float(x.float().mean()):.0%}" for x in (column < 0, column == 0, column > 0)]
+             for column in controls.unbind(-1)]
+    found.say(f"{count:,} steps of {ARENAS} arenas: how often each control was left, 0 and right (back and forward, down and "
+              "up, let go and pressed), and what came of it:",
               *table(("control", "-", "0", "+", "what came of it"), (
-                  (name, *sides[i], came[i]) for i, name in enumerate(CONTROLS))))
+                  (name, *sides[i], came[i]) for i, name in enumerate(CONTROLS)), left=("what came of it",)))
     for control, name in enumerate(CONTROLS):
         _never(found, control, name, controls, stepped, coverage)
     last = stepped[-1].after.cars
     slow = float((last.velocity.norm(dim=-1)[last.present] < STILL).float().mean())
     if slow > 0.8:
-        found.problem(f"{slow:.0%} of the cars stand still after {len(stepped) * seconds:.1f} s: look at throttle and boost above")
+        found.problem(f"{slow:.0%} of the cars stand still after {len(stepped) * seconds:.1f} s: look at throttle and boost "
+                      "above")
 
 
-def _never(found: Findings, control: int, name: str, controls: Tensor, stepped: Sequence[Stepped], coverage: Coverage | None) -> None:
+def _never(found: Findings, control: int, name: str, controls: Tensor, stepped: Sequence[Stepped],
+           coverage: Coverage | None) -> None:
     """Names a control that was never used, and why."""
     column, count = controls[:, control], len(controls)
     if control in SIDES:

@@ -45,12 +45,13 @@ def driven_directly(task: Task) -> None:
     task.action, task.endings = Continuous(task.action.ticks, task.action.delay), type(task.endings)({})
 
 
-def snapshot(env: RocketEnv, count: int) -> GameState:
+def snapshot(env: RocketEnv) -> GameState:
     """A copy of the state of all arenas, on the host."""
-    views = [env.state_of(arena) for arena in range(count)]
-    return GameState.over(torch.cat([view.memory for view in views]).cpu(), views[0].seats)
+    (state,) = env.states
+    return state.clone().to("cpu")
 
 
-def controls_of(env: RocketEnv, count: int) -> Tensor:
+def controls_of(env: RocketEnv) -> Tensor:
     """[E, C, 8]: a copy of the controls of the last step, on the host."""
-    return torch.cat([env.controls_of(arena) for arena in range(count)]).cpu()
+    (controls,) = env.controls
+    return controls.clone().cpu()

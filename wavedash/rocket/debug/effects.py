@@ -65,5 +65,6 @@ def _text(control: int, stepped: Sequence[Stepped], seconds: float) -> str:
         values.append(measure(before.cars, after.cars, seconds)[cars])
         used.append(controls[..., control][cars])
     value, column = torch.cat(values), torch.cat(used)
-    means = {sign: value[mask].mean() for sign, mask in (("-", column < 0), ("0", column == 0), ("+", column > 0)) if bool(mask.any())}
-    return f"{', '.join(f'{sign}: {float(mean):+.0f}' for sign, mean in means.items())} {unit}" if means else "no car could use it"
+    sides = {"-": column < 0, "0": column == 0, "+": column > 0}
+    means = [f"{sign}: {float(value[mask].mean()):+.0f}" for sign, mask in sides.items() if bool(mask.any())]
+    return f"{', '.join(means)} {unit}" if means else "no car could use it"

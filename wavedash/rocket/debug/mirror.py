@@ -1,5 +1,5 @@
-"""Whether rewards pay blue and orange alike: the same game, turned by half with the teams exchanged, must pay the other team the
-same. A reward that forgets to turn the field for orange pays one of the teams for the wrong goal.
+"""Whether rewards pay blue and orange alike: the same game, turned by half with the teams exchanged, must pay the other team
+the same. A reward that forgets to turn the field for orange pays one of the teams for the wrong goal.
 """
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def paid_unlike(config: EnvConfig, rocket: RocketConfig, device: torch.device) -
         return
     with arenas(config, rocket.model_copy(update={"starts": STARTS}), ARENAS, device, driven_directly) as env:
         env.reset(0)
-        states = [snapshot(env, ARENAS)]
+        states = [snapshot(env)]
         generator = torch.Generator().manual_seed(0)
         for _ in range(STEPS):
             env.step(_random_controls(env.num_rows, generator).to(env.device))
-            states.append(snapshot(env, ARENAS))
-    names = list(rocket.rewards)
+            states.append(snapshot(env))
+    names = Task.configured(rocket).rewards.names
     plain, mirrored = _paid(rocket, states), _paid(rocket, [exchanged(state) for state in states])
     mirrored = mirrored.roll(rocket.blue, -1)  # a car is now in the seat of its counterpart
     for name, x, y in zip(names, plain, mirrored, strict=True):

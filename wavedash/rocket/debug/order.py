@@ -17,8 +17,8 @@ USUAL = ", ".join(CONTROLS)
 
 
 def swapped(controls: Tensor) -> Iterator[str]:
-    """Messages about controls [n, 8] that look exchanged. Whoever boosts also holds the throttle, and most parsers move steer and
-    yaw together, as a gamepad does: where another control has these habits instead, two columns are in each other's place."""
+    """Messages about controls [n, 8] that look exchanged. Whoever boosts also holds the throttle, and most parsers move steer
+    and yaw together, as a gamepad does: where another control has these habits instead, two columns are exchanged."""
     forward = controls[:, THROTTLE] > 0
     boosting = controls[:, BOOST] > 0
     if int(boosting.sum()) >= ENOUGH:
@@ -26,16 +26,18 @@ def swapped(controls: Tensor) -> Iterator[str]:
         for stick in (STEER, PITCH, YAW, ROLL):
             always, usual = (controls[boosting, stick] > 0).all(), (controls[:, stick] > 0).float().mean()
             if not drives and bool(always) and float(usual) < 1:
-                yield _message(THROTTLE, stick, f"whenever boost is pressed, {CONTROLS[stick]} is positive, and throttle is not")
+                yield _message(THROTTLE, stick, f"whenever boost is pressed, {CONTROLS[stick]} is positive, and throttle is "
+                                                "not")
         for button in (JUMP, HANDBRAKE):
             pressed = controls[:, button] > 0
             if int(pressed.sum()) >= ENOUGH and not drives and bool(forward[pressed].all()) and not bool(forward.all()):
-                yield _message(BOOST, button, f"whenever {CONTROLS[button]} is pressed, the throttle is held, and with boost it is not")
+                yield _message(BOOST, button, f"whenever {CONTROLS[button]} is pressed, the throttle is held, and with boost "
+                                              "it is not")
     if not torch.equal(controls[:, STEER], controls[:, YAW]):
         for stick in (THROTTLE, PITCH, ROLL):
             for partner, other in ((YAW, STEER), (STEER, YAW)):
                 column = controls[:, stick]
-                if torch.equal(column, controls[:, partner]) and len(column.unique()) > 1:
+                if torch.equal(column, controls[:, partner]) and bool((column != column[0]).any()):
                     yield _message(stick, other, f"{CONTROLS[stick]} is always the same as {CONTROLS[partner]}, as "
                                                  f"{CONTROLS[other]} is in most parsers")
 
@@ -56,7 +58,8 @@ def moved_by(parser: Action) -> list[str]:
         middle = (low + high) / 2
     else:
         return []
-    ends = np.stack([np.where(np.eye(len(middle), dtype=bool)[i], end, middle) for i in range(len(middle)) for end in (low, high)])
+    alone = np.eye(len(middle), dtype=bool)
+    ends = np.stack([np.where(entry, end, middle) for entry in alone for end in (low, high)])
     actions = torch.from_numpy(ends.reshape(-1, 1, *space.shape).astype(space.dtype))
     state = GameState.empty(len(actions), 1)
     parser.bind(state)
@@ -71,6 +74,5 @@ def moved_by(parser: Action) -> list[str]:
 
 def in_words(controls: Tensor) -> str:
     """The controls [8] that are used, by name: `throttle 1, boost`."""
-    used = [(name if i >= STICKS else f"{name} {float(x):g}") for i, (name, x) in enumerate(zip(CONTROLS, controls, strict=True))
-            if float(x) != 0]
+    used = [CONTROLS[i] if i >= STICKS else f"{CONTROLS[i]} {x:g}" for i, x in enumerate(controls.tolist()) if x != 0]
     return ", ".join(used) or "nothing"

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from wavedash.config import EnvConfig, RocketConfig
-from wavedash.findings import Findings, table
+from wavedash.findings import Findings, number, table
 from wavedash.rocket.constants import BALL_REST_Z, TICK_RATE
 from wavedash.rocket.debug.arenas import arenas, driven_directly, one_size, snapshot
 from wavedash.rocket.debug.mirror import paid_unlike
@@ -33,34 +33,35 @@ class Scenes(Start):
     """Writes the scenes, one after the other, as if the first car attacked toward +Y. Other cars stand at the side."""
 
     def write(self, state: GameState, generator: torch.Generator) -> None:
-        for number in range(len(SCENES)):
-            self._write(state.part(slice(number, None)), number)
+        for scene in range(len(SCENES)):
+            self._write(state.part(slice(scene, None)), scene)
         side = 1.0 - 2.0 * state.cars.team[:, :1].float()  # [E, 1]
         for body, factor in ((state.ball, side), (state.cars, side.unsqueeze(-1))):
             for field in (body.position, body.velocity):
                 field[..., :2] *= factor
             body.rotation[..., :2, :] *= factor.unsqueeze(-1)
 
-    def _write(self, state: GameState, number: int) -> None:
+    def _write(self, state: GameState, scene: int) -> None:
         """Writes one scene into all of these arenas: the next one overwrites all but the first."""
         cars, ball = state.cars, state.ball
         ours = cars.team == cars.team[:, :1]
         cars.position[..., 0] = -3000.0
-        cars.position[..., 1] = torch.where(ours, -2600.0, 2600.0) + 300.0 * torch.arange(state.seats, device=state.device) % 1200
+        beside = 300.0 * torch.arange(state.seats, device=state.device) % 1200
+        cars.position[..., 1] = torch.where(ours, -2600.0, 2600.0) + beside
         cars.rotation.copy_(rotation(torch.full_like(cars.boost, pi)))
         cars.velocity.zero_()
         ball.position.copy_(torch.tensor([0.0, 0.0, BALL_REST_Z]))
         ball.velocity.zero_()
-        if number in (DRIVES, LEAVES):
-            ahead = 1.0 if number == DRIVES else -1.0
-            self._put(state, 0, (-1500.0, 0.0), 0.0 if number == DRIVES else pi, (1000.0 * ahead, 0.0))
-        elif number in (FORTH, BACK):
+        if scene in (DRIVES, LEAVES):
+            ahead = 1.0 if scene == DRIVES else -1.0
+            self._put(state, 0, (-1500.0, 0.0), 0.0 if scene == DRIVES else pi, (1000.0 * ahead, 0.0))
+        elif scene in (FORTH, BACK):
             self._put(state, 0, (-1500.0, 0.0), 0.0, (0.0, 0.0))
-            ball.velocity[:, 1] = 1500.0 if number == FORTH else -1500.0
+            ball.velocity[:, 1] = 1500.0 if scene == FORTH else -1500.0
         else:
-            goal = 1.0 if number == SCORES else -1.0
+            goal = 1.0 if scene == SCORES else -1.0
             others = (~ours[0]).nonzero().flatten().tolist()
-            seat = 0 if number == SCORES or not others else others[0]
+            seat = 0 if scene == SCORES or not others else others[0]
             self._put(state, seat, (0.0, 4500.0 * goal), goal * pi / 2, (0.0, 2200.0 * goal))
             ball.position[:, 1] = 4720.0 * goal
             ball.velocity[:, 1] = 1000.0 * goal
@@ -85,26 +86,26 @@ def examine_rewards(config: EnvConfig, device: torch.device, policy: TrainedPoli
 
 def _scenes(found: Findings, config: EnvConfig, rocket: RocketConfig, lane: str, device: torch.device) -> None:
     terms, paid = _paid(config, rocket, device)
-    pairs = {pair: words for pair, words in PAIRS.items() if pair != (SCORES, CONCEDES) or rocket.blue and rocket.orange}
-    shown = [number for pair in pairs for number in pair]
+    pairs = {pair: words for pair, words in PAIRS.items() if pair != (SCORES, CONCEDES) or (rocket.blue and rocket.orange)}
+    shown = [scene for pair in pairs for scene in pair]
     found.say(f"{lane}what a car is paid in {SECONDS:g} s of hand-made scenes, by term before it is shared, and in all:",
-              *table(("term", *(SCENES[number] for number in shown)), (
-                  (name, *(f"{float(x[number]):.4g}" for number in shown)) for name, x in {**terms, "paid": paid}.items())))
+              *table(("term", *(SCENES[scene] for scene in shown)), (
+                  (name, *(number(x[scene]) for scene in shown)) for name, x in {**terms, "paid": paid}.items())))
     for (better, worse), (good, bad) in pairs.items():
         small = 1e-6 + 1e-3 * float(paid.abs().max())
         if float(paid[better]) < float(paid[worse]) - small:
             guilty = max(terms, key=lambda name: float(terms[name][worse] - terms[name][better]))
-            found.problem(f"{lane}{good} pays {float(paid[better]):.4g}, {bad} pays {float(paid[worse]):.4g}: the bot will learn the latter, "
-                          f"mostly from {guilty}. Its sign looks wrong")
+            found.problem(f"{lane}{good} pays {float(paid[better]):.4g}, {bad} pays {float(paid[worse]):.4g}: the bot will "
+                          f"learn the latter, mostly from {guilty}. Its sign looks wrong")
         elif better != SCORES:
             for name, x in terms.items():
                 if float(x[better]) < float(x[worse]) - 1e-6 - 1e-3 * float(x.abs().max()):
-                    found.problem(f"{lane}reward {name} pays {float(x[better]):.4g} for {good} and {float(x[worse]):.4g} for {bad}: its sign "
-                                  "looks wrong")
+                    found.problem(f"{lane}reward {name} pays {float(x[better]):.4g} for {good} and {float(x[worse]):.4g} for "
+                                  f"{bad}: its sign looks wrong")
     for name, apart, size in paid_unlike(config, rocket, device):
-        found.problem(f"{lane}reward {name} pays blue and orange differently for the same thing: by {apart:.3g} on average, where it pays "
-                      f"{size:.3g}, when the field is turned by half and the teams exchanged. Look at how it tells the goals of "
-                      "both teams apart (state.cars.team)")
+        found.problem(f"{lane}reward {name} pays blue and orange differently for the same thing: by {apart:.3g} on average, "
+                      f"where it pays {size:.3g}, when the field is turned by half and the teams exchanged. Look at how it "
+                      "tells the goals of both teams apart (state.cars.team)")
 
 
 def _paid(config: EnvConfig, rocket: RocketConfig, device: torch.device) -> tuple[dict[str, Tensor], Tensor]:
@@ -129,5 +130,5 @@ def _paid(config: EnvConfig, rocket: RocketConfig, device: torch.device) -> tupl
                 if name.startswith("reward/"):
                     term = name.removeprefix("reward/")
                     terms[term] = terms.get(term, torch.zeros(count)) + x[first].cpu() * goes_on
-            goes_on = goes_on & (snapshot(env, count).game.goal < 0)
+            goes_on = goes_on & (snapshot(env).game.goal < 0)
     return terms, paid

@@ -48,13 +48,13 @@ def _examine(found: Findings, lane: str, config: EnvConfig, rocket: RocketConfig
         env.reset(0)
         task = env.tasks[0]
         writers = _writers(task.start, list(rocket.starts))
-        first = snapshot(env, ARENAS)
+        first = snapshot(env)
         nothing = torch.zeros(env.num_rows, len(CONTROLS), device=env.device)
         env.step(nothing)
-        second = snapshot(env, ARENAS)
+        second = snapshot(env)
         for _ in range(round(SECONDS * TICK_RATE / task.action.ticks) - 1):
             env.step(nothing)
-        last = snapshot(env, ARENAS)
+        last = snapshot(env)
     rows = []
     for name, mine in writers:
         label = f"{lane}/{name}" if lane else name
@@ -106,28 +106,30 @@ def _problems(name: str, first: GameState, second: GameState, last: GameState, m
     deep = lowest_corner(first) < -DEEP
     if bool((deep & here).any()):
         lowest = float(lowest_corner(first)[here].min())
-        yield (f"start {name!r} puts {share(deep)} into the floor: a corner of the body is {-lowest:.0f} uu below it. A car on its wheels "
-               "is at z = 17")
+        yield (f"start {name!r} puts {share(deep)} into the floor: a corner of the body is {-lowest:.0f} uu below it. A car on "
+               "its wheels is at z = 17")
     expected = torch.tensor([0.0, 0.0, -GRAVITY * seconds])
     push = (second.cars.velocity - cars.velocity - torch.where(cars.on_ground.unsqueeze(-1), 0.0, expected)).norm(dim=-1)
     near = close_to_others(first)
     if bool((near & here).any()):
-        yield (f"start {name!r} puts {share(near)} into the ball or into each other: they are thrown apart in the first step, by up to "
-               f"{float(push[near & here].max()):.0f} uu/s")
+        yield (f"start {name!r} puts {share(near)} into the ball or into each other: they are thrown apart in the first step, "
+               f"by up to {float(push[near & here].max()):.0f} uu/s")
     kicked = (push > KICKED) & ~near & ~deep & second.cars.alive & ~_touched_something(first, second)
     if bool((kicked & here).any()):
-        yield (f"start {name!r}: {share(kicked)} are pushed by more than {KICKED:g} uu/s in their first step without any control: "
-               "they overlap a wall, the ceiling or a goal")
+        yield (f"start {name!r}: {share(kicked)} are pushed by more than {KICKED:g} uu/s in their first step without any "
+               "control: they overlap a wall, the ceiling or a goal")
     upside_down = cars.up[..., 2] < -0.5
     roofs = float(on_roof(last.cars)[here].float().mean())
     if roofs > MOST and name.rpartition("/")[2] != "turtle":
         why = f"; {share(upside_down)} begin with the roof down" if bool((upside_down & here).any()) else ""
-        yield (f"start {name!r} leaves {roofs:.0%} of the cars on their roof after {SECONDS:g} s{why}. The columns of cars.rotation are "
-               "forward, right, up, and up points to +z on the floor")
-    wrong = cars.on_ground & here & (second.cars.wheel_contact.sum(-1) < 3) & ~second.cars.has_contact & (second.cars.position[..., 2] > 60)
+        yield (f"start {name!r} leaves {roofs:.0%} of the cars on their roof after {SECONDS:g} s{why}. The columns of "
+               "cars.rotation are forward, right, up, and up points to +z on the floor")
+    flies = (second.cars.wheel_contact.sum(-1) < 3) & ~second.cars.has_contact & (second.cars.position[..., 2] > 60)
+    wrong = cars.on_ground & here & flies
     if int(wrong.sum()) > 0.1 * count:
-        yield (f"start {name!r} says of {share(wrong)} that they are on the ground, and they are in the air: set cars.on_ground and "
-               "cars.wheel_contact to false where a car flies, or the policy sees and may jump what is not there")
+        yield (f"start {name!r} says of {share(wrong)} that they are on the ground, and they are in the air: set "
+               "cars.on_ground and cars.wheel_contact to false where a car flies, or the policy sees and may jump what is not "
+               "there")
 
 
 def lowest_corner(state: GameState) -> Tensor:
