@@ -277,7 +277,8 @@ def _learn(learner: Learner, curriculum: Curriculum, run: RunFolder | None, proc
     rated = [] if panel is None else [panel]
     reports = report.listeners(config, run.path, process.early.stop())
     process.early.records.clear()
-    learner.listeners.add(keeper, Live(curriculum, run, saver), *rated, curriculum, *reports, SkippedUpdates(run.crash), saver)
+    learner.listeners.add(keeper, Live(curriculum, run, saver), *rated, curriculum, *reports, *_debug_reports(config, run),
+                          SkippedUpdates(run.crash), saver)
     # This comes late, so that a start that failed leaves the folder of the run as it was.
     recorded = with_absolute_init(curriculum.plan.config)
     run.record_start(recorded if panel is None else panel.recorded(recorded))
@@ -314,6 +315,15 @@ def _panel(config: RunConfig, rating: RatingConfig, run: RunFolder, trust: bool)
     from wavedash.league.panel import Panel
 
     return Panel(config, rating, run.path, trust)
+
+
+def _debug_reports(config: RunConfig, run: RunFolder) -> list[Listener]:
+    """Makes the listeners that the debug switches ask for. They are imported only where one is on."""
+    if not config.debug.switches:
+        return []
+    from wavedash import debug
+
+    return debug.listeners(config.debug, run)
 
 
 def prepare_torch(config: RunConfig, ranks: Ranks = ALONE) -> torch.device:

@@ -4,6 +4,7 @@ This folder must import without torch, so that a mistake in a file is answered a
 these models is in `config_file.py`.
 """
 from wavedash.config.curriculum import LimitConfig, PhaseConfig, UntilConfig
+from wavedash.config.debug import DebugConfig
 from wavedash.config.env import EnvConfig
 from wavedash.config.league import OpponentsConfig, RatingConfig
 from wavedash.config.policy import EncoderConfig, GSDEConfig, MemoryConfig, PolicyConfig
@@ -13,8 +14,8 @@ from wavedash.config.run import CheckpointConfig, MilestonesConfig, ReportConfig
 from wavedash.config.section import Fraction, Named, NonNegative, Positive, Section
 
 __all__ = [
-    "CheckpointConfig", "DecayConfig", "EncoderConfig", "EnvConfig", "Fraction", "GSDEConfig", "LaneConfig", "LimitConfig",
-    "MemoryConfig", "MilestonesConfig", "Named", "NonNegative", "OpponentsConfig", "PPOConfig", "PhaseConfig",
-    "PolicyConfig", "Positive", "RatingConfig", "ReportConfig", "RocketConfig", "RunConfig", "ScheduleConfig", "Section",
-    "TeamSize", "UntilConfig",
+    "CheckpointConfig", "DebugConfig", "DecayConfig", "EncoderConfig", "EnvConfig", "Fraction", "GSDEConfig", "LaneConfig",
+    "LimitConfig", "MemoryConfig", "MilestonesConfig", "Named", "NonNegative", "OpponentsConfig", "PPOConfig",
+    "PhaseConfig", "PolicyConfig", "Positive", "RatingConfig", "ReportConfig", "RocketConfig", "RunConfig",
+    "ScheduleConfig", "Section", "TeamSize", "UntilConfig",
 ]

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from wavedash.config.curriculum import PhaseConfig
+from wavedash.config.debug import DebugConfig
 from wavedash.config.env import EnvConfig
 from wavedash.config.league import OpponentsConfig, RatingConfig
 from wavedash.config.policy import PolicyConfig
@@ -94,6 +95,7 @@ class RunConfig(Section):
     milestones: MilestonesConfig | None = None
     """Versions that are kept for ever; none when not set. `milestones={}`: one every 10 million steps."""
     report: ReportConfig = ReportConfig()
+    debug: DebugConfig = DebugConfig()
 
     @model_validator(mode="after")
     def _whole_sequences(self) -> RunConfig:

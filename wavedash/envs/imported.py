@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from wavedash.config import EnvConfig
     from wavedash.envs.vec_env import VecEnv
+    from wavedash.findings import Findings
+    from wavedash.trained_policy import TrainedPolicy
 
 WHOLE = ("count", "device")
 """Parameters by which a function that makes a whole VecEnv is recognised."""
@@ -82,6 +84,10 @@ class ImportedKind(Kind):
     def evaluation(self, config: EnvConfig) -> Evaluation:
         kind = _own_kind(config)
         return kind.evaluation(config) if kind else super().evaluation(config)
+
+    def debug_report(self, switch: str, config: EnvConfig, device: torch.device, policy: TrainedPolicy) -> Findings | None:
+        kind = _own_kind(config)
+        return kind.debug_report(switch, config, device, policy) if kind else None
 
 
 def makes_whole(function: Callable[..., Any], config: EnvConfig) -> bool:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from wavedash.config import EnvConfig
     from wavedash.envs.vec_env import VecEnv
+    from wavedash.findings import Findings
+    from wavedash.trained_policy import TrainedPolicy
 
 
 class Spaces(NamedTuple):
@@ -131,6 +133,12 @@ class Kind(ABC):
     def evaluation(self, config: EnvConfig) -> Evaluation:
         """The defaults of `wavedash eval`."""
         return Evaluation()
+
+    def debug_report(self, switch: str, config: EnvConfig, device: torch.device, policy: TrainedPolicy) -> Findings | None:
+        """What only this kind can say for the report of a debug switch, such as `actions`, before the first iteration; None:
+        nothing. It must make environments of its own (`config.count` is that of the run) and close them; `policy` plays
+        there."""
+        return None
 
     def options(self, config: EnvConfig) -> Any:
         """`env.kwargs`, checked and read as `Options`; None where there are none. EnvError: names what is wrong with them."""

@@ -129,6 +129,16 @@ class RocketEnv(VecEnv):
             index -= shard.state.arenas
         raise IndexError(f"there is no arena {arena}: this environment has {arena - index}, counted from 0")
 
+    @property
+    def states(self) -> Sequence[GameState]:
+        """The state of each shard, which every step changes: read it between steps, not during one."""
+        return [shard.state for shard in self._shards]
+
+    @property
+    def controls(self) -> Sequence[Tensor]:
+        """[E, C, 8] of each shard: the controls that its last step gave the cars; zeros where an episode has just begun."""
+        return [shard.controls for shard in self._shards]
+
     def prepare(self) -> None:
         for shard in self._shards:
             shard.prepare()

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
     from wavedash.config import EnvConfig, RocketConfig
     from wavedash.envs.vec_env import VecEnv
+    from wavedash.findings import Findings
     from wavedash.rocket.line_up import LineUp
     from wavedash.rocket.task import Task
+    from wavedash.trained_policy import TrainedPolicy
 
 
 class RocketKind(Kind):
@@ -102,6 +104,11 @@ class RocketKind(Kind):
     def takes_workers(self, config: EnvConfig) -> bool:
         """Whether worker processes help: the simulator warp uses all cores by itself."""
         return _task(config).simulator != "warp"
+
+    def debug_report(self, switch: str, config: EnvConfig, device: torch.device, policy: TrainedPolicy) -> Findings | None:
+        from wavedash.rocket.debug import REPORTS
+
+        return REPORTS[switch](config, device, policy) if switch in REPORTS else None
 
 
 def rocket_task(config: EnvConfig, run: Path) -> RocketConfig:

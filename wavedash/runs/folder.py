@@ -13,6 +13,7 @@
       forked.json       where the run came from, if it went on from a milestone of another; see fork.py
       league/           policies that the run plays against, where it has opponents; results.csv: how these games ended
       crash/            data of failed updates, to find the cause
+      debug/            reports of the debug switches, a file for each; see wavedash/debug
 """
 from __future__ import annotations
 
@@ -70,6 +71,7 @@ class RunFolder:
         self.log = self.path / "log.txt"
         self.events = self.path / "events.jsonl"
         self.crash = self.path / "crash"
+        self.debug = self.path / "debug"
         self._recorded: RunConfig | None = None
         self._lock: FileLock | None = None
 
