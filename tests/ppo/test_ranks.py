@@ -14,7 +14,19 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.ppo.two_ranks import CASES, HALVES, MISTAKES, OWN_SAMPLES, RANKS, RESUMED, ROWS, SEED, make_learner, outcome
+from tests.ppo.two_ranks import (
+    CASES,
+    HALVES,
+    MISTAKES,
+    OWN_SAMPLES,
+    RANKS,
+    RESUMED,
+    ROWS,
+    SEED,
+    SHORT_OF_MEMORY,
+    make_learner,
+    outcome,
+)
 from tests.roundings import FUNCTION, gamma
 from wavedash.ppo.episodes import Episode
 from wavedash.ppo.learner import Learner
@@ -110,6 +122,16 @@ def test_ranks_that_keep_their_largest_advantages_stay_equal(ranks):
         assert metrics["optim/gradient_steps"] == 3 * 2 and metrics["optim/update_size"] > 0
     one, other = (ranks[0][case]["tensors"]["actor.trunk.body.layers.0.weight"] for case in OWN_SAMPLES)
     assert distance(one, other) > CLOSE
+
+
+@pytest.mark.parametrize("case", SHORT_OF_MEMORY)
+def test_ranks_split_alike_where_the_memory_of_one_is_too_small(case, ranks):
+    results = [result[f"short of memory: {case}"] for result in ranks]
+    assert results[0]["fitting"] == results[1]["fitting"] <= 4
+    for result in results:
+        assert max(distances(result["found"], result["told"]).values()) == 0.0, "bit for bit as if they had been told"
+    assert max(distances(results[0]["found"], results[1]["found"]).values()) == 0.0
+    assert all(iteration["optim/skipped"] == 0 for iteration in results[0]["found"]["metrics"])
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

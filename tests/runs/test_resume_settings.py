@@ -259,6 +259,7 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "ppo.minibatch_size": Counts("8"),
     "ppo.keep_samples": Counts("0.5"),
     "ppo.accumulate": Counts("2"),
+    "ppo.microbatch_size": Counts("5"),
     "ppo.buffer_rollouts": Counts("3", lambda learner: learner.buffer.capacity, 3),
     "ppo.optimizer": Counts("muon"),
     "ppo.learning_rate": Counts("0.02"),

@@ -50,6 +50,10 @@ class PPOConfig(Section):
     time and changes nothing else."""
     accumulate: Positive = 1
     """Splits each minibatch into this many pieces whose gradients are summed: same result, less memory."""
+    microbatch_size: Positive | None = None
+    """The most samples that are computed at once; the gradients of the parts of a minibatch are summed. Less: less memory, the
+    same result but for rounding, slower below some thousands on a GPU. Not set: a whole minibatch; on a GPU, parts of it when
+    it does not fit into the memory."""
     buffer_rollouts: Positive = 1
     """FIFO buffer: how many of the latest rollouts an update learns from. More reuse of samples, older data."""
     optimizer: Literal["adamw", "muon"] = "adamw"

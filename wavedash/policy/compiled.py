@@ -27,6 +27,8 @@ class Compiled(Generic[P, R]):
         if self.compiled is not None:
             try:
                 return self.compiled(*args, **kwargs)
+            except torch.OutOfMemoryError:
+                raise  # who calls may compute fewer samples at once
             except Exception as error:  # no compiler, or code it cannot compile; a real error is raised again below
                 reason = " ".join(str(error).splitlines()[:2]) or repr(error)  # the first line only names the backend
                 log.warning("%s cannot be compiled and runs uncompiled: %s", self.name, reason)

@@ -19,7 +19,10 @@ class CapturedCall(Generic[T]):
     """Calls `body`, on CUDA by replaying a graph of it. `body` has no arguments and no host sync, and reads and writes tensors
     at fixed addresses. What it returns is overwritten by the next call."""
 
-    def __init__(self, body: Callable[[], T], name: str, generators: Sequence[torch.Generator] = ()):
+    def __init__(self, body: Callable[[], T], name: str, generators: Sequence[torch.Generator] = (), smaller: bool = False):
+        """`smaller`: whoever calls it can make the work smaller, so torch.OutOfMemoryError of a capture is raised. Otherwise
+        `body` runs without a graph then, which needs less memory."""
+        self.smaller = smaller
         self.body, self.name, self.generators = body, name, generators
         self.calls = 0
         self.graph: torch.cuda.CUDAGraph | None = None
@@ -46,6 +49,10 @@ class CapturedCall(Generic[T]):
             with torch.cuda.graph(graph):
                 self.result = self.body()
         except Exception as error:  # whatever cannot be captured still runs eagerly
+            # Where memory runs out, the capture may fail a second time at its end.
+            found = next((e for e in (error, error.__context__) if isinstance(e, torch.OutOfMemoryError)), None)
+            if found is not None and self.smaller:
+                raise found from None
             log.warning("%s cannot be captured as a CUDA graph and runs without one: %s", self.name, str(error).splitlines()[0])
             self.eager = True
             return self.body()

@@ -6,6 +6,7 @@ a checkpoint holds. Everything else that happens in a run (checkpoints, console,
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from time import perf_counter
 from typing import Any
 
@@ -34,7 +35,7 @@ from wavedash.ppo.ranks import ALONE, Ranks
 from wavedash.ppo.readout import Readout
 from wavedash.ppo.rollout import Rollout, RolloutBuffer
 from wavedash.ppo.schedule import Schedule, chain, discount
-from wavedash.ppo.update import Updater
+from wavedash.ppo.update import Updater, UpdateTable
 from wavedash.seeding import stream_seed
 from wavedash.threads import decide_threads
 
@@ -141,7 +142,7 @@ class Learner:
         rollout = self.buffer.next_slot()
         stopwatch.start()
         episodes = self._collect(rollout)
-        table = self.updater.update(self.buffer)
+        table = self._update()
         self.commit_normalizers()
         stopwatch.lap("update")
 
@@ -218,6 +219,15 @@ class Learner:
                         self._chain)
         rollout.advantage.copy_(advantage)
         torch.add(advantage, rollout.value, out=rollout.returns)
+
+    def _update(self) -> UpdateTable:
+        """Updates the weights. Where there is not enough memory, the update begins again, in smaller parts: from the same
+        weights, moments and random numbers, so that it does not matter how far it had come."""
+        while True:
+            with suppress(torch.OutOfMemoryError):
+                return self.updater.update(self.buffer)
+            self.updater.compute_less_at_once()
+            self.updater.restore(self.before_update)
 
     def commit_normalizers(self) -> None:
         """Adds what all ranks have measured in this rollout to the statistics that later rollouts are normalised by."""

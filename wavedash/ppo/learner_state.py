@@ -142,7 +142,7 @@ class LearnerState:
             "dead_updates": learner.divergence.dead_updates, "schedule": learner.schedule.multiplier,
             "decays": {name: decay.multiplier for name, decay in learner.decays.items()},
             "recent": [list(e) for e in learner.recent.episodes],
-            "buffer": [learner.buffer.filled, learner.buffer.newest],
+            "buffer": [learner.buffer.filled, learner.buffer.newest], "split": learner.updater.split.state(),
         }
 
     # --- loading -----------------------------------------------------------------------------------------------------
@@ -181,6 +181,7 @@ class LearnerState:
         learner.divergence.dead_updates, learner.schedule.multiplier = plain["dead_updates"], plain["schedule"]
         for name, multiplier in plain.get("decays", {}).items():
             learner.decays[name].multiplier = multiplier
+        learner.updater.split.load(plain.get("split"))
         learner.recent.episodes.clear()
         learner.recent.extend(Episode(*e) for e in plain["recent"])
 

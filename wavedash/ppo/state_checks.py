@@ -36,6 +36,7 @@ class Counters(BaseModel):
     decays: dict[str, Multiplier] = {}
     recent: list[Annotated[tuple[Finite, Finite, float], Field(strict=False)]]
     buffer: Annotated[tuple[Count, Annotated[int, Field(ge=-1)]], Field(strict=False)]
+    split: Annotated[tuple[Count | None, Annotated[int, Field(ge=1, le=2**53)]], Field(strict=False)] | None = None
     ranks: Annotated[int, Field(ge=1, le=2**20)] = 1
     fingerprint: dict[str, Any]
     listeners: dict[str, dict[str, Any]] = {}

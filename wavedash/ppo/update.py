@@ -5,6 +5,8 @@ stop. The metrics of each gradient step are rows of a table on the device, which
 """
 from __future__ import annotations
 
+import gc
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -25,8 +27,11 @@ from wavedash.ppo.pieces import Pieces, piece_bounds
 from wavedash.ppo.ppo_loss import PPOLoss
 from wavedash.ppo.ranks import ALONE, Ranks
 from wavedash.ppo.rollout import RolloutBuffer
+from wavedash.ppo.split import Split
 from wavedash.seeding import stream_seed
 from wavedash.threads import give_torch, set_torch_threads
+
+log = logging.getLogger(__name__)
 
 GRAD_NORM, APPLIED = "optim/grad_norm", "applied"
 
@@ -83,6 +88,10 @@ class Updater:
         self.stopped = torch.zeros((), dtype=torch.bool, device=device)
         """Whether this update was stopped early: its other gradient steps change nothing."""
         self.experience: Experience | None = None
+        self.split = Split(config)
+        self.failure: str | None = None
+        """Why this rank's part of the current update failed: there was not enough memory"""
+        self._met = False  # whether the ranks have normalised the advantages of the current minibatch together
         self._graphs: dict[int, tuple[Tensor, Callable[[], Tensor]]] = {}
         self._pieces: Pieces | None = None  # created for the first minibatch that is large enough
 
@@ -92,16 +101,41 @@ class Updater:
         return (*self.loss.terms, GRAD_NORM, APPLIED)
 
     def update(self, buffer: RolloutBuffer) -> UpdateTable:
-        """Runs all epochs over the buffer."""
+        """Runs all epochs over the buffer. torch.OutOfMemoryError, on all ranks: there was not enough memory. Weights and
+        optimiser are then somewhere in the update; after `restore` and `compute_less_at_once` it can be done again."""
         experience = self.experience_of(buffer)
+        self.failure = None
         if self.policy.compiled:
-            set_torch_threads(self.config.minibatch_size // self.config.accumulate, self.policy.config)
+            set_torch_threads(self.split.at_once(self.config.minibatch_size), self.policy.config)
         else:
             give_torch(1)  # pieces of a minibatch have threads of their own
         # Inference mode also spares version counters: small networks take a fifth less time.
         without_autograd = self.policy.explicit is not None and not self.loss.autograd
         with torch.inference_mode() if without_autograd else torch.no_grad():
-            return self._run_epochs(experience)
+            table = self._run_epochs(experience)
+        if self.ranks.any(self.failure is not None):
+            raise torch.OutOfMemoryError(self.failure or "another process of the run has not enough memory")
+        return table
+
+    def compute_less_at_once(self) -> None:
+        """Halves the parts in which minibatches are computed, on all ranks alike, and frees memory. UserError: they cannot be
+        smaller."""
+        experience, length = self.experience, self.policy.sequence_length or 1
+        stored = self.config.minibatch_size if experience is None else experience.size * length
+        minibatch = min(self.config.minibatch_size, stored)
+        fitting = self.split.halve(minibatch, length)
+        log.warning("a minibatch of %s samples does not fit into the memory of the device: it is computed in parts of %s from "
+                    "now on, whose gradients add up to the same. To begin like this: ppo.microbatch_size=%d",
+                    f"{minibatch:,}", f"{fitting:,}", fitting)
+        self.forget_graphs()
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+    def restore(self, before: dict[str, Tensor]) -> None:
+        """Sets weights and optimiser to what `Learner.before_update` holds."""
+        self.optimizer.parameters.copy_(before["parameters"])
+        self.load_state_dict(before)
 
     def _run_epochs(self, experience: Experience) -> UpdateTable:
         config = self.config
@@ -131,6 +165,8 @@ class Updater:
         assert self.experience is not None
         experience = self.experience
         if not (self.graphs and index.is_cuda):
+            if self.ranks.size > 1:
+                return self._step_with_others(lambda: self._compute_gradient(experience.take(index)), self._apply_gradient)
             return self._gradient_step(experience.take(index))
         if len(index) not in self._graphs:
             fixed = torch.empty_like(index)  # a captured graph reads the indices of its samples here
@@ -141,32 +177,43 @@ class Updater:
 
     def _captured_step(self, take: Callable[[], Batch]) -> Callable[[], Tensor]:
         if self.ranks.size == 1:
-            return CapturedCall(lambda: self._gradient_step(take()), "the update of a minibatch")
-        gradient = CapturedCall(lambda: self._compute_gradient(take()), "the gradient of a minibatch")
+            return CapturedCall(lambda: self._gradient_step(take()), "the update of a minibatch", smaller=True)
+        gradient = CapturedCall(lambda: self._compute_gradient(take()), "the gradient of a minibatch", smaller=True)
         step = CapturedCall(self._apply_gradient, "the step of the optimiser")
-
-        def gradient_and_step() -> Tensor:
-            gradient()
-            self.ranks.mean_(self.optimizer.reduce_buffer)
-            return step()
-
-        return gradient_and_step
+        return lambda: self._step_with_others(gradient, step)
 
     def _gradient_step(self, batch: Batch) -> Tensor:
         """Computes the gradient of one minibatch, applies it and returns its row of the table."""
         self._compute_gradient(batch)
-        self.ranks.mean_(self.optimizer.reduce_buffer)
         return self._apply_gradient()
+
+    def _step_with_others(self, gradient: Callable[[], None], step: Callable[[], Tensor]) -> Tensor:
+        """Makes a step with the gradients of several ranks. A rank whose memory is too small still meets the others, with a
+        gradient that is not finite, so that nobody applies it; at the end of the update all of them know."""
+        self._met = False
+        try:
+            if self.failure is None:
+                gradient()
+        except torch.OutOfMemoryError as error:
+            self.failure = str(error)
+        if self.failure is not None:
+            if self.config.normalize_advantage == "minibatch" and not self._met:
+                nothing = torch.zeros(1, device=self.stopped.device)
+                normalized(nothing, nothing, self.ranks)
+            self.optimizer.reduce_buffer.fill_(torch.nan)
+        self.ranks.mean_(self.optimizer.reduce_buffer)
+        return step()
 
     def _compute_gradient(self, batch: Batch) -> None:
         """Computes gradient, means and count of this rank's minibatch."""
         config, stored = self.config, batch.stored
         if config.normalize_advantage == "minibatch":
             stored.advantage.copy_(normalized(stored.advantage, stored.weight, self.ranks))
+            self._met = True
         self.optimizer.zero_grad()
         self.count.copy_(stored.weight.sum())
         stored.weight.div_(self.count.clamp(min=1.0))  # means over valid samples only
-        for part in batch.parts(config.accumulate):
+        for part in batch.parts(self.split.parts(batch.size, self.policy.sequence_length or 1)):
             bounds = piece_bounds(part.size, self.policy)
             if len(bounds) == 2:
                 self._add_gradient(self.policy, part, self.optimizer.extra)
@@ -205,6 +252,7 @@ class Updater:
     def change(self, config: PPOConfig) -> None:
         """Takes over other options from the next update on. Captured graphs keep the old ones: see `forget_graphs`."""
         self.config = config
+        self.split.change(config)
         self.loss.configure(config)
         rates = self.optimizer.base_rates
         critic_rate = config.learning_rate if config.critic_learning_rate is None else config.critic_learning_rate
