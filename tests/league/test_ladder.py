@@ -13,9 +13,10 @@ import pytest
 from tests.league.commands import drawn_games
 from wavedash.cli import app
 from wavedash.errors import UserError
-from wavedash.league.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, Scale, draw, in_short, round_numbers
+from wavedash.league.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, Scale, draw
 from wavedash.league.games import GamesFile
 from wavedash.league.ladder import Ladder, read_ladder
+from wavedash.report.svg import in_short, round_numbers
 
 FIXED = {"chaser": 1000.0, "defender": 1080.0, "rung": 1600.0}
 SVG = "{http://www.w3.org/2000/svg}"

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from wavedash import __version__
-from wavedash.cli import benchmarks, champion, config, evaluation, league, live, machine, milestones, rocket, training
+from wavedash.cli import benchmarks, champion, config, curves, evaluation, league, live, machine, milestones, rocket, training
 
 app = typer.Typer(
     help="Trains game-playing and walking agents with PPO.",
@@ -22,6 +22,7 @@ app = typer.Typer(
 app.add_typer(training.commands)
 app.add_typer(live.commands)
 app.add_typer(milestones.commands)
+app.add_typer(curves.commands)
 app.add_typer(evaluation.commands)
 app.add_typer(league.commands)
 app.add_typer(machine.commands)

@@ -5,21 +5,18 @@ more than one version, as in most tournaments, players stand side by side, each 
 """
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from html import escape
 
 from wavedash.league.ladder import Ladder, Version
 from wavedash.league.ratings import Rating
+from wavedash.report.svg import COLOURS, STYLE, in_short, round_numbers
 
 HEIGHT, LEFT, TOP, BOTTOM = 420, 60, 24, 46
 RIGHT = 600
 """Where the plot ends and the labels of the lines begin"""
 LETTER = 8
 """The width of a letter, at most on average"""
-COLOURS = (("#2563eb", "#6ea8fe"), ("#ea580c", "#fb923c"), ("#059669", "#34d399"), ("#9333ea", "#c084fc"),
-           ("#be123c", "#fb7185"), ("#0e7490", "#22d3ee"))
-"""Colours of the lines, on light and on dark pages"""
 LABEL_HEIGHT = 14
 MOST_BEYOND = 200.0
 """Bands may go so many points beyond all ratings; what is farther away is cut off, so that a wide one hides nothing else"""
@@ -46,7 +43,7 @@ def draw(ladder: Ladder) -> str:
     width = RIGHT + 16 + LETTER * max(len(text) for _, text, _ in labels)
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}" width="{width}" height="{HEIGHT}" '
-        'font-family="sans-serif" font-size="12">', _style(),
+        'font-family="sans-serif" font-size="12">', STYLE,
         f'<clipPath id="plot"><rect x="{LEFT}" y="{TOP}" width="{RIGHT - LEFT}" height="{HEIGHT - BOTTOM - TOP}"/>'
         "</clipPath>",
         '<rect class="page" width="100%" height="100%"/>', *parts, "</svg>", ""])
@@ -69,22 +66,6 @@ class Scale:
 
     def y(self, rating: float) -> float:
         return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * (rating - self.low) / (self.high - self.low)
-
-
-def in_short(steps: float) -> str:
-    """`1500000` -> `1.5M`."""
-    for unit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
-        if steps >= unit:
-            return f"{steps / unit:g}{letter}"
-    return f"{steps:g}"
-
-
-def round_numbers(low: float, high: float, about: int = 5) -> list[float]:
-    """Multiples of 1, 2 or 5 times a power of ten from `low` to `high`, about so many."""
-    rough = (high - low) / about
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = min((factor * power for factor in (1, 2, 5, 10) if factor * power >= rough), default=power)
-    return [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def _axes(scale: Scale) -> list[str]:
@@ -133,21 +114,3 @@ def _labels(labels: list[tuple[float, str, str]]) -> list[str]:
             limit = placed[i] - LABEL_HEIGHT
     return [f'<text class="{style} label" x="{RIGHT + 8}" y="{y + 4:.1f}">{escape(text)}</text>'
             for y, (_, text, style) in zip(placed, ordered, strict=True)]
-
-
-def _style() -> str:
-    def colours(index: int) -> str:
-        return " ".join(f".c{i} {{ stroke: {pair[index]}; fill: {pair[index]} }}" for i, pair in enumerate(COLOURS))
-
-    return f"""<style>
-.page {{ fill: #ffffff }} .ink {{ fill: #1f2328 }} .muted {{ fill: #59636e }} .grid {{ stroke: #e3e6ea }}
-.fixed {{ stroke: #8b949e; stroke-dasharray: 5 4 }}
-{colours(0)}
-@media (prefers-color-scheme: dark) {{
-.page {{ fill: #0d1117 }} .ink {{ fill: #e6edf3 }} .muted {{ fill: #9198a1 }} .grid {{ stroke: #262c36 }}
-.fixed {{ stroke: #6e7681 }}
-{colours(1)}
-}}
-.band {{ stroke: none; fill-opacity: 0.18 }} .line {{ fill: none; stroke-width: 2 }} .dot {{ stroke: none }}
-.label {{ stroke: none }}
-</style>"""

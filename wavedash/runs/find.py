@@ -72,6 +72,16 @@ def run_with_milestones(path: str | Path | None = None) -> RunFolder:
                    f"{HOW}")
 
 
+def run_at(path: str | Path) -> RunFolder:
+    """Returns the run at a path, or the newest one in a folder of runs. RunError: there is none."""
+    folder = Path(path)
+    runs = [RunFolder(folder)] if RunFolder.is_run(folder) else runs_under(folder)
+    if not runs:
+        what = "no run found at" if folder.exists() else "there is no folder"
+        raise RunError(f"{what} {folder.absolute()}; name a run folder")
+    return runs[0]
+
+
 def resolve_policy(path: str | Path, teams: int | None = None) -> Checkpoint | PolicyFolder:
     """Returns what `load_run`, `load_policy` and `init` read: a champion by its name, a policy folder, or what
     `resolve_checkpoint` finds. `teams` is how many cars a team has where it is to play, if that is known."""
