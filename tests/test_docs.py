@@ -44,9 +44,9 @@ def test_a_page_can_be_followed(page: str, trainings: int, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_the_pages_about_the_league_and_recipes_can_be_followed(tmp_path: Path) -> None:
+def test_the_pages_about_the_league_recipes_and_team_sizes_can_be_followed(tmp_path: Path) -> None:
     """Their commands and their Python are run in order, with few games, short ones, and a short training."""
-    page = "\n".join((DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("league", "recipes"))
+    page = "\n".join((DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("league", "recipes", "team-sizes"))
     jobs: list[str | list[str]] = []
     for language, text in re.findall(r"^```(python|bash)\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
         lines = [line for line in text.splitlines() if line.startswith("wavedash ")]

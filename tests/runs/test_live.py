@@ -55,6 +55,10 @@ LEAGUE = ("rocket-1v1", *TINY, "ppo.rollout_steps=4", "total_steps=192", "rating
           "env.rocket.endings={time_out: {seconds: 0.1}}", "opponents.share=0.5", "opponents.slots=2",
           "opponents.snapshot_every=20", "opponents.refresh_every=1")
 """Eight iterations of 24 steps with two opponents, and a snapshot in each."""
+ROOMY = ("rocket-1v1", *TINY, "env.count=8", "env.groups=1", "ppo.rollout_steps=4", "total_steps=384", "rating=null",
+         "env.rocket.endings={time_out: {seconds: 0.1}}", "opponents.most=0.5", "opponents.slots=2",
+         "opponents.snapshot_every=20", "opponents.refresh_every=1", "policy.memory={kind: gru, size: 4, sequence: 4}")
+"""The same with room: opponents in none, 25 or 50 % of the arenas."""
 AT = 4
 """The iteration after which settings change."""
 
@@ -168,6 +172,12 @@ CHANGES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
                           "env.rocket.endings.no_touch.seconds=0.2", "env.rocket.endings.time_out.seconds=0.4")),
     "opponents": (LEAGUE, ("opponents.strategy=recent", "opponents.decay=0.1", "opponents.refresh_every=2",
                            "opponents.pool=2")),
+    "more opponents": ((*ROOMY, "opponents.share=0"), ("opponents.share=0.5",)),
+    "fewer opponents": ((*ROOMY, "opponents.share=0.5"), ("opponents.share=0.25",)),
+    "no opponents": ((*ROOMY, "opponents.share=0.5"), ("opponents.share=0",)),
+    "opponents in teams of several sizes": (
+        (*ROOMY, "opponents.share=0", "env.rocket.sizes={1v1: 0.5, 2v2: 0.5}", "total_steps=576",
+         "env.rocket.observation={advanced_obs_plus: {team_size: 2}}"), ("opponents.share=0.5", "opponents.pool=2")),
 }
 
 
@@ -253,7 +263,18 @@ REFUSED_TASK = {
 }
 
 
-@pytest.mark.parametrize(("settings", "refused"), [(CARTPOLE, REFUSED), (ROCKET, REFUSED_TASK)], ids=["cartpole", "rocket"])
+REFUSED_SHARE = {
+    "opponents.share=0.6": "resume RUN opponents.most=0.6 opponents.share=0.6",
+    "opponents.share=-0.1": "opponents.share: expected greater than or equal to 0",
+    "opponents.most=0.6": "wavedash resume RUN opponents.most=...",
+}
+REFUSED_WITHOUT_ROOM = {"opponents.share=0.4": "wavedash resume RUN opponents.share=..."}
+
+
+@pytest.mark.parametrize(("settings", "refused"), [
+    (CARTPOLE, REFUSED), (ROCKET, REFUSED_TASK), ((*ROOMY, "opponents.share=0.5"), REFUSED_SHARE),
+    (LEAGUE, REFUSED_WITHOUT_ROOM),
+], ids=["cartpole", "rocket", "opponents with room", "opponents"])
 def test_what_cannot_change_is_refused_and_changes_nothing(settings, refused, tmp_path, monkeypatch, unchanged):
     last, asking = LastWords(), [Asking(*words.split("; ")) for words in refused]
     run = trained(in_folder(tmp_path / "asked", monkeypatch), settings, *asking, last)

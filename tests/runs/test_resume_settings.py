@@ -68,6 +68,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "easily pruned": ("rocket-1v1", *LEAGUE, "opponents.snapshot_every=20", "opponents.refresh_every=1",
                       "opponents.strategy=uniform", "opponents.prune_above=0", "opponents.prune_games=1"),
     "rated": ("rocket-1v1", *ROCKET, RATED),
+    "rated with places": ("rocket-1v1", *ROCKET, RATED, "env.rocket.observation={advanced_obs_plus: {team_size: 2}}"),
     "rated league": ("rocket-1v1", *LEAGUE, RATED),
     "wandb": ("cartpole", *TINY, "report.wandb=true"),
 }
@@ -220,6 +221,8 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "env.rocket.simulator": Counts("rocketsim", base="rocket"),
     "env.rocket.blue": Counts("0", lambda learner: cars(learner).team.tolist(), [[1]], "rocket"),
     "env.rocket.orange": Counts("0", lambda learner: cars(learner).team.tolist(), [[0]], "rocket"),
+    "env.rocket.sizes": Counts("{1v1: 0.5, 2v2: 0.5}", lambda learner: [rows.stop for rows in learner.env.groups], [2, 6],
+                               "rocket"),
     "env.rocket.hitbox": Counts("merc", lambda learner: {HITBOXES[i].name for i in cars(learner).hitbox.unique()}, {"merc"},
                                 "rocket"),
     "env.rocket.observation": Refused("{advanced_obs_plus: {team_size: 2, frames: 2}}", "rocket"),
@@ -292,6 +295,7 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "ppo.normalize_reward": Counts("true", lambda learner: learner.return_moments is not None, True),
     "ppo.reward_clip": Counts("0.01", base="normalised"),
     "opponents.share": Counts("1.0", lambda learner: len(line_up(learner).arena), 4, "league"),
+    "opponents.most": Counts("1.0", lambda learner: len(line_up(learner).arena), 4, "league"),
     "opponents.slots": Counts("1", lambda learner: line_up(learner).slots, 1, "league"),
     "opponents.members": Counts("[chaser]", lambda learner: len(line_up(learner).players), 2, "league"),
     "opponents.snapshot_every": Counts("20", after=lambda run, _: members(run) > 2, expected=True, base="league"),
@@ -320,6 +324,7 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "rating.every": Counts("64", after=games(lambda game: game.step), expected=[128], base="rated"),
     "rating.panel": Counts("[chaser, idle]", after=games(lambda game: {game.blue, game.orange} >= {"idle"}),
                            expected=[False, True], base="rated"),
+    "rating.size": Counts("2v2", after=games(lambda game: game.size), expected=[2], base="rated with places"),
     "rating.snapshots": Counts("false", after=lambda run, _: sum("@" in game.blue and "@" in game.orange for game in
                                                                  games_of(run)[-4:]), expected=0, base="rated league"),
     "rating.games": Counts("4", after=lambda run, _: len(games_of(run)), expected=4 + 16, base="rated"),

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 ARENAS = 256
 SHORT = "env.rocket.endings={goal: {}, time_out: {seconds: 1.3}}"
 """Episodes have 20 steps, so that many begin."""
+SIZES = ("env.rocket.sizes={1v1: 0.5, 2v2: 0.3, 3v3: 0.2}", "env.rocket.observation={advanced_obs_plus: {team_size: 3}}")
 
 
 def env_of(*overrides: str) -> RocketEnv:
@@ -38,8 +39,9 @@ def syncs_forbidden() -> Iterator[None]:
     torch.cuda.set_sync_debug_mode("default")
 
 
-def test_fifty_steps_with_resets_have_no_host_sync(request):
-    env = env_of()
+@pytest.mark.parametrize("sizes", [(), SIZES], ids=["1v1", "several sizes"])
+def test_fifty_steps_with_resets_have_no_host_sync(sizes, request):
+    env = env_of(*sizes)
     env.reset(0)
     actions = actions_of(env, 50)
     ended = torch.zeros((), device="cuda")
@@ -55,7 +57,7 @@ def test_fifty_steps_with_resets_have_no_host_sync(request):
 
 def outcome(env: RocketEnv, step) -> list[torch.Tensor]:
     kept = (step.obs["obs"], step.obs["action_mask"], step.final_obs["obs"], step.reward, step.terminated, step.truncated)
-    return [x.clone() for x in (*kept, env._shards[0].state.memory, env._shards[0].used)]
+    return [x.clone() for x in (*kept, *(x for shard in env._shards for x in (shard.state.memory, shard.used)))]
 
 
 def captured_step(env: RocketEnv, actions: torch.Tensor) -> tuple[torch.cuda.CUDAGraph, torch.Tensor, Step]:
@@ -73,8 +75,9 @@ def captured_step(env: RocketEnv, actions: torch.Tensor) -> tuple[torch.cuda.CUD
     return graph, action, result
 
 
-def test_a_captured_step_is_the_step():
-    plain, captured = env_of(), env_of()
+@pytest.mark.parametrize("sizes", [(), SIZES], ids=["1v1", "several sizes"])
+def test_a_captured_step_is_the_step(sizes):
+    plain, captured = env_of(*sizes), env_of(*sizes)
     actions = actions_of(plain, 60)
     for env in (plain, captured):
         env.reset(1)
