@@ -3,18 +3,25 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 from wavedash.config import RocketConfig
 from wavedash.rocket.united import united
 
-TOUCH = RocketConfig(rewards={"touch": 1.0, "face_ball": {"weight": 0.1}}, starts={"kickoff": 1.0},
+
+def task(**options: Any) -> RocketConfig:
+    return RocketConfig.model_validate(options)
+
+
+
+TOUCH = task(rewards={"touch": 1.0, "face_ball": {"weight": 0.1}}, starts={"kickoff": 1.0},
                      endings={"no_touch": {"seconds": 10}}, measures=["turtle"])
-SCORE = RocketConfig(rewards={"goal": 10.0, "touch": 0.5, "boost_pickup": {"weight": 0.5, "small": 0.2}},
+SCORE = task(rewards={"goal": 10.0, "touch": 0.5, "boost_pickup": {"weight": 0.5, "small": 0.2}},
                      starts={"random": {"weight": 2.0, "ball_in_air": 0.2}, "kickoff": 0.5},
                      endings={"goal": {}, "no_touch": {"seconds": 20}},
                      lanes={"turtle": {"share": 0.1, "starts": {"turtle": 1.0}, "rewards": {"recovery": 1.0}}},
                      measures=[{"turtle": {"window": 2}}, "wall"])
-PLAY = RocketConfig(rewards={"goal": 10.0}, endings={"time_out": {"seconds": 60}},
+PLAY = task(rewards={"goal": 10.0}, endings={"time_out": {"seconds": 60}},
                     lanes={"mechanics": {"share": 0.2, "starts": {"wall": 1.0}, "measures": ["wall"]},
                            "turtle": {"share": 0.05, "most": 0.3, "starts": {"turtle": 1.0, "kickoff": 0.1},
                                       "rewards": {"touch": 1.0}}})
@@ -22,23 +29,23 @@ ALL = [TOUCH, SCORE, PLAY]
 
 
 def test_parts_of_other_tasks_are_added_switched_off():
-    task = united(TOUCH, ALL)
-    assert task.rewards == {"touch": 1.0, "face_ball": 0.1, "goal": 0.0,
+    one = united(TOUCH, ALL)
+    assert one.rewards == {"touch": 1.0, "face_ball": 0.1, "goal": 0.0,
                             "boost_pickup": {"weight": 0.0, "small": 0.2}}
-    assert task.starts == {"kickoff": 1.0, "random": {"weight": 0.0, "ball_in_air": 0.2}}
-    assert task.endings == {"no_touch": {"seconds": 10}, "goal": None, "time_out": None}
-    assert task.measures == ["turtle", "wall"]
-    shares = {name: (lane.share, lane.most) for name, lane in task.lanes.items()}
+    assert one.starts == {"kickoff": 1.0, "random": {"weight": 0.0, "ball_in_air": 0.2}}
+    assert one.endings == {"no_touch": {"seconds": 10}, "goal": None, "time_out": None}
+    assert one.measures == ["turtle", "wall"]
+    shares = {name: (lane.share, lane.most) for name, lane in one.lanes.items()}
     assert shares == {"turtle": (0.0, 0.3), "mechanics": (0.0, 0.2)}
-    assert task.lanes["turtle"].starts == {"turtle": 1.0, "kickoff": 0.0}
-    assert task.lanes["turtle"].rewards == {"recovery": 1.0, "touch": 0.0}
+    assert one.lanes["turtle"].starts == {"turtle": 1.0, "kickoff": 0.0}
+    assert one.lanes["turtle"].rewards == {"recovery": 1.0, "touch": 0.0}
 
 
 def test_own_values_stay_and_room_is_that_of_the_largest():
-    task = united(PLAY, ALL)
-    assert task.rewards == {"touch": 0.0, "face_ball": 0.0, "goal": 10.0, "boost_pickup": {"weight": 0.0, "small": 0.2}}
-    assert task.endings == {"no_touch": None, "goal": None, "time_out": {"seconds": 60}}
-    turtle, mechanics = task.lanes["turtle"], task.lanes["mechanics"]
+    one = united(PLAY, ALL)
+    assert one.rewards == {"touch": 0.0, "face_ball": 0.0, "goal": 10.0, "boost_pickup": {"weight": 0.0, "small": 0.2}}
+    assert one.endings == {"no_touch": None, "goal": None, "time_out": {"seconds": 60}}
+    turtle, mechanics = one.lanes["turtle"], one.lanes["mechanics"]
     assert (turtle.share, turtle.most, turtle.starts, turtle.rewards) == (0.05, 0.3, {"turtle": 1.0, "kickoff": 0.1},
                                                                           {"recovery": 0.0, "touch": 1.0})
     assert (mechanics.share, mechanics.most, mechanics.rewards, mechanics.measures) == (0.2, 0.2, None, ["wall"])
@@ -63,8 +70,8 @@ def test_a_task_alone_is_itself_and_no_task_is_changed():
 
 
 def test_a_united_task_is_one_that_can_be_written_and_read():
-    task = united(SCORE, ALL)
-    assert RocketConfig.model_validate(task.model_dump()) == task
+    one = united(SCORE, ALL)
+    assert RocketConfig.model_validate(one.model_dump()) == one
 
 
 def test_uniting_needs_no_torch():

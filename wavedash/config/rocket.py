@@ -40,18 +40,28 @@ class LaneConfig(Section):
     """A lane: a share of the arenas that has a task of its own beside the main one. Its metrics are `lane/<name>/...`."""
 
     share: Fraction = 0.1
-    """The share of the arenas, the first ones. More: more practice of what the lane teaches, less of the main task."""
+    """The share of the arenas, the first ones of every group of arenas; at least one of each if it is above 0. More: more
+    practice of what the lane teaches, less of the main task. An arena changes its lane where an episode begins."""
     most: Fraction | None = None
     """The largest share that the lane may get while the run runs, by a phase, a ramp or `wavedash set`; `share` when not set.
     More: more room to change it; arenas that the lane does not use now play the main task."""
     starts: dict[str, float | dict[str, Any]]
     """How episodes of the lane begin, as `env.rocket.starts`."""
     rewards: dict[str, float | dict[str, Any]] | None = None
-    """What is rewarded in the lane, as `env.rocket.rewards`; the same as in the main task when not set."""
+    """What is rewarded in the lane, as `env.rocket.rewards`; the same as in the main task when not set. A lane's own rewards
+    are always paid in full: `reward_mode` and `dense_scale` are for those of the main task."""
     endings: dict[str, dict[str, Any] | None] | None = None
     """When episodes of the lane end, as `env.rocket.endings`; the same as in the main task when not set."""
     measures: list[Named] = []
     """Mechanics whose success is measured in the lane, as `env.rocket.measures`: `lane/<name>/attempt/...`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _most_is_recorded(cls, given: Any) -> Any:
+        """`most` becomes `share` where it is not set, so that it stays when only the share is changed later."""
+        if isinstance(given, dict) and given.get("most") is None:
+            return {**given, "most": given.get("share", cls.model_fields["share"].default)}
+        return given
 
     @model_validator(mode="after")
     def _has_room(self) -> LaneConfig:
@@ -62,7 +72,8 @@ class LaneConfig(Section):
     @property
     def room(self) -> float:
         """The share of the arenas that are set aside for the lane."""
-        return self.share if self.most is None else self.most
+        assert self.most is not None
+        return self.most
 
 
 class RocketConfig(Section):
@@ -122,6 +133,17 @@ class RocketConfig(Section):
     def _somebody(self) -> RocketConfig:
         if self.sizes is None and self.blue + self.orange == 0:
             raise ValueError("env.rocket needs at least one car: set blue or orange")
+        return self
+
+    @model_validator(mode="after")
+    def _lanes_fit(self) -> RocketConfig:
+        for name in self.lanes:
+            if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+                raise ValueError(f"env.rocket.lanes: a name has letters, digits, _ and -, not {name!r}")
+        rooms = sum(lane.room for lane in self.lanes.values())
+        if rooms > 1.0 + 1e-9:
+            raise ValueError(f"the lanes {', '.join(self.lanes)} may need {rooms:.0%} of the arenas: lower their `most` or "
+                             "`share`")
         return self
 
     @property

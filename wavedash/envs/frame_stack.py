@@ -44,6 +44,10 @@ class FrameStackEnv(VecEnv):
         return self.env.groups
 
     @property
+    def lanes(self) -> Sequence[str]:
+        return self.env.lanes
+
+    @property
     def health(self) -> dict[str, int]:
         return self.env.health
 

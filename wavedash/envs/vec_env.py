@@ -39,7 +39,11 @@ class Step(NamedTuple):
     memory and running return start afresh."""
     metrics: dict[str, Tensor]
     """The environment's own metrics, [N] or scalar, on the device. Those named `episode/...` count where an episode ended,
-    those named `attempt/...` where they are not NaN: where an attempt was decided."""
+    those named `attempt/...` where they are not NaN: where an attempt was decided. With lanes, all of them count where they are
+    not NaN: a lane need not have the metrics of another."""
+    lane: Tensor | None = None
+    """[N] int64, where the environment has lanes (`VecEnv.lanes`): the lane in which the step was made, before any automatic
+    reset. 0 is the main task, n the n-th lane."""
 
 
 class VecEnv(ABC):
@@ -62,6 +66,12 @@ class VecEnv(ABC):
     def groups(self) -> tuple[slice, ...]:
         """The rows of each shard (option `env.groups`). Shards step independently of each other, rows of one shard together."""
         return (slice(0, self.num_rows),)
+
+    @property
+    def lanes(self) -> Sequence[str]:
+        """The names of lanes: tasks that a part of the rows have beside the main one. All rows are learned from alike; metrics
+        and episodes of lanes are counted apart, as `lane/<name>/...`."""
+        return ()
 
     @property
     def health(self) -> dict[str, int]:

@@ -60,8 +60,12 @@ class Collector:
         self.may_sync = env.device.type == "cpu"
         """Whether it may read on the host which episodes ended. On a GPU that would be a host sync."""
         self.stopwatch = stopwatch_for(env.device)
-        self._metric_sums: dict[tuple[str, ...], Tensor] = {}  # [2, K] of the K metrics with these names
+        self._metric_sums: dict[tuple[str, ...], Tensor] = {}  # [2, 1 + L, K] of the K metrics with these names
+        self._are_attempts: dict[tuple[str, ...], Tensor | None] = {}
         self.success: Tensor | None = None
+        self.lane = torch.zeros(steps, env.num_rows, dtype=torch.int64, device=env.device) if env.lanes else None
+        """[T, N]: the lane of every step of the last rollout, where the environment has lanes"""
+        self._lanes = torch.arange(1 + len(env.lanes), device=env.device).view(-1, 1, 1)
 
     def start(self, obs: Obs) -> None:
         """Begins with these observations (raw, of all rows), fresh memory and fresh random streams."""
@@ -143,6 +147,8 @@ class Collector:
             over = (~step.active | step.terminated | step.truncated).view(-1, 1, 1)
             shard.memory = {name: x.masked_fill(over, 0.0) for name, x in shard.memory.items()}
         shard.obs = step.obs
+        if self.lane is not None and step.lane is not None:
+            self.lane[shard.t, shard.rows] = step.lane
         if step.metrics:
             self._count_metrics(shard, step, rollout)
 
@@ -163,22 +169,39 @@ class Collector:
         names, active = tuple(step.metrics), step.active
         ended = active & (step.terminated | step.truncated)
         values = torch.stack([x.expand(active.shape) if x.dim() == 0 else x for x in step.metrics.values()])  # [K, N]
-        counted = torch.stack([ended if name.startswith("episode/") else active & ~x.isnan() if name.startswith("attempt/")
-                               else active for name, x in step.metrics.items()])
-        sums = torch.stack([torch.where(counted, values, 0), counted]).sum(-1, dtype=torch.float32)  # [2, K]
+        counted = torch.stack([ended if name.startswith("episode/") else active for name in names])
+        if step.lane is not None:
+            counted = (counted & ~values.isnan()) & (step.lane == self._lanes)  # [1 + L, K, N]
+        elif (attempts := self._attempts(names)) is not None:
+            counted &= ~(values.isnan() & attempts)
+        sums = torch.stack([torch.where(counted, values, 0), counted]).sum(-1, dtype=torch.float32)  # [2, K] or [2, 1 + L, K]
         self._metric_sums[names] = self._metric_sums[names] + sums if names in self._metric_sums else sums
         if "episode/success" in step.metrics:
             if self.success is None:
                 self.success = torch.full_like(rollout.reward, torch.nan)
             self.success[shard.t, shard.rows] = step.metrics["episode/success"]
 
+    def _attempts(self, names: tuple[str, ...]) -> Tensor | None:
+        """[K, 1] bool: which of these metrics are about attempts, and count only where one was decided. None: none of them."""
+        if names not in self._are_attempts:
+            flags = [name.startswith("attempt/") for name in names]
+            mask = torch.zeros(len(names), 1, dtype=torch.bool, device=self.env.device)
+            for place, flag in zip(mask, flags, strict=True):
+                place.fill_(flag)
+            self._are_attempts[names] = mask if any(flags) else None
+        return self._are_attempts[names]
+
     @property
     def metric_sums(self) -> dict[str, Tensor]:
-        """Return, for every metric of the last rollout, [2]: its sum, and the number of agent steps in that sum."""
+        """Return, for every metric of the last rollout, [2]: its sum, and the number of agent steps in that sum. Those of the
+        main task are named `env/...`, those of a lane `lane/<name>/...`."""
         total: dict[str, Tensor] = {}
+        prefixes = ["env/", *(f"lane/{lane}/" for lane in self.env.lanes)]
         for names, sums in self._metric_sums.items():
-            for name, x in zip(names, sums.unbind(-1), strict=True):
-                total[name] = total[name] + x if name in total else x
+            for prefix, own in zip(prefixes, sums.view(2, len(prefixes), -1).unbind(1), strict=True):
+                for name, x in zip(names, own.unbind(-1), strict=True):
+                    key = prefix + name
+                    total[key] = total[key] + x if key in total else x
         return total
 
     def state_dict(self) -> dict[str, Tensor]:

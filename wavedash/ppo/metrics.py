@@ -49,7 +49,7 @@ def read_metrics(learner: Learner, rollout: Rollout, episodes: RolloutEpisodes, 
     """Reads all numbers of this iteration from the device of this rank in one copy, and joins them with those of all ranks."""
     own = _row_sums(learner, rollout, episodes)
     shared = _update_metrics(learner, rollout, table)
-    latest = LatestEpisodes.of(episodes, learner.collector.success)
+    latest = LatestEpisodes.of(_in_main_task(learner, episodes), learner.collector.success)
     faulty = faults.may_be_faulty(rollout, learner.env)
     numbers, columns = read_in_one_copy({FAULTY: faulty, **own, **shared}, latest._asdict())
     fault = faults.explain(rollout, episodes.length, learner.env) if numbers[FAULTY] else None
@@ -91,19 +91,37 @@ def named_metrics(learner: Learner, readout: Readout) -> dict[str, float]:
 
 def _row_sums(learner: Learner, rollout: Rollout, episodes: RolloutEpisodes) -> dict[str, Tensor]:
     """Returns sums over the rows of this rank, to which those of the other ranks are added later."""
-    active = rollout.active.float()
-    steps, ended = active.sum(), episodes.ended.sum()
-    sums = {
-        STEPS: steps,
-        EPISODES: ended,
-        "rollout/reward": (rollout.reward * active).sum(),
-        "rollout/return": (episodes.returns * episodes.ended).sum(),
-        "rollout/length": (episodes.length * episodes.ended).sum(),
-    }
-    sums |= {f"{COUNT}rollout/reward": steps, f"{COUNT}rollout/return": ended, f"{COUNT}rollout/length": ended}
+    lane, lanes = learner.collector.lane, learner.env.lanes
+    active, ended = rollout.active, episodes.ended
+    sums = {STEPS: active.float().sum(), EPISODES: ended.sum()}
+    if lane is None:
+        sums |= _episode_sums("rollout/", rollout, episodes, active, ended)
+    else:
+        for number, prefix in enumerate(["rollout/", *(f"lane/{name}/" for name in lanes)]):
+            here = lane == number
+            sums |= _episode_sums(prefix, rollout, episodes, active & here, ended & here)
+        for name in lanes:
+            sums[f"lane/{name}/share"], sums[f"{COUNT}lane/{name}/share"] = sums[f"{COUNT}lane/{name}/reward"], sums[STEPS]
     for name, metric in learner.collector.metric_sums.items():
-        sums[f"env/{name}"], sums[f"{COUNT}env/{name}"] = metric.unbind()
+        sums[name], sums[f"{COUNT}{name}"] = metric.unbind()
     return sums
+
+
+def _episode_sums(prefix: str, rollout: Rollout, episodes: RolloutEpisodes, active: Tensor, ended: Tensor) -> dict[str, Tensor]:
+    """Returns the sums of reward, return and length over the steps `active` and the episodes `ended` [T, N], with counts."""
+    steps, count = active.float().sum(), ended.sum()
+    sums = {
+        f"{prefix}reward": (rollout.reward * active.float()).sum(),
+        f"{prefix}return": (episodes.returns * ended).sum(),
+        f"{prefix}length": (episodes.length * ended).sum(),
+    }
+    return sums | {f"{COUNT}{prefix}reward": steps, f"{COUNT}{prefix}return": count, f"{COUNT}{prefix}length": count}
+
+
+def _in_main_task(learner: Learner, episodes: RolloutEpisodes) -> RolloutEpisodes:
+    """Returns the episodes without those of lanes, which tell nothing about the main task."""
+    lane = learner.collector.lane
+    return episodes if lane is None else episodes._replace(ended=episodes.ended & (lane == 0))
 
 
 def _update_metrics(learner: Learner, rollout: Rollout, table: UpdateTable) -> dict[str, Tensor]:
@@ -127,7 +145,7 @@ def _means(sums: Mapping[str, float]) -> dict[str, float]:
     """Returns the mean of every sum that has a count. A metric of the environment that is NaN is left out."""
     counts = {name.removeprefix(COUNT): count for name, count in sums.items() if name.startswith(COUNT)}
     means = {name: sums[name] / count for name, count in counts.items() if count}
-    return {name: x for name, x in means.items() if not (name.startswith("env/") and x != x)}
+    return {name: x for name, x in means.items() if not (name.startswith(("env/", "lane/")) and x != x)}
 
 
 def _variance(x: Tensor, weight: Tensor, ranks: Ranks) -> Tensor:

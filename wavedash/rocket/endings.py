@@ -6,10 +6,11 @@ from torch import Tensor
 
 from wavedash.rocket.constants import BALL_RADIUS, GRAVITY, TICK_RATE
 from wavedash.rocket.parts import Ending
+from wavedash.rocket.rewards.measures import on_roof
 from wavedash.rocket.state import Events, GameState
 from wavedash.tasks.endings import TimeOut
 
-__all__ = ["BallOnGround", "Goal", "NoTouch", "TimeOut"]
+__all__ = ["BallOnGround", "Goal", "NoTouch", "Recovered", "TimeOut"]
 
 
 class Goal(Ending):
@@ -66,3 +67,24 @@ class BallOnGround(Ending):
         z, falling = previous.ball.position[:, 2], previous.ball.velocity[:, 2]
         below = z + falling * seconds - GRAVITY / 2 * seconds**2 < BALL_RADIUS
         return below & ~((events.touches > 0) & state.cars.present).any(-1)
+
+
+class Recovered(Ending):
+    """All cars that lay on their roofs in this episode are on their wheels again: the end of a turtle recovery. A demolished
+    car does not count. Truncates, because play would go on; use it with the start `turtle`, beside a `time_out` for cars that
+    stay on their roofs."""
+
+    truncates = True
+    down: Tensor
+    """[E, C] bool: the car has been on its roof, and not on its wheels since"""
+
+    def bind(self, state: GameState) -> None:
+        self.register_buffer("down", torch.zeros_like(state.cars.present))
+
+    def begin(self, state: GameState, arenas: Tensor) -> None:
+        self.down.copy_(torch.where(arenas.unsqueeze(-1), on_roof(state.cars), self.down))
+
+    def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
+        waited = self.down.any(-1)
+        self.down.logical_or_(on_roof(state.cars)).logical_and_(~state.cars.on_ground & state.cars.alive)
+        return waited & ~self.down.any(-1)

@@ -74,6 +74,10 @@ class RocketEnv(VecEnv):
         return self._groups
 
     @property
+    def lanes(self) -> Sequence[str]:
+        return self._shards[0].task.lanes.names
+
+    @property
     def health(self) -> dict[str, int]:
         total: dict[str, int] = {}
         for shard in self._shards:
@@ -92,8 +96,10 @@ class RocketEnv(VecEnv):
     @property
     def headlines(self) -> Sequence[Headline]:
         task = self._shards[0].task
-        rewards = task.rewards.names
-        measured = [Headline("success of attempts", task.measures.shown())] if len(task.measures) else []
+        rewards = list(task.rewards.weights)
+        measured = [Headline("success of attempts", shown) for shown in [task.measures.shown()] if shown]
+        measured += [Headline(f"success in lane {lane}", shown)
+                     for lane in self.lanes if (shown := task.measures.shown_in(lane))]
         return (
             Headline("per car and minute", {f"per_minute/{name}": name for name in EVENTS}),
             *measured,
@@ -171,6 +177,7 @@ class RocketEnv(VecEnv):
             final_obs=_join([part.final_obs for part in parts]) if ended else obs,
             active=torch.cat([part.active for part in parts]),
             metrics=metrics,
+            lane=None if parts[0].lane is None else torch.cat([part.lane for part in parts if part.lane is not None]),
         )
 
     def send(self, group: int, action: Tensor) -> None:

@@ -1,17 +1,20 @@
 """Which settings of a Rocket League task may change while a run runs, and how they are changed.
 
-Weights of rewards and starts may change, and whatever parts declare in `Part.settings`. All of these are tensors that recorded
-steps read. The task as it shall be is made anew from the configuration, which checks every value as a start would; the running
-tasks take its values over.
+Weights of rewards and starts may change, whatever parts declare in `Part.settings`, whether an ending counts (null: it does
+not), and shares of lanes; in lanes the same as in the main task. All of these are tensors that recorded steps read. The task as
+it shall be is made anew from the configuration, which checks every value as a start would; the running tasks take its values
+over.
 """
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from wavedash.config import RocketConfig
+from wavedash.config import LaneConfig, RocketConfig
+from wavedash.errors import UserError
 from wavedash.rocket import names
 from wavedash.rocket.task import Task
+from wavedash.tasks.endings import Ending
 from wavedash.tasks.part import Part
 from wavedash.tasks.starts import Mixture
 
@@ -22,28 +25,47 @@ OF_REWARDS = {"reward_mode": "mode", "dense_scale": "dense_scale", "team_spirit"
 def live_keys(config: RocketConfig) -> Iterator[tuple[str, ...]]:
     """The options of the task that may change."""
     yield from ((option,) for option in OF_REWARDS)
-    for name, value in config.rewards.items():
-        yield from _weight("rewards", name, value)
-        of = value.get("reward", name) if isinstance(value, Mapping) else name
-        yield from (("rewards", name, setting) for setting in names.PARTS.find("reward", of).settings)
-    for name, value in config.starts.items():
-        yield from _weight("starts", name, value)
-    for name in config.endings:
-        yield from (("endings", name, setting) for setting in names.PARTS.find("ending", name).settings)
+    yield from _of_parts(config)
+    for name, lane in config.lanes.items():
+        yield "lanes", name, "share"
+        yield from (("lanes", name, *key) for key in _of_parts(lane))
 
 
 def change_tasks(tasks: Iterable[Any], config: RocketConfig) -> None:
     """Gives the tasks of all shards the values of the configuration. UserError: one of them cannot be used."""
     wanted = Task.configured(config)
+    rewards, start, endings = wanted.rewards, wanted.start, wanted.endings
+    assert isinstance(start, Mixture)
     for task in tasks:
-        task.rewards.set_weights(wanted.rewards.weights)
-        task.rewards.set(**{setting: getattr(wanted.rewards, setting) for setting in OF_REWARDS.values()})
-        assert isinstance(wanted.start, Mixture)
-        task.start.set_weights(wanted.start.shares)
-        for name, reward in task.rewards.parts.items():
-            _take_over(reward, wanted.rewards.parts[name])
         for name, ending in task.endings.items():
-            _take_over(ending, wanted.endings[name])
+            if name in endings.on:
+                _refuse_other_options(name, ending, endings[name])
+        task.lanes.set_shares({name: lane.share for name, lane in wanted.lanes.parts.items()})
+        task.rewards.set_weights(rewards.weights)
+        task.start.set_weights(start.shares)
+        for lane in config.lanes:
+            if (own := rewards.lanes[lane]) is not None:
+                task.rewards.set_weights(own, lane)
+            task.start.set_weights(start.lanes[lane], lane)
+        task.rewards.set(**{setting: getattr(rewards, setting) for setting in OF_REWARDS.values()})
+        for name, reward in task.rewards.parts.items():
+            _take_over(reward, rewards.parts[name])
+        for name, ending in task.endings.items():
+            _take_over(ending, endings[name])
+        task.endings.set_counting(endings.counting, endings.of_lanes)
+
+
+def _of_parts(config: RocketConfig | LaneConfig) -> Iterator[tuple[str, ...]]:
+    """What may change of the parts of a task or of a lane."""
+    for name, value in (config.rewards or {}).items():
+        yield from _weight("rewards", name, value)
+        of = value.get("reward", name) if isinstance(value, Mapping) else name
+        yield from (("rewards", name, setting) for setting in names.PARTS.find("reward", of).settings)
+    for name, value in config.starts.items():
+        yield from _weight("starts", name, value)
+    for name in config.endings or {}:
+        yield "endings", name
+        yield from (("endings", name, setting) for setting in names.PARTS.find("ending", name).settings)
 
 
 def _weight(kind: str, name: str, value: Any) -> Iterator[tuple[str, ...]]:
@@ -55,3 +77,14 @@ def _weight(kind: str, name: str, value: Any) -> Iterator[tuple[str, ...]]:
 
 def _take_over(part: Part, wanted: Part) -> None:
     part.set(**{setting: getattr(wanted, setting) for setting in part.settings})
+
+
+def _refuse_other_options(name: str, ending: Ending, wanted: Ending) -> None:
+    """Raises UserError if an ending is to have other options than settings, which only a resume can give it."""
+    def value(part: Ending, option: str) -> Any:
+        return getattr(part, option, part.given.get(option))
+
+    for option in {**ending.given, **wanted.given}:
+        if option not in ending.settings and value(ending, option) != value(wanted, option):
+            raise UserError(f"ending {name!r} has {option}={value(ending, option)!r}, which cannot become "
+                            f"{value(wanted, option)!r} while the run runs: stop the run and resume it with that")

@@ -48,6 +48,7 @@ def rehearse(task: Task, config: RocketConfig) -> tuple[gymnasium.Space[Any], gy
     for fresh in (state, beginnings):
         kickoff.bind(fresh)
         kickoff.write(fresh, generator)
+    task.bind_lanes(beginnings)
     _rehearse_start(task.start, beginnings, generator)
     seats, previous, events = state.seats, state.clone(), state.events
     _called(task.action, state, "parse", (ARENAS, seats, 8), lambda: task.action.parse(_any_action(task, seats), state))
@@ -59,7 +60,7 @@ def rehearse(task: Task, config: RocketConfig) -> tuple[gymnasium.Space[Any], gy
         _called(reward, state, "__call__", (ARENAS, seats), partial(reward, state, previous, events), f"reward {name!r}")
     for ending in task.endings.values():
         _called(ending, state, "__call__", (ARENAS,), partial(ending, state, previous, events))
-    for name, measure in task.measures.parts.items():
+    for name, measure in task.measures.each():
         _called(measure, state, "__call__", (ARENAS, seats), partial(_decided, measure, state, previous), f"measure {name!r}")
     return observation_space(task, state), task.action.space
 

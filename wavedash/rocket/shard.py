@@ -113,16 +113,17 @@ class Shard:
         terminated, truncated = task.ended(state, previous, events)
         reward = task.rewards(state, previous, events).flatten()
         self.watch.check(reward)
-        metrics, active = self._metrics(), self._active()
+        metrics, active, lane = self._metrics(), self._active(), task.lanes.lane
         obs = final_obs = self._observe(stepped=True)
         ended = terminated | truncated
+        seats = self.state.seats
+        lanes = None if lane is None else lane.repeat_interleave(seats)
         if not self.on_host or bool(ended.any()):
             final_obs = _copy(obs)
             if task.line_up is not None:
                 task.line_up.count(ended)
             self._begin(ended)
             obs = self._observe(stepped=False)
-        seats = self.state.seats
         return Step(
             obs=obs,
             reward=reward,
@@ -131,6 +132,7 @@ class Shard:
             final_obs=final_obs,
             active=active,
             metrics=metrics,
+            lane=lanes,
         )
 
     def _active(self) -> Tensor:
@@ -196,8 +198,8 @@ class Shard:
         return {f"{TASK}{name}": x for name, x in self.task.state_dict().items()}
 
     def _start_number(self) -> int:
-        """A number that changes with everything that beginnings depend on: the starts, their options and their weights."""
-        return zlib.crc32(self.task.start.description.encode())
+        """A number that changes with everything that beginnings depend on: the starts, their options and weights, and lanes."""
+        return zlib.crc32(self.task.description.encode())
 
     def _write_beginnings(self) -> None:
         self.kickoff.write(self.fresh, self.generator)

@@ -8,12 +8,15 @@ import torch
 
 from wavedash.config import Named, RocketConfig
 from wavedash.envs.errors import EnvError
+from wavedash.errors import UserError
 from wavedash.rocket import names
 from wavedash.rocket.line_up import LineUp
 from wavedash.rocket.measures import Measures
 from wavedash.rocket.parts import Action, Ending, Observation, Part, Start
 from wavedash.rocket.rewards import Rewards
 from wavedash.tasks import task
+from wavedash.tasks.endings import Endings
+from wavedash.tasks.lanes import Lane, Lanes
 from wavedash.tasks.part import Parts
 from wavedash.tasks.starts import Mixture
 
@@ -31,21 +34,24 @@ class Task(task.Task):
 
     def __init__(self, observation: Observation, action: Action, rewards: Rewards, start: Start,
                  endings: Mapping[str, Ending] | Parts[Ending], line_up: LineUp | None = None,
-                 measures: Measures | None = None) -> None:
-        super().__init__(observation, action, rewards, start, endings)
+                 measures: Measures | None = None, lanes: Lanes | None = None) -> None:
+        super().__init__(observation, action, rewards, start, endings, lanes)
         self.measures = Measures() if measures is None else measures
         self.line_up = line_up
 
     @classmethod
     def configured(cls, config: RocketConfig) -> Task:
+        lanes = config.lanes
         return cls(
             observation=_named("observation", config.observation),
             action=_named("action", config.action),
-            rewards=Rewards.named(config.rewards, mode=config.reward_mode, dense_scale=config.dense_scale,
-                                  team_spirit=config.team_spirit, zero_sum=config.zero_sum),
-            start=Mixture.named(config.starts, names.PARTS),
-            endings={name: names.make("ending", name, options) for name, options in config.endings.items()},
-            measures=Measures.named(config.measures),
+            rewards=Rewards.named(config.rewards, lanes={name: lane.rewards for name, lane in lanes.items()},
+                                  mode=config.reward_mode, dense_scale=config.dense_scale, team_spirit=config.team_spirit,
+                                  zero_sum=config.zero_sum),
+            start=Mixture.named(config.starts, names.PARTS, {name: lane.starts for name, lane in lanes.items()}),
+            endings=Endings.named(config.endings, names.PARTS, {name: lane.endings for name, lane in lanes.items()}),
+            measures=Measures.named(config.measures, {name: lane.measures for name, lane in lanes.items()}),
+            lanes=Lanes({name: Lane(lane.share, lane.room) for name, lane in lanes.items()}),
         )
 
     @property
@@ -55,11 +61,26 @@ class Task(task.Task):
     def bind(self, state: Any, beginnings: Any) -> None:
         super().bind(state, beginnings)
         if self.line_up is not None:
+            _refuse_overlap(self.lanes, self.line_up, state.shape[0])
             self.line_up.share_view(self.observation, self.action)
+
+    def bind_lanes(self, state: Any) -> None:
+        super().bind_lanes(state)
+        self.measures.follow(self.lanes)
+
+    def lanes_changed(self) -> None:
+        self.measures.lanes_changed()
 
     def generators(self) -> list[torch.Generator]:
         """The random streams that a step draws from."""
         return self.action.generators() + ([] if self.line_up is None else self.line_up.generators())
+
+
+def _refuse_overlap(lanes: Lanes, line_up: LineUp, arenas: int) -> None:
+    if lanes.taken > line_up.where.start:
+        raise UserError(f"lanes have the first arenas and opponents the last, but of {arenas} arenas in a group the lanes need "
+                        f"{lanes.taken} and the opponents {arenas - line_up.where.start}: lower `share` or `most` of "
+                        f"env.rocket.lanes ({', '.join(lanes.names)}) or of opponents, or raise env.count")
 
 
 def _named(kind: str, value: Named) -> Any:

@@ -69,7 +69,7 @@ class Lookup:
             options_given = ", ".join(f"{option}={value!r}" for option, value in given.items()) or "no options"
             raise EnvError(f"{kind} {name!r} cannot be made with {options_given}: {type(error).__name__}: {error}",
                            shows_cause=":" in name) from error
-        part.origin = f"{name} {given!r}"
+        part.origin, part.given = f"{name} {given!r}", given
         return part
 
     def kind_of(self, part: Part) -> str:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import ItemsView, KeysView, Mapping, ValuesView
+from types import MappingProxyType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import torch
@@ -54,6 +55,8 @@ class Part(DirectModule, ABC):
     """Whether the parts inside of it stand side by side, so that on resume those that are new begin, and the others go on"""
     origin: str = ""
     """Its name and options, if it was made by name"""
+    given: Mapping[str, Any] = MappingProxyType({})
+    """Its options, if it was made by name"""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         part = super().__new__(cls)

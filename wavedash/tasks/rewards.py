@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from wavedash.errors import UserError
+from wavedash.tasks.lanes import Lanes, instances
 from wavedash.tasks.lookup import Lookup, snake_case
 from wavedash.tasks.part import Part, Parts
 
@@ -33,37 +34,69 @@ class Rewards(Part):
 
     `mode`: `dense` pays everything, `sparse` only events, `hybrid` events in full and the rest times `dense_scale`.
     `scale`: multiplies everything.
+    `lanes`: the weights of the rewards in each lane, by name; None: the lane has the rewards of the main task. A lane's own
+    rewards are always paid in full: `mode` is for those of the main task.
     """
 
     holds_parts = True
     settings: tuple[str, ...] = ("mode", "dense_scale", "scale")
+    lane: Tensor | None = None
+    """[E]: the lane that each environment plays, if there are lanes"""
     _factors: Tensor
     _shares: Tensor
 
-    def __init__(self, rewards: Sequence[tuple[str, Reward, float]], *, mode: Mode = "dense", dense_scale: float = 0.1,
-                 scale: float = 1.0):
+    def __init__(self, rewards: Sequence[tuple[str, Reward, float | None]], *, mode: Mode = "dense", dense_scale: float = 0.1,
+                 scale: float = 1.0, lanes: Mapping[str, Mapping[str, float] | None] | None = None):
+        """Each of `rewards` has a name, and a weight in the main task; None: only lanes have it, see `instances`."""
         self.given_names = [name for name, _, _ in rewards]
         """The names as the configuration has them"""
         self.names = [label(name) for name in self.given_names]
         self.rewards = [reward for _, reward, _ in rewards]
         if not rewards or len(set(self.names)) < len(rewards):
             raise UserError(f"rewards need at least one, and each a name of its own; got: {', '.join(self.names) or 'none'}")
-        self.weights = {label(name): float(weight) for name, _, weight in rewards}
-        """Weights by name; `set_weights` changes them"""
+        self.weights = {label(name): float(weight) for name, _, weight in rewards if weight is not None}
+        """Weights in the main task by name; `set_weights` changes them"""
+        self.lanes = {lane: None if own is None else {label(name): float(weight) for name, weight in own.items()}
+                      for lane, own in (lanes or {}).items()}
+        """Weights in lanes by name; None: those of the main task"""
+        self.titles = [name if name in self.weights else name.partition(".")[2] for name in self.names]
+        """Names without the lane that a reward belongs to"""
         self.mode, self.dense_scale, self.scale = mode, dense_scale, scale
         self.parts = Parts(dict(zip(self.names, self.rewards, strict=True)))
-        self.register_buffer("_factors", torch.zeros(len(rewards), 1, 1), persistent=False)  # [K, 1, 1]: weight, mode, scale
+        columns = (1 + len(self.lanes),) if self.lanes else (1, 1)
+        self.register_buffer("_factors", torch.zeros(len(rewards), *columns), persistent=False)  # weight, mode, scale
         self.write_settings()
 
     @classmethod
-    def named(cls, rewards: Mapping[str, Any], lookup: Lookup, **options: Any) -> Rewards:
+    def named(cls, rewards: Mapping[str, Any], lookup: Lookup, lanes: Mapping[str, Mapping[str, Any] | None] | None = None,
+              **options: Any) -> Rewards:
         """Makes rewards as a YAML file has them: `goal: 10`, `boost_pickup: {weight: 0.5, small: 0.2}`, `my_module:MyReward:
-        1`. To use one twice, give it another name: `far_touch: {reward: touch, weight: 1}`."""
-        return cls([(name, *_read(name, value, lookup)) for name, value in rewards.items()], **options)
+        1`. To use one twice, give it another name: `far_touch: {reward: touch, weight: 1}`. `lanes`: those of each lane; None:
+        the same as in the main task."""
+        def is_fixed(name: str, value: Any) -> bool:
+            return not lookup.find("reward", value.get("reward", name) if isinstance(value, Mapping) else name).settings
+
+        found = instances(rewards, lanes or {}, is_fixed)
+        read = {instance: _read(name, value, lookup) for instance, (name, value) in found.given.items()}
+        title = {instance: instance if instance in rewards else f"{instance.removesuffix(name)}{label(name)}"
+                 for instance, (name, _) in found.given.items()}
+        own = {lane: None if names is None else {title[instance]: _read(name, lanes[lane][name], lookup)[1]  # type: ignore[index]
+                                                 for name, instance in names.items()}
+               for lane, names in found.of_lanes.items()} if lanes else {}
+        return cls([(title[instance], reward, weight if instance in rewards else None)
+                    for instance, (reward, weight) in read.items()], lanes=own, **options)
+
+    def follow(self, lanes: Lanes) -> None:
+        """Is called before `bind` with the lanes that environments play."""
+        self.lane = lanes.lane
 
     def bind(self, state: Any) -> None:
         super().bind(state)
-        self.register_buffer("_shares", torch.zeros(len(self.rewards), *state.shape, device=state.device), persistent=False)
+        shares = torch.full((len(self.rewards) + 1, *state.shape), torch.nan, device=state.device)
+        self.register_buffer("_shares", shares[:-1], persistent=False)
+        self._shares.zero_()
+        if self.lane is not None:
+            self._bind_lanes(shares)
         for reward in self.rewards:
             reward.bind(state)
 
@@ -78,7 +111,8 @@ class Rewards(Part):
             if value.shape != shape:
                 raise UserError(f"reward {name!r} returned {list(value.shape)} numbers, not one for each agent of each "
                                 f"environment: {list(shape)}")
-        torch.mul(self.due(torch.stack(values), state), self._factors, out=self._shares)
+        factors = self._factors if self.lane is None else self._factors[:, self.lane].unsqueeze(-1)  # [K, E, 1]
+        torch.mul(self.due(torch.stack(values), state), factors, out=self._shares)
         return self.spread(self._shares.sum(0), state)
 
     def due(self, values: Tensor, state: Any) -> Tensor:
@@ -91,28 +125,50 @@ class Rewards(Part):
 
     @property
     def table(self) -> Tensor:
-        """[K, E, C]: the same as `shares` in one tensor, which every step overwrites."""
+        """[K, E, C]: what each reward contributed to the last step, in one tensor, which every step overwrites."""
         return self._shares
 
     def shares(self) -> dict[str, Tensor]:
-        """What each reward contributed to the last step, by name: [E, C], weighted, before it is spread between agents."""
-        return dict(zip(self.names, self._shares.unbind(0), strict=True))
+        """What each reward contributed to the last step, by name: [E, C], weighted, before it is spread between agents. NaN
+        where an environment plays a lane that does not have this reward."""
+        if self.lane is None:
+            return dict(zip(self.names, self._shares.unbind(0), strict=True))
+        shares = self._with_nan[self._row_of_title[:, self.lane], self._environments]  # [titles, E, C]
+        return dict(zip(self._titles, shares.unbind(0), strict=True))
 
-    def set_weights(self, weights: Mapping[str, float]) -> None:
-        """Changes weights from the next step on, without a host sync; rewards that are not named keep theirs."""
+    def set_weights(self, weights: Mapping[str, float], lane: str | None = None) -> None:
+        """Changes weights from the next step on, without a host sync; rewards that are not named keep theirs. `lane`: those of
+        a lane, else of the main task."""
+        known = self.weights if lane is None else self.lanes[lane]
+        if known is None:
+            raise UserError(f"lane {lane!r} has the rewards of the main task: change those")
         for name in weights:
-            if label(name) not in self.weights:
-                raise UserError(f"no reward {name!r} to give a weight: this task has {', '.join(self.names)}. To add one "
+            if label(name) not in known:
+                raise UserError(f"no reward {name!r} to give a weight: this task has {', '.join(known)}. To add one "
                                 "later, name it among the rewards with weight 0")
-        self.weights |= {label(name): float(weight) for name, weight in weights.items()}
+        known |= {label(name): float(weight) for name, weight in weights.items()}
         self.write_settings()
 
     def write_settings(self) -> None:
         if self.mode not in get_args(Mode):
             raise UserError(f"there is no reward mode {self.mode!r}; the modes are: {', '.join(get_args(Mode))}")
         dense = {"dense": 1.0, "sparse": 0.0, "hybrid": self.dense_scale}[self.mode]
-        for factor, reward, weight in zip(self._factors, self.rewards, self.weights.values(), strict=True):
-            factor.fill_(weight * (self.scale * (1.0 if reward.sparse else dense)))
+        for row, name, reward in zip(self._factors, self.names, self.rewards, strict=True):
+            main = self.weights.get(name, 0.0) * (self.scale * (1.0 if reward.sparse else dense))
+            in_lanes = (main if own is None else own.get(name, 0.0) * self.scale for own in self.lanes.values())
+            for place, factor in zip(row.view(-1), (main, *in_lanes), strict=True):
+                place.fill_(factor)
+
+    def _bind_lanes(self, shares: Tensor) -> None:
+        """Makes the table of which reward has which title in which lane; the last row of `shares` is NaN, for those that a lane
+        does not have."""
+        tasks = [self.weights, *(self.weights if own is None else own for own in self.lanes.values())]
+        self._titles = list(dict.fromkeys(self.titles))
+        rows = [[next((row for row, (name, title) in enumerate(zip(self.names, self.titles, strict=True))
+                       if title == wanted and name in task), len(self.names)) for task in tasks] for wanted in self._titles]
+        self._with_nan = shares
+        self._row_of_title = torch.tensor(rows, device=shares.device)  # [titles, 1 + L]
+        self._environments = torch.arange(shares.shape[1], device=shares.device)
 
 
 def label(name: str) -> str:

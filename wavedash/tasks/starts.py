@@ -11,6 +11,7 @@ from torch import Tensor
 
 from wavedash.envs.errors import EnvError
 from wavedash.errors import UserError
+from wavedash.tasks.lanes import Lanes, instances
 from wavedash.tasks.lookup import Lookup, snake_case
 from wavedash.tasks.part import Part, Parts
 
@@ -33,29 +34,46 @@ class Start(Part):
 
 class Mixture(Start):
     """Draws one of several starts for every environment: `Mixture([(Kickoff(), 0.5), (Shot(), 0.3), (Save(), 0.2)])`. Weights
-    need not sum to one."""
+    need not sum to one. Environments that play a lane draw by the weights of that lane."""
 
     weights: Tensor
     drawn: Tensor
     """[E]: which start was written last"""
+    lane: Tensor | None = None
+    """[e]: the lane of the next episode of each environment, if there are lanes; the store has beginnings for environment i at
+    i, i + e, i + 2 e, ..."""
 
-    def __init__(self, starts: Sequence[tuple[Start, float]], names: Sequence[str] | None = None) -> None:
+    def __init__(self, starts: Sequence[tuple[Start, float]], names: Sequence[str] | None = None,
+                 lanes: Mapping[str, Mapping[str, float]] | None = None) -> None:
         """`names`: as the configuration has them. Without them the starts have the names of their classes, or numbers if those
-        are not unique."""
+        are not unique. `lanes`: the weights of the starts in each lane, by name; those that are not named have none."""
         self.starts = [start for start, _ in starts]
         classes = [snake_case(type(start).__name__) for start in self.starts]
         self.names = list(names or (classes if len(set(classes)) == len(classes) else map(str, range(len(classes)))))
         self.shares = dict(zip(self.names, (float(weight) for _, weight in starts), strict=True))
-        """Weights by name; `set_weights` changes them"""
-        self._check(self.shares)
+        """Weights in the main task by name; `set_weights` changes them"""
+        self.lanes = {lane: {name: float(own.get(name, 0.0)) for name in self.names} for lane, own in (lanes or {}).items()}
+        """Weights in lanes by name"""
+        for shares in (self.shares, *self.lanes.values()):
+            self._check(shares)
         self.parts = Parts(dict(zip(self.names, self.starts, strict=True)))
-        self.register_buffer("weights", torch.tensor(list(self.shares.values())), persistent=False)  # [K]
+        tasks = [list(shares.values()) for shares in (self.shares, *self.lanes.values())]
+        self.register_buffer("weights", torch.tensor(tasks), persistent=False)  # [1 + L, K]
 
     @classmethod
-    def named(cls, starts: Mapping[str, Any], lookup: Lookup) -> Mixture:
+    def named(cls, starts: Mapping[str, Any], lookup: Lookup, lanes: Mapping[str, Mapping[str, Any]] | None = None) -> Mixture:
         """Makes starts as a YAML file has them: `kickoff: 0.5`, `random: {weight: 0.5, ball_in_air: 0.2}`,
-        `my_module:MyStart: 1`."""
-        return cls([_read(name, value, lookup) for name, value in starts.items()], list(starts))
+        `my_module:MyStart: 1`. `lanes`: those of each lane."""
+        found = instances(starts, lanes or {})
+        made = [_read(name, value, lookup) for name, value in found.given.values()]
+        own = {lane: {instance: _read(name, lanes[lane][name], lookup)[1] for name, instance in (names or {}).items()}
+               for lane, names in found.of_lanes.items()} if lanes else {}
+        return cls([(start, weight if instance in starts else 0.0)
+                    for instance, (start, weight) in zip(found.given, made, strict=True)], list(found.given), own)
+
+    def follow(self, lanes: Lanes) -> None:
+        """Is called before `bind` with the lanes that environments play."""
+        self.lane = lanes.following
 
     def bind(self, state: Any) -> None:
         super().bind(state)
@@ -66,9 +84,11 @@ class Mixture(Start):
     def write(self, state: Any, generator: torch.Generator) -> None:
         if len(self.starts) == 1:
             return self.starts[0].write(state, generator)
-        below = self.weights.cumsum(0)
-        ticket = torch.rand(len(self.drawn), 1, generator=generator, device=below.device) * below[-1]
-        self.drawn.copy_((ticket >= below[:-1]).sum(-1))
+        below = self.weights.cumsum(-1)
+        if self.lane is not None:
+            below = below[self.lane.repeat(len(self.drawn) // len(self.lane))]  # [E, K]
+        ticket = torch.rand(len(self.drawn), 1, generator=generator, device=below.device) * below[:, -1:]
+        self.drawn.copy_((ticket >= below[:, :-1]).sum(-1))
         default = state.clone()
         for i, start in enumerate(self.starts):
             written = default.clone()
@@ -76,17 +96,20 @@ class Mixture(Start):
             state.copy_(written, self.drawn == i)
         return None
 
-    def set_weights(self, weights: Mapping[str, float]) -> None:
-        """Changes weights for the episodes to come, without a host sync; starts that are not named keep theirs."""
+    def set_weights(self, weights: Mapping[str, float], lane: str | None = None) -> None:
+        """Changes weights for the episodes to come, without a host sync; starts that are not named keep theirs. `lane`: those
+        of a lane, else of the main task."""
+        known = self.shares if lane is None else self.lanes[lane]
         for name in weights:
-            if name not in self.shares:
+            if name not in known:
                 raise UserError(f"no start {name!r} to give a weight: this task has {', '.join(self.names)}. To add one later, "
                                 "name it among the starts with weight 0")
-        shares = self.shares | {name: float(weight) for name, weight in weights.items()}
+        shares = known | {name: float(weight) for name, weight in weights.items()}
         self._check(shares)
-        self.shares = shares
-        for place, weight in zip(self.weights, shares.values(), strict=True):
-            place.fill_(weight)
+        known.update(shares)
+        for places, own in zip(self.weights, (self.shares, *self.lanes.values()), strict=True):
+            for place, weight in zip(places, own.values(), strict=True):
+                place.fill_(weight)
 
     def writer(self, number: int) -> Start:
         """The start that wrote the beginning with this number."""
@@ -94,7 +117,8 @@ class Mixture(Start):
 
     @property
     def description(self) -> str:
-        return repr([(self.shares[name], start.description) for name, start in self.parts.items()])
+        own = repr([(self.shares[name], start.description) for name, start in self.parts.items()])
+        return f"{own} {self.lanes}" if self.lanes else own
 
     @staticmethod
     def _check(shares: Mapping[str, float]) -> None:

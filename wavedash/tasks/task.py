@@ -9,15 +9,17 @@ from torch import Tensor, nn
 
 from wavedash.saved import Saved
 from wavedash.tasks.direct import DirectModule
-from wavedash.tasks.endings import Ending
+from wavedash.tasks.endings import Ending, Endings
+from wavedash.tasks.lanes import Lanes
 from wavedash.tasks.part import Part, Parts
 from wavedash.tasks.rewards import Rewards
-from wavedash.tasks.starts import Start
+from wavedash.tasks.starts import Mixture, Start
 
 
 class Task(DirectModule):
     """What agents see, do and are paid for, and how episodes begin and end. Every shard of environments has a task of its own,
-    because parts remember. Its `state_dict` is what they remember, under the names of the configuration."""
+    because parts remember. Its `state_dict` is what they remember, under the names of the configuration. `lanes`: a share of
+    the environments has rewards, starts and endings of its own."""
 
     observation: Any
     action: Any
@@ -25,10 +27,11 @@ class Task(DirectModule):
     start: Start
 
     def __init__(self, observation: Part, action: Part, rewards: Rewards, start: Start,
-                 endings: Mapping[str, Ending] | Parts[Ending]) -> None:
+                 endings: Mapping[str, Ending] | Parts[Ending], lanes: Lanes | None = None) -> None:
         super().__init__()
         self.observation, self.action, self.rewards, self.start = observation, action, rewards, start
-        self.endings = Parts(endings)
+        self.endings = endings if isinstance(endings, Endings) else Endings(endings)
+        self.lanes = Lanes() if lanes is None else lanes
 
     @property
     def played(self) -> list[Part]:
@@ -38,20 +41,36 @@ class Task(DirectModule):
     def bind(self, state: Any, beginnings: Any) -> None:
         """Binds the parts to the environments of `state`, and the start to the store of beginnings."""
         self.to(state.device)
+        self.bind_lanes(state)
         for part in self.played:
             part.bind(state)
         self.start.bind(beginnings)
 
+    def bind_lanes(self, state: Any) -> None:
+        """Binds the lanes, and tells the parts that depend on them."""
+        self.lanes.bind(state)
+        for part in (self.rewards, self.endings, self.start):
+            if isinstance(part, (Rewards, Endings, Mixture)):
+                part.follow(self.lanes)
+
+    def lanes_changed(self) -> None:
+        """Is called after environments have changed their lanes."""
+
     def begin(self, state: Any, mask: Tensor) -> None:
+        if self.lanes.lane is not None:
+            self.lanes.assign(mask)
+            self.lanes_changed()
         for part in self.played:
             part.begin(state, mask)
 
     def ended(self, state: Any, previous: Any, events: Any) -> tuple[Tensor, Tensor]:
         """[E] terminated, [E] truncated."""
-        over = {truncates: torch.zeros(state.shape[0], dtype=torch.bool, device=state.device) for truncates in (False, True)}
-        for ending in self.endings.values():
-            over[ending.truncates] = over[ending.truncates] | ending(state, previous, events)
-        return over[False], over[True]
+        return self.endings(state, previous, events)
+
+    @property
+    def description(self) -> str:
+        """A text that changes with everything that beginnings depend on: those of another description are written anew."""
+        return f"{self.start.description} {self.lanes.description}" if len(self.lanes.parts) else self.start.description
 
     def compare(self, saved: Saved) -> Remembered:
         """Compares saved memory with the parts of this task. Raises SavedError if a saved tensor cannot be right."""
@@ -70,6 +89,9 @@ class Task(DirectModule):
         everywhere = torch.ones(state.shape[0], dtype=torch.bool, device=state.device)
         for part in {id(part): part for part in map(self._part_of, remembered.fresh)}.values():
             part.begin(state, everywhere)
+        if self.lanes.lane is not None:
+            self.lanes.restored()
+            self.lanes_changed()
 
     def _part_of(self, owner: str) -> Part:
         """The part that begins episodes for a module: the outermost one around it, but for those that only hold others."""

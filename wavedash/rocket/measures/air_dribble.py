@@ -4,12 +4,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from wavedash.rocket.measures.common import at_least, in_ticks, others, stands, touches
-from wavedash.rocket.parts import Measure, Outcome
-from wavedash.rocket.state import Events, GameState
+from wavedash.rocket.measures.common import Look, SharedMeasure, at_least, in_ticks
+from wavedash.rocket.parts import Outcome
+from wavedash.rocket.state import GameState
 
 
-class AirDribble(Measure):
+class AirDribble(SharedMeasure):
     """The ball carried in the air, by so many hits of the same car without contact with the arena.
 
     A carry begins when a car that flies hits a ball that flies: both centers are above `min_height`, and the car's wheels do
@@ -49,11 +49,17 @@ class AirDribble(Measure):
     def begin(self, state: GameState, arenas: Tensor) -> None:
         self.count.mul_(~arenas.unsqueeze(-1))
 
-    def __call__(self, state: GameState, previous: GameState, events: Events) -> Outcome:
-        touch, clock, flies = touches(state, events), state.clock.unsqueeze(-1), self._flies(state)
+    def judge(self, look: Look) -> Outcome | None:
+        touch, clock, none_exists = look.touch, look.clock, look.none(self.count)
+        if none_exists and look.no_touch:
+            return None
+        high = (look.state.cars.position[..., 2] > self.min_height) & (look.state.ball.position[:, 2:] > self.min_height)
+        if none_exists and look.none(touch & high):
+            return None
+        flies = high & look.alive & ~look.stands
         ago = clock - self.last
         exists = self.count > 0
-        goes_on = exists & flies & ~others(touch) & (ago <= self.patience)
+        goes_on = exists & flies & ~look.others & (ago <= self.patience)
         counts = touch & flies & (~goes_on | (ago >= self.apart))
         count = self.count * goes_on + counts
         failure = exists & ~goes_on & ~self.done & (self.count >= self.least)
@@ -63,8 +69,3 @@ class AirDribble(Measure):
         self.count.copy_(count)
         self.last.copy_(torch.where(counts, clock, self.last))
         return Outcome(failure | success, success)
-
-    def _flies(self, state: GameState) -> Tensor:
-        """[E, C] bool: car and ball are in the air."""
-        high = (state.cars.position[..., 2] > self.min_height) & (state.ball.position[:, 2:] > self.min_height)
-        return high & state.cars.alive & ~stands(state)

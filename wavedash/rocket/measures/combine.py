@@ -1,17 +1,21 @@
-"""Measures: all measures of a task, and the metrics that their outcomes become."""
+"""Measures: all measures of a task and of its lanes, and the metrics that their outcomes become."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from wavedash.config import Named
 from wavedash.envs.errors import EnvError
 from wavedash.rocket import names
 from wavedash.rocket.constants import TICK_RATE
-from wavedash.rocket.parts import Measure, Part
+from wavedash.rocket.measures.common import Look, SharedMeasure
+from wavedash.rocket.parts import Measure, Outcome, Part
 from wavedash.rocket.state import Events, GameState
+from wavedash.tasks.lanes import Lanes
 from wavedash.tasks.part import Parts
 from wavedash.tasks.rewards import label
 
@@ -27,60 +31,190 @@ class Measures(Part):
     An attempt counts in the step that decides it. Where no attempt was decided, its metrics are NaN and count for nothing: the
     rate of an iteration without attempts is absent, not 0. An attempt that is still open when its episode ends counts for
     nothing either.
+
+    Measures of the main task see all arenas, whatever they play. Those that only a lane has see the arenas of that lane, and
+    their metrics are NaN elsewhere.
     """
 
     holds_parts = True
+    may_read = False
+    """Whether measures may read tensors on the host: there they leave out work that no arena needs"""
 
-    def __init__(self, measures: Mapping[str, Measure] | None = None) -> None:
+    def __init__(self, measures: Mapping[str, Measure] | None = None,
+                 lanes: Mapping[str, Mapping[str, Measure]] | None = None) -> None:
+        """`lanes`: the measures of each lane, which may be the same objects as those of the main task."""
         self.parts = Parts(measures or {})
+        self.listed = {lane: dict(own) for lane, own in (lanes or {}).items()}
+        """All measures of each lane"""
+        of_main = {id(measure) for measure in self.parts.values()}
+        own = {lane: {name: x for name, x in listed.items() if id(x) not in of_main} for lane, listed in self.listed.items()}
+        self.of_lanes = Parts({lane: _OfLane(measures) for lane, measures in own.items() if measures})
+        """The measures that only a lane has"""
 
     @classmethod
-    def named(cls, given: Sequence[Named]) -> Measures:
-        """Makes measures as a YAML file has them: `[turtle, {dribble: {seconds: 3}}, my_module:MyMeasure]`."""
-        measures: dict[str, Measure] = {}
-        for named in given:
-            if not isinstance(named, str) and len(named) != 1:
-                raise EnvError(f"env.rocket.measures: each entry is one measure, a name or {{name: options}}, not {named}")
-            ((name, options),) = {named: {}}.items() if isinstance(named, str) else named.items()
-            if label(name) in measures:
-                raise EnvError(f"env.rocket.measures has {label(name)!r} twice: each may be there once")
-            measures[label(name)] = names.make("measure", name, options)
-        return cls(measures)
+    def named(cls, given: Sequence[Named], lanes: Mapping[str, Sequence[Named]] | None = None) -> Measures:
+        """Makes measures as a YAML file has them: `[turtle, {dribble: {seconds: 3}}, my_module:MyMeasure]`. `lanes`: those of
+        each lane; one with the same options as in the main task is the same measure."""
+        main = _read(given, "env.rocket.measures")
+        made = {label(name): names.make("measure", name, options) for name, options in main.items()}
+        of_lanes = {}
+        for lane, listed in (lanes or {}).items():
+            own = _read(listed, f"env.rocket.lanes.{lane}.measures")
+            same = {name for name, options in own.items() if main.get(name) == options}
+            of_lanes[lane] = {label(name): made[label(name)] if name in same else names.make("measure", name, options)
+                              for name, options in own.items()}
+        return cls(made, of_lanes)
 
     def __len__(self) -> int:
-        return len(self.parts)
+        return len(self.parts) + sum(len(lane.parts) for lane in self.of_lanes.values())
+
+    def each(self) -> Iterator[tuple[str, Measure]]:
+        """All measures with their names; those that only a lane has with its name before it."""
+        yield from self.parts.items()
+        for lane, own in self.of_lanes.items():
+            yield from ((f"{lane}.{name}", measure) for name, measure in own.parts.items())
+
+    def follow(self, lanes: Lanes) -> None:
+        """Is called before `bind` with the lanes that arenas play."""
+        for lane, own in self.of_lanes.items():
+            own.block, own.plays = lanes.blocks[lane], lanes.parts[lane].plays
 
     def bind(self, state: GameState) -> None:
-        for measure in self.parts.values():
-            measure.bind(state)
+        self.may_read = state.device.type == "cpu"
+        rows = state.arenas * state.seats
+        self.nothing, self.never = torch.full((rows,), torch.nan, device=state.device), torch.zeros(rows, device=state.device)
+        for part in (*self.parts.values(), *self.of_lanes.values()):
+            part.bind(state)
 
     def begin(self, state: GameState, arenas: Tensor) -> None:
-        for measure in self.parts.values():
-            measure.begin(state, arenas)
+        for part in (*self.parts.values(), *self.of_lanes.values()):
+            part.begin(state, arenas)
+
+    def lanes_changed(self) -> None:
+        """Is called after arenas have changed their lanes."""
+        for own in self.of_lanes.values():
+            own.lanes_changed()
 
     def shown(self) -> dict[str, str]:
         """The metrics that people look at, each with what it is called on the screen."""
-        found: dict[str, str] = {}
-        for name, measure in self.parts.items():
-            title = name.replace("_", " ")
-            found[SUCCESS.format(name)] = title
-            if measure.timed:
-                found[TICKS.format(name)] = f"{title} ticks"
-        return found
+        return _shown(self.parts.items(), "")
+
+    def shown_in(self, lane: str) -> dict[str, str]:
+        """The same for a lane."""
+        return _shown(self.listed[lane].items(), f"lane/{lane}/")
 
     def __call__(self, state: GameState, previous: GameState, events: Events, ticks: int) -> dict[str, Tensor]:
         """The metrics of a step of so many `ticks`, [E * C] each."""
-        if not len(self.parts):
-            return {}
-        outcomes = {name: measure(state, previous, events) for name, measure in self.parts.items()}
-        over = torch.stack([outcome.over for outcome in outcomes.values()]).flatten(1)  # [M, E * C]
-        success = torch.stack([outcome.success for outcome in outcomes.values()]).flatten(1)
-        rates = torch.where(over, success.float(), torch.nan).unbind(0)
-        attempts = (over * (60 * TICK_RATE / ticks)).unbind(0)
         metrics: dict[str, Tensor] = {}
-        for index, (name, outcome) in enumerate(outcomes.items()):
-            metrics[SUCCESS.format(name)] = rates[index]
-            metrics[PER_MINUTE.format(name)] = attempts[index]
-            if outcome.ticks is not None:
-                metrics[TICKS.format(name)] = torch.where(success[index], outcome.ticks.flatten().float(), torch.nan)
+        if len(self.parts):
+            decided = _judged(self.parts, Look(state, previous, events, self.may_read))
+            metrics |= _metrics(self.parts, decided, _rows(decided, ticks), self.nothing, self.never)
+        for own in self.of_lanes.values():
+            for name, x in own(previous, ticks, self.nothing, self.may_read).items():
+                metrics[name] = torch.where(own.rows, x, metrics[name]) if name in metrics else x
         return metrics
+
+
+class _OfLane(Part):
+    """The measures that only one lane has. They see the block of arenas that is set aside for it."""
+
+    block: slice
+    plays: Tensor
+    """[E] bool: the arenas that play the lane now"""
+    rows: Tensor
+    """[E * C] bool: the cars in them"""
+    never: Tensor
+    """[E * C]: 0 for these cars, NaN for the others"""
+    previous: GameState | None = None
+
+    def __init__(self, measures: Mapping[str, Measure]) -> None:
+        self.parts = Parts(measures)
+
+    def bind(self, state: GameState) -> None:
+        self.part = state.part(self.block)
+        self.columns = (self.block.start * state.seats, (state.arenas - self.block.stop) * state.seats)
+        """How many rows there are before and after the block"""
+        self.register_buffer("rows", torch.zeros(state.arenas * state.seats, dtype=torch.bool, device=state.device),
+                             persistent=False)
+        self.register_buffer("never", torch.zeros(len(self.rows), device=state.device), persistent=False)
+        for measure in self.parts.values():
+            measure.bind(self.part)
+
+    def begin(self, state: GameState, arenas: Tensor) -> None:
+        for measure in self.parts.values():
+            measure.begin(self.part, arenas[self.block])
+
+    def lanes_changed(self) -> None:
+        self.rows.view(len(self.plays), -1).copy_(self.plays.unsqueeze(-1))
+        self.never.fill_(torch.nan).masked_fill_(self.rows, 0.0)
+
+    def __call__(self, previous: GameState, ticks: int, nothing: Tensor, may_read: bool) -> dict[str, Tensor]:
+        """The metrics, [E * C] each; NaN where an arena does not play the lane."""
+        if previous is not self.previous:
+            self.previous, self.previous_part = previous, previous.part(self.block)
+        decided = _judged(self.parts, Look(self.part, self.previous_part, self.part.events, may_read))
+        rows = _rows(decided, ticks)
+        if rows is not None:
+            rows = torch.where(self.rows, pad(rows, self.columns, value=torch.nan), torch.nan)
+        return _metrics(self.parts, decided, rows, nothing, self.never)
+
+
+def _judged(measures: Parts[Measure], look: Look) -> dict[str, Outcome]:
+    """The outcomes of measures by name, without those that had nothing to do."""
+    found: dict[str, Outcome] = {}
+    for name, measure in measures.items():
+        if isinstance(measure, SharedMeasure) and type(measure).__call__ is SharedMeasure.__call__:
+            outcome = measure.judge(look)
+            if outcome is not None:
+                found[name] = outcome
+        else:
+            found[name] = measure(look.state, look.previous, look.events)
+    return found
+
+
+def _rows(decided: Mapping[str, Outcome], ticks: int) -> Tensor | None:
+    """[n, E * C]: the success of attempts for each measure, then attempts per minute, then ticks for each that is timed."""
+    if not decided:
+        return None
+    over = torch.stack([outcome.over for outcome in decided.values()]).flatten(1)  # [M, E * C]
+    success = torch.stack([outcome.success for outcome in decided.values()]).flatten(1)
+    timed = [(success[index], outcome.ticks) for index, outcome in enumerate(decided.values()) if outcome.ticks is not None]
+    times = [torch.where(succeeded, taken.flatten().float(), torch.nan).unsqueeze(0) for succeeded, taken in timed]
+    return torch.cat([torch.where(over, success.float(), torch.nan), over * (60 * TICK_RATE / ticks), *times])
+
+
+def _metrics(measures: Parts[Measure], decided: Mapping[str, Outcome], rows: Tensor | None, nothing: Tensor,
+             never: Tensor) -> dict[str, Tensor]:
+    """The metrics of all measures: `rows` of those that had something to do, `nothing` and `never` for the others."""
+    rates = iter(()) if rows is None else iter(rows.unbind(0))
+    first, second = ({name: next(rates) for name in decided} for _ in range(2))
+    metrics: dict[str, Tensor] = {}
+    for name, measure in measures.items():
+        metrics[SUCCESS.format(name)] = first.get(name, nothing)
+        metrics[PER_MINUTE.format(name)] = second.get(name, never)
+        if measure.timed:
+            metrics[TICKS.format(name)] = next(rates) if name in decided else nothing
+    return metrics
+
+
+def _shown(measures: Iterable[tuple[str, Measure]], prefix: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, measure in measures:
+        title = name.replace("_", " ")
+        found[prefix + SUCCESS.format(name)] = title
+        if measure.timed:
+            found[prefix + TICKS.format(name)] = f"{title} ticks"
+    return found
+
+
+def _read(given: Sequence[Named], where: str) -> dict[str, dict[str, Any]]:
+    """The options of measures by name."""
+    found: dict[str, dict[str, Any]] = {}
+    for named in given:
+        if not isinstance(named, str) and len(named) != 1:
+            raise EnvError(f"{where}: each entry is one measure, a name or {{name: options}}, not {named}")
+        ((name, options),) = {named: {}}.items() if isinstance(named, str) else named.items()
+        if label(name) in map(label, found):
+            raise EnvError(f"{where} has {label(name)!r} twice: each may be there once")
+        found[name] = dict(options)
+    return found

@@ -4,10 +4,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from wavedash.rocket.measures.common import at_least, in_ticks, others, touches
-from wavedash.rocket.parts import Measure, Outcome
-from wavedash.rocket.rewards.measures import length, to_ball
-from wavedash.rocket.state import Events, GameState
+from wavedash.rocket.measures.common import Look, SharedMeasure, at_least, in_ticks
+from wavedash.rocket.parts import Outcome
+from wavedash.rocket.rewards.measures import length
+from wavedash.rocket.state import GameState
 
 LOW = 100.0
 """uu of the ball's center above the car's origin: it is about 131 on the roof of an Octane, 76 beside a car on the floor"""
@@ -15,7 +15,7 @@ UPRIGHT = 0.9
 """Least vertical component of the up axis of a car that drives on the floor"""
 
 
-class Dribble(Measure):
+class Dribble(SharedMeasure):
     """The ball carried on the car.
 
     A car carries the ball at the end of a step if it drives on the floor (three wheels or more touch, its up axis points up)
@@ -55,11 +55,15 @@ class Dribble(Measure):
     def begin(self, state: GameState, arenas: Tensor) -> None:
         self.open.logical_and_(~arenas.unsqueeze(-1))
 
-    def __call__(self, state: GameState, previous: GameState, events: Events) -> Outcome:
-        touch, clock, carries = touches(state, events), state.clock.unsqueeze(-1), self._carries(state)
-        contested = others(touch)
-        goes_on = self.open & ~contested & (carries | (clock - self.last <= self.grace))
-        begins = carries & touch & ~contested & ~goes_on
+    def judge(self, look: Look) -> Outcome | None:
+        touch, clock, none_open = look.touch, look.clock, look.none(self.open)
+        if none_open and look.no_touch:
+            return None
+        carries = self._carries(look)
+        if none_open and look.none(carries & touch):
+            return None
+        goes_on = self.open & ~look.others & (carries | (clock - self.last <= self.grace))
+        begins = carries & touch & ~look.others & ~goes_on
         failure = self.open & ~goes_on & ~self.done & (self.last - self.since >= self.least)
         success = goes_on & carries & ~self.done & (clock - self.since >= self.seconds)
 
@@ -69,8 +73,8 @@ class Dribble(Measure):
         self.last.copy_(torch.where(carries, clock, self.last))
         return Outcome(failure | success, success)
 
-    def _carries(self, state: GameState) -> Tensor:
+    def _carries(self, look: Look) -> Tensor:
         """[E, C] bool"""
-        cars, way = state.cars, to_ball(state)
+        cars, way = look.state.cars, look.to_ball
         above = (way[..., 2] >= LOW) & (way[..., 2] <= self.max_height) & (length(way[..., :2]) <= self.reach)
-        return above & cars.alive & cars.on_ground & (cars.up[..., 2] >= UPRIGHT)
+        return above & look.alive & cars.on_ground & (cars.up[..., 2] >= UPRIGHT)

@@ -5,15 +5,15 @@ import torch
 from torch import Tensor
 
 from wavedash.rocket.constants import TICK_RATE
-from wavedash.rocket.measures.common import at_least, in_ticks, stands, touches, wheels_at_ball
-from wavedash.rocket.parts import Measure, Outcome
+from wavedash.rocket.measures.common import Look, SharedMeasure, at_least, in_ticks
+from wavedash.rocket.parts import Outcome
 from wavedash.rocket.rewards.measures import flip_left
-from wavedash.rocket.state import Events, GameState
+from wavedash.rocket.state import GameState
 
 NONE = -1
 
 
-class FlipReset(Measure):
+class FlipReset(SharedMeasure):
     """A flip reset that is gained and used.
 
     An attempt begins when a car in the air, higher than `min_height`, gets its used flip back from its wheels on the ball. It
@@ -41,18 +41,22 @@ class FlipReset(Measure):
     def begin(self, state: GameState, arenas: Tensor) -> None:
         self.open.logical_and_(~arenas.unsqueeze(-1))
 
-    def __call__(self, state: GameState, previous: GameState, events: Events) -> Outcome:
-        cars, clock = state.cars, state.clock.unsqueeze(-1)
+    def judge(self, look: Look) -> Outcome | None:
+        cars, clock, none_open = look.state.cars, look.clock, look.none(self.open)
         high = cars.position[..., 2] > self.min_height
-        gained = flip_left(cars) & ~flip_left(previous.cars) & wheels_at_ball(state) & high & cars.alive
+        if none_open and (look.none(high) or look.none(look.wheels_at_ball & high)):
+            return None
+        gained = flip_left(cars) & ~flip_left(look.previous.cars) & look.wheels_at_ball & high & look.alive
+        if none_open and look.none(gained):
+            return None
 
         flips = self.open & cars.has_flipped & (self.flip == NONE)
         began = (clock - cars.flip_time * TICK_RATE).round().int()  # `flip_time` is one tick after the first tick of a flip
         flip = torch.where(flips, began, self.flip)
         used = flip != NONE
-        hit = touches(state, events) & (cars.ball_hit_tick >= flip) & (cars.ball_hit_tick - flip <= self.within)
+        hit = look.touch & (cars.ball_hit_tick >= flip) & (cars.ball_hit_tick - flip <= self.within)
         success = self.open & used & hit
-        lost = gained | stands(state) | ~cars.alive | cars.has_double_jumped | (used & (clock - flip > self.within))
+        lost = gained | look.stands | ~look.alive | cars.has_double_jumped | (used & (clock - flip > self.within))
         over = success | (self.open & lost)
 
         self.flip.copy_(torch.where(gained | over, NONE, flip))

@@ -4,13 +4,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from wavedash.rocket.measures.common import in_ticks
-from wavedash.rocket.parts import Measure, Outcome
+from wavedash.rocket.measures.common import Look, SharedMeasure, in_ticks
+from wavedash.rocket.parts import Outcome
 from wavedash.rocket.rewards.measures import on_roof
-from wavedash.rocket.state import Events, GameState
+from wavedash.rocket.state import GameState
 
 
-class Turtle(Measure):
+class Turtle(SharedMeasure):
     """Recovery from the roof.
 
     An attempt begins when a car lies on its roof: its body touches the arena, fewer than three wheels do, and its up axis is
@@ -46,16 +46,18 @@ class Turtle(Measure):
         self.missed.logical_and_(~begins)
         self.since.copy_(torch.where(begins, state.clock.unsqueeze(-1), self.since))
 
-    def __call__(self, state: GameState, previous: GameState, events: Events) -> Outcome:
-        cars, clock = state.cars, state.clock.unsqueeze(-1)
+    def judge(self, look: Look) -> Outcome | None:
+        cars, clock, none_down = look.state.cars, look.clock, look.none(self.down)
+        roof = on_roof(cars)
+        if none_down and look.none(roof):
+            return None
         ticks = clock - self.since
         late, wheels = ticks > self.limit, cars.on_ground
-        over = self.down & ~self.missed & cars.alive & (late | wheels)
+        over = self.down & ~self.missed & look.alive & (late | wheels)
         success = over & wheels & ~late
 
-        roof = on_roof(cars)
         self.since.copy_(torch.where(roof & ~self.down, clock, self.since))
         self.missed.logical_or_(over)
-        self.down.logical_or_(roof).logical_and_(~wheels & cars.alive)
+        self.down.logical_or_(roof).logical_and_(~wheels & look.alive)
         self.missed.logical_and_(self.down)
         return Outcome(over, success, ticks)

@@ -5,12 +5,12 @@ import torch
 from torch import Tensor
 
 from wavedash.rocket.constants import BACK_WALL_Y, SIDE_WALL_X
-from wavedash.rocket.measures.common import at_least, attack, in_ticks, others, touches
-from wavedash.rocket.parts import Measure, Outcome
-from wavedash.rocket.state import Events, GameState
+from wavedash.rocket.measures.common import Look, SharedMeasure, at_least, attack, in_ticks
+from wavedash.rocket.parts import Outcome
+from wavedash.rocket.state import GameState
 
 
-class Wall(Measure):
+class Wall(SharedMeasure):
     """A ball on a side wall, hit toward the opponent's goal.
 
     An attempt begins when a car hits a ball that is on a side wall: its center is at most `reach` from the wall and at least
@@ -44,13 +44,17 @@ class Wall(Measure):
     def begin(self, state: GameState, arenas: Tensor) -> None:
         self.open.logical_and_(~arenas.unsqueeze(-1))
 
-    def __call__(self, state: GameState, previous: GameState, events: Events) -> Outcome:
-        touch, clock = touches(state, events), state.clock.unsqueeze(-1)
-        at_wall = (self._at_wall(state) | self._at_wall(previous)).unsqueeze(-1)
-        tried = self.open | (touch & at_wall)
+    def judge(self, look: Look) -> Outcome | None:
+        state, touch, clock, none_open = look.state, look.touch, look.clock, look.none(self.open)
+        if none_open and look.no_touch:
+            return None
+        begins = touch & (self._at_wall(state) | self._at_wall(look.previous)).unsqueeze(-1)
+        if none_open and look.none(begins):
+            return None
+        tried = self.open | begins
         success = tried & touch & self._on_course(state)
         idle = ~touch & (clock - self.last > self.patience)
-        over = success | (self.open & (others(touch) | idle))
+        over = success | (self.open & (look.others | idle))
         self.open.copy_(tried & ~over)
         self.last.copy_(torch.where(touch, clock, self.last))
         return Outcome(over, success)

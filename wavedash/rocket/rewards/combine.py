@@ -20,8 +20,8 @@ class Rewards(rewards.Rewards):
 
     `team_spirit`: 0 pays each car what it earned itself, 1 the mean of its team. Raise it as team play begins to matter.
     `zero_sum`: the share of the opponents' mean that is subtracted: with 1 (or true), what is good for them is bad for the car.
-    `zero_sums`: that share for single rewards, by name; the others keep `zero_sum`.
-    Other options are `mode`, `dense_scale` and `scale`, as in tasks of any environment.
+    `zero_sums`: that share for single rewards, by name; the others keep `zero_sum`. `lane_zero_sums`: the same in each lane.
+    Other options are `mode`, `dense_scale`, `scale` and `lanes`, as in tasks of any environment.
     """
 
     settings = (*rewards.Rewards.settings, "team_spirit", "zero_sum")
@@ -30,26 +30,31 @@ class Rewards(rewards.Rewards):
     _zero_sum: Tensor
     _zero_sums: Tensor
 
-    def __init__(self, rewards: Sequence[tuple[str, Reward, float]], *, team_spirit: float = 0.0, zero_sum: float = 0.0,
-                 zero_sums: Mapping[str, float] | None = None, **options: Any):
+    def __init__(self, rewards: Sequence[tuple[str, Reward, float | None]], *, team_spirit: float = 0.0, zero_sum: float = 0.0,
+                 zero_sums: Mapping[str, float] | None = None, lane_zero_sums: Mapping[str, Mapping[str, float]] | None = None,
+                 **options: Any):
         self.team_spirit, self.zero_sum = team_spirit, zero_sum
-        self.zero_sums = {label(name): share for name, share in (zero_sums or {}).items()}
+        self.zero_sums = _by_label(zero_sums or {})
+        self.lane_zero_sums = {lane: _by_label(own) for lane, own in (lane_zero_sums or {}).items()}
         self.register_buffer("_team_spirit", torch.zeros(()), persistent=False)
         self.register_buffer("_zero_sum", torch.zeros(()), persistent=False)
-        self.register_buffer("_zero_sums", torch.zeros(len(rewards), 1, 1), persistent=False)
+        lanes = options.get("lanes")
+        columns = (1 + len(lanes),) if lanes else (1, 1)
+        self.register_buffer("_zero_sums", torch.zeros(len(rewards), *columns), persistent=False)
         sparse = [reward.sparse for _, reward, _ in rewards]
         self.register_buffer("_is_sparse", torch.tensor(sparse, dtype=torch.bool).view(-1, 1, 1), persistent=False)
         super().__init__(rewards, **options)
 
     @classmethod
-    def named(cls, rewards: Mapping[str, Any], lookup: Lookup = names.PARTS, **options: Any) -> Rewards:
+    def named(cls, rewards: Mapping[str, Any], lookup: Lookup = names.PARTS,
+              lanes: Mapping[str, Mapping[str, Any] | None] | None = None, **options: Any) -> Rewards:
         """Makes rewards as a YAML file has them. Beside its weight, each may have a `zero_sum` of its own:
         `goal: {weight: 10, zero_sum: 1}`."""
-        zero_sums = {name: value["zero_sum"] for name, value in rewards.items()
-                     if isinstance(value, Mapping) and "zero_sum" in value}
-        rest = {name: {key: option for key, option in value.items() if key != "zero_sum"} if name in zero_sums else value
-                for name, value in rewards.items()}
-        made = super().named(rest, lookup, zero_sums=zero_sums, **options)
+        zero_sums, rest = _split(rewards)
+        of_lanes = {lane: None if own is None else _split(own) for lane, own in (lanes or {}).items()}
+        made = super().named(
+            rest, lookup, {lane: None if own is None else own[1] for lane, own in of_lanes.items()}, zero_sums=zero_sums,
+            lane_zero_sums={lane: zero_sums if own is None else own[0] for lane, own in of_lanes.items()}, **options)
         assert isinstance(made, cls)
         return made
 
@@ -59,7 +64,7 @@ class Rewards(rewards.Rewards):
 
     def spread(self, own: Tensor, state: GameState) -> Tensor:
         """Applies team spirit and zero-sum."""
-        if own.device.type == "cpu" and not (self.team_spirit or self.zero_sum or self.zero_sums):
+        if own.device.type == "cpu" and not (self.team_spirit or self.zero_sum or self._has_zero_sums):
             return own  # not on a GPU: a CUDA graph cannot branch when it is replayed
         cars = state.cars
         blue = cars.team == 0
@@ -73,8 +78,9 @@ class Rewards(rewards.Rewards):
 
         blue_mean, orange_mean = team_means(own)
         shared = torch.lerp(own, torch.where(blue, blue_mean, orange_mean), self._team_spirit)
-        if self.zero_sums:
-            blue_mean, orange_mean = team_means((self._zero_sums * self._shares).sum(0))
+        if self._has_zero_sums:
+            zero_sums = self._zero_sums if self.lane is None else self._zero_sums[:, self.lane].unsqueeze(-1)
+            blue_mean, orange_mean = team_means((zero_sums * self._shares).sum(0))
             shared = shared - torch.where(blue, orange_mean, blue_mean)
         else:
             shared = shared - self._zero_sum * torch.where(blue, orange_mean, blue_mean)
@@ -85,11 +91,30 @@ class Rewards(rewards.Rewards):
             raise UserError(f"team_spirit must be from 0 (own reward) to 1 (mean of the team), not {self.team_spirit}")
         if not 0.0 <= self.zero_sum <= 1.0:
             raise UserError(f"zero_sum must be from 0 (or false) to 1 (or true), not {self.zero_sum}")
-        for name, share in self.zero_sums.items():
+        tables = self.zero_sums, *(self.lane_zero_sums.get(lane, {}) for lane in self.lanes)
+        for name, share in (item for table in tables for item in table.items()):
             if not isinstance(share, (int, float)) or not 0.0 <= share <= 1.0:
                 raise UserError(f"zero_sum of the reward {name!r} must be from 0 (or false) to 1 (or true), not {share!r}")
         super().write_settings()
         self._team_spirit.fill_(self.team_spirit)
         self._zero_sum.fill_(self.zero_sum)
-        for place, name in zip(self._zero_sums, self.names, strict=True):
-            place.fill_(self.zero_sums.get(name, self.zero_sum))
+        for row, title in zip(self._zero_sums, self.titles, strict=True):
+            for place, table in zip(row.view(-1), tables, strict=True):
+                place.fill_(table.get(title, self.zero_sum))
+
+    @property
+    def _has_zero_sums(self) -> bool:
+        return bool(self.zero_sums) or any(self.lane_zero_sums.values())
+
+
+def _by_label(shares: Mapping[str, float]) -> dict[str, float]:
+    return {label(name): share for name, share in shares.items()}
+
+
+def _split(rewards: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, Any]]:
+    """The `zero_sum` of rewards by name, as far as they have one, and the rewards without it."""
+    zero_sums = {name: value["zero_sum"] for name, value in rewards.items()
+                 if isinstance(value, Mapping) and "zero_sum" in value}
+    rest = {name: {key: option for key, option in value.items() if key != "zero_sum"} if name in zero_sums else value
+            for name, value in rewards.items()}
+    return zero_sums, rest
