@@ -22,12 +22,14 @@ from wavedash.envs.vec_env import VecEnv
 from wavedash.errors import UserError
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.learner import PRECISIONS, Learner
+from wavedash.ppo.learner_state import fingerprint_of
 from wavedash.ppo.listener import Listener
 from wavedash.ppo.rank_state import StateTensors, state_of_rank
 from wavedash.ppo.ranks import ALONE, Ranks, init_ranks
 from wavedash.ppo.state_checks import check_counters
 from wavedash.preflight import check_setup, usable_device
 from wavedash.report.log_file import EarlyMessages
+from wavedash.runs.auto_resume import Choice, choose
 from wavedash.runs.compatible import changes, check_changes, check_compatible
 from wavedash.runs.content import reading
 from wavedash.runs.crash import SkippedUpdates
@@ -50,22 +52,44 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def train(source: str, *overrides: str, trust: bool = False, listeners: Sequence[Listener] = ()) -> int:
+def train(source: str, *overrides: str, trust: bool = False, listeners: Sequence[Listener] = (),
+          resume: str | None = None) -> int:
     """Trains a preset or YAML file in a new run folder; returns the exit code (0: finished, 130: interrupted). With `trust` it
     also runs code that the configuration of somebody else's run names. `listeners` are called before those that a run always
-    has; their state is saved with every checkpoint."""
+    has; their state is saved with every checkpoint. With `resume="auto"` it goes on with the newest run of this name that fits,
+    if there is one (runs/auto_resume.py); with a path, with that run or milestone."""
     config = read_config(source, overrides, trust)
-    check_setup(config, trust)
-    with (Interrupts() as interrupts, EarlyMessages() as early, init_ranks() as ranks,
-          assembled(config, ranks, listeners, _guests(config, None, trust)) as learner):
-        begun = _begin_with_policy(learner)
-        interrupts.watch(learner)  # before there is a run folder: whatever has one can be resumed
-        if ranks.rank > 0:
-            return _learn_silently(learner, interrupts)
-        run = RunFolder.create(config.name)
-        with run.locked():
-            return _learn(learner, run, interrupts, early, trust, begun)
+    if resume is None:
+        check_setup(config, trust)
+    with Interrupts() as interrupts, EarlyMessages() as early, init_ranks() as ranks:
+        if resume is not None:
+            chosen = None if ranks.rank > 0 else _chosen(config, resume, trust, ranks)
+            if ranks.any(chosen is not None):
+                return _go_on(ranks, chosen, interrupts, listeners, early, trust, config)
+            check_setup(config, trust)
+        with assembled(config, ranks, listeners, _guests(config, None, trust)) as learner:
+            begun = _begin_with_policy(learner)
+            interrupts.watch(learner)  # before there is a run folder: whatever has one can be resumed
+            if ranks.rank > 0:
+                return _learn_silently(learner, interrupts)
+            run = RunFolder.create(config.name)
+            with run.locked():
+                return _learn(learner, run, interrupts, early, trust, begun, config)
     return interrupts.exit_code
+
+
+def _chosen(config: RunConfig, resume: str, trust: bool, ranks: Ranks) -> Choice | None:
+    """Looks for what `train` goes on with, and tells the user."""
+    def fingerprint() -> dict[str, Any]:
+        clip = config.ppo.obs_clip if config.ppo.normalize_obs else None
+        return fingerprint_of(*kind_of(config.env).spaces(config.env, usable_device(config, ranks)), config.policy, clip)
+
+    def say(line: str) -> None:
+        if config.report.console != "off":
+            with suppress(OSError):  # the terminal was closed
+                print(line, flush=True)
+
+    return choose(config, resume, fingerprint, trust, say)
 
 
 def resume(path: str | None = None, *overrides: str, trust: bool = False, listeners: Sequence[Listener] = (),
@@ -76,14 +100,22 @@ def resume(path: str | None = None, *overrides: str, trust: bool = False, listen
     the settings of that time; the run itself stays as it is."""
     with Interrupts() as interrupts, EarlyMessages() as early, init_ranks() as ranks:
         if ranks.rank > 0:
-            return _resume(ranks, None, None, interrupts, listeners, early, trust)
+            return _go_on(ranks, None, interrupts, listeners, early, trust)
         found = find_run(path, milestone)
-        config = run_config(found.config, overrides, trust)
-        check_changes(load_config(str(found.config)), config)
-        with nullcontext() if isinstance(found, Fork) else found.run.locked():
-            states = _rank_states(found, config, ranks.size)
-            return _resume(ranks, states, found, interrupts, listeners, early, trust)
+        return _go_on(ranks, Choice(found, run_config(found.config, overrides, trust)), interrupts, listeners, early, trust)
     return interrupts.exit_code
+
+
+def _go_on(ranks: Ranks, chosen: Choice | None, interrupts: Interrupts, listeners: Sequence[Listener], early: EarlyMessages,
+           trust: bool, asked: RunConfig | None = None) -> int:
+    """Goes on with a run or milestone, which only the first rank knows. `asked` is what `train` was asked for."""
+    if chosen is None:
+        return _resume(ranks, None, None, interrupts, listeners, early, trust)
+    found, config = chosen
+    check_changes(load_config(str(found.config)), config)
+    with nullcontext() if isinstance(found, Fork) else found.run.locked():
+        states = _rank_states(found, config, ranks.size)
+        return _resume(ranks, states, found, interrupts, listeners, early, trust, asked)
 
 
 RankState = tuple[Path, RunConfig, StateTensors, dict[str, Any]]
@@ -106,17 +138,18 @@ def _rank_states(found: Found, config: RunConfig, size: int) -> list[RankState]:
 
 
 def _resume(ranks: Ranks, states: list[RankState] | None, found: Found | None, interrupts: Interrupts,
-            listeners: Sequence[Listener], early: EarlyMessages, trust: bool) -> int:
+            listeners: Sequence[Listener], early: EarlyMessages, trust: bool, asked: RunConfig | None = None) -> int:
     """Only the first rank knows `states` and `found`; it sends each of the others its state."""
     with restored(ranks.scatter(states), ranks, found, listeners, trust) as learner:
         interrupts.watch(learner)
         if found is None:
             return _learn_silently(learner, interrupts)
         if not isinstance(found, Fork):
-            return _learn(learner, found.run, interrupts, early, trust)
+            return _learn(learner, found.run, interrupts, early, trust, asked=asked)
         run = fork(found, learner.config)
         with run.locked():
-            return _learn(learner, run, interrupts, early, trust, f", from {found.checkpoint.path}, which stays as it is")
+            begun = f", from {found.checkpoint.path}, which stays as it is"
+            return _learn(learner, run, interrupts, early, trust, begun, asked)
 
 
 @contextmanager
@@ -188,7 +221,7 @@ def _open_league(learner: Learner, run: RunFolder) -> None:
 
 
 def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: EarlyMessages, trust: bool,
-           begun: str = "") -> int:
+           begun: str = "", asked: RunConfig | None = None) -> int:
     config, ranks, saver = learner.config, learner.ranks, Saver(run, learner.config.checkpoint, learner.config.milestones)
     if config.opponents is not None:
         _open_league(learner, run)
@@ -199,6 +232,8 @@ def _learn(learner: Learner, run: RunFolder, interrupts: Interrupts, early: Earl
     # This comes late, so that a start that failed leaves the folder of the run as it was.
     recorded = with_absolute_init(config)
     run.record_start(recorded if panel is None else panel.recorded(recorded))
+    if asked is not None:
+        run.record_asked(asked)
     processes = "" if ranks.size == 1 else f", in {ranks.size} processes"
     log.info("%s %s on %s%s%s", "resuming" if learner.steps else "training", run.path, learner.env.device, processes, begun)
     with suppress(SaveNow):
