@@ -79,8 +79,13 @@ def changed_config(config: RunConfig, values: Mapping[Key, Any]) -> RunConfig:
         for name in reversed(key):
             inside = {name: inside}
         layer = _Layer(inside, {}, key).over(layer)
+    return checked_config(layer.values)
+
+
+def checked_config(values: Mapping[str, Any]) -> RunConfig:
+    """Returns the configuration that a mapping is. ConfigError: it is none."""
     try:
-        return RunConfig.model_validate(layer.values)
+        return RunConfig.model_validate(values)
     except ValidationError as error:
         raise ConfigError("\n".join(complaint(detail) for detail in error.errors(include_url=False))) from None
 

@@ -26,12 +26,14 @@ from wavedash.envs.vec_env import VecEnv
 from wavedash.errors import UserError
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.learner import PRECISIONS, Learner
+from wavedash.ppo.learner_state import fingerprint_of
 from wavedash.ppo.listener import Listener
 from wavedash.ppo.rank_state import StateTensors, state_of_rank
 from wavedash.ppo.ranks import ALONE, Ranks, init_ranks
 from wavedash.ppo.state_checks import check_counters
 from wavedash.preflight import check_setup, usable_device
 from wavedash.report.log_file import EarlyMessages
+from wavedash.runs.auto_resume import Choice, choose
 from wavedash.runs.compatible import changes, check_changes, check_compatible
 from wavedash.runs.content import reading
 from wavedash.runs.crash import SkippedUpdates
@@ -63,19 +65,45 @@ class Process(NamedTuple):
     listeners: Sequence[Listener]
     """Those that the caller handed over"""
     trust: bool
+    asked: RunConfig | None = None
+    """What `train` was asked for"""
 
 
-def train(source: str, *overrides: str, trust: bool = False, listeners: Sequence[Listener] = ()) -> int:
+def train(source: str, *overrides: str, trust: bool = False, listeners: Sequence[Listener] = (),
+          resume: str | None = None) -> int:
     """Trains a preset or YAML file in a new run folder; returns the exit code (0: finished, 130: interrupted). With `trust` it
     also runs code that the configuration of somebody else's run names. `listeners` are called before those that a run always
-    has; their state is saved with every checkpoint."""
+    has; their state is saved with every checkpoint. With `resume="auto"` it goes on with the newest run of this name that fits,
+    if there is one (runs/auto_resume.py); with a path, with that run or milestone."""
     config = read_config(source, overrides, trust)
-    check_setup(config, trust)
+    if resume is None:
+        check_setup(config, trust)
     with Interrupts() as interrupts, EarlyMessages() as early, init_ranks() as ranks, ExitStack() as held:
+        process = Process(ranks, interrupts, early, listeners, trust, config)
+        if resume is not None:
+            chosen = None if ranks.rank > 0 else _chosen(config, resume, trust, ranks)
+            if ranks.any(chosen is not None):
+                return _resume(process, chosen, held)
+            check_setup(config, trust)
         if ranks.rank == 0:
             _warn_of_phases(config, overrides)
-        return _train(Process(ranks, interrupts, early, listeners, trust), config, held)
+        return _go_on(process, *_begin(process, config, held))
     return interrupts.exit_code
+
+
+def _chosen(config: RunConfig, resume: str, trust: bool, ranks: Ranks) -> Choice | None:
+    """Looks for what `train` goes on with, and tells the user."""
+    def fingerprint() -> dict[str, Any]:
+        clip = config.ppo.obs_clip if config.ppo.normalize_obs else None
+        env = Plan(config).stages()[0].env
+        return fingerprint_of(*kind_of(env).spaces(env, usable_device(config, ranks)), config.policy, clip)
+
+    def say(line: str) -> None:
+        if config.report.console != "off":
+            with suppress(OSError):  # the terminal was closed
+                print(line, flush=True)
+
+    return choose(config, resume, fingerprint, trust, say)
 
 
 def resume(path: str | None = None, *overrides: str, trust: bool = False, listeners: Sequence[Listener] = (),
@@ -87,18 +115,14 @@ def resume(path: str | None = None, *overrides: str, trust: bool = False, listen
     with Interrupts() as interrupts, EarlyMessages() as early, init_ranks() as ranks, ExitStack() as held:
         process = Process(ranks, interrupts, early, listeners, trust)
         if ranks.rank > 0:
-            return _resume(process, None, None, held)
+            return _resume(process, None, held)
         found = find_run(path, milestone)
-        config = resumed_config(found, overrides, trust)
-        check_changes(load_config(str(found.config)), config)
-        if not isinstance(found, Fork):
-            held.enter_context(found.run.locked())
-        return _resume(process, found, config, held)
+        return _resume(process, Choice(found, resumed_config(found, overrides, trust)), held)
     return interrupts.exit_code
 
 
-def _train(process: Process, config: RunConfig, held: ExitStack) -> int:
-    """Begins a run and learns to its end. `held` keeps the lock of its folder."""
+def _begin(process: Process, config: RunConfig, held: ExitStack) -> tuple[RunFolder | None, Curriculum]:
+    """Begins a run and learns to its end, or until it needs another learner. `held` keeps the lock of its folder."""
     curriculum = Curriculum(config)
     settings = curriculum.settings(0)
     with assembled(settings, process.ranks, process.listeners, _guests(settings, None, process.trust)) as learner:
@@ -109,13 +133,17 @@ def _train(process: Process, config: RunConfig, held: ExitStack) -> int:
             run = RunFolder.create(config.name)
             held.enter_context(run.locked())
         _learn(learner, curriculum, run, process, begun)
-    return _go_on(process, run, curriculum)
+    return run, curriculum
 
 
-def _resume(process: Process, found: Found | None, config: RunConfig | None, held: ExitStack) -> int:
-    """Goes on with a run and learns to its end. Only the first rank knows what was found."""
-    run, curriculum = _learn_on(process, found, config, held)
-    return _go_on(process, run, curriculum)
+def _resume(process: Process, chosen: Choice | None, held: ExitStack) -> int:
+    """Goes on with a run or milestone, which only the first rank knows, and learns to its end. `held` keeps the lock of the run
+    folder."""
+    if chosen is not None:
+        check_changes(load_config(str(chosen.found.config)), chosen.config)
+        if not isinstance(chosen.found, Fork):
+            held.enter_context(chosen.found.run.locked())
+    return _go_on(process, *_learn_on(process, chosen, held))
 
 
 def _go_on(process: Process, run: RunFolder | None, curriculum: Curriculum) -> int:
@@ -125,16 +153,18 @@ def _go_on(process: Process, run: RunFolder | None, curriculum: Curriculum) -> i
         process.interrupts.release()
         gc.collect()  # frees the memory of the last learner, on a GPU too
         checkpoint = None if run is None else run.newest()
-        found = None if run is None or checkpoint is None else Found(run, checkpoint)
-        _, curriculum = _learn_on(process, found, None if run is None else run.recorded)
+        chosen = None
+        if run is not None and checkpoint is not None and run.recorded is not None:
+            chosen = Choice(Found(run, checkpoint), run.recorded)
+        _, curriculum = _learn_on(process, chosen)
     return process.interrupts.exit_code
 
 
-def _learn_on(process: Process, found: Found | None, config: RunConfig | None,
-              held: ExitStack | None = None) -> tuple[RunFolder | None, Curriculum]:
+def _learn_on(process: Process, chosen: Choice | None, held: ExitStack | None = None) -> tuple[RunFolder | None, Curriculum]:
     """Learns from a checkpoint to the end of the run, or until it needs another learner. The first rank sends each of the
     others its state."""
-    states = None if found is None or config is None else _rank_states(found, config, process.ranks.size)
+    found = None if chosen is None else chosen.found
+    states = None if chosen is None else _rank_states(chosen.found, chosen.config, process.ranks.size)
     state = process.ranks.scatter(states)
     with restored(state, process.ranks, found, process.listeners, process.trust) as (learner, curriculum):
         process.interrupts.watch(learner)
@@ -276,12 +306,13 @@ def _learn(learner: Learner, curriculum: Curriculum, run: RunFolder | None, proc
     panel = None if config.rating is None else _panel(config, config.rating, run, process.trust)
     rated = [] if panel is None else [panel]
     reports = report.listeners(config, run.path, process.early.stop())
-    process.early.records.clear()
     learner.listeners.add(keeper, Live(curriculum, run, saver), *rated, curriculum, *reports, *_debug_reports(config, run),
                           SkippedUpdates(run.crash), saver)
     # This comes late, so that a start that failed leaves the folder of the run as it was.
     recorded = with_absolute_init(curriculum.plan.config)
     run.record_start(recorded if panel is None else panel.recorded(recorded))
+    if process.asked is not None:
+        run.record_asked(process.asked)
     processes = "" if ranks.size == 1 else f", in {ranks.size} processes"
     log.info("%s %s on %s%s%s", "resuming" if learner.steps else "training", run.path, learner.env.device, processes, begun)
     _iterate(learner, curriculum, process)

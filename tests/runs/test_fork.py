@@ -6,12 +6,14 @@ import json
 import resource
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import wavedash
 from tests.league.leagues import Stop, ending, trained
+from tests.runs.test_live import Asking, events
 from wavedash.config_file import load_config
 from wavedash.errors import UserError
 from wavedash.evaluate.own_task import evaluate
@@ -101,6 +103,30 @@ def test_settings_can_change_and_the_next_resume_goes_on_with_the_new_run(tmp_pa
     with pytest.raises(UserError, match="seed was 0, now 1"):
         resume(str(run), "seed=1", milestone="64")
     assert len(runs(tmp_path)) == 2, "a start that failed leaves no folder"
+
+
+def test_changes_until_the_milestone_go_with_it(tmp_path):
+    """A change before the milestone, one at its very step after it was saved, one later; and a row that is torn."""
+    asking = (Asking("ppo.clip_range=0.1", at=1), Asking("ppo.learning_rate=0.01", at=2), Asking("ppo.epochs=1", at=3),
+              Asking("ppo.nothing=1", at=1))
+    run = new_run(tmp_path, "cartpole", *TINY, listeners=asking)
+    assert [(row["key"], row["step"]) for row in events(run)] == [
+        ("ppo.clip_range", 32), ("ppo.nothing", 32), ("ppo.learning_rate", 64), ("ppo.epochs", 96)]
+    with open(run / "events.jsonl", "a") as file:
+        file.write('{"time": "20')
+    before = content(run)
+    made = forked_from(run, "64")
+    assert content(run) == before
+    assert events(made) == events_of(run)[:2]
+    config = load_config(str(made / "config.yaml"))
+    assert (config.ppo.clip_range, config.ppo.learning_rate) == (0.1, load_config("cartpole").ppo.learning_rate)
+    assert [row.get("live/changes") for row in metrics(made)] == [None, 1, 1, 1, 1]
+    plain = new_run(tmp_path, "cartpole", *TINY)
+    assert not (forked_from(plain, "64") / "events.jsonl").exists()
+
+
+def events_of(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()[:4]]
 
 
 def test_a_milestone_by_its_path_can_be_played_resumed_and_begun_with(tmp_path):

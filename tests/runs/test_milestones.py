@@ -194,11 +194,11 @@ class Orders(Listener):
     """It gives the saver orders after some iterations, as `wavedash set` does, and keeps what it says."""
 
     def __init__(self, saver: Saver, orders: dict[int, list[str | None]]) -> None:
-        self.saver, self.orders = saver, orders
+        self.saver, self.labels = saver, orders
         self.said: list[str] = []
 
     def on_iteration(self, learner, report):
-        for label in self.orders.get(report.iteration, []):
+        for label in self.labels.get(report.iteration, []):
             try:
                 self.said.append(self.saver.obey(learner, "milestone", label))
             except UserError as error:
@@ -208,9 +208,9 @@ class Orders(Listener):
 def ordered(run: RunFolder, config: RunConfig, orders: dict[int, list[str | None]], every: int | None = None,
             **kwargs) -> Orders:
     saver = Saver(run, config.checkpoint, None if every is None else MilestonesConfig(every=every))
-    orders_ = Orders(saver, orders)
-    StandInLearner([saver, orders_], total_steps=config.total_steps, **kwargs).learn()
-    return orders_
+    ordering = Orders(saver, orders)
+    StandInLearner([saver, ordering], total_steps=config.total_steps, **kwargs).learn()
+    return ordering
 
 
 def test_a_user_orders_one_in_a_run_that_writes_none_by_itself(tmp_path):

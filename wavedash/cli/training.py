@@ -16,12 +16,19 @@ def train(
     source: Source,
     overrides: Overrides = None,
     smoke: Annotated[bool, typer.Option("--smoke", help="Only 1,000 steps, to see that everything works.")] = False,
+    resume: Annotated[
+        Optional[str],  # noqa: UP045 (typer reads the annotation at run time)
+        typer.Option(metavar="auto|RUN", show_default=False,
+                     help="auto: go on with a milestone that you choose from a list, where there is a terminal; else with the "
+                          "newest run of this name that fits and is not finished; else begin a new one. Or the path of a run "
+                          "or milestone to go on with."),
+    ] = None,
     trust: Trust = False,
     stop_is_success: Annotated[
         bool, typer.Option("--stop-is-success", help="Exit with 0 also when a signal (Ctrl-C) has saved and stopped the run.")
     ] = False,
 ) -> None:
-    """Train a preset or a YAML file in a new run folder under runs/."""
+    """Train a preset or a YAML file in a new run folder under runs/, or go on with a run of it (--resume auto)."""
     end_at_ctrl_c()
     from wavedash.config_file import smoke_overrides
     from wavedash.runs.trust import read_config
@@ -32,7 +39,7 @@ def train(
         changes = [*smoke_overrides(config), *changes]
     from wavedash.training import train
 
-    code = train(source, *changes, trust=trust)
+    code = train(source, *changes, trust=trust, resume=resume)
     raise typer.Exit(0 if stop_is_success else code)
 
 

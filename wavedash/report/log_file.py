@@ -61,9 +61,10 @@ class EarlyMessages(logging.Handler):
         PACKAGE.removeHandler(self)
 
     def stop(self) -> list[logging.LogRecord]:
-        """Returns what was kept, and keeps no more: the log file takes over."""
+        """Returns what was kept since the last call, and keeps no more: the log file takes over."""
         PACKAGE.removeHandler(self)
-        return self.records
+        records, self.records = self.records, []
+        return records
 
     def emit(self, record: logging.LogRecord) -> None:
         self.records.append(record)

@@ -3,11 +3,13 @@
     {"time": "2026-11-16T23:01:09.709+00:00", "step": 49664, "iteration": 194, "key": "ppo.clip_range", "old": 0.2, "new": 0.1,
      "by": "ann@castle"}
 
-A row of what was refused has `refused`, the reason, instead of `old`. Rows are only ever added.
+A row of what was refused has `refused`, the reason, instead of `old`; a row of an order has its word as `key`, and `argument`
+if it has one. Rows are only ever added; a fork begins with those that its milestone knew of.
 """
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from wavedash.runs.durable import write_durably
 from wavedash.runs.links import not_following
 from wavedash.runs.plain import NotPlainError, from_json, to_json
 
@@ -43,15 +46,36 @@ class EventsFile:
         except OSError as error:
             log.error("%s cannot be written (%s): an event is not in it: %s", self._path, error, rows)
 
-    def changes_until(self, step: int) -> int:
-        """How many settings were changed by users up to this step. Rows that cannot be read do not count."""
-        count = 0
+    def rows(self) -> list[dict[str, Any]]:
+        """Reads the rows, those that can be read."""
+        rows = []
         with suppress(OSError), open(self._path, "rb") as file:
             for line in file:
-                with suppress(ValueError, KeyError, TypeError):
+                with suppress(ValueError):
                     row = from_json(line)
-                    count += row["old"] != row["new"] and row["step"] <= step and row["key"] != PHASE
-        return count
+                    if isinstance(row, dict) and isinstance(row.get("step"), int):
+                        rows.append(row)
+        return rows
+
+    def changes_until(self, step: int) -> int:
+        """How many settings were changed by users up to this step."""
+        changed = [row for row in self.rows() if "old" in row and row["old"] != row.get("new") and row.get("key") != PHASE]
+        return sum(row["step"] <= step for row in changed)
+
+    def copy_until(self, target: Path, step: int, saved_at: int) -> None:
+        """Writes the rows that a checkpoint of this step knew of into a new file, if there are any. `saved_at`: when it was
+        saved (milliseconds since 1970); what changed at its very step later is not in it."""
+        known = [row for row in self.rows() if row["step"] < step or (row["step"] == step and _milliseconds(row) <= saved_at)]
+        if known:
+            write_durably(target, "".join(map(_line, known)).encode())
+
+
+def _milliseconds(row: Mapping[str, Any]) -> float:
+    """When a row was written; the beginning of time where it does not say so."""
+    try:
+        return datetime.fromisoformat(row["time"]).timestamp() * 1000
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return -math.inf
 
 
 def _line(row: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
     runs/<name>/<YYYYMMDD-HHMMSS>-<4 hex>/
       config.yaml       the resolved configuration, as last started or changed
+      asked.yaml        the configuration that `wavedash train` was last asked for, before any change; see auto_resume.py
       signature.json    shows that this user started it, where the configuration names code; see trust.py
       command.txt       one line per start; env.jsonl: versions, git commit, machine; git-<time>.diff: uncommitted changes
       metrics.jsonl     every metric of every iteration; tb/ the same for TensorBoard; log.txt
@@ -43,6 +44,7 @@ from wavedash.runs.trust import sign
 
 log = logging.getLogger(__name__)
 
+ASKED = "asked.yaml"
 STORES = ("checkpoints", "best", "spaced", "final", MILESTONES)
 
 
@@ -103,6 +105,22 @@ class RunFolder:
             raise RunError(f"cannot write into the run folder {self.path}: {error.strerror or error}; make room on that disk, "
                            "or set WAVEDASH_RUNS to a folder on another one") from error
         self._recorded = config
+
+    def record_asked(self, config: RunConfig) -> None:
+        """Writes what a command asked for: the next one that goes on with this run sees what has changed in it since. RunError:
+        it cannot be written."""
+        try:
+            replace_file(self.path / ASKED, dump_config(config).encode())
+        except OSError as error:
+            raise RunError(f"cannot write into the run folder {self.path}: {error.strerror or error}") from error
+
+    @property
+    def asked(self) -> RunConfig | None:
+        """What the last command asked for. None: that is not known, or this version cannot read it."""
+        try:
+            return load_config(str(self.path / ASKED))
+        except UserError:
+            return None
 
     @property
     def recorded(self) -> RunConfig | None:

@@ -1,9 +1,9 @@
 """A fork is a new run that goes on from a milestone of another one, as if nothing had come after it.
 
 The other run stays as it is, with all of its later checkpoints, and may even be training. The fork has a folder of its own,
-which begins with what the run had at the milestone: the checkpoint itself, metrics and curves, games, the policies of its
-league. Files that grow are copied whole; the listeners that write them cut them back to the step of the checkpoint, as they do
-after a kill. `config.yaml` is written last, at the start of the run: until then the folder is no run to anybody.
+which begins with what the run had at the milestone: the checkpoint itself, metrics and curves, changes, games, the policies
+of its league. Files that grow are copied whole; the listeners that write them cut them back to the step of the checkpoint, as
+they do after a kill. `config.yaml` is written last, at the start of the run: until then the folder is no run to anybody.
 """
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from typing import Any
 from wavedash.config import RunConfig
 from wavedash.runs.checkpoint import MILESTONES
 from wavedash.runs.durable import write_durably
+from wavedash.runs.events import EventsFile
 from wavedash.runs.find import Fork
-from wavedash.runs.folder import RunError, RunFolder
+from wavedash.runs.folder import ASKED, RunError, RunFolder
 from wavedash.runs.links import refuse_links
 from wavedash.runs.plain import from_json, to_json
 from wavedash.runs.store import HIDDEN
@@ -36,6 +37,7 @@ def fork(found: Fork, config: RunConfig) -> RunFolder:
     try:
         for name in _carried(config):
             _copy(origin.path / name, run.path / name)
+        EventsFile(origin.events).copy_until(run.events, checkpoint.step, checkpoint.manifest.saved_at)
         write_durably(run.path / FORKED, to_json({
             "run": f"{beside.name}/{origin.path.name}",
             "milestone": checkpoint.path.absolute().relative_to(checkpoint.home / MILESTONES).as_posix(),
@@ -65,6 +67,7 @@ def origin_of(run: RunFolder) -> dict[str, Any] | None:
 def _carried(config: RunConfig) -> Iterator[str]:
     """Yields what the new run goes on with besides the checkpoint. What nobody would cut back is left out."""
     yield "metrics.jsonl"
+    yield ASKED
     if config.report.tensorboard:
         yield "tb"
     if config.rating is not None:
