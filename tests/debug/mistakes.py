@@ -1,6 +1,7 @@
 """Parts of a task with the mistakes that happen in practice, and environments with theirs."""
 from __future__ import annotations
 
+import random
 from math import pi
 from typing import Any
 
@@ -145,3 +146,21 @@ class Grows(Listener):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.kept = state["kept"]
+
+
+class PaysZero(OneStep):
+    """Action 0 is paid, action 1 is not."""
+
+    def step(self, action: Any) -> Any:
+        obs, _, over, cut, info = super().step(action)
+        return obs, float(action == 0), over, cut, info
+
+
+class Global(OneStep):
+    """Draws from the global random streams, which a report must not move."""
+
+    def __init__(self, length: int = 5) -> None:
+        super().__init__(length)
+
+    def _obs(self) -> Any:
+        return np.array([random.random(), np.random.rand(), float(torch.rand(()))], np.float32)

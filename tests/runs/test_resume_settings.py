@@ -23,6 +23,7 @@ from safetensors.torch import load
 
 from wavedash import threads
 from wavedash.config import RunConfig
+from wavedash.config.debug import SWITCHES
 from wavedash.envs.errors import EnvError
 from wavedash.errors import UserError
 from wavedash.league.games import Game, GamesFile
@@ -71,6 +72,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "rated with places": ("rocket-1v1", *ROCKET, RATED, "env.rocket.observation={advanced_obs_plus: {team_size: 2}}"),
     "rated league": ("rocket-1v1", *LEAGUE, RATED),
     "wandb": ("cartpole", *TINY, "report.wandb=true"),
+    "debugged": ("cartpole", *TINY, "debug.learning=true"),
 }
 SHORT = "tests/ShortCartPole-v0"
 gymnasium.register(SHORT, f"{HERE}:cartpole", kwargs={"steps": 3})
@@ -192,6 +194,10 @@ def games_of(run: Resumed) -> list[Game]:
 def games(value: Callable[[Game], Any]) -> Callable[[Resumed, Resumed], list[Any]]:
     """What all games after the resume have, without repetitions."""
     return lambda run, unchanged: sorted({value(game) for game in games_of(run) if game.step > 64})
+
+
+def debug_reports(run: Resumed, unchanged: Resumed) -> list[str]:
+    return sorted(path.name for path in run.folder.glob("debug/*"))
 
 
 def panel_of(learner: Learner) -> Panel:
@@ -332,6 +338,10 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "rating.reference": Counts("[]", lambda learner: len(panel_of(learner).reference.rows), 0, "rated"),
     "rating.simulator": Counts("rocketsim", after=games(lambda game: game.simulator), expected=["rocketsim"], base="rated"),
     "rating.most": Counts("0.5", lambda learner: panel_of(learner).budget.most, 0.5, "rated"),
+    **{f"debug.{switch}": Counts("true", after=debug_reports, expected=[f"{switch}.txt"]) for switch in SWITCHES},
+    "debug.all": Counts("true", after=debug_reports, expected=sorted(f"{switch}.txt" for switch in SWITCHES)),
+    "debug.iterations": Counts("1", after=lambda run, _: "the first iteration (step 96)" in
+                               (run.folder / "debug/learning.txt").read_text(encoding="utf-8"), expected=True, base="debugged"),
     "report.console": Counts("plain", after=lambda run, _: "128/128 steps" in run.output, expected=True),
     "report.tensorboard": Counts("true", after=lambda run, _: (run.folder / "tb").exists(), expected=True),
     "report.wandb": Counts("true", after=projects, expected=["wavedash"]),

@@ -76,11 +76,12 @@ class Actions(DebugReport):
         self.chosen = counts if self.chosen is None else self.chosen + counts
         mask = action_mask(rollout.obs)
         if mask is not None:
-            allowed = mask[active].bool()
-            offered = allowed.sum(0).cpu()
-            self.offered = offered if self.offered is None else self.offered + offered
-            parts = torch.split(allowed, sizes, -1)
-            self.forced += int(torch.stack([part.sum(-1) == 1 for part in parts]).all(0).sum())
+            for step, rows in zip(mask, active, strict=True):
+                allowed = step[rows].bool()
+                offered = allowed.sum(0).cpu()
+                self.offered = offered if self.offered is None else self.offered + offered
+                parts = torch.split(allowed, sizes, -1)
+                self.forced += int(torch.stack([part.sum(-1) == 1 for part in parts]).all(0).sum())
 
     def conclude(self, learner: Learner) -> Findings:
         found = Findings()

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from wavedash.envs.obs import is_picture, sensed
-from wavedash.findings import Findings, few, table
+from wavedash.findings import Findings, few, number, table
 from wavedash.ppo.rollout import Rollout
 
 if TYPE_CHECKING:
@@ -27,39 +27,44 @@ class Observations:
         self.count = 0
 
     def look(self, rollout: Rollout) -> None:
-        active = rollout.active
-        self.count += int(active.sum())
-        for key, x in sensed(rollout.obs).items():
-            if is_picture(tuple(x.shape[2:])) or not active.any():
+        """Goes step by step: a copy of all observations of a rollout may not fit into the memory of a GPU."""
+        self.count += int(rollout.active.sum())
+        for key, steps in sensed(rollout.obs).items():
+            if is_picture(tuple(steps.shape[2:])):
                 continue
-            seen = x[active].flatten(1).float()
-            low, high, total = seen.amin(0), seen.amax(0), seen.double().sum(0)
-            self.low[key] = torch.minimum(self.low[key], low) if key in self.low else low
-            self.high[key] = torch.maximum(self.high[key], high) if key in self.high else high
-            self.sums[key] = self.sums[key] + total if key in self.sums else total
+            for x, active in zip(steps, rollout.active, strict=True):
+                seen = x[active].flatten(1).double()  # [n, numbers]
+                if len(seen):
+                    self._add(key, seen)
+
+    def _add(self, key: str, seen: Tensor) -> None:
+        low, high, total = seen.amin(0), seen.amax(0), seen.sum(0)
+        self.low[key] = torch.minimum(self.low[key], low) if key in self.low else low
+        self.high[key] = torch.maximum(self.high[key], high) if key in self.high else high
+        self.sums[key] = self.sums[key] + total if key in self.sums else total
 
     def findings(self, learner: Learner) -> Findings:
         found = Findings()
-        normalised = learner.policy.normalizer is not None
-        for key, low in self.low.items():
-            high = self.high[key]
-            name = "observation" if key == "obs" else f"observation {key!r}"
-            constant = (low == high).nonzero().flatten().tolist()
-            huge = (torch.maximum(low.abs(), high.abs()) > HUGE).nonzero().flatten().tolist()
-            found.say(f"{name}: {len(low)} numbers from {float(low.min()):.3g} to {float(high.max()):.3g}"
-                      f"{', as normalised' if normalised else ''}; {len(constant)} never change")
-            if len(constant) == len(low):
-                found.problem(f"the {name} is always the same: the policy cannot see what happens")
-            elif len(constant) > len(low) / 2:
-                found.problem(f"{len(constant)} of {len(low)} numbers of the {name} never change: {few(constant)}")
-            elif constant:
-                found.say(f"  these never change: {few(constant, 24)}")
-            if huge:
-                worst = max(huge, key=lambda index: float(torch.maximum(low.abs(), high.abs())[index]))
-                found.problem(f"{len(huge)} of {len(low)} numbers of the {name} are huge, number {worst} from "
-                              f"{float(low[worst]):.4g} to {float(high[worst]):.4g}: scale them to about -1 to 1, or set "
-                              "ppo.normalize_obs=true")
-            found.detail(f"{name}, number by number:", *table(("number", "least", "mean", "most"), (
-                (i, f"{float(low[i]):.4g}", f"{float(self.sums[key][i]) / max(1, self.count):.4g}", f"{float(high[i]):.4g}")
-                for i in range(len(low)))), "")
+        for key in self.low:
+            low, high, total = (x[key].cpu() for x in (self.low, self.high, self.sums))
+            _examine(found, "observation" if key == "obs" else f"observation {key!r}", low, high,
+                     learner.policy.normalizer is not None)
+            found.detail(f"{key}, number by number:", *table(("number", "least", "mean", "most"), (
+                (i, number(low[i]), number(total[i] / self.count), number(high[i])) for i in range(len(low)))), "")
         return found
+
+
+def _examine(found: Findings, name: str, low: Tensor, high: Tensor, normalised: bool) -> None:
+    largest = torch.maximum(low.abs(), high.abs())
+    constant, huge = ((x.nonzero().flatten().tolist()) for x in (low == high, largest > HUGE))
+    found.say(f"{name}: {len(low)} numbers from {number(low.min(), 3)} to {number(high.max(), 3)}"
+              f"{', as normalised' if normalised else ''}; {len(constant)} never change"
+              + (f": {few(constant, 24)}" if 0 < len(constant) < len(low) else ""))
+    if len(constant) == len(low):
+        found.problem(f"the {name} is always the same: the policy cannot see what happens")
+    elif len(constant) > len(low) / 2:
+        found.problem(f"{len(constant)} of {len(low)} numbers of the {name} never change: {few(constant)}")
+    if huge:
+        worst = int(largest.argmax())
+        found.problem(f"{len(huge)} of {len(low)} numbers of the {name} are huge, number {worst} from {number(low[worst])} to "
+                      f"{number(high[worst])}: scale them to about -1 to 1, or set ppo.normalize_obs=true")

@@ -77,16 +77,21 @@ class Rewards(DebugReport):
             found.say("what each term paid, summed over these iterations, before it is shared between agents:",
                       *table(("term", "sum", "per step"), ((term, f"{x:.4g}", f"{x / max(1, self.steps):.4g}") for term, x in
                                                            sorted(self.terms.items(), key=lambda item: -abs(item[1])))))
-        if learner.return_moments is not None:
-            clip = learner.config.ppo.reward_clip
-            share = self.clipped / max(1, self.steps)
-            found.say(f"scaled by ppo.normalize_reward, the largest reward was {self.largest:.3g}; {self.clipped:.0f} of "
-                      f"{self.steps:,} were cut at ppo.reward_clip={clip:g}")
-            if share > CLIPPED:
-                found.problem(f"{share:.1%} of the rewards are beyond ppo.reward_clip={clip:g} after scaling, up to "
-                              f"{self.largest:.3g}, and are cut there: raise ppo.reward_clip, or make rewards more alike in "
-                              "size")
+        self._clipped(found, learner)
         return found
+
+    def _clipped(self, found: Findings, learner: Learner) -> None:
+        """Says what becomes of large rewards where rewards are scaled and clipped."""
+        if learner.return_moments is None:
+            return
+        clip, share = learner.config.ppo.reward_clip, self.clipped / max(1, self.steps)
+        most = clip / float(learner.return_moments.scale)
+        found.say(f"by ppo.normalize_reward and ppo.reward_clip={clip:g}, whatever pays more than {number(most, 3)} in one "
+                  f"step now counts as {number(most, 3)}; that was so in {self.clipped:.0f} of {self.steps:,} steps")
+        if share > CLIPPED:
+            found.problem(f"{share:.1%} of the rewards are beyond ppo.reward_clip={clip:g} after scaling, up to "
+                          f"{number(self.largest, 3)}, and are cut there: raise ppo.reward_clip, or make rewards more alike in "
+                          "size")
 
 
 def _kept(played: Played) -> tuple[Tensor, dict[str, Tensor], Tensor]:

@@ -18,7 +18,7 @@ from wavedash.errors import UserError
 from wavedash.findings import Findings, table
 from wavedash.rocket.actions.coverage import SIDES, Coverage
 from wavedash.rocket.constants import TICK_RATE
-from wavedash.rocket.debug.arenas import arenas, controls_of, one_size, snapshot
+from wavedash.rocket.debug.arenas import affordable, arenas, controls_of, one_size, snapshot
 from wavedash.rocket.debug.effects import effects
 from wavedash.rocket.debug.order import in_words, moved_by, swapped
 from wavedash.rocket.env import RocketEnv
@@ -29,6 +29,8 @@ from wavedash.trained_policy import TrainedPolicy
 ARENAS, STEPS = 32, 64
 SHOWN_STEPS = 6
 VERBS = {JUMP: "jumps", BOOST: "boosts", HANDBRAKE: "pulls the handbrake"}
+SAID_LATER = ("is never used", "is never pressed")
+"""Warnings of `Coverage` that `_never` gives too, with what the first steps chose"""
 STILL = 60.0
 """uu/s: cars that are slower stand"""
 
@@ -52,7 +54,7 @@ def examine_actions(config: EnvConfig, device: torch.device, policy: TrainedPoli
     assert config.rocket is not None
     found, rocket = Findings(), one_size(config.rocket)
     coverage = _coverage(found, Task.configured(rocket))
-    with arenas(config, rocket, ARENAS, device) as env:
+    with arenas(config, rocket, affordable(rocket, ARENAS), device) as env:
         stepped = _played(env, policy)
         ticks = env.tasks[0].action.ticks
         _first_steps(found, env, stepped, ticks)
@@ -75,7 +77,8 @@ def _coverage(found: Findings, task: Task) -> Coverage | None:
     for message in swapped(coverage.controls):
         found.problem(message)
     for warning in coverage.warnings():
-        found.problem(f"the action parser {coverage.name}: {warning} (wavedash rocket actions shows its table)")
+        if not warning.endswith(SAID_LATER) and " never goes " not in warning:
+            found.problem(f"the action parser {coverage.name}: {warning}")
     if isinstance(task.action.space, gymnasium.spaces.Discrete):
         found.detail("choice by choice:", *table(("choice", *CONTROLS), (
             (number, *(f"{x:g}" for x in row)) for number, row in enumerate(coverage.controls.tolist()))), "")
@@ -102,8 +105,8 @@ def _first_steps(found: Findings, env: RocketEnv, stepped: Sequence[Stepped], ti
                 break
             old, new = (_at(state, seat) for state in (before, after))
             chosen = " ".join(f"{float(x):g}" for x in action[0, seat].reshape(-1))
-            rows.append((number + 1, chosen, in_words(controls[0, seat]), *(f"{a} > {b}" for a, b in zip(old, new, strict=True)),
-                         f"{_turned(before, after, seat):+.0f}"))
+            changes = (f"{a} > {b}" for a, b in zip(old, new, strict=True))
+            rows.append((number + 1, chosen, in_words(controls[0, seat]), *changes, f"{_turned(before, after, seat):+.0f}"))
         found.say(f"the first steps of {env.name_row(seat)}, {ticks} ticks each, played apart from the training:",
                   *table(("step", "action", "controls", "forward uu/s", "height uu", "boost", "wheels", "degrees right"), rows,
                          left=("controls",)), "")
@@ -131,8 +134,8 @@ def _chosen(found: Findings, stepped: Sequence[Stepped], coverage: Coverage | No
     count, came = len(controls), effects(stepped, seconds)
     sides = [[f"{float(x.float().mean()):.0%}" for x in (column < 0, column == 0, column > 0)]
              for column in controls.unbind(-1)]
-    found.say(f"{count:,} steps of {ARENAS} arenas: how often each control was left, 0 and right (back and forward, down and "
-              "up, let go and pressed), and what came of it:",
+    found.say(f"{count:,} steps of {goes_on.shape[1]} arenas: how often each control was below, at and above 0, and what came "
+              "of it:",
               *table(("control", "-", "0", "+", "what came of it"), (
                   (name, *sides[i], came[i]) for i, name in enumerate(CONTROLS)), left=("what came of it",)))
     for control, name in enumerate(CONTROLS):

@@ -14,6 +14,8 @@ from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.state import GameState
 from wavedash.rocket.task import Task
 
+FEW = 16
+
 
 def one_size(rocket: RocketConfig, **changes: Any) -> RocketConfig:
     """The same task with teams of one size (the most frequent one), without lanes, and with these changes."""
@@ -21,6 +23,11 @@ def one_size(rocket: RocketConfig, **changes: Any) -> RocketConfig:
         blue, _, orange = max(rocket.sizes, key=lambda size: (rocket.sizes or {})[size]).partition("v")
         changes = {"sizes": None, "blue": int(blue), "orange": int(orange), **changes}
     return rocket.model_copy(update={"lanes": {}, "measures": [], **changes})
+
+
+def affordable(rocket: RocketConfig, count: int) -> int:
+    """How many of so many arenas are made: one of RocketSim takes a tenth of a second."""
+    return count if rocket.simulator == "warp" else min(count, FEW)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from wavedash.config import EnvConfig, RocketConfig
-from wavedash.rocket.debug.arenas import arenas, driven_directly, snapshot
+from wavedash.rocket.debug.arenas import affordable, arenas, driven_directly, snapshot
 from wavedash.rocket.state import CONTROLS, STICKS, GameState
 from wavedash.rocket.task import Task
 
@@ -24,7 +24,8 @@ def paid_unlike(config: EnvConfig, rocket: RocketConfig, device: torch.device) -
     """Terms that pay differently, by how much on average, and what they pay on average. Teams must be equal."""
     if rocket.blue != rocket.orange:
         return
-    with arenas(config, rocket.model_copy(update={"starts": STARTS}), ARENAS, device, driven_directly) as env:
+    played, count = rocket.model_copy(update={"starts": STARTS}), affordable(rocket, ARENAS)
+    with arenas(config, played, count, device, driven_directly) as env:
         env.reset(0)
         states = [snapshot(env)]
         generator = torch.Generator().manual_seed(0)

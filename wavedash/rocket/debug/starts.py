@@ -10,7 +10,7 @@ from torch import Tensor
 from wavedash.config import EnvConfig, RocketConfig
 from wavedash.findings import Findings, table
 from wavedash.rocket.constants import BALL_RADIUS, GRAVITY, HITBOXES, TICK_RATE
-from wavedash.rocket.debug.arenas import arenas, driven_directly, one_size, snapshot
+from wavedash.rocket.debug.arenas import affordable, arenas, driven_directly, one_size, snapshot
 from wavedash.rocket.possible import rules
 from wavedash.rocket.rewards.measures import on_roof
 from wavedash.rocket.state import CONTROLS, GameState
@@ -44,11 +44,11 @@ def _tasks(rocket: RocketConfig) -> Iterator[tuple[str, RocketConfig]]:
 
 
 def _examine(found: Findings, lane: str, config: EnvConfig, rocket: RocketConfig, device: torch.device) -> None:
-    with arenas(config, rocket, ARENAS, device, driven_directly) as env:
+    with arenas(config, rocket, affordable(rocket, ARENAS), device, driven_directly) as env:
         env.reset(0)
         task = env.tasks[0]
-        writers = _writers(task.start, list(rocket.starts))
         first = snapshot(env)
+        writers = _writers(task.start, list(rocket.starts), first.arenas)
         nothing = torch.zeros(env.num_rows, len(CONTROLS), device=env.device)
         env.step(nothing)
         second = snapshot(env)
@@ -63,18 +63,18 @@ def _examine(found: Findings, lane: str, config: EnvConfig, rocket: RocketConfig
             found.problem(problem)
     if lane:
         found.say(f"lane {lane}:")
-    found.say(f"{ARENAS} beginnings, {first.seats} cars each; after {SECONDS:g} s without any control:",
+    found.say(f"{first.arenas} beginnings, {first.seats} cars each; after {SECONDS:g} s without any control:",
               *table(("start", "drawn", "speed uu/s", "height uu", "in the air", "with a flip", "roof down", "boost",
                       "then on wheels", "then on the roof"), rows))
     if missing := [name for name in rocket.starts if name not in [name for name, _ in writers]]:
         found.say(f"never drawn, by their weights: {', '.join(missing)}")
 
 
-def _writers(start: Any, names: list[str]) -> list[tuple[str, Tensor]]:
+def _writers(start: Any, names: list[str], arenas: int) -> list[tuple[str, Tensor]]:
     """Which arenas [E] each start has written. The first beginning of every arena is the one that it began with."""
     if not isinstance(start, Mixture) or len(start.starts) == 1:
-        return [(names[0], torch.ones(ARENAS, dtype=torch.bool))]
-    drawn = start.drawn[:ARENAS].cpu()
+        return [(names[0], torch.ones(arenas, dtype=torch.bool))]
+    drawn = start.drawn[:arenas].cpu()
     return [(name, drawn == i) for i, name in enumerate(start.names) if bool((drawn == i).any())]
 
 
