@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING
 
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.compat.proto.tensor_pb2 import TensorProto
+from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
+from tensorboard.compat.proto.types_pb2 import DataType
+from tensorboard.plugins.text.metadata import create_summary_metadata
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from wavedash.ppo.listener import IterationReport, Listener
@@ -40,6 +44,12 @@ class TensorBoard(Listener):
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
         values = [Summary.Value(tag=name, simple_value=value) for name, value in all_metrics(report).items()]
         self._write(Event(step=report.steps, summary=Summary(value=values)))
+
+    def on_event(self, learner: Learner, event: str) -> None:
+        """Marks what was changed, as a text of this step."""
+        text = TensorProto(dtype=DataType.DT_STRING, string_val=[event.encode()], tensor_shape=TensorShapeProto())
+        value = Summary.Value(tag="events", metadata=create_summary_metadata("", ""), tensor=text)
+        self._write(Event(step=learner.steps, summary=Summary(value=[value])))
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:
         if self._file is not None:
