@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from tests.league.commands import drawn_games
 from wavedash.cli import app
@@ -17,6 +18,7 @@ from wavedash.league.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, Scale, draw
 from wavedash.league.games import GamesFile
 from wavedash.league.ladder import Ladder, read_ladder
 from wavedash.report.svg import in_short, round_numbers
+from wavedash.runs.folder import RunFolder
 
 FIXED = {"chaser": 1000.0, "defender": 1080.0, "rung": 1600.0}
 SVG = "{http://www.w3.org/2000/svg}"
@@ -141,6 +143,24 @@ def test_a_chart_has_a_line_with_a_band_for_each_run_and_labels_that_do_not_over
     assert {text.text.rsplit(" ", 1)[0] for text in labels} == {"<a&b>", "c", *FIXED}
     places = sorted(float(text.get("y")) for text in labels)
     assert all(below - above >= 13.9 for above, below in pairwise(places)) and places[-1] < HEIGHT
+
+
+def test_changes_and_milestones_of_a_run_are_thin_lines_with_a_title(tmp_path) -> None:
+    run, plain = rated_run(tmp_path / "a" / "1", "bot", 150.0), rated_run(tmp_path / "b" / "2", "bot", 60.0, seed=1)
+    rows = [{"step": 100_000_000, "key": "ppo.clip_range", "old": 0.2, "new": 0.1}, {"step": 1, "key": "x", "refused": "no"},
+            {"step": 5, "key": "ppo.gamma", "old": 1, "new": 1}, {"step": 200_000_000, "key": "milestone", "argument": "<x>"},
+            {"step": 250_000_000, "key": "phase", "argument": "<Gold>"}, {"step": 900_000_000, "key": "late"}]
+    (run / "events.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"torn')
+    store = RunFolder(run).milestones
+    store.label, store.every = "x", 10_000_000
+    store.save(200_000_000, {"policy": {"x": torch.zeros(1)}}, {}, {})
+    ladder = read_ladder([run / "games.csv", plain / "games.csv"])
+    assert {mark.run for mark in ladder.marks} == {"1"}
+    lines = [line for line in ET.fromstring(draw(ladder)).iter(f"{SVG}line") if "mark" in line.get("class", "")]
+    assert [line[0].text for line in lines] == ["100M: ppo.clip_range: 0.2 -> 0.1", "200M: milestone 200M-x",
+                                                "250M: phase: <Gold>"]
+    third = LEFT + (RIGHT - LEFT) / 3
+    assert abs(float(lines[0].get("x1", 0)) - third) < 0.1 and lines[0].get("class") == "c0 mark"
 
 
 def test_players_of_one_version_stand_side_by_side_with_their_intervals() -> None:

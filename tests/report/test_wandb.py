@@ -91,8 +91,10 @@ def test_every_point_arrives_in_order_and_the_run_is_finished(tmp_path: Path, cl
     record = client("works")
     listener = start(tmp_path)
     feed(listener, 20)
+    listener.on_event(stand_in_learner(), "ppo.clip_range: 0.2 -> 0.1")
     listener.on_stop(stand_in_learner(), None)
-    first, *points, last = record()
+    first, *points, event, last = record()
+    assert event["point"] == {"steps": stand_in_learner().steps, "events": "ppo.clip_range: 0.2 -> 0.1"}
     assert first == {"init": f"cartpole-{tmp_path.name}"} and last == {"finished": True}
     assert [entry["point"]["steps"] for entry in points] == [100 * i for i in range(1, 21)]
     assert points[0]["point"]["loss/value"] == 0.5

@@ -87,6 +87,10 @@ class LastWords(Listener):
 
     def __init__(self) -> None:
         self.answers: list[Answer] = []
+        self.told: list[tuple[int, str]] = []
+
+    def on_event(self, learner: Learner, event: str) -> None:
+        self.told.append((learner.steps, event))
 
     def between_iterations(self, learner: Learner) -> None:
         folder = folder_of(learner) / inbox.FOLDER
@@ -221,6 +225,7 @@ def test_every_change_is_an_event(tmp_path):
     last = LastWords()
     run = trained(tmp_path, CARTPOLE, Asking("ppo.learning_rate=1e-4", "ppo.clip_range=0.2"), Asking("ppo.lr=1", at=6), last)
     rate, clip, wrong = events(run)
+    assert last.told == [(32 * (AT + 1), "ppo.learning_rate: 0.001 -> 0.0001")], "listeners are told of what changed"
     config = load_config("cartpole")
     assert rate.items() >= {"iteration": AT, "step": 32 * (AT + 1), "key": "ppo.learning_rate", "old": config.ppo.learning_rate,
                             "new": 1e-4, "by": "a test"}.items()

@@ -214,18 +214,18 @@ def ordered(run: RunFolder, config: RunConfig, orders: dict[int, list[str | None
 
 
 def test_a_user_orders_one_in_a_run_that_writes_none_by_itself(tmp_path):
-    run, config = make_run(tmp_path, every=1000, total_steps=120_000)
-    ordered(run, config, {1: [None], 2: ["first-goals"], 3: ["Twice", "Twice"], 4: [None, None]}, steps_per_iteration=20_040)
-    assert milestones(run) == {"0.02M": 20_040, "0.04M-first-goals": 40_080, "0.06M-Twice": 60_120, "0.06M-Twice.2": 60_120,
-                               "0.08M": 80_160}, "without a label, one of a step is enough"
-    for name in ("first-goals", "FIRST-GOALS", "0.04M", "40k", "40080", "0.04m-first-goals"):
+    run, config = make_run(tmp_path, every=1000, total_steps=4_000_000)
+    ordered(run, config, {1: [None], 2: ["first-goals"], 3: ["Twice", "Twice"], 4: [None, None]}, steps_per_iteration=800_400)
+    assert milestones(run) == {"800400": 800_400, "1.6M-first-goals": 1_600_800, "2.4M-Twice": 2_401_200,
+                               "2.4M-Twice.2": 2_401_200, "3.2M": 3_201_600}, "without a label, one of a step is enough"
+    for name in ("first-goals", "FIRST-GOALS", "1.6M", "1600k", "1600800", "1.6m-first-goals"):
         found = run.milestones.find(name)
-        assert found.path.name == "0.04M-first-goals"
-        assert found.load()[1]["steps"] == 40_080 and load_config(str(found.run_config)) == config
+        assert found.path.name == "1.6M-first-goals"
+        assert found.load()[1]["steps"] == 1_600_800 and load_config(str(found.run_config)) == config
         for path in (f"{run.path}@{name}", run.path / "milestones" / name):
             assert resolve_checkpoint(path).path == found.path
             assert isinstance(find_run(path), Fork)
-    assert run.milestones.find("twice").path.name == "0.06M-Twice.2", "the last one of that label"
+    assert run.milestones.find("twice").path.name == "2.4M-Twice.2", "the last one of that label"
     with pytest.raises(MilestoneError, match="'goals' names no milestone of"):
         resolve_checkpoint(f"{run.path}@goals")
 

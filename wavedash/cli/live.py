@@ -15,12 +15,12 @@ def set_(
     changes: Annotated[
         Optional[list[str]],  # noqa: UP045 (typer reads the annotation at run time)
         typer.Argument(metavar="KEY=VALUE|ORDER", help="Settings to change, such as ppo.learning_rate=1e-4; or orders: "
-                                                       "save, pause, continue, stop. Without any: what may change with its "
-                                                       "values, and the orders that the run obeys."),
+                                                       "save, milestone, milestone=NAME, pause, continue, stop. Without "
+                                                       "any: what may change with its values, and the run's orders."),
     ] = None,
     timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait for the run's answer.")] = 60.0,
 ) -> None:
-    """Change settings of a run while it runs, or save, pause, continue or stop it."""
+    """Change settings of a run while it runs, keep a milestone of it, or save, pause, continue or stop it."""
     from wavedash.errors import UserError
     from wavedash.runs.ask import read_request, running
     from wavedash.runs.inbox import ask

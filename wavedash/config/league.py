@@ -24,8 +24,8 @@ class OpponentsConfig(Section):
     variety, smaller batches for each."""
     members: list[str] = []
     """Opponents from elsewhere beside snapshots of this run: scripts (`chaser`), a class of your own as `module:Class`, a run,
-    a checkpoint or a folder with a policy. Those with the networks and the task of this run take turns with its snapshots; all
-    others get one slot for each script and for each kind of network."""
+    a checkpoint, a milestone (`RUN@40M`) or a folder with a policy. Those with the networks and the task of this run take turns
+    with its snapshots; all others get one slot for each script and for each kind of network."""
     snapshot_every: Positive = 25_000_000
     """Steps after which the policy is frozen as another opponent. After so many steps, a game counts half as much in the win
     rates. More: opponents differ more from each other."""

@@ -162,7 +162,7 @@ class Curriculum(Listener):
                  names[0], why)
         if self.run is not None:
             row = {"key": PHASE, "old": names[0], "new": names[1], "by": why}
-            EventsFile(self.run.events).write([row], learner.steps, learner.iteration)
+            EventsFile(self.run.events).record(learner, [row])
 
     def _name(self, learner: Learner) -> None:
         learner.phase = f"Phase{self.state.number + 1}-{self.plan.phases[self.state.number].name}" if self.plan.phases else None

@@ -1,14 +1,15 @@
 """The chart of a ladder: rating against steps, as an SVG that reads well on light and dark pages.
 
-Every run is a line with its 95 % interval as a band; players that do not change are dashed horizontal lines. Where nobody has
-more than one version, as in most tournaments, players stand side by side, each with its interval.
+Every run is a line with its 95 % interval as a band, and has thin vertical lines where settings were changed while it ran and
+where milestones were kept. Players that do not change are dashed horizontal lines. Where nobody has more than one version, as
+in most tournaments, players stand side by side, each with its interval.
 """
 from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
 
-from wavedash.league.ladder import Ladder, Version
+from wavedash.league.ladder import Ladder, Mark, Version
 from wavedash.league.ratings import Rating
 from wavedash.report.svg import COLOURS, STYLE, in_short, round_numbers
 
@@ -36,6 +37,7 @@ def draw(ladder: Ladder) -> str:
         labels.append((y, f"{player if version is None else version.run} {rating.value:.0f}", "muted"))
     for number, (run, versions) in enumerate(ladder.runs.items()):
         colour = f"c{number % len(COLOURS)}"
+        parts += [_mark(mark, scale, colour) for mark in ladder.marks if mark.run == run and mark.steps <= scale.most]
         parts += _line(versions, scale, colour)
         last = versions[max(versions)]
         labels.append((scale.y(last.value), f"{run} {last.value:.0f}", colour))
@@ -98,6 +100,13 @@ def _line(versions: Mapping[int, Rating], scale: Scale, colour: str) -> list[str
     return ['<g clip-path="url(#plot)">', f'<polygon class="{colour} band" points="{" ".join(there + back[::-1])}"/>',
             f'<polyline class="{colour} line" points="{line}"/>', "</g>",
             *(f'<circle class="{colour} dot" cx="{x:.1f}" cy="{y:.1f}" r="2.2"/>' for x, y in points)]
+
+
+def _mark(mark: Mark, scale: Scale, colour: str) -> str:
+    """A thin line where something was done to a run; a browser says what when the mouse is over it."""
+    x = scale.x(mark.steps)
+    return (f'<line class="{colour} mark" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}">'
+            f"<title>{in_short(mark.steps)}: {escape(mark.what)}</title></line>")
 
 
 def _labels(labels: list[tuple[float, str, str]]) -> list[str]:

@@ -17,6 +17,7 @@ from wavedash.league.games import Game, GamesFile
 from wavedash.league.ratings import Rating, Results, anchors_among, scale_of
 from wavedash.league.reference import NO_REFERENCE, Reference, rate_among
 from wavedash.league.standings import rating_table, reference_line, strongest_first
+from wavedash.runs.events import EventsFile, in_words
 from wavedash.runs.find import runs_under
 from wavedash.runs.folder import RunError, RunFolder, runs_root
 
@@ -39,6 +40,14 @@ class Version(NamedTuple):
         return f"{self.run}@{self.steps}"
 
 
+class Mark(NamedTuple):
+    """Something that was done to a run: a setting that was changed while it ran, an order, a milestone."""
+
+    run: str
+    steps: int
+    what: str
+
+
 @dataclass(frozen=True)
 class Ladder:
     """Games of runs; `str()` is what `wavedash ladder` prints."""
@@ -46,6 +55,8 @@ class Ladder:
     games: Sequence[Game]
     reference: Reference = NO_REFERENCE
     """Results that count too where its players take part"""
+    marks: Sequence[Mark] = ()
+    """What the chart marks"""
 
     @cached_property
     def results(self) -> Results:
@@ -115,13 +126,15 @@ def read_ladder(files: Sequence[Path], reference: Reference = NO_REFERENCE, size
         raise UserError(f"no common ratings of games in {_named(played)}: a player may be strong in one and weak in the other. "
                         f"Name runs and files of one size of teams, or choose the games of one, such as --size {played[-1]}")
     learners = [_learners(its) for its in games]
-    renamed = []
+    renamed, marks = [], list[Mark]()
     for i, (file, its) in enumerate(zip(files, games, strict=True)):
         shared = {run for run in learners[i] if any(run in others for j, others in enumerate(learners) if j != i)}
         folder = file.absolute().parent.name
         renamed += [replace(game, blue=_renamed(game.blue, shared, folder), orange=_renamed(game.orange, shared, folder))
                     for game in its]
-    return Ladder(renamed, reference)
+        marks += [mark._replace(run=folder if run in shared else run) for run in sorted(learners[i])
+                  for mark in _marks(RunFolder(file.absolute().parent))]
+    return Ladder(renamed, reference, marks)
 
 
 def _named(sizes: Sequence[int]) -> str:
@@ -150,6 +163,14 @@ def _learners(games: Sequence[Game]) -> set[str]:
     """The runs that played these games: a game is played at the step of the version that learns."""
     versions = ((Version.of(player), game.step) for game in games for player in (game.blue, game.orange))
     return {version.run for version, step in versions if version is not None and version.steps == step}
+
+
+def _marks(run: RunFolder) -> list[Mark]:
+    """What was done to a run; nothing where the games are not in the folder of one."""
+    milestones = [Mark("", one.checkpoint.step, f"milestone {one.full_name}") for one in run.milestones.listed()[0]]
+    events = [Mark("", row["step"], said) for row in EventsFile(run.events).rows()
+              if row.get("key") != "milestone" and (said := in_words(row)) is not None]
+    return sorted(milestones + events)
 
 
 def _renamed(player: str, runs: set[str], folder: str) -> str:

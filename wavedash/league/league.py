@@ -274,7 +274,7 @@ class League(Listener):
         """Adds the policy as it is now to the pool, and drops what is too much; milestones stay. A failure does not end the
         run."""
         steps = learner.steps
-        if steps < self._not_before:
+        if steps < self._not_before and not milestone:
             return
         member = self._shared(None if self.run is None else self._frozen(learner))
         if member is None:

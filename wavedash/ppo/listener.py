@@ -77,6 +77,10 @@ class Listener:
         """Is called when settings have changed while the run runs: they were `then`, and are `learner.config`. UserError: they
         cannot be taken over; the change is then refused, and this is called again to take it back."""
 
+    def on_event(self, learner: Learner, event: str) -> None:
+        """Is called in the first process when something was changed or ordered while the run runs, with one line that says
+        what. Curves mark it at this step."""
+
     def obey(self, learner: Learner, order: str, argument: str | None) -> str:
         """Does one of its `orders`, between two iterations; `argument` is what was typed after `=`. Returns what the user is
         told, which may be nothing. UserError: it is refused, with this message. With several processes it is called in each

@@ -15,6 +15,7 @@ from typing import Any
 
 from wavedash.errors import UserError
 from wavedash.report.svg import STYLE, in_short, round_numbers
+from wavedash.runs.events import PHASE, EventsFile, in_words
 
 DEFAULT = ("recent/return", "rating/elo", "env/per_minute/touches", "env/per_minute/goals", "policy/entropy_share")
 """Metrics that are drawn if none are asked for, as far as the run has them"""
@@ -56,10 +57,9 @@ class Curves:
         for before, row in zip([{}, *rows], rows, strict=False):
             if row.get("phase") is not None and row["phase"] != before.get("phase"):
                 phases.append(Marked(before.get("steps", 0), row["phase"].removeprefix("Phase").replace("-", " ", 1)))
-        events = [row for row in _json_lines(run / "events.jsonl") if "refused" not in row and row.get("key") != "phase"]
-        changes = [Marked(row["step"], f"{row['key']} {row['old']} -> {row['new']}") for row in events
-                   if "old" in row and row["old"] != row["new"]]
-        return cls("/".join(run.parts[-2:]), rows, phases, changes)
+        changes = [Marked(row["step"], said) for row in EventsFile(run / "events.jsonl").rows()
+                   if row.get("key") != PHASE and (said := in_words(row)) is not None]
+        return cls("/".join(run.absolute().parts[-2:]), rows, phases, changes)
 
     def metrics(self, asked: Sequence[str]) -> list[str]:
         """The metrics to draw. UserError: the run has none of that name."""

@@ -38,9 +38,9 @@ def _style() -> str:
 {colours(1)}
 }}
 .band {{ stroke: none; fill-opacity: 0.18 }} .line {{ fill: none; stroke-width: 2 }} .dot {{ stroke: none }}
-.label {{ stroke: none }}
+.label {{ stroke: none }} .mark {{ stroke-width: 1; stroke-opacity: 0.45; stroke-dasharray: 2 3 }}
 </style>"""
 
 
 STYLE = _style()
-"""The style sheet: classes page, ink, muted, grid, fixed, phase, band, line, dot, label, and c0, c1, ... for the colours"""
+"""The style sheet: classes page, ink, muted, grid, fixed, phase, band, line, dot, label, mark, and c0, c1, ... for the colours"""

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
-from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
+from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
-from tensorboard.compat.proto.types_pb2 import DT_STRING
+from tensorboard.compat.proto.types_pb2 import DataType
+from tensorboard.plugins.text.metadata import create_summary_metadata
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from wavedash.ppo.listener import IterationReport, Listener
@@ -32,7 +33,6 @@ class TensorBoard(Listener):
     def __init__(self, folder: Path):
         self.folder = folder
         self._file: AppendFile | None = None
-        self._phase: str | None = None
 
     def on_start(self, learner: Learner) -> None:
         # TensorBoard reads the files of a folder in the order of their names, so the time comes first.
@@ -43,10 +43,11 @@ class TensorBoard(Listener):
 
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
         values = [Summary.Value(tag=name, simple_value=value) for name, value in all_metrics(report).items()]
-        if report.phase is not None and report.phase != self._phase:
-            self._phase = report.phase
-            values.append(_text("phase", report.phase))
         self._write(Event(step=report.steps, summary=Summary(value=values)))
+
+    def on_event(self, learner: Learner, event: str) -> None:
+        """Marks what was changed, as a text of this step."""
+        self._write(Event(step=learner.steps, summary=Summary(value=[_text("events", event)])))
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:
         if self._file is not None:
@@ -61,7 +62,6 @@ class TensorBoard(Listener):
 
 
 def _text(tag: str, text: str) -> Summary.Value:
-    """A text for the page of texts, at the step of its event."""
-    plugin = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text"))
-    tensor = TensorProto(dtype=DT_STRING, string_val=[text.encode()], tensor_shape=TensorShapeProto(dim=[]))
-    return Summary.Value(tag=f"{tag}/text_summary", metadata=plugin, tensor=tensor)
+    """A text for the page of texts."""
+    tensor = TensorProto(dtype=DataType.DT_STRING, string_val=[text.encode()], tensor_shape=TensorShapeProto())
+    return Summary.Value(tag=tag, metadata=create_summary_metadata("", ""), tensor=tensor)

@@ -75,6 +75,9 @@ class Wandb(Listener):
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
         self.outbox.put(json.dumps({"steps": report.steps, **all_metrics(report)}))
 
+    def on_event(self, learner: Learner, event: str) -> None:
+        self.outbox.put(json.dumps({"steps": learner.steps, "events": event}))
+
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:
         self._end_requested = self._process is None or self._process.poll() is None
         self.outbox.close()

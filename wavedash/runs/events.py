@@ -15,11 +15,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wavedash.runs.durable import write_durably
 from wavedash.runs.links import not_following
 from wavedash.runs.plain import NotPlainError, from_json, to_json
+from wavedash.yaml_text import write_yaml
+
+if TYPE_CHECKING:
+    from wavedash.ppo.learner import Learner
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +36,13 @@ class EventsFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+
+    def record(self, learner: Learner, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Adds rows of this step, and tells the listeners of what was done."""
+        self.write(rows, learner.steps, learner.iteration)
+        for event in filter(None, map(in_words, rows)):
+            for listener in learner.listeners:
+                listener.on_event(learner, event)
 
     def write(self, rows: Sequence[Mapping[str, Any]], step: int, iteration: int) -> None:
         """Returns once the rows are on the disk. That this fails is logged; it does not end the run."""
@@ -68,6 +79,19 @@ class EventsFile:
         known = [row for row in self.rows() if row["step"] < step or (row["step"] == step and _milliseconds(row) <= saved_at)]
         if known:
             write_durably(target, "".join(map(_line, known)).encode())
+
+
+def in_words(row: Mapping[str, Any]) -> str | None:
+    """Returns what was done, in one line: `ppo.clip_range: 0.2 -> 0.1`, `milestone: before-aerials`. None: nothing was."""
+    if "refused" in row or ("old" in row and row["old"] == row.get("new")):
+        return None
+    if "old" in row:
+        return f"{row['key']}: {_text(row['old'])} -> {_text(row.get('new'))}"
+    return str(row["key"]) if row.get("argument") is None else f"{row['key']}: {row['argument']}"
+
+
+def _text(value: Any) -> str:
+    return write_yaml(value, inline=True).strip()
 
 
 def _milliseconds(row: Mapping[str, Any]) -> float:

@@ -23,7 +23,7 @@ from wavedash.errors import UserError
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.ppo.ranks import Ranks
 from wavedash.runs.changes import ChangeError, apply, changed, live_keys, value_at
-from wavedash.runs.events import EventsFile
+from wavedash.runs.events import EventsFile, in_words
 from wavedash.runs.folder import RunFolder
 from wavedash.runs.inbox import Answer, Inbox, Request
 from wavedash.runs.interrupt import uninterrupted
@@ -138,8 +138,7 @@ class Live(Listener):
         # A file is read as a whole, and most of it is as it was.
         told = [row for row in rows if request.id or row["old"] != row["new"]]
         self._write(told, learner)
-        lines = [f"{row['key']}: {_text(row['old'])} -> {_text(row['new'])}" if row["old"] != row["new"]
-                 else f"{row['key']} is {_text(row['new'])} already" for row in told]
+        lines = [in_words(row) or f"{row['key']} is {_text(row['new'])} already" for row in told]
         return "\n".join([*lines, f"from step {learner.steps:,} on" if config != then else "nothing changes"])
 
     def _checked(self, learner: Learner, values: Mapping[str, Any]) -> tuple[dict[Key, Any], RunConfig, RunConfig]:
@@ -205,7 +204,7 @@ class Live(Listener):
 
     def _write(self, rows: Sequence[Mapping[str, Any]], learner: Learner) -> None:
         if self._events is not None:
-            self._events.write(rows, learner.steps, learner.iteration)
+            self._events.record(learner, rows)
 
 
 def _all_or_none(ranks: Ranks, find: Any) -> Any:

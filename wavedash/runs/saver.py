@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NAMED_BY = 10_000
-"""A milestone that a user orders is named by its steps with two decimals (`40.13M`); an earlier one by its very step"""
+"""A milestone that a user orders is named by its steps with two decimals (`40.13M`); before the first million by all of them"""
 
 
 @dataclass
@@ -211,7 +211,7 @@ class Saver(Listener):
         if label is None and self._last_milestone is not None and self._last_milestone[0] == learner.steps:
             return self._last_milestone[1]
         store = self._run.milestones
-        store.every = NAMED_BY if learner.steps >= NAMED_BY else 1
+        store.every = NAMED_BY if learner.steps >= 100 * NAMED_BY else 1
         store.label, store.phase = label, learner.phase
         # The league has just taken this version in. A run that is killed after this must go on with that.
         self.save_again(learner)
