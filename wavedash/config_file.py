@@ -16,7 +16,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from wavedash.config import RunConfig, Section
+from wavedash.config import AUTO, RunConfig, Section
 from wavedash.errors import UserError
 from wavedash.yaml_text import LARGEST_TEXT, Key, YamlError, read_yaml, write_yaml
 
@@ -90,7 +90,8 @@ def option_keys(model: type[BaseModel] = RunConfig) -> list[str]:
 
 def smoke_overrides(config: RunConfig) -> list[str]:
     """Overrides that make of any preset a run of 1,000 steps with several updates and checkpoints."""
-    count = max(config.env.workers, min(config.env.count, SMOKE_ENVIRONMENTS))
+    count = SMOKE_ENVIRONMENTS if config.env.count == AUTO else min(config.env.count, SMOKE_ENVIRONMENTS)
+    count = max(config.env.workers, count)
     steps = max(1, SMOKE_STEPS // 5 // count)
     sequence = [] if config.policy.memory.kind == "none" else [f"policy.memory.sequence={steps}"]
     return [
@@ -126,7 +127,7 @@ def _describe(part: BaseModel, indent: str) -> Iterator[str]:
             yield f"{indent}{name}:"
             yield from _describe(value, indent + "  ")
         else:
-            yield f"{indent}{name}: {write_yaml(value, inline=True)}"
+            yield f"{indent}{name}: {write_yaml(part.model_dump(include={name})[name], inline=True)}"
 
 
 def _read_source(source: str) -> _Layer:

@@ -20,6 +20,7 @@ from wavedash.envs.kinds import Spaces, kind_of
 from wavedash.envs.make import make_env
 from wavedash.envs.vec_env import VecEnv
 from wavedash.errors import UserError
+from wavedash.memory.choice import chosen, explained_shortage, resolved
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.learner import PRECISIONS, Learner
 from wavedash.ppo.listener import Listener
@@ -59,6 +60,8 @@ def train(source: str, *overrides: str, trust: bool = False, listeners: Sequence
     with (Interrupts() as interrupts, EarlyMessages() as early, init_ranks() as ranks,
           assembled(config, ranks, listeners, _guests(config, None, trust)) as learner):
         begun = _begin_with_policy(learner)
+        if said := chosen(config, learner.config, learner.env.device):
+            begun += f"; {said}"
         interrupts.watch(learner)  # before there is a run folder: whatever has one can be resumed
         if ranks.rank > 0:
             return _learn_silently(learner, interrupts)
@@ -136,15 +139,17 @@ def restored(saved: RankState, ranks: Ranks = ALONE, found: Found | None = None,
 def assembled(config: RunConfig, ranks: Ranks = ALONE, listeners: Sequence[Listener] = (),
               guests: Sequence[Guest] | None = None) -> Iterator[Learner]:
     """Makes environment, policy and learner as configured; the environment is closed at the end. `guests` are the opponents
-    from elsewhere, if they were looked up already."""
+    from elsewhere, if they were looked up already. The learner's configuration has numbers instead of `auto`."""
     device = prepare_torch(config, ranks)
     ranks.set_device(device)
+    config = resolved(config, device, ranks)
     league = None if config.opponents is None else _league(config, device, ranks, guests)
-    env = make_env(config.env, device, None if league is None else league.seating.line_up)
-    try:
-        yield Learner(env, make_policy(env, config), config, listeners if league is None else [*listeners, league], ranks)
-    finally:
-        env.close()
+    with explained_shortage(config, device):
+        env = make_env(config.env, device, None if league is None else league.seating.line_up)
+        try:
+            yield Learner(env, make_policy(env, config), config, listeners if league is None else [*listeners, league], ranks)
+        finally:
+            env.close()
 
 
 def _begin_with_policy(learner: Learner) -> str:
