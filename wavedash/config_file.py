@@ -16,7 +16,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from wavedash.config import RunConfig, Section
+from wavedash.config import AUTO, RunConfig, Section
 from wavedash.errors import UserError
 from wavedash.yaml_text import LARGEST_TEXT, Key, YamlError, read_yaml, write_yaml
 
@@ -100,7 +100,8 @@ def smoke_overrides(config: RunConfig) -> list[str]:
     are 1,000 steps for each: it moves on after every iteration, whatever the bot can do."""
     phases = [phase.model_dump(exclude_none=True) | ({"until": {"steps": 1}} if phase.until else {}) for phase in config.phases]
     total = SMOKE_STEPS * max(1, len(phases))
-    count = max(config.env.workers, min(config.env.count, SMOKE_ENVIRONMENTS))
+    count = SMOKE_ENVIRONMENTS if config.env.count == AUTO else min(config.env.count, SMOKE_ENVIRONMENTS)
+    count = max(config.env.workers, count)
     steps = max(1, SMOKE_STEPS // 5 // count)
     sequence = [] if config.policy.memory.kind == "none" else [f"policy.memory.sequence={steps}"]
     return [

@@ -32,6 +32,8 @@ class Finding:
     subject: str
     detail: str
     advice: str = ""
+    table: tuple[str, ...] = ()
+    """More lines, below the detail"""
 
 
 def examine() -> Iterator[Finding]:
@@ -43,6 +45,7 @@ def examine() -> Iterator[Finding]:
     yield _package("gymnasium")
     yield from (_extra(name) for name in EXTRAS)
     yield from _torch()
+    yield from _memory()
 
 
 def _python() -> Finding:
@@ -103,3 +106,19 @@ def _torch() -> Iterator[Finding]:
         free, total = (size / 2**30 for size in torch.cuda.mem_get_info(index))
         name = torch.cuda.get_device_name(index)
         yield Finding("ok", "device", f"cuda:{index} {name}, {free:.1f} of {total:.1f} GiB free")
+
+
+def _memory() -> Iterator[Finding]:
+    """What `auto` means on GPUs of several sizes; nothing where the packages for it are missing, which was said above."""
+    if any(importlib.util.find_spec(module) is None for module in ("torch", EXTRAS["rocket"][0])):
+        return
+    from wavedash.errors import UserError
+    from wavedash.memory.table import PRESET, lines, rows
+
+    try:
+        table = tuple(lines(rows()))
+    except UserError as error:
+        yield Finding("warn", "memory", f"what {PRESET} needs cannot be estimated: {error}")
+        return
+    yield Finding("ok", "memory", f"what {PRESET} chooses by itself (docs/memory.md); before RTX 30, fp16 instead of bf16",
+                  table=table)

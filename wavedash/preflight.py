@@ -18,20 +18,24 @@ from wavedash.ppo.ranks import ALONE, Ranks
 from wavedash.runs.folder import check_name
 
 
-def check_run(config: RunConfig, trust: bool = False) -> None:
-    """Raises UserError for whatever `train` would refuse before its first iteration. `trust`: as in `train`."""
+def check_run(config: RunConfig, trust: bool = False) -> str:
+    """Raises UserError for whatever `train` would refuse before its first iteration. `trust`: as in `train`. Returns what is
+    chosen on this machine for options that say `auto`."""
+    from wavedash.memory.choice import chosen, resolved
     from wavedash.runs.initial import initialize
     from wavedash.training import make_policy
 
     check_setup(config, trust)
     config = Plan(config).stages()[0]
     device = usable_device(config)
+    asked, config = config, resolved(config, device)
     policy = make_policy(kind_of(config.env).spaces(config.env, device), config)
     initialize(policy, config)
     if config.opponents is not None:
         from wavedash.league.seating import Seating, invited
 
         Seating(config, policy, invited(config, trust=trust)).rehearse(config, device)
+    return chosen(asked, config, device)
 
 
 def check_setup(config: RunConfig, trust: bool = False) -> None:

@@ -16,7 +16,7 @@ import torch
 
 from wavedash import report
 from wavedash.config import RatingConfig, RunConfig
-from wavedash.config_file import load_config, read_override
+from wavedash.config_file import changed_config, load_config, read_override
 from wavedash.curriculum.curriculum import Curriculum
 from wavedash.curriculum.plan import Plan
 from wavedash.curriculum.state import saved_phase
@@ -24,6 +24,7 @@ from wavedash.envs.kinds import Spaces, kind_of
 from wavedash.envs.make import make_env
 from wavedash.envs.vec_env import VecEnv
 from wavedash.errors import UserError
+from wavedash.memory.choice import chosen, explained_shortage, resolved
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.learner import PRECISIONS, Learner
 from wavedash.ppo.learner_state import fingerprint_of
@@ -96,7 +97,7 @@ def _chosen(config: RunConfig, resume: str, trust: bool, ranks: Ranks) -> Choice
     def fingerprint() -> dict[str, Any]:
         clip = config.ppo.obs_clip if config.ppo.normalize_obs else None
         env = Plan(config).stages()[0].env
-        return fingerprint_of(*kind_of(env).spaces(env, usable_device(config, ranks)), config.policy, clip)
+        return fingerprint_of(kind_of(env).spaces(env, usable_device(config, ranks)), config.policy, clip)
 
     def say(line: str) -> None:
         if config.report.console != "off":
@@ -123,10 +124,13 @@ def resume(path: str | None = None, *overrides: str, trust: bool = False, listen
 
 def _begin(process: Process, config: RunConfig, held: ExitStack) -> tuple[RunFolder | None, Curriculum]:
     """Begins a run and learns to its end, or until it needs another learner. `held` keeps the lock of its folder."""
-    curriculum = Curriculum(config)
+    decided = _decided(config, process.ranks)
+    curriculum = Curriculum(decided)
     settings = curriculum.settings(0)
     with assembled(settings, process.ranks, process.listeners, _guests(settings, None, process.trust)) as learner:
         begun = _begin_with_policy(learner)
+        if said := chosen(config, decided, learner.env.device):
+            begun += f"; {said}"
         process.interrupts.watch(learner)  # before there is a run folder: whatever has one can be resumed
         run = None
         if process.ranks.rank == 0:
@@ -134,6 +138,16 @@ def _begin(process: Process, config: RunConfig, held: ExitStack) -> tuple[RunFol
             held.enter_context(run.locked())
         _learn(learner, curriculum, run, process, begun)
     return run, curriculum
+
+
+def _decided(config: RunConfig, ranks: Ranks) -> RunConfig:
+    """The configuration with numbers instead of `auto`. Of several phases, that with the fewest environments decides: all of
+    them must fit."""
+    device = prepare_torch(config, ranks)
+    made = min((resolved(stage, device, ranks) for stage in Plan(config).stages()), key=lambda stage: stage.env.count)
+    return changed_config(config, {("precision",): made.precision, ("env", "count"): made.env.count,
+                                   ("ppo", "minibatch_size"): made.ppo.minibatch_size,
+                                   ("ppo", "microbatch_size"): made.ppo.microbatch_size})
 
 
 def _resume(process: Process, chosen: Choice | None, held: ExitStack) -> int:
@@ -217,16 +231,19 @@ def restored(saved: RankState, ranks: Ranks = ALONE, found: Found | None = None,
 def assembled(config: RunConfig, ranks: Ranks = ALONE, listeners: Sequence[Listener] = (),
               guests: Sequence[Guest] | None = None) -> Iterator[Learner]:
     """Makes environment, policy and learner as configured, of a configuration with phases as the first one has it; the
-    environment is closed at the end. `guests` are the opponents from elsewhere, if they were looked up already."""
+    environment is closed at the end. `guests` are the opponents from elsewhere, if they were looked up already. The learner's
+    configuration has numbers instead of `auto`."""
     config = Plan(config).stages()[0]
     device = prepare_torch(config, ranks)
     ranks.set_device(device)
+    config = resolved(config, device, ranks)
     league = None if config.opponents is None else _league(config, device, ranks, guests)
-    env = make_env(config.env, device, None if league is None else league.seating.line_up)
-    try:
-        yield Learner(env, make_policy(env, config), config, listeners if league is None else [*listeners, league], ranks)
-    finally:
-        env.close()
+    with explained_shortage(config, device):
+        env = make_env(config.env, device, None if league is None else league.seating.line_up)
+        try:
+            yield Learner(env, make_policy(env, config), config, listeners if league is None else [*listeners, league], ranks)
+        finally:
+            env.close()
 
 
 def resumed_config(found: Found, overrides: Sequence[str], trust: bool) -> RunConfig:

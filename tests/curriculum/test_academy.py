@@ -33,8 +33,8 @@ class Sees(Listener):
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
         env = learner.env
         self.seen.append({
-            "cars": sorted({task.line_up.seats.shape[1] for task in env.tasks}),  # type: ignore[attr-defined]
-            "against": sum(int((task.line_up.seats != 0).any(-1).sum()) for task in env.tasks),  # type: ignore[attr-defined]
+            "cars": sorted({task.line_up.seats.shape[1] for task in env.tasks}),
+            "against": sum(int((task.line_up.seats != 0).any(-1).sum()) for task in env.tasks),
             "lanes": sorted(name for name, lane in learner.config.env.rocket.lanes.items() if lane.share),
             "rate": learner.config.ppo.learning_rate,
         })

@@ -272,7 +272,8 @@ def test_other_errors_of_a_loss_are_raised():
 @pytest.mark.parametrize(("options", "size", "length", "parts"), [
     ({}, 100, 1, 1), ({"microbatch_size": 100}, 100, 1, 1), ({"microbatch_size": 99}, 100, 1, 2),
     ({"microbatch_size": 1}, 100, 1, 100), ({"accumulate": 3}, 100, 1, 3),
-    ({"accumulate": 3, "microbatch_size": 10}, 100, 1, 10), ({"microbatch_size": 64}, 8, 16, 2), ({"microbatch_size": 40}, 8, 16, 4), ({"microbatch_size": 3}, 8, 16, 8),
+    ({"accumulate": 3, "microbatch_size": 10}, 100, 1, 10),
+    ({"microbatch_size": 64}, 8, 16, 2), ({"microbatch_size": 40}, 8, 16, 4), ({"microbatch_size": 3}, 8, 16, 8),
 ])
 def test_parts(options, size, length, parts):
     assert Split(run_config(options).ppo).parts(size, length) == parts

@@ -186,7 +186,7 @@ def test_the_fingerprint_of_a_configuration_is_that_of_its_learner(overrides):
     config = load_config(source, [*changes, *(word for word in TINY if "hidden" in word or "count" in word)])
     clip = config.ppo.obs_clip if config.ppo.normalize_obs else None
     device = torch.device("cpu")
-    cheap = fingerprint_of(*kind_of(config.env).spaces(config.env, device), config.policy, clip)
+    cheap = fingerprint_of(kind_of(config.env).spaces(config.env, device), config.policy, clip)
     env = make_env(config.env, device)
     try:
         learners = Learner(env, make_policy(env, config), config).fingerprint()

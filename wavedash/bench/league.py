@@ -34,7 +34,7 @@ from wavedash.training import make_policy, prepare_torch
 
 SETTINGS = {
     "cpu": ("rocket-1v1", ["env.count=160"]),  # two shards of 80 arenas, of which 16 are a fifth
-    "cuda": ("rocket-1v1-gpu", ["env.count=16384", "ppo.minibatch_size=16384", "compile=true"]),
+    "cuda": ("rocket-1v1-gpu", ["env.count=16384", "ppo.minibatch_size=16384", "precision=bf16", "compile=true"]),
 }
 WITHOUT, WITH = "without opponents", "with opponents"
 

@@ -27,5 +27,7 @@ def check(source: Source, overrides: Overrides = None, trust: Trust = False) -> 
     config = read_config(source, overrides or [], trust)  # before torch is loaded: a typing mistake is answered at once
     from wavedash.preflight import check_run
 
-    check_run(config, trust)
+    chosen = check_run(config, trust)
     typer.echo(f"{source}: valid; trains {config.env.title} for {config.total_steps:,} steps")
+    if chosen:
+        typer.echo(f"auto, on this machine: {chosen}")

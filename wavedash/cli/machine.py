@@ -21,6 +21,8 @@ def doctor() -> None:
     for finding in examine():
         typer.secho(f"{finding.state:>4}  ", fg="green" if finding.state == "ok" else "yellow", nl=False)
         typer.echo(f"{finding.subject:<12} {finding.detail}")
+        for line in finding.table:
+            typer.echo(f"{'':>19}{line}")
         if finding.advice:
             typer.echo(f"{'':>19}-> {finding.advice}")
 

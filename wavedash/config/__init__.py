@@ -11,11 +11,11 @@ from wavedash.config.policy import EncoderConfig, GSDEConfig, MemoryConfig, Poli
 from wavedash.config.ppo import DecayConfig, PPOConfig, ScheduleConfig
 from wavedash.config.rocket import LaneConfig, RocketConfig, TeamSize
 from wavedash.config.run import CheckpointConfig, MilestonesConfig, ReportConfig, RunConfig
-from wavedash.config.section import Fraction, Named, NonNegative, Positive, Section
+from wavedash.config.section import AUTO, AutoPositive, Fraction, Named, NonNegative, Positive, Section
 
 __all__ = [
-    "CheckpointConfig", "DebugConfig", "DecayConfig", "EncoderConfig", "EnvConfig", "Fraction", "GSDEConfig", "LaneConfig",
-    "LimitConfig", "MemoryConfig", "MilestonesConfig", "Named", "NonNegative", "OpponentsConfig", "PPOConfig",
-    "PhaseConfig", "PolicyConfig", "Positive", "RatingConfig", "ReportConfig", "RocketConfig", "RunConfig",
-    "ScheduleConfig", "Section", "TeamSize", "UntilConfig",
+    "AUTO", "AutoPositive", "CheckpointConfig", "DebugConfig", "DecayConfig", "EncoderConfig", "EnvConfig", "Fraction",
+    "GSDEConfig", "LaneConfig", "LimitConfig", "MemoryConfig", "MilestonesConfig", "Named", "NonNegative",
+    "OpponentsConfig", "PPOConfig", "PhaseConfig", "PolicyConfig", "Positive", "RatingConfig", "ReportConfig",
+    "RocketConfig", "RunConfig", "ScheduleConfig", "Section", "TeamSize", "UntilConfig",
 ]

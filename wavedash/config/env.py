@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from wavedash.config.rocket import RocketConfig
-from wavedash.config.section import Named, Positive, Section
+from wavedash.config.section import AUTO, AutoPositive, Named, Positive, Section
 from wavedash.envs.kinds import kind_of
 
 
@@ -29,9 +29,10 @@ class EnvConfig(Section):
     frame_stack: Positive = 1
     """Latest observations that the policy sees together: vectors side by side, pictures as more channels. More: longer motion
     is visible, observations are larger. 1: only the newest."""
-    count: Positive = 8
+    count: AutoPositive = 8
     """Environments stepped side by side (by each process, where torchrun starts several). More: larger rollouts, better use of
-    vectorised inference, staler data per update."""
+    vectorised inference, staler data per update. auto: as many as suit this machine's memory and cores, chosen when the run
+    begins (docs/memory.md)."""
     workers: Annotated[int, Field(ge=0)] = 0
     """Worker processes; 0 steps all environments in the learner's process, which is fastest when a step takes microseconds. The
     simulator `warp` needs none: it uses all cores by itself."""
@@ -53,6 +54,6 @@ class EnvConfig(Section):
             raise ValueError(f"env.wrappers: each entry is one wrapper, a name or {{name: options}}, not {wrong[0]}")
         if self.workers and self.groups > self.workers:
             raise ValueError(f"env.groups={self.groups} needs at least as many env.workers (got {self.workers})")
-        if self.workers > self.count:
+        if self.count != AUTO and self.workers > self.count:
             raise ValueError(f"env.workers={self.workers} leaves workers without an environment: env.count is {self.count}")
         return self

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from wavedash.config.section import Fraction, NonNegative, Positive, Section
+from wavedash.config.section import AutoPositive, Fraction, NonNegative, Positive, Section
 
 
 class DecayConfig(Section):
@@ -39,9 +39,10 @@ class PPOConfig(Section):
     """Steps of every row in one rollout. More: better advantage estimates, staler data."""
     epochs: Positive = 10
     """Passes over the data per update. More: better sample efficiency until the policy moves too far (watch KL)."""
-    minibatch_size: Positive = 64
+    minibatch_size: AutoPositive = 64
     """Samples per gradient step (split evenly: 1,000 samples by 300 make four of 250), with several processes from each of
-    them. Larger: faster, smoother."""
+    them. Larger: faster, smoother. auto: 16,384 on a GPU and 2,048 on a CPU, less where an epoch would have fewer than eight;
+    chosen when the run begins."""
     keep_samples: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
     """The share of the samples that an update learns from: those with the largest advantages, positive or negative, after their
     normalisation over the whole batch (of sequences, those with the largest one inside; with several processes, of the samples

@@ -11,7 +11,7 @@ from wavedash.config.env import EnvConfig
 from wavedash.config.league import OpponentsConfig, RatingConfig
 from wavedash.config.policy import PolicyConfig
 from wavedash.config.ppo import PPOConfig
-from wavedash.config.section import Positive, Section
+from wavedash.config.section import AUTO, Positive, Section
 from wavedash.envs.kinds import kind_of
 
 
@@ -72,9 +72,10 @@ class RunConfig(Section):
     """The most CPU threads of networks and of our simulator; small networks take one. More: faster while there are cores
     for them; results of an update do not depend on it. 0: as many as cores that the process may use, and no more than
     OMP_NUM_THREADS (which torchrun sets to 1). Any other number counts instead of OMP_NUM_THREADS."""
-    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    precision: Literal["fp32", "bf16", "fp16", "auto"] = "fp32"
     """Precision of the networks' arithmetic; weights and optimiser stay fp32. bf16 is faster on GPUs with tensor cores; fp16 is
-    for older ones, with a loss scale that adapts itself."""
+    for older ones, with a loss scale that adapts itself. auto: bf16 on a GPU of compute capability 8.0 or more (RTX 30 and
+    later), fp16 on one of 7.0 or more (RTX 20), else fp32; chosen when the run begins."""
     compile: bool = False
     """Fuse the networks with torch.compile (needs a C++ compiler or Triton, and a minute). Falls back with a warning."""
     graphs: bool = True
@@ -96,6 +97,13 @@ class RunConfig(Section):
     """Versions that are kept for ever; none when not set. `milestones={}`: one every 10 million steps."""
     report: ReportConfig = ReportConfig()
     debug: DebugConfig = DebugConfig()
+
+    @property
+    def undecided(self) -> list[str]:
+        """The options that say `auto`; `wavedash.memory.choice.resolved` decides them."""
+        auto = {"env.count": self.env.count == AUTO, "ppo.minibatch_size": self.ppo.minibatch_size == AUTO,
+                "precision": self.precision == "auto"}
+        return [name for name, undecided in auto.items() if undecided]
 
     @model_validator(mode="after")
     def _whole_sequences(self) -> RunConfig:

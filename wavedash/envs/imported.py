@@ -10,7 +10,7 @@ imported while a configuration is read: that of a run may be somebody else's, wh
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +64,14 @@ class ImportedKind(Kind):
     def spaces(self, config: EnvConfig, device: torch.device) -> Spaces:
         kind = _own_kind(config)
         return kind.spaces(config, device) if kind else super().spaces(config, device)
+
+    def memory(self, config: EnvConfig, device: torch.device) -> Mapping[str, int]:
+        kind = _own_kind(config)
+        return kind.memory(config, device) if kind else super().memory(config, device)
+
+    def counts(self, config: EnvConfig, device: torch.device) -> tuple[int, int]:
+        kind = _own_kind(config)
+        return kind.counts(config, device) if kind else super().counts(config, device)
 
     def live_keys(self, config: EnvConfig) -> list[tuple[str, ...]]:
         kind = _own_kind(config)

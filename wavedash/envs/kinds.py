@@ -32,6 +32,8 @@ class Spaces(NamedTuple):
 
     observation_space: gymnasium.Space[Any]
     action_space: gymnasium.Space[Any]
+    rows: int = 1
+    """Agents of one environment"""
 
 
 class Evaluation(NamedTuple):
@@ -48,6 +50,8 @@ class Kind(ABC):
 
     about: str = "an environment"
     """What its option holds, for messages: "a Gymnasium id"."""
+    plural: str = "environments"
+    """What several of them are called, for messages"""
     code_options: Mapping[str, frozenset[str]] = MappingProxyType({})
     """Options of `EnvConfig` whose text names code to import, and the values of each that ship with this package. With any
     other value, the run folder of somebody else needs `--trust`."""
@@ -118,9 +122,21 @@ class Kind(ABC):
             first = getattr(env.action_space, "start", 0)
             action = (env.action_space.sample() - first)[None].repeat(env.num_rows, 0)
             env.step(torch.from_numpy(action).to(env.device))
-            return Spaces(env.observation_space, env.action_space)
+            return Spaces(env.observation_space, env.action_space, env.num_rows)
         finally:
             env.close()
+
+    def memory(self, config: EnvConfig, device: torch.device) -> Mapping[str, int]:
+        """The bytes of the device's memory that `config.count` environments take, by what they are for. Most environments are
+        in the memory of the host, which is not estimated."""
+        return {}
+
+    def counts(self, config: EnvConfig, device: torch.device) -> tuple[int, int]:
+        """The fewest and the most environments that `env.count: auto` may choose on this device; the most is a power of two.
+        Here they are stepped one by one on the host: four for each core, so that none waits for work."""
+        from wavedash.threads import cores
+
+        return 8, max(8, min(256, 4 << (cores() - 1).bit_length()))
 
     def team_size(self, config: EnvConfig) -> int | None:
         """How many agents a team has, where there are teams: it decides which champion `champion` means."""

@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from wavedash.config import EnvConfig
+from wavedash.config import AUTO, EnvConfig
+from wavedash.envs.errors import EnvError
 from wavedash.envs.factory import EnvFactory
 from wavedash.envs.frame_stack import FrameStackEnv
 from wavedash.envs.kinds import kind_of
@@ -18,6 +19,9 @@ from wavedash.envs.vec_env import VecEnv
 def make_env(config: EnvConfig, device: torch.device | str = "cpu", line_up: Callable[[Any], Any] | None = None) -> VecEnv:
     """`config.count` environments of any kind, with `config.frame_stack` observations in one, whose rows live on `device`.
     `line_up` makes the line-up of each shard from its task, where the run has opponents."""
+    if config.count == AUTO:
+        raise EnvError("env.count=auto must be a number before environments are made: "
+                       "config = wavedash.memory.choice.resolved(config, device)")
     kind, device = kind_of(config), torch.device(device)
     env = kind.make(config, device) if line_up is None else kind.make_against(config, device, line_up)
     return env if config.frame_stack == 1 else FrameStackEnv(env, config.frame_stack)

@@ -58,6 +58,9 @@ class Learner:
         """`ranks` are the processes that train this policy together, each with an `env` of its own. `loss` is what the update
         minimises; it is PPO's unless another is handed in."""
         ppo = config.ppo
+        if undecided := [name for name in config.undecided if name != "env.count"]:
+            raise UserError(f"{' and '.join(undecided)} must be decided before there is a learner: "
+                            "config = wavedash.memory.choice.resolved(config, env.device)")
         decide_threads(config.threads, ranks.local_size)
         self.env, self.config, self._listeners, self.ranks = env, config, Listeners(listeners), ranks
         self.policy = policy.to(env.device)

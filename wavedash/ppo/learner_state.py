@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from wavedash.envs.kinds import Spaces
 from wavedash.envs.obs import named_tensors
 from wavedash.envs.spaces import space_to_json
 from wavedash.envs.vec_env import EnvError
@@ -24,8 +25,6 @@ from wavedash.ppo.snapshot import Snapshot, copies
 from wavedash.ppo.state_checks import check_saved, check_streams
 
 if TYPE_CHECKING:
-    from gymnasium import Space
-
     from wavedash.config import PolicyConfig
     from wavedash.policy.actor_critic import ActorCritic
     from wavedash.ppo.learner import Learner
@@ -42,15 +41,14 @@ def fingerprint(learner: Learner) -> dict[str, Any]:
 def policy_fingerprint(policy: ActorCritic) -> dict[str, Any]:
     """Returns what a policy says of its spaces and networks."""
     clip = None if policy.normalizer is None else policy.normalizer.clip
-    return fingerprint_of(policy.observation_space, policy.action_space, policy.config, clip)
+    return fingerprint_of(Spaces(policy.observation_space, policy.action_space), policy.config, clip)
 
 
-def fingerprint_of(observation_space: Space[Any], action_space: Space[Any], policy: PolicyConfig,
-                   normalize_obs: float | None) -> dict[str, Any]:
+def fingerprint_of(spaces: Spaces, policy: PolicyConfig, normalize_obs: float | None) -> dict[str, Any]:
     """Returns what the policy for these spaces would say. `normalize_obs` is the range that observations are clipped to."""
     return {
-        "observation_space": space_to_json(observation_space),
-        "action_space": space_to_json(action_space),
+        "observation_space": space_to_json(spaces.observation_space),
+        "action_space": space_to_json(spaces.action_space),
         "policy": policy.model_dump(mode="json"),
         "normalize_obs": normalize_obs,
     }

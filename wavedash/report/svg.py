@@ -43,4 +43,4 @@ def _style() -> str:
 
 
 STYLE = _style()
-"""The style sheet: classes page, ink, muted, grid, fixed, phase, band, line, dot, label, mark, and c0, c1, ... for the colours"""
+"""The style sheet: classes page, ink, muted, grid, fixed, phase, band, line, dot, label, mark, and the colours c0, c1, ..."""

@@ -7,7 +7,7 @@ from wavedash.envs.kinds import Kind, Spaces
 from wavedash.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     import torch
@@ -20,10 +20,16 @@ if TYPE_CHECKING:
     from wavedash.trained_policy import TrainedPolicy
 
 
+FEWEST_CARS, MOST_CARS = 1_024, 32_768
+"""Cars that `env.count: auto` may choose on a GPU: with fewer it is not busy, with more a rollout is older than it is larger"""
+CARS_PER_CORE = 128
+
+
 class RocketKind(Kind):
     """Rocket League arenas in one of two simulators."""
 
     about = "a Rocket League task"
+    plural = "arenas"
     meaning_options = ("rocket.observation", "rocket.action")
 
     def describe(self, config: EnvConfig) -> str:
@@ -81,7 +87,25 @@ class RocketKind(Kind):
 
         rocket = _task(config)
         check_simulator(rocket)
-        return rehearse_sizes(rocket, rocket.team_sizes)
+        return rehearse_sizes(rocket, rocket.team_sizes)._replace(rows=seats_of(rocket))
+
+    def memory(self, config: EnvConfig, device: torch.device) -> Mapping[str, int]:
+        from wavedash.rocket.memory import arena_memory
+
+        return arena_memory(config, device)
+
+    def counts(self, config: EnvConfig, device: torch.device) -> tuple[int, int]:
+        """Arenas of larger teams are fewer, so that there are as many cars. With RocketSim, or on a CPU, 64 arenas of two cars
+        for each core."""
+        from wavedash.threads import cores
+
+        rocket = _task(config)
+        on_gpu = device.type == "cuda" and rocket.simulator == "warp"
+        busy = config.workers if rocket.simulator == "rocketsim" and config.workers else cores()
+        most = MOST_CARS if on_gpu else min(MOST_CARS, CARS_PER_CORE << (busy - 1).bit_length())
+        least = FEWEST_CARS if on_gpu else CARS_PER_CORE
+        cars = 1 << (seats_of(rocket) - 1).bit_length()
+        return max(1, least // cars), max(1, most // cars)
 
     def live_keys(self, config: EnvConfig) -> list[tuple[str, ...]]:
         from wavedash.rocket.live import live_keys
@@ -109,6 +133,11 @@ class RocketKind(Kind):
         from wavedash.rocket.debug import REPORTS
 
         return REPORTS[switch](config, device, policy) if switch in REPORTS else None
+
+
+def seats_of(rocket: RocketConfig) -> int:
+    """Seats of an arena: those of the largest teams, where there are several sizes."""
+    return rocket.largest.blue + rocket.largest.orange
 
 
 def rocket_task(config: EnvConfig, run: Path) -> RocketConfig:
