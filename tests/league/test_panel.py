@@ -332,7 +332,7 @@ def test_a_run_that_is_shorter_than_the_steps_between_ratings_has_none(tmp_path)
 @pytest.mark.parametrize(("preset", "overrides", "words"), [
     ("rocket-1v1", ["rating={panel: [defender]}"], "rating.panel needs chaser"),
     ("cartpole", ["checkpoint.best_by=rating"], "best_by=rating needs ratings: add `rating: {}`"),
-    ("rocket-1v1", ["env.rocket.orange=0"], "env.rocket is 1v0: turn it off with rating=null"),
+    ("rocket-1v1", ["env.rocket.orange=0"], "env.rocket is 1v0: set rating.size .*, or turn it off with rating=null"),
     ("cartpole", ["rating={}"], "rating is for Rocket League tasks with two teams .* not for CartPole-v1"),
 ])
 def test_settings_that_cannot_be_are_refused(preset, overrides, words):

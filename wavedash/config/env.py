@@ -38,7 +38,7 @@ class EnvConfig(Section):
     simulator `warp` needs none: it uses all cores by itself."""
     groups: Positive = 2
     """With workers, or the simulator `warp` on a CPU: shards, one of which steps while the policy acts for another. More: less
-    waiting for slow workers, smaller batches."""
+    waiting for slow workers, smaller batches. With several team sizes (`env.rocket.sizes`) each size is a shard instead."""
     worker_timeout: Annotated[float, Field(gt=0)] = 10.0
     """Seconds without a sign of life after which a worker counts as hung and is restarted. Raise it for very slow steps."""
 
