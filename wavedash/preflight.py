@@ -29,48 +29,67 @@ def check_run(config: RunConfig, trust: bool = False) -> str:
     config = Plan(config).stages()[0]
     device = usable_device(config)
     asked, config = config, resolved(config, device)
-    policy = make_policy(kind_of(config.env).spaces(config.env, device), config)
-    initialize(policy, config)
-    if config.opponents is not None:
-        from wavedash.league.seating import Seating, invited
-
-        Seating(config, policy, invited(config, trust=trust)).rehearse(config, device)
+    spaces = kind_of(config.env).spaces(config.env, device)
+    initialize(make_policy(spaces, config), config)
+    _check_opponents(config, spaces, device, trust)
     return chosen(asked, config, device)
 
 
 def check_setup(config: RunConfig, trust: bool = False) -> None:
-    """Checks what takes no time: the name of the run, the packages of its reports, the players that it is rated by, and its
+    """Checks what takes little time: the name of the run, the packages of its reports, the players that it is rated by, and its
     phases. `trust`: code that a policy of another user names may run."""
     check_name(config.name)
     report.check(config)
     if config.phases:
-        check_phases(config)
-    config = Plan(config).stages()[0]
-    if config.rating is not None:
-        from wavedash.league.panel import find_panel
-        from wavedash.league.reference import read_references
-
-        find_panel(config, trust)
-        read_references(config.rating.reference)
+        check_phases(config, trust)
+    else:
+        _check_panel(config, trust)
 
 
-def check_phases(config: RunConfig) -> None:
-    """Raises UserError if a phase has settings that cannot be, or another space than the first: a mistake in a phase would
+def check_phases(config: RunConfig, trust: bool = False) -> None:
+    """Raises UserError if a phase has settings that cannot be, or other spaces than the first: a mistake in a phase would
     otherwise end the run hours later."""
-    plan = Plan(config)
+    plan, device = Plan(config), torch.device("cpu")
     plan.check()
-    seen: dict[str, Spaces] = {}
+    first: Spaces | None = None
     for phase, stage in zip(config.phases, plan.stages(), strict=True):
         try:
-            seen[phase.name] = kind_of(stage.env).spaces(stage.env, torch.device("cpu"))
+            _check_panel(stage, trust)
+            spaces = kind_of(stage.env).spaces(stage.env, device)
+            first = spaces if first is None else first
+            _refuse_other_spaces(spaces, first)
+            if not stage.undecided:
+                _check_opponents(stage, spaces, device, trust)
         except UserError as error:
             raise UserError(f"phase {phase.name!r}: {error}") from error
-        first = next(iter(seen.values()))
-        for what, here, there in (("observations", seen[phase.name].observation_space, first.observation_space),
-                                  ("actions", seen[phase.name].action_space, first.action_space)):
-            if space_to_json(here) != space_to_json(there):
-                raise UserError(f"phase {phase.name!r} has other {what} than the first phase: {here}, and {there} there. One "
-                                "policy plays all phases, so both must be equal")
+
+
+def _refuse_other_spaces(here: Spaces, first: Spaces) -> None:
+    for what in ("observation_space", "action_space"):
+        if space_to_json(getattr(here, what)) != space_to_json(getattr(first, what)):
+            raise UserError(f"its {what} is {getattr(here, what)}, that of the first phase {getattr(first, what)}. One policy "
+                            "plays all phases, so both must be equal")
+
+
+def _check_panel(config: RunConfig, trust: bool) -> None:
+    """Looks up the players that a run is rated by."""
+    if config.rating is None:
+        return
+    from wavedash.league.panel import find_panel
+    from wavedash.league.reference import read_references
+
+    find_panel(config, trust)
+    read_references(config.rating.reference)
+
+
+def _check_opponents(config: RunConfig, spaces: Spaces, device: torch.device, trust: bool) -> None:
+    """Looks up the opponents of a run, and seats them."""
+    if config.opponents is None:
+        return
+    from wavedash.league.seating import Seating, invited
+    from wavedash.training import make_policy
+
+    Seating(config, make_policy(spaces, config), invited(config, trust=trust)).rehearse(config, device)
 
 
 def usable_device(config: RunConfig, ranks: Ranks = ALONE) -> torch.device:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wavedash.config.section import AUTO
 from wavedash.envs.kinds import Kind, Spaces
 from wavedash.errors import UserError
 
@@ -44,7 +45,7 @@ class RocketKind(Kind):
                              "all arenas in one process, on all cores; leave env.workers at 0")
         sizes = _task(config).team_sizes
         named = f"the team sizes {', '.join(map(str, sizes))}, each of which needs"
-        if config.count < len(sizes):
+        if AUTO < config.count < len(sizes):
             raise ValueError(f"env.count={config.count} is too few for {named} an arena of its own: set env.count="
                              f"{len(sizes)} or more")
         if 0 < config.workers < len(sizes):
