@@ -58,6 +58,29 @@ def test_the_pages_about_the_league_recipes_and_team_sizes_can_be_followed(tmp_p
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+@pytest.mark.slow
+def test_the_pages_about_the_curriculum_and_a_day_can_be_followed(tmp_path: Path) -> None:
+    """Their files are written and their commands run in order, each training once and short."""
+    page = "\n".join((DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("curriculum", "a-day-of-training"))
+    for text in re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        (tmp_path / text.partition("\n")[0].removeprefix("# ")).write_text(text, encoding="utf-8")
+    lines = [line for text in re.findall(r"^```bash\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+             for line in text.splitlines() if line.startswith("wavedash ")]
+    jobs: dict[str, list[str]] = {}
+    for line in lines:
+        words = shlex.split(line, comments=True)[1:]
+        trains = words[0] == "train"
+        named = [word if not word.startswith("runs/") else f"{word}-smoke" for word in words]
+        short = ["--smoke", "device=cpu", "rating={every: 500, games: 2, seconds: 1, most: 1}"] if trains else []
+        jobs.setdefault(" ".join(words[:2]) if trains else line, [*named, *short])
+    assert len(jobs) >= 8
+    environment = {**os.environ, "PYTHONPATH": str(DOCS.parent), "OMP_NUM_THREADS": "1"}
+    result = subprocess.run([sys.executable, "-c", IN_ONE_PROCESS, json.dumps(list(jobs.values()))], cwd=tmp_path,
+                            env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "Phase3-Compete" in result.stdout and "Phase9-Trios" in result.stdout, "all phases were gone through"
+
+
 def test_the_configuration_on_the_page_about_the_league_is_one(tmp_path: Path) -> None:
     (text,) = re.findall(r"^```yaml\n(.*?)^```", (DOCS / "league.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     (tmp_path / "my-bot.yaml").write_text(text, encoding="utf-8")

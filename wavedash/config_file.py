@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -215,8 +215,8 @@ def is_section(path: Key) -> bool:
 
 
 def _section(annotation: Any) -> type[Section] | None:
-    """The section that an option is, or may be; None for a value."""
-    kinds = (annotation, *get_args(annotation))
+    """The section that an option is, or may be; None for a value. A list of sections is a value."""
+    kinds = () if get_origin(annotation) is list else (annotation, *get_args(annotation))
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Section)), None)
 
 

@@ -338,6 +338,7 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "rating.reference": Counts("[]", lambda learner: len(panel_of(learner).reference.rows), 0, "rated"),
     "rating.simulator": Counts("rocketsim", after=games(lambda game: game.simulator), expected=["rocketsim"], base="rated"),
     "rating.most": Counts("0.5", lambda learner: panel_of(learner).budget.most, 0.5, "rated"),
+    "phases": Counts("[{name: A, set: {ppo.clip_range: 0.01}}]", lambda learner: learner.coefficients["clip_range"], 0.01),
     **{f"debug.{switch}": Counts("true", after=debug_reports, expected=[f"{switch}.txt"]) for switch in SWITCHES},
     "debug.all": Counts("true", after=debug_reports, expected=sorted(f"{switch}.txt" for switch in SWITCHES)),
     "debug.iterations": Counts("1", after=lambda run, _: "the first iteration (step 96)" in
@@ -352,7 +353,8 @@ KEYS: dict[str, Counts | Fails | Refused] = {
 def leaf_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
     """All keys of a model that are values, not sections."""
     for name, field in model.model_fields.items():
-        kinds = () if get_origin(field.annotation) is dict else (field.annotation, *get_args(field.annotation))
+        of_many = get_origin(field.annotation) in (dict, list)
+        kinds = () if of_many else (field.annotation, *get_args(field.annotation))
         section = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
         if section is None:
             yield prefix + name

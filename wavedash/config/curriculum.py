@@ -54,7 +54,7 @@ class UntilConfig(Section):
 class PhaseConfig(Section):
     """One phase of a run."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][\w .+-]*$", max_length=60)
+    name: str = Field(pattern=r"^[A-Za-z0-9]([\w .+-]*[\w+-])?$", max_length=60)
     """What it is called in logs, curves and the folders of milestones."""
     set: dict[str, Any] = {}
     """What it changes, on top of the phases before it: settings by key, as after `wavedash set`

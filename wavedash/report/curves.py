@@ -110,7 +110,7 @@ def _panel(curves: Curves, metric: str, top: float, most: float, names: bool) ->
         return top + PANEL - PANEL * (y - low) / (high - low)
 
     ends = [*(phase.step for phase in curves.phases[1:]), most]
-    for number, (phase, end) in enumerate(zip(curves.phases, ends, strict=True)):
+    for number, (phase, end) in enumerate(zip(curves.phases, ends, strict=False)):  # a run without phases has none
         left, right = _x(phase.step, most), _x(end, most)
         if number % 2 == 0:
             yield f'<rect class="phase" x="{left:.1f}" y="{top}" width="{right - left:.1f}" height="{PANEL}"/>'
