@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from tests.debug.mistakes import Grows
+from tests.test_several_processes import TORCHRUN, run
 from wavedash.config import EnvConfig
 from wavedash.envs.gymnasium.kind import GymnasiumKind
 from wavedash.envs.kinds import Kind
@@ -178,6 +179,17 @@ def test_without_a_switch_nothing_of_it_is_imported(tmp_path: Path) -> None:
             "sys.exit(any(name.startswith('wavedash.debug') for name in sys.modules))")
     assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path).returncode == 0
     assert not list(tmp_path.glob("**/debug"))
+
+
+@pytest.mark.slow
+def test_of_several_processes_the_first_reports(tmp_path: Path) -> None:
+    run(tmp_path, *TORCHRUN, "-m", "wavedash", "train", "cartpole", *SMALL, "total_steps=512", "debug.iterations=2",
+        "ppo.normalize_obs=true")
+    folder = run_folder(tmp_path)
+    log = (folder / "log.txt").read_text(encoding="utf-8")
+    assert " failed (" not in log
+    for switch in ("actions", "learning", "starts", "rewards"):
+        assert log.count(f"--- debug.{switch}, the first 2 iterations (step 384)") == 1
 
 
 # --- a report never ends a run -----------------------------------------------------------------------------------------
