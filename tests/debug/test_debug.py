@@ -4,6 +4,8 @@ from __future__ import annotations
 import random
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 import torch
 
 from tests.debug.mistakes import Grows
+from tests.test_several_processes import TORCHRUN, run
 from wavedash.config import EnvConfig
 from wavedash.envs.gymnasium.kind import GymnasiumKind
 from wavedash.envs.kinds import Kind
@@ -70,6 +73,7 @@ def test_nothing_is_wrong_with_a_preset(preset: str, tmp_path: Path) -> None:
     ("learning", own_env(length=5, seen=1e5), "3 of 3 numbers of the observation are huge"),
     ("learning", own_env(length=5, reward=0.0), "no reward was paid in 10 iterations"),
     ("learning", own_env(length=50, scale=1e4), "values are far from their targets"),
+    ("learning", own_env(length=1), "all advantages are equal"),
     ("rewards", own_env(length=5, reward=0.0), "no reward was paid in 640 steps"),
     ("starts", own_env(length=1), "100% of the episodes are over after 2 steps or fewer"),
     ("checkpoints", ["checkpoint.every=100_000"], "no checkpoint is due before the end of the run, after 640 steps"),
@@ -79,6 +83,7 @@ def test_a_mistake_is_named(switch: str, overrides: list[str], expected: str, tm
     assert any(expected in problem for problem in found), found
 
 
+@pytest.mark.slow
 def test_a_policy_that_does_always_the_same_is_named(tmp_path: Path) -> None:
     """One action is paid, and the learning rate is far too high: in ten iterations nothing else is chosen."""
     folder = trained(tmp_path, *own_env(length=5), f"env.factory={HERE}:PaysZero", "ppo.learning_rate=0.05", "ppo.epochs=20",
@@ -86,6 +91,22 @@ def test_a_policy_that_does_always_the_same_is_named(tmp_path: Path) -> None:
     assert any("the policy hardly explores any more" in problem for problem in problems(folder, "learning"))
 
 
+def test_continuous_actions_beyond_their_bounds_are_named(tmp_path: Path) -> None:
+    found = problems(trained(tmp_path, "policy.initial_std=5", preset="pendulum"), "actions")
+    assert any(re.match(r"action\[0\] is beyond its bounds in [89]\d% of 576 steps", problem) for problem in found), found
+
+
+@pytest.mark.slow
+def test_a_mask_that_forbids_too_much_is_named(tmp_path: Path) -> None:
+    folder = trained(tmp_path, f"env.rocket.action={HERE}:OneChoice", "rating=null", "total_steps=256", "debug.all=false",
+                     "debug.actions=true", preset="rocket-1v1")
+    found = problems(folder, "actions")
+    assert any(text.startswith("the mask leaves one choice only in 100% of 128 steps") for text in found), found
+    assert any(text.startswith("the mask has never allowed 89 of 90 choices") for text in found), found
+    assert any(text.startswith("action is 17 in 100% of 128 steps") for text in found), found
+
+
+@pytest.mark.slow
 def test_a_reward_that_drowns_the_others_and_one_that_never_changes_are_named(tmp_path: Path) -> None:
     folder = trained(tmp_path, f"env.rocket.rewards={{face_ball: 100, '{HERE}:Alive': 1}}", "rating=null", "total_steps=64",
                      "debug.all=false", "debug.rewards=true", preset="rocket-1v1")
@@ -151,15 +172,24 @@ def test_the_training_is_the_same_bit_for_bit(preset: str, overrides: tuple[str,
     assert contents[0] == contents[1]
 
 
+@pytest.mark.slow
 def test_without_a_switch_nothing_of_it_is_imported(tmp_path: Path) -> None:
     """In a process of its own: other tests import it."""
-    import subprocess
-    import sys
-
     code = ("import sys, wavedash; wavedash.train('cartpole', 'total_steps=64', 'ppo.rollout_steps=8', 'report.console=off'); "
             "sys.exit(any(name.startswith('wavedash.debug') for name in sys.modules))")
     assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path).returncode == 0
     assert not list(tmp_path.glob("**/debug"))
+
+
+@pytest.mark.slow
+def test_of_several_processes_the_first_reports(tmp_path: Path) -> None:
+    run(tmp_path, *TORCHRUN, "-m", "wavedash", "train", "cartpole", *SMALL, "total_steps=512", "debug.iterations=2",
+        "ppo.normalize_obs=true")
+    folder = run_folder(tmp_path)
+    log = (folder / "log.txt").read_text(encoding="utf-8")
+    assert " failed (" not in log
+    for switch in ("actions", "learning", "starts", "rewards"):
+        assert log.count(f"--- debug.{switch}, the first 2 iterations (step 384)") == 1
 
 
 # --- a report never ends a run -----------------------------------------------------------------------------------------

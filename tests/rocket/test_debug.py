@@ -4,6 +4,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.rocket.random_states import random_state
 from wavedash.config import RunConfig
 from wavedash.config_file import load_config
 from wavedash.envs.kinds import kind_of
@@ -17,7 +18,7 @@ CPU = torch.device("cpu")
 
 
 def found(switch: str, *overrides: str, preset: str = "rocket-1v1") -> Findings:
-    config: RunConfig = load_config(preset, overrides)
+    config: RunConfig = load_config(preset, [*overrides, "policy.hidden=[16]"])
     kind = kind_of(config.env)
     policy = make_policy(kind.spaces(config.env, CPU), config)
     findings = kind.debug_report(switch, config.env, CPU, TrainedPolicy(policy))
@@ -112,8 +113,6 @@ def test_goals_that_pay_the_team_that_concedes_are_named() -> None:
 
 def test_a_turned_game_turned_again_is_the_same_game() -> None:
     """And every car has the place of its counterpart in between: the check of rewards rests on this."""
-    from tests.rocket.random_states import random_state
-
     state = random_state(8, 2, 2, seed=0)
     other = exchanged(state)
     assert torch.equal(exchanged(other).memory, state.memory)

@@ -82,13 +82,13 @@ class Learning(DebugReport):
         elif free and all(row.get(KL, 1.0) < STILL_KL for row in free):
             found.problem(f"the policy acts as before every update (KL below {STILL_KL:g}): raise ppo.learning_rate={rate:g}, "
                           "or ppo.epochs; usual is a KL of 0.001 to 0.03")
-        wild = [row for row in free if row.get(KL, 0.0) > WILD_KL or row.get("policy/clip_fraction", 0.0) > WILD_CLIP]
-        if wild:
-            worst = max(wild, key=lambda row: row.get(KL, 0.0))
-            found.problem(f"updates throw the policy around: in {len(wild)} of {len(free)} iterations KL was above {WILD_KL:g} "
-                          f"or more than {WILD_CLIP:.0%} of the samples were clipped (KL up to {worst.get(KL, 0.0):.2g}). "
-                          f"Lower ppo.learning_rate={rate:g} or ppo.epochs={learner.config.ppo.epochs}, or set "
-                          "ppo.target_kl=0.03")
+        wild = [row for row in free if row.get(KL, 0.0) > WILD_KL]
+        cut = [row for row in free if row.get("policy/clip_fraction", 0.0) > WILD_CLIP]
+        if wild or 2 * len(cut) > len(free):
+            largest = max(row.get(KL, 0.0) for row in free)
+            found.problem(f"updates throw the policy around: of {len(free)} iterations {len(wild)} had a KL above {WILD_KL:g} "
+                          f"(up to {largest:.2g}), and {len(cut)} more than {WILD_CLIP:.0%} of their samples clipped. Lower "
+                          f"ppo.learning_rate={rate:g} or ppo.epochs={learner.config.ppo.epochs}, or set ppo.target_kl=0.03")
         if skipped := sum(row["optim/skipped"] for row in rows):
             found.problem(f"{skipped:.0f} gradient steps were not finite and were skipped: look for huge rewards "
                           "(debug.rewards) and observations, or lower ppo.learning_rate")
@@ -141,9 +141,8 @@ class Learning(DebugReport):
 
 
 def _moments(name: str, x: Tensor) -> dict[str, float]:
-    x = x.double()
-    return {f"{name}/mean": float(x.mean()), f"{name}/std": float(x.std(correction=0))} if len(x) else {
-        f"{name}/mean": 0.0, f"{name}/std": 0.0}
+    mean, deviation = (float(x.double().mean()), float(x.double().std(correction=0))) if len(x) else (0.0, 0.0)
+    return {f"{name}/mean": mean, f"{name}/std": deviation}
 
 
 def _number(x: float | None) -> str:
