@@ -127,7 +127,7 @@ def restored(saved: RankState, ranks: Ranks = ALONE, found: Found | None = None,
              listeners: Sequence[Listener] = (), trust: bool = False) -> Iterator[Learner]:
     """Does what `assembled` does, and loads the state that was saved."""
     run, config, tensors, state = saved
-    with assembled(config, ranks, listeners, _guests(config, run, trust)) as learner:
+    with assembled(config, ranks, listeners, _guests(config, run, trust), resumed=True) as learner:
         changed = [] if found is None else changes(load_config(str(found.config)), config).values()
         with reading(None if found is None else found.checkpoint):
             check_compatible(state["fingerprint"], learner.fingerprint(), changed)
@@ -137,12 +137,13 @@ def restored(saved: RankState, ranks: Ranks = ALONE, found: Found | None = None,
 
 @contextmanager
 def assembled(config: RunConfig, ranks: Ranks = ALONE, listeners: Sequence[Listener] = (),
-              guests: Sequence[Guest] | None = None) -> Iterator[Learner]:
+              guests: Sequence[Guest] | None = None, resumed: bool = False) -> Iterator[Learner]:
     """Makes environment, policy and learner as configured; the environment is closed at the end. `guests` are the opponents
-    from elsewhere, if they were looked up already. The learner's configuration has numbers instead of `auto`."""
+    from elsewhere, if they were looked up already. The learner's configuration has numbers instead of `auto`; what the machine
+    decides of a new run is left as it was in one that is `resumed`."""
     device = prepare_torch(config, ranks)
     ranks.set_device(device)
-    config = resolved(config, device, ranks)
+    config = resolved(config, device, ranks, resumed)
     league = None if config.opponents is None else _league(config, device, ranks, guests)
     with explained_shortage(config, device):
         env = make_env(config.env, device, None if league is None else league.seating.line_up)
