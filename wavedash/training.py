@@ -127,7 +127,8 @@ def _begin(process: Process, config: RunConfig, held: ExitStack) -> tuple[RunFol
     decided = _decided(config, process.ranks)
     curriculum = Curriculum(decided)
     settings = curriculum.settings(0)
-    with assembled(settings, process.ranks, process.listeners, _guests(settings, None, process.trust)) as learner:
+    guests = _guests(settings, None, process.trust)
+    with assembled(settings, process.ranks, process.listeners, guests, decided=True) as learner:
         begun = _begin_with_policy(learner)
         if said := chosen(config, decided, learner.env.device):
             begun += f"; {said}"
@@ -219,7 +220,7 @@ def restored(saved: RankState, ranks: Ranks = ALONE, found: Found | None = None,
         curriculum = Curriculum(config, saved_phase(state))
     # The first iteration has the settings of step 0, whatever was measured before it.
     settings = curriculum.settings(state["steps"] if state["iteration"] else 0)
-    with assembled(settings, ranks, listeners, _guests(settings, run, trust)) as learner:
+    with assembled(settings, ranks, listeners, _guests(settings, run, trust), decided=True) as learner:
         changed = [] if found is None else changes(load_config(str(found.config)), config).values()
         with reading(None if found is None else found.checkpoint):
             check_compatible(state["fingerprint"], learner.fingerprint(), changed)
@@ -229,14 +230,14 @@ def restored(saved: RankState, ranks: Ranks = ALONE, found: Found | None = None,
 
 @contextmanager
 def assembled(config: RunConfig, ranks: Ranks = ALONE, listeners: Sequence[Listener] = (),
-              guests: Sequence[Guest] | None = None) -> Iterator[Learner]:
+              guests: Sequence[Guest] | None = None, decided: bool = False) -> Iterator[Learner]:
     """Makes environment, policy and learner as configured, of a configuration with phases as the first one has it; the
     environment is closed at the end. `guests` are the opponents from elsewhere, if they were looked up already. The learner's
-    configuration has numbers instead of `auto`."""
+    configuration has numbers instead of `auto`; what the machine decides of a new run is left as it is if it is `decided`."""
     config = Plan(config).stages()[0]
     device = prepare_torch(config, ranks)
     ranks.set_device(device)
-    config = resolved(config, device, ranks)
+    config = resolved(config, device, ranks, decided)
     league = None if config.opponents is None else _league(config, device, ranks, guests)
     with explained_shortage(config, device):
         env = make_env(config.env, device, None if league is None else league.seating.line_up)

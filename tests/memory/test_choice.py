@@ -120,6 +120,16 @@ def test_a_run_that_cannot_fit_is_the_smallest_choice_and_says_so(monkeypatch, c
     assert "weights (15.0 GB)" in caplog.text and "policy.hidden" in caplog.text
 
 
+def test_a_resumed_run_keeps_the_split_that_it_had(monkeypatch):
+    """A whole minibatch, which no longer fits here: the update finds out by itself whether it really does not."""
+    huge = Shapes(**{**vars(SHAPES), "activations": 400_000, "widest": 40_000})
+    monkeypatch.setattr("wavedash.memory.choice.hardware_of", lambda *_: gpu(8))
+    monkeypatch.setattr("wavedash.memory.choice.shapes_for", lambda *_: lambda precision: huge)
+    numbers, device = choice_for(80).config, torch.device("cuda")
+    assert resolved(numbers, device).ppo.microbatch_size is not None
+    assert resolved(numbers, device, resumed=True) is numbers
+
+
 def test_the_line_that_says_what_was_chosen(monkeypatch):
     monkeypatch.setattr("wavedash.memory.choice.hardware_of", lambda *_: gpu(7.79))
     asked = load_config("rocket-1v1-gpu")
@@ -192,6 +202,9 @@ def test_ranks_choose_alike_for_the_smallest_of_their_cards(monkeypatch):
     monkeypatch.setattr(found_hardware, "_own", lambda device, ranks: gpu(24))
     found = hardware_of(torch.device("cuda"), TwoCards())
     assert found == gpu(4, (7, 5)) and found.precision == "fp16"
+    monkeypatch.setattr(found_hardware, "_own", lambda device, ranks: gpu(2, (9, 0)))
+    found = hardware_of(torch.device("cuda"), TwoCards())
+    assert found == gpu(2, (7, 5)), "the least of each"
 
 
 # --- configurations --------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from tests.toy_vec_envs import IdentityEnv
 from wavedash.config import PPOConfig
 from wavedash.errors import UserError
 from wavedash.policy.actor_critic import ActorCritic
+from wavedash.policy.compiled import Compiled
 from wavedash.ppo.experience import Batch
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.ppo_loss import LossTerms, PPOLoss
@@ -256,6 +257,19 @@ def test_memory_that_is_too_small_for_a_single_sample_ends_the_run_and_saves_it(
     assert loss_of(learner).failures == 6  # 32, 16, 8, 4, 2, 1
     saved = {**before, "split": None}
     assert same(everything(learner), saved), "the iteration is saved as it began"
+
+
+def test_networks_stay_compiled_when_memory_runs_out():
+    """Any other error would mean that they cannot be compiled."""
+    networks = Compiled(lambda: 7, "networks")
+
+    def full() -> int:
+        raise torch.OutOfMemoryError
+
+    networks.compiled = full
+    with pytest.raises(torch.OutOfMemoryError):
+        networks()
+    assert networks.compiled is full
 
 
 def test_other_errors_of_a_loss_are_raised():

@@ -58,10 +58,11 @@ class Choice:
         return sum(self.memory.values())
 
 
-def resolved(config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -> RunConfig:
-    """Returns the configuration with numbers instead of `auto`, and with `ppo.microbatch_size` where a whole minibatch is not
-    expected to fit into the memory of a GPU. A run that is not expected to fit at all is told so."""
-    if not config.undecided and (device.type != "cuda" or config.ppo.microbatch_size is not None):
+def resolved(config: RunConfig, device: torch.device, ranks: Ranks = ALONE, resumed: bool = False) -> RunConfig:
+    """Returns the configuration with numbers instead of `auto`. For a new run on a GPU it also has `ppo.microbatch_size` where
+    a whole minibatch is not expected to fit; one that is `resumed` keeps the split that it had, because another one rounds
+    differently. A run that is not expected to fit at all is told so."""
+    if not config.undecided and (resumed or device.type != "cuda" or config.ppo.microbatch_size is not None):
         return config
     decide_threads(config.threads, ranks.local_size)  # environments on a CPU are chosen by its cores
     hardware = hardware_of(device, ranks)

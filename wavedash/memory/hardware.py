@@ -54,8 +54,9 @@ def gpu(gibibytes: float, capability: tuple[int, int] = (8, 0)) -> Hardware:
 
 
 def hardware_of(device: torch.device, ranks: Ranks = ALONE) -> Hardware:
-    """The device of this run. With several ranks it is the smallest, so that all of them choose alike."""
-    return min(ranks.all_gather(_own(device, ranks)), key=lambda found: (found.capability, found.usable))
+    """The device of this run. With several ranks it has the least that any of them has, so that all of them choose alike."""
+    every = ranks.all_gather(_own(device, ranks))
+    return Hardware(device, *(min(getattr(one, name) for one in every) for name in ("total", "usable", "capability")))
 
 
 def _own(device: torch.device, ranks: Ranks) -> Hardware:
