@@ -11,10 +11,11 @@ import pytest
 import torch
 
 from wavedash import threads
+from wavedash.assembly import assembled
 from wavedash.config_file import load_config
 from wavedash.evaluate.own_task import evaluate
 from wavedash.policy.actor_critic import ActorCritic
-from wavedash.training import assembled, train
+from wavedash.training import train
 
 ROOT = Path(__file__).parents[1]
 LARGE = ["policy.hidden=[512,512]", "ppo.minibatch_size=512", "ppo.rollout_steps=64", "ppo.epochs=1",

@@ -21,9 +21,9 @@ from wavedash.runs.folder import check_name
 def check_run(config: RunConfig, trust: bool = False) -> str:
     """Raises UserError for whatever `train` would refuse before its first iteration. `trust`: as in `train`. Returns what is
     chosen on this machine for options that say `auto`."""
+    from wavedash.assembly import make_policy
     from wavedash.memory.choice import chosen, resolved
     from wavedash.runs.initial import initialize
-    from wavedash.training import make_policy
 
     check_setup(config, trust)
     config = Plan(config).stages()[0]
@@ -86,8 +86,8 @@ def _check_opponents(config: RunConfig, spaces: Spaces, device: torch.device, tr
     """Looks up the opponents of a run, and seats them."""
     if config.opponents is None:
         return
+    from wavedash.assembly import make_policy
     from wavedash.league.seating import Seating, invited
-    from wavedash.training import make_policy
 
     Seating(config, make_policy(spaces, config), invited(config, trust=trust)).rehearse(config, device)
 

@@ -7,35 +7,30 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import torch
-
 from wavedash import report
+from wavedash.assembly import RankState, assembled, find_guests, prepare_torch, restored
 from wavedash.config import RatingConfig, RunConfig
 from wavedash.config_file import changed_config, load_config, read_override
 from wavedash.curriculum.curriculum import Curriculum
 from wavedash.curriculum.plan import Plan
 from wavedash.curriculum.state import saved_phase
-from wavedash.envs.kinds import Spaces, kind_of
-from wavedash.envs.make import make_env
-from wavedash.envs.vec_env import VecEnv
+from wavedash.envs.kinds import kind_of
 from wavedash.errors import UserError
-from wavedash.memory.choice import chosen, explained_shortage, resolved
-from wavedash.policy.actor_critic import ActorCritic
-from wavedash.ppo.learner import PRECISIONS, Learner
+from wavedash.memory.choice import chosen, resolved
+from wavedash.ppo.learner import Learner
 from wavedash.ppo.learner_state import fingerprint_of
 from wavedash.ppo.listener import Listener
-from wavedash.ppo.rank_state import StateTensors, state_of_rank
-from wavedash.ppo.ranks import ALONE, Ranks, init_ranks
+from wavedash.ppo.rank_state import state_of_rank
+from wavedash.ppo.ranks import Ranks, init_ranks
 from wavedash.ppo.state_checks import check_counters
 from wavedash.preflight import check_setup, usable_device
 from wavedash.report.log_file import EarlyMessages
 from wavedash.runs.auto_resume import Choice, choose
-from wavedash.runs.compatible import changes, check_changes, check_compatible
+from wavedash.runs.compatible import check_changes
 from wavedash.runs.content import reading
 from wavedash.runs.crash import SkippedUpdates
 from wavedash.runs.find import Fork, Found, find_run
@@ -46,13 +41,9 @@ from wavedash.runs.interrupt import Interrupts, SaveNow, SignalKeeper
 from wavedash.runs.live import Live
 from wavedash.runs.saver import Saver
 from wavedash.runs.trust import read_config, run_config
-from wavedash.seeding import stream_seed
-from wavedash.threads import decide_threads, give_torch
 
 if TYPE_CHECKING:
-    from wavedash.league.league import League
     from wavedash.league.panel import Panel
-    from wavedash.league.seating import Guest
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +118,7 @@ def _begin(process: Process, config: RunConfig, held: ExitStack) -> tuple[RunFol
     decided = _decided(config, process.ranks)
     curriculum = Curriculum(decided)
     settings = curriculum.settings(0)
-    guests = _guests(settings, None, process.trust)
+    guests = find_guests(settings, None, process.trust)
     with assembled(settings, process.ranks, process.listeners, guests, decided=True) as learner:
         begun = _begin_with_policy(learner)
         if said := chosen(config, decided, learner.env.device):
@@ -192,10 +183,6 @@ def _learn_on(process: Process, chosen: Choice | None, held: ExitStack | None = 
     return run, curriculum
 
 
-RankState = tuple[Path, RunConfig, StateTensors, dict[str, Any]]
-"""The state from which a rank goes on: run folder, configuration, tensors, plain values"""
-
-
 def _rank_states(found: Found, config: RunConfig, size: int) -> list[RankState]:
     run, checkpoint = found
     tensors, state = checkpoint.load()
@@ -209,42 +196,6 @@ def _rank_states(found: Found, config: RunConfig, size: int) -> list[RankState]:
         log.warning("%s was saved in the middle of an iteration: the run goes on, but not bit for bit", checkpoint.path)
     saved_by = state.get("ranks", 1)
     return [(run.path.absolute(), config, state_of_rank(rank, size, tensors, saved_by), state) for rank in range(size)]
-
-
-@contextmanager
-def restored(saved: RankState, ranks: Ranks = ALONE, found: Found | None = None,
-             listeners: Sequence[Listener] = (), trust: bool = False) -> Iterator[tuple[Learner, Curriculum]]:
-    """Does what `assembled` does, and loads the state that was saved. The curriculum holds the configuration of the run."""
-    run, config, tensors, state = saved
-    with reading(None if found is None else found.checkpoint):
-        curriculum = Curriculum(config, saved_phase(state))
-    # The first iteration has the settings of step 0, whatever was measured before it.
-    settings = curriculum.settings(state["steps"] if state["iteration"] else 0)
-    with assembled(settings, ranks, listeners, _guests(settings, run, trust), decided=True) as learner:
-        changed = [] if found is None else changes(load_config(str(found.config)), config).values()
-        with reading(None if found is None else found.checkpoint):
-            check_compatible(state["fingerprint"], learner.fingerprint(), changed)
-            learner.load_state(tensors, state)
-        yield learner, curriculum
-
-
-@contextmanager
-def assembled(config: RunConfig, ranks: Ranks = ALONE, listeners: Sequence[Listener] = (),
-              guests: Sequence[Guest] | None = None, decided: bool = False) -> Iterator[Learner]:
-    """Makes environment, policy and learner as configured, of a configuration with phases as the first one has it; the
-    environment is closed at the end. `guests` are the opponents from elsewhere, if they were looked up already. The learner's
-    configuration has numbers instead of `auto`; what the machine decides of a new run is left as it is if it is `decided`."""
-    config = Plan(config).stages()[0]
-    device = prepare_torch(config, ranks)
-    ranks.set_device(device)
-    config = resolved(config, device, ranks, decided)
-    league = None if config.opponents is None else _league(config, device, ranks, guests)
-    with explained_shortage(config, device):
-        env = make_env(config.env, device, None if league is None else league.seating.line_up)
-        try:
-            yield Learner(env, make_policy(env, config), config, listeners if league is None else [*listeners, league], ranks)
-        finally:
-            env.close()
 
 
 def resumed_config(found: Found, overrides: Sequence[str], trust: bool) -> RunConfig:
@@ -278,27 +229,6 @@ def _begin_with_policy(learner: Learner) -> str:
     for tensor in learner.policy.state_dict().values():
         learner.ranks.broadcast_(tensor)
     return "" if source is None else f", beginning with the policy of {source.path.absolute()} after {source.step:,} steps"
-
-
-def _guests(config: RunConfig, run: Path | None, trust: bool) -> list[Guest] | None:
-    """Looks up the opponents from elsewhere that a run names. Rocket League is imported only where a run needs it."""
-    if config.opponents is None:
-        return None
-    from wavedash.league.league import FOLDER
-    from wavedash.league.seating import invited
-
-    return invited(config, None if run is None else run / FOLDER, trust)
-
-
-def _league(config: RunConfig, device: torch.device, ranks: Ranks, guests: Sequence[Guest] | None) -> League:
-    """Makes the listener that decides who plays against the policy, and the slots that they play in."""
-    from wavedash.league.league import League
-    from wavedash.league.seating import Seating
-
-    policy = make_policy(kind_of(config.env).spaces(config.env, device), config)
-    policy.precision = PRECISIONS.get(config.precision)
-    guests = (_guests(config, None, trust=False) or []) if guests is None else guests
-    return League(Seating(config, policy, guests, ranks.rank), config)
 
 
 def _open_league(learner: Learner, run: RunFolder) -> None:
@@ -373,24 +303,3 @@ def _debug_reports(config: RunConfig, run: RunFolder) -> list[Listener]:
     from wavedash import debug
 
     return debug.listeners(config.debug, run)
-
-
-def prepare_torch(config: RunConfig, ranks: Ranks = ALONE) -> torch.device:
-    """Returns the device, after setting torch up for it."""
-    device = usable_device(config, ranks)
-    if device.type == "cuda":
-        torch.cuda.set_device(device)  # CUDA graphs and NCCL use the current one
-    decide_threads(config.threads, ranks.local_size)
-    give_torch(1)  # large matrices get more when they are computed
-    if config.deterministic or torch.are_deterministic_algorithms_enabled():  # the call imports torch's compiler: 1.6 seconds
-        torch.use_deterministic_algorithms(config.deterministic)
-    return device
-
-
-def make_policy(env: VecEnv | Spaces, config: RunConfig) -> ActorCritic:
-    """Makes the policy with initial weights that follow from the seed."""
-    give_torch(1)  # with more threads the same seed gives orthogonal weights whose last bits differ
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(stream_seed(config.seed, "weights"))
-        normalize_obs = config.ppo.obs_clip if config.ppo.normalize_obs else None
-        return ActorCritic(env.observation_space, env.action_space, config.policy, normalize_obs)

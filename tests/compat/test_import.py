@@ -17,6 +17,7 @@ from torch import nn
 from tests.compat.gym_envs import Match
 from tests.compat.learners import SMALL, small_learner
 from tests.compat.rlgym_ppo_checkpoint import RLGymPPOCheckpoint
+from wavedash.assembly import make_policy
 from wavedash.compat.rlgym_ppo import Learner as TheirLearner
 from wavedash.compat.rlgym_ppo import checkpoint_import, read_checkpoint
 from wavedash.compat.rlgym_ppo.maker import EnvMaker
@@ -25,7 +26,6 @@ from wavedash.envs.local import LocalVecEnv
 from wavedash.envs.row_spec import RowSpec
 from wavedash.ppo.learner import Learner
 from wavedash.runs.checkpoint import CheckpointError
-from wavedash.training import make_policy
 
 OBS = torch.randn(50, 3, generator=torch.Generator().manual_seed(1)) * 3
 

@@ -14,13 +14,13 @@ from gymnasium import spaces
 from tests.envs.rlgym_envs import NAMES, changing_teams, noisy_walkers, one_against_one, rocket, two_against_two, walkers
 from tests.envs.traces import random_actions, record, same
 from tests.roundings import assert_rounded
+from wavedash.assembly import assembled, make_policy
 from wavedash.config import RunConfig
 from wavedash.envs.batch import episode_seed
 from wavedash.envs.errors import EnvError
 from wavedash.envs.local import LocalVecEnv
 from wavedash.envs.rlgym import RLGymEnv
 from wavedash.ppo.learner import Learner
-from wavedash.training import assembled, make_policy
 
 
 def played(env, steps, action=0):

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from wavedash.assembly import make_policy
 from wavedash.config_file import load_config
 from wavedash.envs.kinds import kind_of
 from wavedash.evaluate.matches import Match, arenas_of
@@ -15,7 +16,6 @@ from wavedash.policy.actor_critic import ActorCritic
 from wavedash.rocket.parts import Player, ScriptedPlayer
 from wavedash.rocket.players import Chaser, Idle, Random
 from wavedash.rocket.state import GameState
-from wavedash.training import make_policy
 
 SHOTS = "env.rocket.starts={'tests.evaluate.test_matches:Shots': {ends: %s}}"
 

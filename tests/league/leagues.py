@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from wavedash.assembly import make_policy
 from wavedash.config_file import load_config
 from wavedash.envs.spaces import space_to_json
 from wavedash.league.pool import Pool
@@ -19,7 +20,7 @@ from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.rocket.kind import RocketKind
 from wavedash.runs.policy_folder import PolicyFolder
-from wavedash.training import make_policy, train
+from wavedash.training import train
 
 TINY = ("env.count=12", "env.groups=2", "ppo.rollout_steps=8", "ppo.epochs=1", "ppo.minibatch_size=96", "policy.hidden=[8]",
         "report.console=off", "report.tensorboard=false", "device=cpu", "threads=1", "env.rocket.starts={save: 1}",

@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 
 import wavedash
 from wavedash import champions
+from wavedash.assembly import make_policy
 from wavedash.cli.app import app
 from wavedash.config_file import dump_config, load_config
 from wavedash.envs.kinds import kind_of
@@ -33,7 +34,6 @@ from wavedash.runs.plain import to_json
 from wavedash.runs.policy_folder import PolicyFolder
 from wavedash.runs.store import CheckpointStore
 from wavedash.runs.trust import code_of
-from wavedash.training import make_policy
 
 ROOT = Path(__file__).parents[2]
 STAGES = "- {command: wavedash train rocket-1v1, steps: 700, gpu: none, gpu_minutes: 1.5}\n"

@@ -9,6 +9,7 @@ import torch
 
 from tests.rocket.no_host_sync import NoHostSync
 from tests.rocket.random_states import random_state
+from wavedash.assembly import make_policy
 from wavedash.config import EnvConfig
 from wavedash.config_file import load_config
 from wavedash.envs.make import make_env
@@ -25,7 +26,7 @@ from wavedash.rocket.line_up import Duel, Opponents
 from wavedash.rocket.players import Chaser, Idle
 from wavedash.rocket.task import Task
 from wavedash.runs.find import resolve_checkpoint
-from wavedash.training import make_policy, train
+from wavedash.training import train
 
 pytestmark = pytest.mark.slow
 

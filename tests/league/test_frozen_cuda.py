@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from wavedash.assembly import make_policy, prepare_torch
 from wavedash.config_file import load_config
 from wavedash.envs.make import make_env
 from wavedash.envs.vec_env import Step
@@ -22,7 +23,7 @@ from wavedash.rocket.line_up import LineUp, Opponents
 from wavedash.rocket.players import Random
 from wavedash.rocket.state import GameState
 from wavedash.rocket.task import Task
-from wavedash.training import make_policy, prepare_torch, train
+from wavedash.training import train
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from tests.league.whole_policy import WholePolicy
 from tests.rocket.no_host_sync import NoHostSync
+from wavedash.assembly import make_policy
 from wavedash.config import RocketConfig
 from wavedash.config_file import load_config
 from wavedash.envs.make import make_env
@@ -24,7 +25,6 @@ from wavedash.rocket.line_up import Opponents
 from wavedash.rocket.players import Chaser
 from wavedash.rocket.state import GameState
 from wavedash.rocket.task import Task
-from wavedash.training import make_policy
 
 ARENAS, SLOTS = 12, 3
 PLUS = "env.rocket.observation={advanced_obs_plus: {team_size: 1, frames: 2}}"

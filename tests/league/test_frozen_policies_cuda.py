@@ -8,6 +8,7 @@ import torch
 
 from tests.league.test_frozen_cuda import ARENAS, KINDS, QUICK, STEPS, actions_of, agree, captured_step, network, outcome
 from tests.league.whole_policy import WholePolicy
+from wavedash.assembly import make_policy, prepare_torch
 from wavedash.config_file import load_config
 from wavedash.league.frozen import FrozenPolicies
 from wavedash.policy.actor_critic import ActorCritic
@@ -18,7 +19,6 @@ from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.line_up import Opponents
 from wavedash.rocket.players import Chaser
 from wavedash.rocket.task import Task
-from wavedash.training import make_policy, prepare_torch
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from tests.league.leagues import TINY, Stop, ending, policy_folder, saved, trained
+from wavedash.assembly import assembled
 from wavedash.config_file import ConfigError, load_config
 from wavedash.errors import UserError
 from wavedash.league.league import League
@@ -24,7 +25,7 @@ from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.preflight import check_run
 from wavedash.runs.folder import RunFolder
-from wavedash.training import assembled, resume
+from wavedash.training import resume
 
 pytestmark = pytest.mark.slow
 

@@ -9,6 +9,7 @@ from tests.league.test_frozen_policies import KINDS as FROZEN
 from tests.league.whole_policy import WholePolicy
 from tests.rocket.no_host_sync import NoHostSync
 from tests.rocket.test_line_up import arenas
+from wavedash.assembly import make_policy
 from wavedash.config import RocketConfig
 from wavedash.config_file import load_config
 from wavedash.envs.kinds import kind_of
@@ -22,7 +23,6 @@ from wavedash.rocket.line_up import Duel
 from wavedash.rocket.parts import Player
 from wavedash.rocket.players import Chaser, Idle
 from wavedash.rocket.state import GameState
-from wavedash.training import make_policy
 
 WIDE = "env.rocket.observation={advanced_obs_plus: {team_size: 3}}"
 KINDS = {**FROZEN, "wide": ("policy.hidden=[8]", "policy.memory={kind: lstm, size: 4}", WIDE)}

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from tests.ppo.learners import learner_over, run_config
 from tests.rocket.test_line_up import Filled, config, environment, same
+from wavedash.assembly import make_policy
 from wavedash.config_file import load_config
 from wavedash.envs.make import make_env
 from wavedash.errors import UserError
@@ -18,7 +19,6 @@ from wavedash.policy.stacked import StackedActors
 from wavedash.rocket.line_up import LineUp, Opponents
 from wavedash.rocket.state import GameState
 from wavedash.rocket.task import Task
-from wavedash.training import make_policy
 
 GRU = ("env.rocket.observation={advanced_obs_plus: {team_size: 1}}", "policy.hidden=[8]", "policy.memory={kind: gru, size: 8}",
        "ppo.normalize_obs=true")

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.runs.stand_in import forked
+from wavedash.assembly import make_policy
 from wavedash.config_file import load_config
 from wavedash.envs.spaces import space_to_json
 from wavedash.errors import UserError
@@ -24,7 +25,6 @@ from wavedash.rocket.kind import RocketKind
 from wavedash.runs.checkpoint import CheckpointError
 from wavedash.runs.policy_folder import PolicyFolder
 from wavedash.runs.trust import UntrustedError, run_config
-from wavedash.training import make_policy
 
 resource = pytest.importorskip("resource")
 

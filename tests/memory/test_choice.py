@@ -12,6 +12,7 @@ from torch import Tensor
 from tests.ppo.learners import run_config
 from tests.toy_vec_envs import IdentityEnv
 from wavedash import threads
+from wavedash.assembly import make_policy
 from wavedash.config import AUTO, EnvConfig, RunConfig
 from wavedash.config_file import ConfigError, changed_config, describe_config, dump_config, load_config, smoke_overrides
 from wavedash.doctor import examine
@@ -27,7 +28,7 @@ from wavedash.memory.shapes import Shapes
 from wavedash.memory.table import CARDS, lines, rows
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.ranks import Ranks
-from wavedash.training import make_policy, resume, train
+from wavedash.training import resume, train
 
 HERE = "tests.memory.test_choice"
 CPU = torch.device("cpu")

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from tests.memory.peak import peak
+from wavedash.assembly import assembled, make_policy
 from wavedash.config import RunConfig
 from wavedash.config_file import load_config
 from wavedash.envs.kinds import kind_of
@@ -25,7 +26,6 @@ from wavedash.ppo.learner import Learner
 from wavedash.ppo.optimizer import ALIGNMENT
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.sim.simulator import WarpSimulator
-from wavedash.training import assembled, make_policy
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 ROCKET = ("rocket-1v1", "rating=null", "env.count=24", "ppo.rollout_steps=8", "ppo.minibatch_size=128",

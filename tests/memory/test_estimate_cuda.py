@@ -4,6 +4,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from wavedash.assembly import assembled
 from wavedash.config_file import load_config
 from wavedash.memory.choice import resolved, shapes_for
 from wavedash.memory.estimate import memory_of
@@ -12,7 +13,6 @@ from wavedash.memory.table import lines, rows
 from wavedash.ppo.graphs import WARM_UP
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.sim.simulator import WarpSimulator
-from wavedash.training import assembled
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

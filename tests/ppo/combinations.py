@@ -15,10 +15,10 @@ from torch import Tensor
 from tests.ppo.learners import run_config
 from tests.roundings import gamma
 from tests.toy_vec_envs import ScrambledEnv
+from wavedash.assembly import make_policy
 from wavedash.policy.evaluation import OutputGradients
 from wavedash.ppo.learner import Learner
 from wavedash.runs.store import CheckpointStore
-from wavedash.training import make_policy
 
 BOUNDED = spaces.Box(np.array([-2.0, 0.0], np.float32), np.array([2.0, 5.0], np.float32))
 ACTIONS: dict[str, tuple[gymnasium.Space[Any], dict[str, Any]]] = {

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from tests.oracle import Samples
 from tests.toy_vec_envs import IdentityEnv
+from wavedash.assembly import make_policy
 from wavedash.config import RunConfig
 from wavedash.envs.obs import action_mask, sensed
 from wavedash.envs.vec_env import VecEnv
@@ -18,7 +19,6 @@ from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.rollout import RolloutBuffer
 from wavedash.ppo.update import UpdateTable
-from wavedash.training import make_policy
 
 ACTIONS: dict[str, gymnasium.Space[Any]] = {
     "discrete": spaces.Discrete(5),

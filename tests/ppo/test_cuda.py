@@ -20,6 +20,7 @@ from tests.ppo.combinations import (
 from tests.ppo.learners import learner_over, run_config
 from tests.ppo.test_losses import Distillation, Imitation
 from tests.toy_vec_envs import ScrambledEnv
+from wavedash.assembly import make_policy, prepare_torch
 from wavedash.bench.synthetic import SyntheticEnv
 from wavedash.envs.local import LocalVecEnv
 from wavedash.envs.pool import WorkerPool
@@ -27,7 +28,6 @@ from wavedash.policy.actor_critic import ActorCritic
 from wavedash.policy.compiled import Compiled
 from wavedash.ppo.graphs import WARM_UP, CapturedCall
 from wavedash.ppo.rollout import Rollout
-from wavedash.training import make_policy, prepare_torch
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

@@ -10,12 +10,12 @@ import torch
 
 from tests.ppo.learners import made_up_experience, run_config, trained_policy
 from tests.roundings import FUNCTION, assert_rounded
+from wavedash.assembly import assembled
 from wavedash.config_file import load_config
 from wavedash.policy.explicit import ExplicitPolicy
 from wavedash.ppo import pieces
 from wavedash.ppo.pieces import piece_bounds, run_in_threads
 from wavedash.ppo.update import Updater
-from wavedash.training import assembled
 
 
 def updated(monkeypatch, threads: int, whole: bool = False, **policy):

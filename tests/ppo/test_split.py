@@ -15,6 +15,7 @@ from tests.ppo.combinations import Combination, learner_of
 from tests.ppo.learners import made_up_experience, run_config, trained_policy
 from tests.roundings import FUNCTION, assert_rounded
 from tests.toy_vec_envs import IdentityEnv
+from wavedash.assembly import make_policy
 from wavedash.config import PPOConfig
 from wavedash.errors import UserError
 from wavedash.policy.actor_critic import ActorCritic
@@ -24,7 +25,6 @@ from wavedash.ppo.learner import Learner
 from wavedash.ppo.ppo_loss import LossTerms, PPOLoss
 from wavedash.ppo.split import Split
 from wavedash.ppo.update import APPLIED, GRAD_NORM, Updater, UpdateTable
-from wavedash.training import make_policy
 
 SAMPLES = 50
 

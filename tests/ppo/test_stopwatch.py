@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from tests.ppo.learners import identity_learner, run_config
+from wavedash.assembly import make_policy
 from wavedash.bench.synthetic import SyntheticEnv
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.stopwatch import DeviceStopwatch, Stopwatch
-from wavedash.training import make_policy
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

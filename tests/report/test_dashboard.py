@@ -8,13 +8,13 @@ import pytest
 from rich.console import Console
 
 from tests.report.reports import make_report
+from wavedash.assembly import assembled
 from wavedash.config_file import load_config
 from wavedash.envs.headline import Headline
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import IterationReport
 from wavedash.report.dashboard import LiveView, Progress, plain_line
 from wavedash.rocket.env import RocketEnv
-from wavedash.training import assembled
 
 PROGRESS = Progress(elapsed=61.0, remaining=3600.0, checkpoint="step-000000000500, 12 s ago", skipped=0)
 METRICS = {

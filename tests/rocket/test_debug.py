@@ -5,13 +5,13 @@ import pytest
 import torch
 
 from tests.rocket.random_states import random_state
+from wavedash.assembly import make_policy
 from wavedash.config import RunConfig
 from wavedash.config_file import load_config
 from wavedash.envs.kinds import kind_of
 from wavedash.findings import Findings
 from wavedash.rocket.debug.mirror import exchanged
 from wavedash.trained_policy import TrainedPolicy
-from wavedash.training import make_policy
 
 HERE = "tests.debug.mistakes"
 CPU = torch.device("cpu")

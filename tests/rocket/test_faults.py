@@ -11,6 +11,7 @@ from torch import Tensor
 from tests.rocket.no_host_sync import NoHostSync
 from tests.rocket.test_env import Height, env_of, random_actions, simulated  # noqa: F401 (env_of is a fixture)
 from tests.rocket.test_starts import SPEC, TEAMS, empty, written
+from wavedash.assembly import assembled
 from wavedash.config_file import load_config
 from wavedash.envs.errors import EnvError
 from wavedash.evaluate.episodes import play
@@ -22,7 +23,6 @@ from wavedash.rocket.possible import rules
 from wavedash.rocket.state import GameState
 from wavedash.rocket.task import Task
 from wavedash.rocket.watch import impossible
-from wavedash.training import assembled
 
 HERE = "tests.rocket.test_faults"
 

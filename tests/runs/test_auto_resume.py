@@ -17,6 +17,7 @@ from tests.runs.test_fork import final, metrics, runs
 from tests.runs.test_live import ROOT, Asking
 from tests.test_several_processes import TORCHRUN
 from tests.test_several_processes import run as run_in_processes
+from wavedash.assembly import make_policy
 from wavedash.config_file import load_config
 from wavedash.envs.kinds import kind_of
 from wavedash.envs.make import make_env
@@ -27,7 +28,7 @@ from wavedash.runs.auto_resume import settings_now
 from wavedash.runs.compatible import IncompatibleError
 from wavedash.runs.folder import RunError, RunFolder
 from wavedash.runs.fork import origin_of
-from wavedash.training import make_policy, resume, train
+from wavedash.training import resume, train
 
 pytestmark = pytest.mark.slow
 

@@ -21,11 +21,11 @@ from rich.console import Console
 from rich.table import Table
 from torch.profiler import ProfilerActivity, profile
 
+from wavedash.assembly import assembled
 from wavedash.config import RunConfig
 from wavedash.config_file import load_config
 from wavedash.ppo.graphs import WARM_UP
 from wavedash.ppo.learner import Learner
-from wavedash.training import assembled
 
 SIZES: dict[str, dict[str, Any]] = {
     "cuda": {"arenas": [4096, 16_384, 65_536], "steps": 32, "minibatch": 65_536, "hidden": 512, "precision": "bf16"},

@@ -20,6 +20,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from wavedash.assembly import make_policy, prepare_torch
 from wavedash.config import RunConfig
 from wavedash.config_file import load_config
 from wavedash.envs.kinds import kind_of
@@ -30,7 +31,6 @@ from wavedash.ppo.learner import PRECISIONS, Learner
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.line_up import Opponents
 from wavedash.rocket.task import Task
-from wavedash.training import make_policy, prepare_torch
 
 SETTINGS = {
     "cpu": ("rocket-1v1", ["env.count=160"]),  # two shards of 80 arenas, of which 16 are a fifth

@@ -110,8 +110,8 @@ def _say(steps: int, returns: Any) -> None:
 
 
 def train_wavedash(kind: str, seed: int, steps: int) -> None:
+    from wavedash.assembly import assembled
     from wavedash.config_file import load_config
-    from wavedash.training import assembled
 
     config = load_config("cartpole-memory", [
         f"policy.memory.kind={kind}", f"seed={seed}", f"total_steps={steps}", f"checkpoint.best_window={RECENT}",

@@ -159,8 +159,8 @@ def _listen(process: subprocess.Popen[str], ended: Queue[Iteration | str]) -> No
 
 def train(task: list[str]) -> None:
     """Train for ever and print a line for every iteration; the training process runs this."""
+    from wavedash.assembly import assembled
     from wavedash.config_file import load_config
-    from wavedash.training import assembled
 
     source, *changes = task
     with assembled(load_config(source, [*changes, "total_steps=1_000_000_000_000"])) as learner:

@@ -113,10 +113,10 @@ def _cleanrl_command(python: Path, folder: Path, task: Task, iterations: int) ->
 
 
 def train_wavedash(task: Task) -> None:
+    from wavedash.assembly import make_policy, prepare_torch
     from wavedash.config import EnvConfig, PPOConfig, RunConfig
     from wavedash.envs.make import make_env
     from wavedash.ppo.learner import Learner
-    from wavedash.training import make_policy, prepare_torch
 
     config = RunConfig(
         env=EnvConfig(id=task.env, count=task.environments),

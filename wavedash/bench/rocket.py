@@ -128,7 +128,7 @@ def config_of(sizes: Sizes) -> Any:
 
 
 def train_wavedash(sizes: Sizes) -> None:
-    from wavedash.training import assembled
+    from wavedash.assembly import assembled
 
     with assembled(config_of(sizes)) as learner:
         learner.start()

@@ -15,10 +15,10 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from wavedash.assembly import make_policy
 from wavedash.bench.synthetic import SyntheticEnv
 from wavedash.config import EnvConfig, MemoryConfig, PolicyConfig, PPOConfig, RunConfig
 from wavedash.ppo.learner import Learner
-from wavedash.training import make_policy
 
 NETWORKS = {"256x3": [256] * 3, "512x3": [512] * 3, "1024x4": [1024] * 4}
 SWITCHES: dict[str, dict[str, Any]] = {

@@ -120,11 +120,11 @@ def _print_table(task: str, runs: Sequence[dict[str, Any]]) -> None:
 
 
 def train_wavedash(task: str, seed: int, steps: int, episodes: int) -> dict[str, Any]:
+    from wavedash.assembly import assembled
     from wavedash.config_file import load_config
     from wavedash.envs.make import make_env
     from wavedash.evaluate.episodes import play
     from wavedash.trained_policy import TrainedPolicy
-    from wavedash.training import assembled
 
     config = load_config(task, [f"seed={seed}", f"total_steps={steps}", "threads=1", "device=cpu"])
     began = perf_counter()

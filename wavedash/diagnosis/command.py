@@ -11,6 +11,7 @@ import torch
 from rich.console import Console
 from rich.markup import escape
 
+from wavedash.assembly import assembled
 from wavedash.config_file import load_config
 from wavedash.diagnosis import STAGES
 from wavedash.diagnosis import device as machine
@@ -22,7 +23,6 @@ from wavedash.errors import UserError
 from wavedash.ppo.learner import Learner
 from wavedash.runs.trust import read_config
 from wavedash.threads import allowed_cores, compute_threads
-from wavedash.training import assembled
 
 BUSY_SECONDS = 2.0
 """How long iterations run while the load of the machine is measured"""

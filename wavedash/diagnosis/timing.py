@@ -10,11 +10,11 @@ from time import perf_counter
 
 import torch
 
+from wavedash.assembly import prepare_torch
 from wavedash.diagnosis import stages
 from wavedash.diagnosis.device import synchronize
 from wavedash.ppo.graphs import WARM_UP, CapturedCall
 from wavedash.ppo.learner import Learner
-from wavedash.training import prepare_torch
 
 ROUND_SECONDS = 0.2
 """The least time of one stage in one round: a single call may take microseconds."""

@@ -89,7 +89,7 @@ def chosen(asked: RunConfig, made: RunConfig, device: torch.device) -> str:
 
 def shapes_for(config: RunConfig, device: torch.device) -> Callable[[str], Shapes]:
     """A function that returns the sizes of a run's observations and networks in a precision."""
-    from wavedash.training import make_policy
+    from wavedash.assembly import make_policy
 
     one = config.env.model_copy(update={"count": 1, "workers": 0})
     spaces: Spaces = kind_of(one).spaces(one, device)

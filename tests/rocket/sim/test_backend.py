@@ -15,6 +15,7 @@ import torch
 from tests.ppo.test_host_reads import as_on_a_gpu, watched_reads
 from tests.rocket.no_host_sync import NoHostSync
 from tests.rocket.test_env import ends_after, random_actions, simulated, trajectory
+from wavedash.assembly import make_policy
 from wavedash.config_file import ConfigError, load_config
 from wavedash.envs.errors import EnvError
 from wavedash.errors import UserError
@@ -25,7 +26,7 @@ from wavedash.rocket.sim.simulator import WarpSimulator
 from wavedash.rocket.starts import Random
 from wavedash.rocket.task import Task
 from wavedash.runs.find import resolve_checkpoint
-from wavedash.training import make_policy, resume, train
+from wavedash.training import resume, train
 
 
 def played(arenas: int = 24, **options) -> WarpSimulator:

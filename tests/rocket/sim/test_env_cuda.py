@@ -6,13 +6,13 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from wavedash.assembly import assembled
 from wavedash.config_file import load_config
 from wavedash.envs.make import make_env
 from wavedash.envs.vec_env import Step
 from wavedash.ppo.graphs import WARM_UP
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.sim.simulator import WarpSimulator
-from wavedash.training import assembled
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from tests.rocket.test_env import ends_after, simulated
+from wavedash.assembly import make_policy
 from wavedash.config_file import load_config
 from wavedash.ppo.learner import Learner
 from wavedash.rocket.constants import BALL_RADIUS, HITBOXES
@@ -22,7 +23,6 @@ from wavedash.rocket.sim.mechanics.scoring import ScoringMemory
 from wavedash.rocket.sim.simulator import WarpSimulator
 from wavedash.rocket.starts import Random
 from wavedash.rocket.state import GameState
-from wavedash.training import make_policy
 
 pytestmark = pytest.mark.slow
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from wavedash import report
+from wavedash.assembly import make_policy, prepare_torch
 from wavedash.compat.rlgym_ppo.batched_agents import BatchedAgentManager
 from wavedash.compat.rlgym_ppo.checkpoint_export import book_keeping, checkpoint_files, write_folder
 from wavedash.compat.rlgym_ppo.checkpoint_import import import_checkpoint
@@ -46,7 +47,6 @@ from wavedash.runs.folder import RunFolder
 from wavedash.runs.interrupt import Interrupts
 from wavedash.runs.saver import Saver
 from wavedash.runs.store import CheckpointStore
-from wavedash.training import make_policy, prepare_torch
 
 
 class Learner:
