@@ -55,6 +55,8 @@ class Curriculum(Listener):
         """Whether the run ended only to go on with settings that need other environments or networks' buffers"""
         self._settled = False
         self._waited = 0
+        self._live: frozenset[str] = frozenset()
+        """Keys that may change in place. They are the same in all phases, because all have the parts of all."""
 
     # --- what counts ----------------------------------------------------------------------------------------------------
 
@@ -83,7 +85,8 @@ class Curriculum(Listener):
         self.resumes = self._settled = False
         self._name(learner)
         if self.plan.phases:
-            self._refuse_fixed_ramps(learner)
+            self._live = frozenset(live_keys(learner))
+            self._refuse_fixed_ramps()
             if learner.ranks.rank == 0:
                 log.info("%s", self._told(learner.steps))
 
@@ -110,7 +113,7 @@ class Curriculum(Listener):
         self._settled = not self.plan.moves(self.state, learner.steps)
         if settings == learner.config:
             return
-        if fixed := sorted(changes(learner.config, settings).keys() - live_keys(learner).keys()):
+        if fixed := sorted(changes(learner.config, settings).keys() - self._live):
             self.resumes = True
             log.info("the run is saved and goes on with other settings of %s", ", ".join(fixed[:3]))
             learner.stop("it goes on with other settings")
@@ -174,13 +177,12 @@ class Curriculum(Listener):
         return (f"phase {self.state.number + 1} of {len(self.plan.phases)}, {phase.name}, since step "
                 f"{self.state.began[self.state.number]:,}" + (": the last one" if last else f": {until}"))
 
-    def _refuse_fixed_ramps(self, learner: Learner) -> None:
+    def _refuse_fixed_ramps(self) -> None:
         """Raises UserError if a ramp moves a setting that cannot change while a run runs."""
-        live = live_keys(learner).keys()
         for number, phase in enumerate(self.plan.phases):
             state = PhaseState().moved(number, 0)
             ends = [self.plan.settings(state, steps) for steps in (0, 2**62)]
-            if fixed := sorted(changes(*ends).keys() - live):
+            if fixed := sorted(changes(*ends).keys() - self._live):
                 raise UserError(f"phase {phase.name!r}: {fixed[0]} cannot be a ramp, because it cannot change while a run "
                                 "runs; give it one value")
 

@@ -25,13 +25,16 @@ class Lookup:
         """`bases`: the module with the base classes that users derive their own parts from. `kinds`: for each kind, its base
         class and the module of the parts that ship with it."""
         self.bases, self.kinds = bases, dict(kinds)
+        self._shipped: dict[str, dict[str, type[Part]]] = {}
 
     def shipped(self, kind: str) -> dict[str, type[Part]]:
         """The classes of this kind that ship with the environment, by snake_case name."""
-        base, module = self.kinds[kind]
-        found = vars(importlib.import_module(module)).values()
-        return {snake_case(c.__name__): c for c in found
-                if inspect.isclass(c) and issubclass(c, base) and not inspect.isabstract(c) and not c.__name__.startswith("_")}
+        if kind not in self._shipped:  # a ramp makes all parts of a task anew in every iteration, to check their values
+            base, module = self.kinds[kind]
+            found = [c for c in vars(importlib.import_module(module)).values() if inspect.isclass(c) and issubclass(c, base)]
+            self._shipped[kind] = {snake_case(c.__name__): c for c in found
+                                   if not inspect.isabstract(c) and not c.__name__.startswith("_")}
+        return self._shipped[kind]
 
     def find(self, kind: str, name: str) -> type[Part]:
         """The class that `name` means: a shipped one, or a user's own by import path."""
