@@ -39,8 +39,10 @@ RankState = tuple[Path, RunConfig, StateTensors, dict[str, Any]]
 
 @contextmanager
 def restored(saved: RankState, ranks: Ranks = ALONE, found: Found | None = None,
-             listeners: Sequence[Listener] = (), trust: bool = False) -> Iterator[tuple[Learner, Curriculum]]:
-    """Does what `assembled` does, and loads the state that was saved. The curriculum holds the configuration of the run."""
+             listeners: Sequence[Listener] = (), trust: bool = False,
+             again: bool = False) -> Iterator[tuple[Learner, Curriculum]]:
+    """Does what `assembled` does, and loads the state that was saved. The curriculum holds the configuration of the run.
+    `again`: the run goes on with other environments, as planned."""
     run, config, tensors, state = saved
     with reading(None if found is None else found.checkpoint):
         curriculum = Curriculum(config, saved_phase(state))
@@ -50,7 +52,7 @@ def restored(saved: RankState, ranks: Ranks = ALONE, found: Found | None = None,
         changed = [] if found is None else changes(load_config(str(found.config)), config).values()
         with reading(None if found is None else found.checkpoint):
             check_compatible(state["fingerprint"], learner.fingerprint(), changed)
-            learner.load_state(tensors, state)
+            learner.load_state(tensors, state, planned=again)
         yield learner, curriculum
 
 

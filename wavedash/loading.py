@@ -45,8 +45,8 @@ class LoadedRun:
     def config(self) -> RunConfig:
         """The settings that counted when the policy was saved: those of its phase, in a run with phases."""
         config = run_config(self.source.run_config, trust=self.trust)
-        state = self.source.load([])[1] if config.phases else {}
-        return Plan(config).settings(saved_phase(state).within(len(config.phases)), state.get("steps", 0))
+        plan, state = Plan(config), self.source.load([])[1] if config.phases else {}
+        return plan.settings(saved_phase(state).among(plan.names), state.get("steps", 0))
 
     @property
     def device(self) -> torch.device:

@@ -6,15 +6,21 @@ checks of the kind of environment, which makes one or rehearses its task; the po
 """
 from __future__ import annotations
 
+import difflib
+from typing import Any
+
 import torch
 
 from wavedash import report
-from wavedash.config import RunConfig
-from wavedash.curriculum.plan import Plan
+from wavedash.config import PhaseConfig, RunConfig
+from wavedash.curriculum.plan import NEVER, Plan
+from wavedash.curriculum.state import PhaseState
 from wavedash.envs.kinds import Spaces, kind_of
-from wavedash.envs.spaces import space_to_json
 from wavedash.errors import UserError
+from wavedash.ppo.learner_state import fingerprint_of
 from wavedash.ppo.ranks import ALONE, Ranks
+from wavedash.runs.changes import differing, live_keys_of
+from wavedash.runs.compatible import differences
 from wavedash.runs.folder import check_name
 
 
@@ -51,24 +57,53 @@ def check_phases(config: RunConfig, trust: bool = False) -> None:
     otherwise end the run hours later."""
     plan, device = Plan(config), torch.device("cpu")
     plan.check()
-    first: Spaces | None = None
-    for phase, stage in zip(config.phases, plan.stages(), strict=True):
+    first: dict[str, Any] = {}
+    for number, (phase, stage) in enumerate(zip(config.phases, plan.stages(), strict=True)):
         try:
             _check_panel(stage, trust)
             spaces = kind_of(stage.env).spaces(stage.env, device)
-            first = spaces if first is None else first
-            _refuse_other_spaces(spaces, first)
+            clip = stage.ppo.obs_clip if stage.ppo.normalize_obs else None
+            here = fingerprint_of(spaces, stage.policy, clip)
+            first = first or here
+            if lines := differences(first, here):
+                raise UserError("\n  ".join(["one policy plays all phases, but this one differs from the first:", *lines]))
             if not stage.undecided:
                 _check_opponents(stage, spaces, device, trust)
+            _refuse_fixed_ramps(plan, number)
+            _refuse_unmeasured(phase, stage)
         except UserError as error:
             raise UserError(f"phase {phase.name!r}: {error}") from error
 
 
-def _refuse_other_spaces(here: Spaces, first: Spaces) -> None:
-    for what in ("observation_space", "action_space"):
-        if space_to_json(getattr(here, what)) != space_to_json(getattr(first, what)):
-            raise UserError(f"its {what} is {getattr(here, what)}, that of the first phase {getattr(first, what)}. One policy "
-                            "plays all phases, so both must be equal")
+def _refuse_fixed_ramps(plan: Plan, number: int) -> None:
+    """Raises UserError if a ramp moves a setting that cannot change while a run runs."""
+    state = PhaseState().moved(number, 0)
+    then, now = (plan.settings(state, steps) for steps in (0, NEVER))
+    listed: tuple[str, ...] = ()
+    if now.opponents is not None:
+        from wavedash.league.league import League
+
+        listed = League.live
+    live = live_keys_of(now, listed)
+    if fixed := [name for key in differing(then, now) if (name := ".".join(map(str, key))) not in live]:
+        raise UserError(f"{fixed[0]} cannot be a ramp, because it cannot change while a run runs; give it one value")
+
+
+def _refuse_unmeasured(phase: PhaseConfig, stage: RunConfig) -> None:
+    """Raises UserError if a phase waits for what nobody measures in it."""
+    until = phase.until
+    if until is None:
+        return
+    if until.rating is not None and stage.rating is None:
+        raise UserError("it waits for a rating, but is not rated: add `rating: {}`")
+    panel = [] if stage.rating is None else stage.rating.panel
+    league = [] if stage.opponents is None else ["oldest", "newest", *stage.opponents.members]
+    for condition, names in (("win_rate", panel + league), ("success", kind_of(stage.env).measured(stage.env))):
+        for name in getattr(until, condition):
+            if names is not None and name not in names:
+                near = difflib.get_close_matches(name, names, n=1)
+                raise UserError(f"it waits for {condition} of {name!r}, which is not measured; "
+                                + (f"did you mean {near[0]!r}?" if near else f"these are: {', '.join(names) or 'none'}"))
 
 
 def _check_panel(config: RunConfig, trust: bool) -> None:

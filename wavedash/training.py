@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
+
 from wavedash import report
 from wavedash.assembly import RankState, assembled, find_guests, prepare_torch, restored
 from wavedash.config import RatingConfig, RunConfig
 from wavedash.config_file import changed_config, load_config, read_override
 from wavedash.curriculum.curriculum import Curriculum
-from wavedash.curriculum.plan import Plan
-from wavedash.curriculum.state import saved_phase
+from wavedash.curriculum.plan import Plan, counting
 from wavedash.envs.kinds import kind_of
 from wavedash.errors import UserError
 from wavedash.memory.choice import chosen, resolved
@@ -27,9 +28,10 @@ from wavedash.ppo.listener import Listener
 from wavedash.ppo.rank_state import state_of_rank
 from wavedash.ppo.ranks import Ranks, init_ranks
 from wavedash.ppo.state_checks import check_counters
-from wavedash.preflight import check_setup, usable_device
+from wavedash.preflight import check_phases, check_setup, usable_device
 from wavedash.report.log_file import EarlyMessages
 from wavedash.runs.auto_resume import Choice, choose
+from wavedash.runs.changes import value_at
 from wavedash.runs.compatible import check_changes
 from wavedash.runs.content import reading
 from wavedash.runs.crash import SkippedUpdates
@@ -137,16 +139,19 @@ def _decided(config: RunConfig, ranks: Ranks) -> RunConfig:
     them must fit."""
     device = prepare_torch(config, ranks)
     made = min((resolved(stage, device, ranks) for stage in Plan(config).stages()), key=lambda stage: stage.env.count)
-    return changed_config(config, {("precision",): made.precision, ("env", "count"): made.env.count,
-                                   ("ppo", "minibatch_size"): made.ppo.minibatch_size,
-                                   ("ppo", "microbatch_size"): made.ppo.microbatch_size})
+    open_names = [*config.undecided, *(["ppo.microbatch_size"] if config.ppo.microbatch_size is None else [])]
+    keys = [tuple(name.split(".")) for name in open_names]
+    return changed_config(config, {key: value_at(made, key) for key in keys})
 
 
 def _resume(process: Process, chosen: Choice | None, held: ExitStack) -> int:
     """Goes on with a run or milestone, which only the first rank knows, and learns to its end. `held` keeps the lock of the run
     folder."""
     if chosen is not None:
-        check_changes(load_config(str(chosen.found.config)), chosen.config)
+        recorded = load_config(str(chosen.found.config))
+        check_changes(recorded, chosen.config)
+        if chosen.config.phases and chosen.config != recorded:
+            check_phases(chosen.config, process.trust)
         if not isinstance(chosen.found, Fork):
             held.enter_context(chosen.found.run.locked())
     return _go_on(process, *_learn_on(process, chosen, held))
@@ -155,31 +160,36 @@ def _resume(process: Process, chosen: Choice | None, held: ExitStack) -> int:
 def _go_on(process: Process, run: RunFolder | None, curriculum: Curriculum) -> int:
     """Goes on for as long as phases ask for what only a new learner can have, such as teams of other sizes: as a resume does,
     but in the same process."""
-    while curriculum.resumes:
+    while curriculum.resumes and not process.ranks.any(process.interrupts.exit_code != 0):
         process.interrupts.release()
-        gc.collect()  # frees the memory of the last learner, on a GPU too
+        process.early.start()
+        gc.collect()  # frees the memory of the last learner
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()  # the simulator takes its memory elsewhere
         checkpoint = None if run is None else run.newest()
         chosen = None
         if run is not None and checkpoint is not None and run.recorded is not None:
             chosen = Choice(Found(run, checkpoint), run.recorded)
         _, curriculum = _learn_on(process, chosen)
+    process.interrupts.finish()
     return process.interrupts.exit_code
 
 
 def _learn_on(process: Process, chosen: Choice | None, held: ExitStack | None = None) -> tuple[RunFolder | None, Curriculum]:
     """Learns from a checkpoint to the end of the run, or until it needs another learner. The first rank sends each of the
-    others its state."""
+    others its state. `held` keeps the lock of the run folder; None: this process has it already, and goes on."""
     found = None if chosen is None else chosen.found
     states = None if chosen is None else _rank_states(chosen.found, chosen.config, process.ranks.size)
     state = process.ranks.scatter(states)
-    with restored(state, process.ranks, found, process.listeners, process.trust) as (learner, curriculum):
+    again = held is None
+    with restored(state, process.ranks, found, process.listeners, process.trust, again) as (learner, curriculum):
         process.interrupts.watch(learner)
         run, begun = None if found is None else found.run, ""
         if isinstance(found, Fork) and held is not None:
-            run = fork(found, curriculum.plan.config)
+            run = fork(found, learner.config)
             held.enter_context(run.locked())
             begun = f", from {found.checkpoint.path}, which stays as it is"
-        _learn(learner, curriculum, run, process, begun)
+        _learn(learner, curriculum, run, process, begun, again)
     return run, curriculum
 
 
@@ -202,13 +212,7 @@ def resumed_config(found: Found, overrides: Sequence[str], trust: bool) -> RunCo
     """The configuration to go on with. In a run with phases, an override of what the phase sets is a setting of that phase from
     now on, as `wavedash set` makes it; it would not count otherwise."""
     config = run_config(found.config, overrides, trust)
-    plan = Plan(config)
-    typed = [read_override(override) for override in overrides]
-    values = {key: value for key, value in typed if plan.set_by(key) and key[0] != "phases"}
-    if not values:
-        return config
-    state = saved_phase(found.checkpoint.load([])[1]).within(len(config.phases))
-    return plan.with_values(state, values)
+    return counting(config, dict(map(read_override, overrides)), found.checkpoint.load([])[1]) if config.phases else config
 
 
 def _warn_of_phases(config: RunConfig, overrides: Sequence[str]) -> None:
@@ -239,9 +243,10 @@ def _open_league(learner: Learner, run: RunFolder) -> None:
             listener.run = run
 
 
-def _learn(learner: Learner, curriculum: Curriculum, run: RunFolder | None, process: Process, begun: str = "") -> None:
-    """Learns to the end of the run, or until it goes on with another learner. Ranks other than the first have no run folder:
-    they learn silently, and the first one saves and reports for all."""
+def _learn(learner: Learner, curriculum: Curriculum, run: RunFolder | None, process: Process, begun: str = "",
+           again: bool = False) -> None:
+    """Learns to the end of the run, or until it goes on with another learner; `again`: this one goes on. Ranks other than the
+    first have no run folder: they learn silently, and the first one saves and reports for all."""
     keeper = SignalKeeper(process.interrupts)
     if run is None:
         learner.listeners.add(keeper, Live(curriculum), curriculum)
@@ -254,13 +259,15 @@ def _learn(learner: Learner, curriculum: Curriculum, run: RunFolder | None, proc
     panel = None if config.rating is None else _panel(config, config.rating, run, process.trust)
     rated = [] if panel is None else [panel]
     reports = report.listeners(config, run.path, process.early.stop())
-    learner.listeners.add(keeper, Live(curriculum, run, saver), *rated, curriculum, *reports, *_debug_reports(config, run),
+    debugged = [] if again else _debug_reports(config, run)
+    learner.listeners.add(keeper, Live(curriculum, run, saver, again), *rated, curriculum, *reports, *debugged,
                           SkippedUpdates(run.crash), saver)
     # This comes late, so that a start that failed leaves the folder of the run as it was.
-    recorded = with_absolute_init(curriculum.plan.config)
-    run.record_start(recorded if panel is None else panel.recorded(recorded))
-    if process.asked is not None:
-        run.record_asked(process.asked)
+    if not again:
+        recorded = with_absolute_init(curriculum.plan.config)
+        run.record_start(recorded if panel is None else panel.recorded(recorded))
+        if process.asked is not None:
+            run.record_asked(process.asked)
     processes = "" if ranks.size == 1 else f", in {ranks.size} processes"
     log.info("%s %s on %s%s%s", "resuming" if learner.steps else "training", run.path, learner.env.device, processes, begun)
     _iterate(learner, curriculum, process)

@@ -16,13 +16,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from wavedash.config import RunConfig
+from wavedash.config_file import changed_config
 from wavedash.curriculum.conditions import after_iteration, conditions, described
-from wavedash.curriculum.plan import Plan
+from wavedash.curriculum.plan import IN_PHASES, Plan
 from wavedash.curriculum.state import SAVED_AS, PhaseState
 from wavedash.errors import UserError
 from wavedash.ppo.listener import IterationReport, Listener
-from wavedash.runs.changes import apply, live_keys
-from wavedash.runs.compatible import changes
+from wavedash.report.all_metrics import all_metrics
+from wavedash.runs.changes import apply, differing, live_keys
 from wavedash.runs.events import PHASE, EventsFile
 from wavedash.yaml_text import Key
 
@@ -43,16 +44,18 @@ class Curriculum(Listener):
     saved_as = SAVED_AS
     orders = ("phase",)
 
-    def __init__(self, config: RunConfig, state: PhaseState | None = None, run: RunFolder | None = None) -> None:
+    def __init__(self, config: RunConfig, state: PhaseState | None = None) -> None:
         """`state`: that of a checkpoint; a new run begins with its first phase. ConfigError: a phase cannot be."""
         self.plan = Plan(config)
-        self.state = (state or PhaseState()).within(len(config.phases))
-        self.run = run
+        self.state = (state or PhaseState()).among(self.plan.names)
+        self.run: RunFolder | None = None
         """The folder of the run, in the first rank: moves are written to its events"""
         self.saver: Saver | None = None
         """Saves a move that a user has ordered, in the first rank"""
         self.resumes = False
-        """Whether the run ended only to go on with settings that need other environments or networks' buffers"""
+        """Whether the run ended only to go on with settings that need other environments or buffers"""
+        self._given: RunConfig | None = None
+        """The settings of the plan that the run has taken over. Listeners may have changed others beside them."""
         self._settled = False
         self._waited = 0
         self._live: frozenset[str] = frozenset()
@@ -68,10 +71,19 @@ class Curriculum(Listener):
         """`config`, which is as the run's own, after a change by its user."""
         return Plan(config).with_values(self.state, values)
 
-    def adopt(self, config: RunConfig) -> None:
-        """Goes on with another configuration of the run, which a user has changed."""
+    def adopt(self, config: RunConfig, steps: int) -> None:
+        """Goes on with another configuration of the run, which a user has changed after so many steps. What differs counts
+        already."""
+        before = None if self._given is None else self.settings(steps)
         self.plan = Plan(config)
+        if self._given is not None and before is not None:
+            self._given = changed_config(self._given, differing(before, self.settings(steps)))
         self._settled = False
+
+    def until(self, key: Key) -> str:
+        """Says up to when a change of this setting counts, if a later phase sets it."""
+        later = [name for name in self.plan.set_by(key) if self.plan.names.index(name) > self.state.number]
+        return f" (until phase {later[0]}, which sets it)" if later and key[0] in IN_PHASES else ""
 
     # --- a listener -----------------------------------------------------------------------------------------------------
 
@@ -79,14 +91,14 @@ class Curriculum(Listener):
         return self.state.model_dump() if self.plan.phases else {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.state = PhaseState.model_validate(state).within(len(self.plan.phases))
+        self.state = PhaseState.model_validate(state).among(self.plan.names)
 
     def on_start(self, learner: Learner) -> None:
         self.resumes = self._settled = False
         self._name(learner)
         if self.plan.phases:
+            self._given = self.settings(learner.steps if learner.iteration else 0)
             self._live = frozenset(live_keys(learner))
-            self._refuse_fixed_ramps()
             if learner.ranks.rank == 0:
                 log.info("%s", self._told(learner.steps))
 
@@ -104,21 +116,24 @@ class Curriculum(Listener):
         return {"phase/number": float(before.number + 1), "phase/steps": float(report.steps - before.began[before.number])}
 
     def between_iterations(self, learner: Learner) -> None:
-        """Gives the run the settings of this moment, if they have changed."""
-        if self.plan.phases:
-            self._agree(learner)  # a move that was ordered may have failed in the first rank
-        if self._settled or learner.steps >= learner.total_steps:
+        """Gives the run the settings of this moment, if they have changed. The first rank decides for all."""
+        if not self.plan.phases:
+            return
+        self._agree(learner)  # a move that was ordered may have failed in the first rank
+        stops = learner.steps >= learner.total_steps or learner.ranks.any(learner.stop_reason is not None)
+        if self._settled or stops or self._given is None:
             return
         settings = self.settings(learner.steps)
         self._settled = not self.plan.moves(self.state, learner.steps)
-        if settings == learner.config:
-            return
-        if fixed := sorted(changes(learner.config, settings).keys() - self._live):
+        changed = differing(self._given, settings)
+        fixed = sorted({".".join(map(str, key)) for key in changed} - self._live) if learner.ranks.rank == 0 else []
+        if fixed := learner.ranks.shared(fixed):
             self.resumes = True
             log.info("the run is saved and goes on with other settings of %s", ", ".join(fixed[:3]))
             learner.stop("it goes on with other settings")
-        else:
-            apply(learner, settings)
+        elif changed:
+            apply(learner, changed_config(learner.config, changed))
+            self._given = settings
 
     def obey(self, learner: Learner, order: str, argument: str | None) -> str:
         """Moves to the phase that a user orders: `phase=next`, `phase=back`, `phase=3`, `phase=GoldSkills`."""
@@ -127,7 +142,7 @@ class Curriculum(Listener):
         if argument is None:
             return self._told(learner.steps)
         before = self.state
-        self.state = before.moved(self.plan.number_of(argument, before.number), learner.steps)
+        self.state = before.moved(self.plan.number_of(argument, before.number), learner.steps).among(self.plan.names)
         try:
             if self.saver is not None:
                 self.saver.save_again(learner)  # nothing else remembers the order if the run is killed
@@ -141,18 +156,17 @@ class Curriculum(Listener):
 
     def _agree(self, learner: Learner) -> None:
         """Gives all ranks the state of the first."""
-        ranks = learner.ranks
-        self.state = ranks.scatter([self.state] * ranks.size if ranks.rank == 0 else None)
+        self.state = learner.ranks.shared(self.state)
 
     def _watch(self, report: IterationReport) -> None:
         """Asks whether the phase is over, and moves on if it is."""
         until = self.plan.phases[self.state.number].until
         if until is None:
             return
-        self.state = after_iteration(until, self.state, report.steps, report.metrics)
+        self.state = after_iteration(until, self.state, report.steps, all_metrics(report))
         self._warn_of_unknown(report.metrics)
         if self.state.held >= until.iterations:
-            self.state = self.state.moved(self.state.number + 1, report.steps)
+            self.state = self.state.moved(self.state.number + 1, report.steps).among(self.plan.names)
 
     def _moved(self, learner: Learner, before: PhaseState, why: str) -> None:
         self._settled = False
@@ -168,7 +182,8 @@ class Curriculum(Listener):
             EventsFile(self.run.events).record(learner, [row])
 
     def _name(self, learner: Learner) -> None:
-        learner.phase = f"Phase{self.state.number + 1}-{self.plan.phases[self.state.number].name}" if self.plan.phases else None
+        if self.plan.phases:
+            learner.phase = f"Phase{self.state.number + 1}-{self.state.name}"
 
     def _told(self, steps: int) -> str:
         phase = self.plan.phases[self.state.number]
@@ -177,15 +192,6 @@ class Curriculum(Listener):
         return (f"phase {self.state.number + 1} of {len(self.plan.phases)}, {phase.name}, since step "
                 f"{self.state.began[self.state.number]:,}" + (": the last one" if last else f": {until}"))
 
-    def _refuse_fixed_ramps(self) -> None:
-        """Raises UserError if a ramp moves a setting that cannot change while a run runs."""
-        for number, phase in enumerate(self.plan.phases):
-            state = PhaseState().moved(number, 0)
-            ends = [self.plan.settings(state, steps) for steps in (0, 2**62)]
-            if fixed := sorted(changes(*ends).keys() - self._live):
-                raise UserError(f"phase {phase.name!r}: {fixed[0]} cannot be a ramp, because it cannot change while a run "
-                                "runs; give it one value")
-
     def _warn_of_unknown(self, metrics: Mapping[str, float]) -> None:
         """Warns once of conditions whose metric has not been measured for long: it may be misspelt."""
         self._waited += 1
@@ -193,7 +199,8 @@ class Curriculum(Listener):
         if self._waited != PATIENCE or phase.until is None:
             return
         for condition in conditions(phase.until):
-            if condition.told not in self.state.known:
+            rare = condition.metrics[0].startswith("rating/")  # ratings may be hundreds of iterations apart
+            if condition.told not in self.state.known and not rare:
                 near = difflib.get_close_matches(condition.metrics[0], metrics, n=1)
                 log.warning("phase %s waits for %s, but no iteration has measured %s yet%s", phase.name, condition.told,
                             " or ".join(condition.metrics), f"; did you mean {near[0]}?" if near else "")

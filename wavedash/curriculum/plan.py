@@ -15,13 +15,17 @@ from typing import Any
 from wavedash.config import OpponentsConfig, PhaseConfig, RunConfig
 from wavedash.config_file import ConfigError, changed_config, is_section
 from wavedash.curriculum.ramp import check_ramp, is_ramp, ramps_in, value_at
-from wavedash.curriculum.state import PhaseState
+from wavedash.curriculum.state import PhaseState, saved_phase
 from wavedash.envs.kinds import kind_of
 from wavedash.errors import UserError
 from wavedash.yaml_text import Key
 
-NOT_IN_PHASES = ("name", "seed", "init", "phases", "device")
-"""Settings that a phase cannot change: a run has one of each"""
+NEVER = 2**62
+"""Steps after which all ramps are at their end"""
+IN_PHASES = ("env", "ppo", "opponents", "rating")
+"""The sections that phases may set. Of everything else (networks, total steps, checkpoints, reports) a run has one."""
+WORDS = ("next", "back")
+"""Words that order a move, which no phase may be named"""
 
 
 class Plan:
@@ -30,19 +34,25 @@ class Plan:
     def __init__(self, config: RunConfig) -> None:
         """ConfigError: a phase sets what does not exist or cannot be."""
         self.config = config
-        names = [phase.name for phase in config.phases]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
+        self.names = [phase.name for phase in config.phases]
+        spelt = [name.lower() for name in self.names]
+        if twice := sorted({name for name in spelt if spelt.count(name) > 1}):
             raise ConfigError(f"two phases are named {twice[0]!r}: give each a name of its own")
+        if words := [name for name in self.names if name.lower() in WORDS or name.isdecimal()]:
+            raise ConfigError(f"a phase cannot be named {words[0]!r}, which orders a move: choose another name")
         if config.phases and config.phases[-1].until is not None:
-            raise ConfigError(f"phases: the last one, {names[-1]!r}, has `until`, but nothing comes after it: leave it out; "
-                              "total_steps ends the run")
+            raise ConfigError(f"phases: the last one, {self.names[-1]!r}, has `until`, but nothing comes after it: leave it "
+                              "out; total_steps ends the run")
         self._sets = [dict(_flat(phase)) for phase in config.phases]
-        for phase in config.phases:
-            self._refuse_unmeasured(phase)
 
     @property
     def phases(self) -> list[PhaseConfig]:
         return self.config.phases
+
+    @property
+    def sets(self) -> list[dict[str, Any]]:
+        """What each phase sets, by keys with dots."""
+        return [{".".join(map(str, key)): value for key, value in values.items()} for values in self._sets]
 
     def settings(self, state: PhaseState, steps: int) -> RunConfig:
         """What counts in this phase after so many steps of the run. It is a configuration without phases."""
@@ -50,29 +60,33 @@ class Plan:
 
     def moves(self, state: PhaseState, steps: int) -> bool:
         """Whether the settings still move by themselves after so many steps: a ramp has not reached its end."""
-        return any(steps - began <= ramp["over"] for began, values in zip(state.began, self._sets, strict=False)
-                   for value in values.values() for ramp in ramps_in(value))
+        return any(steps - began <= ramp["over"] for began, value in self._items(state).values() for ramp in ramps_in(value))
 
     def with_values(self, state: PhaseState, values: Mapping[Key, Any]) -> RunConfig:
-        """The configuration of a run whose user has changed settings in this phase. In a run with phases they are settings of
-        this phase from now on, so that they count until a later phase sets the same key."""
-        if not self.phases:
-            return changed_config(self.config, values)
-        own = {".".join(map(str, key)): value for key, value in self._sets[state.number].items()}
-        for key, value in values.items():
-            name = ".".join(map(str, key))
-            own.pop(name, None)  # and again at the end: it counts over a mapping around it
-            own[name] = value
-        phase = self.phases[state.number].model_copy(update={"set": own})
+        """The configuration of a run whose user has changed settings in this phase. What phases may set is a setting of this
+        phase from now on, so that it counts until a later phase sets the same key; everything else is one of the whole run."""
+        of_phase = {key: value for key, value in values.items() if self.phases and key[0] in IN_PHASES}
+        config = changed_config(self.config, {key: value for key, value in values.items() if key not in of_phase})
+        if not of_phase:
+            return config
+        own = dict(self._sets[state.number])
+        layered, united = (settings.model_dump() for settings in (self._layered(state, NEVER), self.settings(state, NEVER)))
+        for key, value in of_phase.items():
+            key, value = _recordable(key, value, layered, united)
+            own.pop(key, None)  # and again at the end: it counts over a mapping around it
+            own[key] = value
+        named = {".".join(map(str, key)): value for key, value in own.items()}
+        phase = self.phases[state.number].model_copy(update={"set": named})
         phases = [phase if index == state.number else other for index, other in enumerate(self.phases)]
-        return self.config.model_copy(update={"phases": phases})
+        return config.model_copy(update={"phases": phases})
 
     def check(self) -> None:
         """Raises ConfigError or UserError if the settings of a phase cannot be, at the beginning or at the end of a ramp."""
         for number in range(len(self.phases)):
             state = PhaseState().moved(number, 0)
             ends = [ramp["over"] for values in self._sets for value in values.values() for ramp in ramps_in(value)]
-            for steps in sorted({0, *ends, *(end // 3 for end in ends)}):
+            # In between at a share at which a ramp of whole numbers is hardly ever at one.
+            for steps in sorted({0, *ends, *(round(0.6180339887 * end) for end in ends)}):
                 self.settings(state, int(steps))
 
     def stages(self) -> list[RunConfig]:
@@ -82,12 +96,12 @@ class Plan:
 
     def set_by(self, key: Key) -> list[str]:
         """The names of the phases that set this key, or something inside or around it."""
-        return [phase.name for phase, values in zip(self.phases, self._sets, strict=True)
+        return [name for name, values in zip(self.names, self._sets, strict=True)
                 if any(other[:len(key)] == key[:len(other)] for other in values)]
 
     def number_of(self, asked: str, now: int) -> int:
         """The phase that a user means: `next`, `back`, its number from 1, or its name. UserError: there is none."""
-        words = {"next": now + 1, "back": now - 1}
+        words = dict(zip(WORDS, (now + 1, now - 1), strict=True))
         words |= {str(index + 1): index for index in range(len(self.phases))}
         words |= {phase.name.lower(): index for index, phase in enumerate(self.phases)}
         number = words.get(asked.lower(), -1)
@@ -97,29 +111,25 @@ class Plan:
                             "next and back move by one")
         return number
 
-    def _refuse_unmeasured(self, phase: PhaseConfig) -> None:
-        """Raises ConfigError if a phase waits for what this run does not measure."""
-        rated = self.config.rating is not None or any(key[0] == "rating" for values in self._sets for key in values)
-        played = self.config.opponents is not None or any(key[0] == "opponents" for values in self._sets for key in values)
-        if phase.until is not None and phase.until.rating is not None and not rated:
-            raise ConfigError(f"phase {phase.name!r} waits for a rating, but this run is not rated: add `rating: {{}}`")
-        if phase.until is not None and phase.until.win_rate and not (rated or played):
-            raise ConfigError(f"phase {phase.name!r} waits for a win rate against {next(iter(phase.until.win_rate))}, but this "
-                              "run plays against nobody: add `rating: {}`")
-
     # --- how settings are put together ----------------------------------------------------------------------------------
 
     def _layered(self, state: PhaseState, steps: int) -> RunConfig:
         """What the phases up to this one have set, with ramps as they are now."""
-        items: dict[Key, Any] = {}
-        for began, values in zip(state.began, self._sets, strict=False):
-            for key, value in values.items():
-                items.pop(key, None)  # what is set later counts over everything before
-                items[key] = value_at(value, steps - began)
+        items = {key: value_at(value, steps - began) for key, (began, value) in self._items(state).items()}
         try:
             return changed_config(self.config.model_copy(update={"phases": []}), items)
         except ConfigError as error:
             raise ConfigError(f"phase {self.phases[state.number].name!r}: {error}") from None
+
+    def _items(self, state: PhaseState) -> dict[Key, tuple[int, Any]]:
+        """What the phases up to this one have set, in this order, with the steps at which each of them began. What is set later
+        counts over everything before, at the same key and inside of it."""
+        items: dict[Key, tuple[int, Any]] = {}
+        for began, values in zip(state.began, self._sets, strict=False):
+            for key, value in values.items():
+                items = {other: item for other, item in items.items() if other[:len(key)] != key}
+                items[key] = began, value
+        return items
 
     def _complete(self, config: RunConfig) -> RunConfig:
         """The settings with all parts of all phases, those of other phases switched off."""
@@ -129,7 +139,7 @@ class Plan:
     @cached_property
     def _all(self) -> list[RunConfig]:
         """The settings of every phase, with ramps at both of their ends."""
-        ends = (0, 2**62)
+        ends = (0, NEVER)
         return [self._layered(PhaseState().moved(number, 0), steps) for number in range(len(self.phases)) for steps in ends]
 
     def _with_room(self, opponents: OpponentsConfig | None) -> OpponentsConfig | None:
@@ -141,6 +151,38 @@ class Plan:
         return (opponents or ever[0].model_copy(update={"share": 0.0})).model_copy(update={"most": most})
 
 
+def counting(config: RunConfig, values: Mapping[Key, Any], state: Mapping[str, Any]) -> RunConfig:
+    """A configuration in which values that a command asks for count also where phases set them. `state`: the plain values of
+    the checkpoint from which the run goes on."""
+    plan = Plan(config)
+    asked = {key: value for key, value in values.items() if key[0] in IN_PHASES and plan.set_by(key)}
+    return plan.with_values(saved_phase(state).among(plan.names), asked) if asked else config
+
+
+def _recordable(key: Key, value: Any, layered: Mapping[str, Any], united: Mapping[str, Any]) -> tuple[Key, Any]:
+    """The key and the value by which a change is recorded in a phase. Where a part is there only because another phase has it,
+    such as a reward with weight 0, it is recorded whole, with its options. So is the mapping around a name with dots, which
+    cannot be written as a key with dots."""
+    inside: Any = layered
+    for depth, name in enumerate(key):
+        dotted, last = "." in str(name), depth == len(key) - 1
+        absent = not last and isinstance(inside, Mapping) and inside.get(name) is None
+        if dotted or absent:
+            at = key[:depth] if dotted else key[:depth + 1]
+            whole: Any = united
+            for part in at:
+                whole = whole[part]
+            return at, _with(whole, key[len(at):], value)
+        inside = inside.get(name) if isinstance(inside, Mapping) else None
+    return key, value
+
+
+def _with(mapping: Mapping[str, Any], key: Key, value: Any) -> dict[str, Any]:
+    """A copy of nested mappings with another value at a key."""
+    name, rest = str(key[0]), key[1:]
+    return {**mapping, name: _with(mapping.get(name) or {}, rest, value) if rest else value}
+
+
 def _flat(phase: PhaseConfig) -> Iterator[tuple[Key, Any]]:
     """Yields what a phase sets by key. Sections may be nested or dotted; a mapping, such as rewards, is one value."""
     for name, value in phase.set.items():
@@ -148,8 +190,9 @@ def _flat(phase: PhaseConfig) -> Iterator[tuple[Key, Any]]:
 
 
 def _flat_at(key: Key, value: Any, phase: str) -> Iterator[tuple[Key, Any]]:
-    if key[0] in NOT_IN_PHASES:
-        raise ConfigError(f"phase {phase!r} sets {key[0]}, which cannot change in a run")
+    if key[0] not in IN_PHASES:
+        raise ConfigError(f"phase {phase!r} sets {'.'.join(map(str, key))}: phases may set what is in {', '.join(IN_PHASES)}; "
+                          "everything else is for the whole run")
     if isinstance(value, Mapping) and value and is_section(key) and not is_ramp(value):
         for name, item in value.items():
             yield from _flat_at((*key, name), item, phase)

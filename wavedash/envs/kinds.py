@@ -109,6 +109,10 @@ class Kind(ABC):
         with phases goes from one of them to the next by `change`. `others` are those of all phases, in their order."""
         return config
 
+    def measured(self, config: EnvConfig) -> list[str] | None:
+        """The names of attempts whose success is measured, those of a lane as `lane/name`; None: that is not known before."""
+        return None
+
     def spaces(self, config: EnvConfig, device: torch.device) -> Spaces:
         """The spaces that preflight builds a policy from: one environment is made, reset and stepped once."""
         import torch

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -38,8 +38,6 @@ from wavedash.seeding import stream_seed
 if TYPE_CHECKING:
     from wavedash.ppo.learner import Learner
     from wavedash.rocket.line_up import Opponents
-
-T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +87,7 @@ class League(Listener):
         if self.run is not None:
             warn_of_share(self._line_ups, self.options.share)
             self._open(self.run, learner.steps)
-        self.state = self._shared(self.state)
+        self.state = self._ranks.shared(self.state)
         if not self._snapshots():
             self._freeze(learner)
         self._take_seats()
@@ -224,11 +222,7 @@ class League(Listener):
                 weights = self.pool.read(name)
             except CheckpointError as error:
                 log.error("an opponent cannot be read: %s", error)
-        return self._shared(weights)
-
-    def _shared(self, value: T) -> T:
-        """Returns the value of the first rank in every rank."""
-        return self._ranks.scatter([value] * self._ranks.size if self._ranks.rank == 0 else None)
+        return self._ranks.shared(weights)
 
     def _take_seats(self) -> None:
         """At the start, gives every slot the weights of its member. Where a slot is new, or its member is not there any more,
@@ -276,7 +270,7 @@ class League(Listener):
         steps = learner.steps
         if steps < self._not_before and not milestone:
             return
-        member = self._shared(None if self.run is None else self._frozen(learner))
+        member = self._ranks.shared(None if self.run is None else self._frozen(learner))
         if member is None:
             self.health["failed_snapshots"] += 1
             self._not_before = steps + self.options.snapshot_every // 10

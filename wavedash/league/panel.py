@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+NAME = re.compile(r"[\w-]+")
+"""A player that is asked for by a name, such as chaser or champion, and not by a path"""
+
 
 class Panel(Listener):
     """Rates the policy of one run, whose folder's lock this process holds."""
@@ -62,11 +66,20 @@ class Panel(Listener):
         """The steps at the last rating"""
 
     def recorded(self, config: RunConfig) -> RunConfig:
-        """The configuration as the run folder records it: paths in the panel do not depend on the current folder."""
-        panel = [str(Path(entrant.asked).absolute()) if entrant.run is not None and Path(entrant.asked).exists() else
-                 entrant.asked for entrant in self.entrants]
-        reference = [source if source == SHIPPED else str(Path(source).absolute()) for source in self.rating.reference]
-        return config.model_copy(update={"rating": self.rating.model_copy(update={"panel": panel, "reference": reference})})
+        """The configuration of the run as its folder records it: paths in the panel do not depend on the current folder. What
+        the phase has changed of the ratings stays out of it."""
+        if config.rating is None:
+            return config
+        paths = {entrant.asked: str(Path(entrant.asked).absolute()) for entrant in self.entrants
+                 if entrant.run is not None and Path(entrant.asked).exists()}
+        panel = [paths.get(asked, asked) for asked in config.rating.panel]
+        reference = [source if source == SHIPPED else str(Path(source).absolute()) for source in config.rating.reference]
+        return config.model_copy(update={"rating": config.rating.model_copy(update={"panel": panel, "reference": reference})})
+
+    @property
+    def labels(self) -> list[str]:
+        """What metrics call the players: as they were asked for, if that is no path."""
+        return [entrant.asked if NAME.fullmatch(entrant.asked) else name for entrant, name in self.entrants.items()]
 
     def state_dict(self) -> dict[str, Any]:
         return {"rated": self.rated}
@@ -134,7 +147,7 @@ class Panel(Listener):
         assert isinstance(policy, FrozenPolicy)
         policy.play_as(learner.policy)
         set_torch_threads(match.rows, learner.policy.config)
-        name, panel = f"{self.config.name}@{steps}", {other: other for other in self.entrants.values()}
+        name, panel = f"{self.config.name}@{steps}", dict(zip(self.labels, self.entrants.values(), strict=True))
         if self._past is not None:
             panel |= {label: f"{self.config.name}@{step}" for label, step in self._past.take_turns(before=steps).items()}
         results = zip(panel.items(), match.play_all(stream_seed(self.config.seed, "rating", steps)), strict=True)

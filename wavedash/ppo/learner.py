@@ -323,10 +323,11 @@ class Learner:
         from its beginning if it was interrupted. Of several ranks only the first may call it, in a listener."""
         return self.saved.save()
 
-    def load_state(self, tensors: StateTensors, plain: dict[str, Any]) -> None:
+    def load_state(self, tensors: StateTensors, plain: dict[str, Any], planned: bool = False) -> None:
         """Goes on from `state()`; with several ranks, from what `state_of_rank` gives. Where environments cannot be restored,
-        their episodes start afresh, with a warning. SavedError: the state does not fit this learner or is damaged."""
-        self.saved.load(tensors, plain)
+        their episodes start afresh, with a warning, unless that is `planned`. SavedError: the state does not fit this learner
+        or is damaged."""
+        self.saved.load(tensors, plain, planned)
 
     def reset_environments(self) -> Obs:
         """Begins fresh episodes; every rank has a seed of its own."""

@@ -155,7 +155,7 @@ class LearnerState:
 
     # --- loading -----------------------------------------------------------------------------------------------------
 
-    def load(self, tensors: StateTensors, plain: dict[str, Any]) -> None:
+    def load(self, tensors: StateTensors, plain: dict[str, Any], planned: bool = False) -> None:
         """Does what `Learner.load_state` says."""
         learner = self._learner
         if "optimizer" in tensors:
@@ -181,7 +181,7 @@ class LearnerState:
         saved_ranks, reason = plain.get("ranks", 1), "the checkpoint holds no state of the environments"
         if saved_ranks != learner.ranks.size:
             reason = f"the checkpoint holds the environments of {saved_ranks} process(es), this run has {learner.ranks.size}"
-        self._resume_episodes(tensors.get("env", {}), own, reason)
+        self._resume_episodes(tensors.get("env", {}), own, reason, planned)
 
     def _load_counters(self, plain: dict[str, Any]) -> None:
         learner = self._learner
@@ -193,7 +193,7 @@ class LearnerState:
         learner.recent.episodes.clear()
         learner.recent.extend(Episode(*e) for e in plain["recent"])
 
-    def _resume_episodes(self, env_state: dict[str, Tensor], own: dict[str, Tensor], reason: str) -> None:
+    def _resume_episodes(self, env_state: dict[str, Tensor], own: dict[str, Tensor], reason: str, planned: bool) -> None:
         """Restores environments and collector. `reason` says why `env_state` is empty, where it is."""
         learner = self._learner
         learner.forget_graphs()  # they read tensors that are replaced here
@@ -202,7 +202,10 @@ class LearnerState:
                 raise EnvError(reason)
             obs = learner.env.load_state(env_state)
         except EnvError as error:
-            log.warning("%s: unfinished episodes are dropped and the run goes on from fresh ones", error)
+            if planned:
+                log.info("unfinished episodes are dropped, and others begin in the new environments")
+            else:
+                log.warning("%s: unfinished episodes are dropped and the run goes on from fresh ones", error)
             learner.collector.start(learner.reset_environments())
             return
         learner.collector.start(obs)

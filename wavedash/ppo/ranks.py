@@ -82,6 +82,10 @@ class Ranks:
         assert values is not None
         return values[0]
 
+    def shared(self, value: T) -> T:
+        """Returns the value of the first rank, on every rank."""
+        return self.scatter([value] * self.size if self.rank == 0 else None)
+
     def request(self) -> list[Any]:
         """Is called by the first rank, and returns the answers of the others, which are in `serve_requests`."""
         return []
@@ -103,6 +107,8 @@ class SeveralRanks(Ranks):
     def set_device(self, device: torch.device) -> None:
         """Chooses NCCL if each rank has a GPU for itself. Tensors on a shared GPU, or without NCCL (Windows), go through the
         host."""
+        if self._nccl is not None:
+            return
         unavailable = device.type != "cuda" or device.index != self.local_rank or not dist.is_nccl_available()
         if not self.any(unavailable):
             with _explained_failures():

@@ -54,11 +54,15 @@ class EarlyMessages(logging.Handler):
         self.records: list[logging.LogRecord] = []
 
     def __enter__(self) -> Self:
-        PACKAGE.addHandler(self)
+        self.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         PACKAGE.removeHandler(self)
+
+    def start(self) -> None:
+        """Keeps messages from now on, also once more after `stop`."""
+        PACKAGE.addHandler(self)
 
     def stop(self) -> list[logging.LogRecord]:
         """Returns what was kept since the last call, and keeps no more: the log file takes over."""

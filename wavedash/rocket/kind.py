@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import torch
 
-    from wavedash.config import EnvConfig, RocketConfig
+    from wavedash.config import EnvConfig, Named, RocketConfig
     from wavedash.envs.vec_env import VecEnv
     from wavedash.findings import Findings
     from wavedash.rocket.line_up import LineUp
@@ -117,6 +117,16 @@ class RocketKind(Kind):
         from wavedash.rocket.live import change_tasks
 
         change_tasks(env.tasks, _task(config))
+
+    def measured(self, config: EnvConfig) -> list[str]:
+        from wavedash.tasks.rewards import label
+
+        def names(measures: Sequence[Named]) -> list[str]:
+            return [label(named if isinstance(named, str) else next(iter(named))) for named in measures]
+
+        rocket = _task(config)
+        of_lanes = [f"{lane}/{name}" for lane, options in rocket.lanes.items() for name in names(options.measures)]
+        return names(rocket.measures) + of_lanes
 
     def united(self, config: EnvConfig, others: Sequence[EnvConfig]) -> EnvConfig:
         from wavedash.rocket.united import united

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 from wavedash.config import RunConfig
 from wavedash.config_file import checked_config
+from wavedash.curriculum.plan import Plan, counting
 from wavedash.errors import UserError
-from wavedash.runs.changes import value_at
+from wavedash.runs.changes import differing, value_at
 from wavedash.runs.checkpoint import Checkpoint
 from wavedash.runs.compatible import FIXED, changes, differences
 from wavedash.runs.content import reading
@@ -97,8 +98,11 @@ def _differences(checkpoint: Checkpoint, now: Fingerprint) -> list[str]:
 def _settings(found: Found, config: RunConfig, trust: bool, say: Say) -> RunConfig:
     """Returns the settings to go on with. `say` is told of each that changes, and of each that the command asks for in vain."""
     recorded, asked = run_config(found.config, trust=trust), found.run.asked
-    merged = settings_now(recorded, asked, config)
     before = asked or recorded
+    merged = settings_now(recorded, asked, config)
+    if merged.phases:
+        wanted = {key: value for key, value in differing(before, config).items() if key[0] != "phases"}
+        merged = counting(merged, wanted, found.checkpoint.load([])[1])
     for key, why in FIXED.items():
         path = tuple(key.split("."))
         if value_at(config, path) != value_at(before, path) and not (asked is None and key == "init"):  # recorded as a path
@@ -115,7 +119,7 @@ def settings_now(recorded: RunConfig, asked: RunConfig | None, config: RunConfig
     """Returns the settings of a run that goes on: those that are recorded in it, and whatever `config` asks for otherwise than
     the command before it, `asked`. If that is not known, all of `config` counts. What cannot change stays as recorded."""
     kept, wanted = recorded.model_dump(), config.model_dump()
-    values = wanted if asked is None else _three_way(asked.model_dump(), wanted, kept)
+    values = wanted if asked is None else _in_a_list(_three_way(*map(_by_name, (asked, config, recorded))), config)
     for key in FIXED:
         *path, name = key.split(".")
         inside, source = values, kept
@@ -123,6 +127,19 @@ def settings_now(recorded: RunConfig, asked: RunConfig | None, config: RunConfig
             inside, source = inside[part], source[part]
         inside[name] = source[name]
     return checked_config(values)
+
+
+def _by_name(config: RunConfig) -> dict[str, Any]:
+    """A configuration as nested mappings, its phases by their names: what a user has changed in one of them is kept if the
+    command changes another."""
+    phases = zip(config.phases, Plan(config).sets, strict=True)
+    return {**config.model_dump(), "phases": {phase.name: {**phase.model_dump(), "set": values} for phase, values in phases}}
+
+
+def _in_a_list(values: dict[str, Any], config: RunConfig) -> dict[str, Any]:
+    """Reverses `_by_name`. Phases are in the order of `config`; those that only the run has come last."""
+    phases, names = values["phases"], [phase.name for phase in config.phases]
+    return {**values, "phases": [phases[name] for name in (*names, *(name for name in phases if name not in names))]}
 
 
 _MISSING = object()

@@ -10,7 +10,7 @@ A run with a change at step s equals, bit for bit, one that is resumed at step s
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from wavedash.config import PPOConfig, RunConfig
@@ -30,14 +30,17 @@ class ChangeError(UserError):
 
 def live_keys(learner: Learner) -> dict[str, Key]:
     """The settings that may change now, by their dotted names. Names of parts may have dots of their own."""
+    return live_keys_of(learner.config, [key for listener in learner.listeners for key in listener.live])
+
+
+def live_keys_of(config: RunConfig, listed: Iterable[str]) -> dict[str, Key]:
+    """The settings that may change in a run with this configuration, whose listeners have listed theirs."""
     from wavedash.ppo.learner import BETWEEN_GRAPHS
 
     options = option_keys(PPOConfig)
     own = [f"ppo.{key}" for key in _leaves(options) if key.partition(".")[0] in BETWEEN_GRAPHS]
-    config = learner.config
     if config.ppo.critic_learning_rate is None:
         own.remove("ppo.critic_learning_rate")  # the optimiser holds actor and critic together
-    listed = [key for listener in learner.listeners for key in listener.live]
     keys: list[Key] = [tuple(name.split(".")) for name in ("total_steps", *own, *listed)]
     keys += [("env", *key) for key in kind_of(config.env).live_keys(config.env)]
     return {".".join(map(str, key)): key for key in keys}
@@ -70,6 +73,20 @@ def change(learner: Learner, values: Mapping[str, Any]) -> None:
     """Changes settings of a learner from the next iteration on, in this process: `{"ppo.learning_rate": 1e-4}`. ChangeError or
     ConfigError: nothing is changed."""
     apply(learner, changed_config(learner.config, changed(learner, values)))
+
+
+def differing(then: RunConfig, now: RunConfig) -> dict[Key, Any]:
+    """The values that differ, by key: those with which `changed_config` makes `now` of `then`. Where a mapping has other names
+    than before, it is one value."""
+    return dict(_differing(then.model_dump(), now.model_dump(), ()))
+
+
+def _differing(then: Any, now: Any, key: Key) -> Iterator[tuple[Key, Any]]:
+    if isinstance(then, Mapping) and isinstance(now, Mapping) and then.keys() == now.keys():
+        for name in now:
+            yield from _differing(then[name], now[name], (*key, name))
+    elif then != now:
+        yield key, now
 
 
 def value_at(config: RunConfig, key: Key) -> Any:

@@ -59,14 +59,14 @@ class Inbox:
     def __init__(self, run: Path) -> None:
         self._folder = run / FOLDER
 
-    def open(self) -> None:
+    def open(self, keep_orders: bool = False) -> None:
         """Makes the folder. Changes that were asked for while nobody listened are done; orders are dropped, because they were
-        meant for a process that is gone."""
+        meant for a process that is gone, unless `keep_orders` says that they were meant for this one."""
         self._folder.mkdir(exist_ok=True)
         for path in sorted(self._folder.iterdir()):
             if path.name.endswith(TAKEN):
                 path = path.rename(_named(path, TAKEN, ASK))
-            if path.name.endswith(ANSWER) or (path.name.endswith(ASK) and _read(path).orders):
+            if not keep_orders and (path.name.endswith(ANSWER) or (path.name.endswith(ASK) and _read(path).orders)):
                 path.unlink()
 
     def take(self) -> list[Request]:

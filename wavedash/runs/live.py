@@ -14,16 +14,16 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from wavedash.config import RunConfig
+from wavedash.config_file import changed_config
 from wavedash.curriculum.curriculum import Curriculum
-from wavedash.curriculum.plan import Plan
 from wavedash.errors import UserError
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.ppo.ranks import Ranks
 from wavedash.runs.changes import ChangeError, apply, changed, live_keys, value_at
-from wavedash.runs.events import EventsFile, in_words
+from wavedash.runs.events import PHASE, EventsFile, in_words
 from wavedash.runs.folder import RunFolder
 from wavedash.runs.inbox import Answer, Inbox, Request
 from wavedash.runs.interrupt import uninterrupted
@@ -35,10 +35,10 @@ from wavedash.yaml_text import Key, write_yaml
 if TYPE_CHECKING:
     from wavedash.ppo.learner import Learner
 
-T = TypeVar("T")
-
 log = logging.getLogger(__name__)
 
+SILENT = ("list", PHASE)
+"""Orders that are no events of their own: they are questions, or whoever obeys them writes what has happened"""
 PAUSE = 0.2
 """Seconds between two looks at the requests while the run is paused"""
 
@@ -48,9 +48,11 @@ class Live(Listener):
 
     orders = ("pause", "continue", "stop", "list")
 
-    def __init__(self, curriculum: Curriculum, run: RunFolder | None = None, saver: Saver | None = None) -> None:
-        """`curriculum` holds the configuration of the run, which a change becomes a part of."""
-        self._curriculum, self._run, self._saver = curriculum, run, saver
+    def __init__(self, curriculum: Curriculum, run: RunFolder | None = None, saver: Saver | None = None,
+                 again: bool = False) -> None:
+        """`curriculum` holds the configuration of the run, which a change becomes a part of. `again`: the run goes on in the
+        same process, and what was asked meanwhile is meant for it."""
+        self._curriculum, self._run, self._saver, self._again = curriculum, run, saver, again
         self._events = None if run is None else EventsFile(run.events)
         self._inbox: Inbox | None = None
         self._file: LiveFile | None = None
@@ -63,7 +65,7 @@ class Live(Listener):
         self._inbox, self._file = Inbox(self._run.path), LiveFile(self._run.path)
         self._changes = self._events.changes_until(learner.steps)
         try:
-            self._inbox.open()
+            self._inbox.open(keep_orders=self._again)
         except OSError as error:
             log.warning("this run cannot be changed while it runs: %s", error)
 
@@ -84,12 +86,12 @@ class Live(Listener):
         if not learner.ranks.any(bool(asked)):
             return
         with uninterrupted():
-            for request in _shared(learner.ranks, asked):
+            for request in learner.ranks.shared(asked):
                 self._answer(request, self._do(learner, request))
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:
-        """Refuses what nobody will do any more."""
-        for request in [] if self._inbox is None else self._inbox.take():
+        """Refuses what nobody will do any more. A run that goes on at once does it then."""
+        for request in [] if self._inbox is None or self._curriculum.resumes else self._inbox.take():
             said = "the run ends; resume it with these settings"
             self._refuse(learner, request, said)
             self._answer(request, Answer(False, said))
@@ -118,7 +120,7 @@ class Live(Listener):
             except UserError as error:
                 self._write([{**row, "refused": str(error)}], learner)
                 return Answer(False, "\n".join([*said, str(error)]))
-            if order != "list":
+            if split_order(order)[0] not in SILENT:
                 self._write([row], learner)
         return Answer(True, "\n".join(said) or "nothing was asked")
 
@@ -131,21 +133,22 @@ class Live(Listener):
         _together(learner, then, lambda: apply(learner, config))
         if base != self._curriculum.plan.config:
             self._save(learner, then, keys)
-            self._curriculum.adopt(base)
+            self._curriculum.adopt(base, learner.steps)
         rows = [{"key": ".".join(map(str, key)), "old": value_at(then, key), "new": value_at(config, key), "by": request.by}
                 for key in keys]
         self._changes += sum(row["old"] != row["new"] for row in rows)
         # A file is read as a whole, and most of it is as it was.
         told = [row for row in rows if request.id or row["old"] != row["new"]]
         self._write(told, learner)
-        lines = [in_words(row) or f"{row['key']} is {_text(row['new'])} already" for row in told]
+        lines = [(in_words(row) or f"{row['key']} is {_text(row['new'])} already") + self._curriculum.until(key)
+                 for key, row in zip(keys, rows, strict=True) if row in told]
         return "\n".join([*lines, f"from step {learner.steps:,} on" if config != then else "nothing changes"])
 
     def _checked(self, learner: Learner, values: Mapping[str, Any]) -> tuple[dict[Key, Any], RunConfig, RunConfig]:
-        """The new values by key, the configuration of the run with them, and the settings that count then."""
+        """The new values by key, the configuration of the run with them, and what its learner has then."""
         keys = changed(learner, values)
         base = self._curriculum.with_values(self._curriculum.plan.config, keys)
-        return keys, base, Plan(base).settings(self._curriculum.state, learner.steps)
+        return keys, base, changed_config(learner.config, keys)
 
     def _save(self, learner: Learner, then: RunConfig, keys: Mapping[Key, Any]) -> None:
         """Saves this step, and writes the change into the configuration of the run, so that it is kept. Where that fails, all
@@ -177,7 +180,7 @@ class Live(Listener):
         learner.ranks.serve_requests(learner.saved.rank_part)  # of the saver, which is in the first rank
         if everywhere := list(dict.fromkeys(why for one in learner.ranks.all_gather(refused) for why in one)):
             raise ChangeError("\n".join(everywhere))
-        return "\n".join(filter(None, _shared(learner.ranks, said)))
+        return "\n".join(filter(None, learner.ranks.shared(said)))
 
     def obey(self, learner: Learner, order: str, argument: str | None) -> str:
         if argument is not None:
@@ -217,7 +220,7 @@ def _all_or_none(ranks: Ranks, find: Any) -> Any:
             found = ChangeError(str(error))
         except Exception as error:  # a kind of environment may be a user's own code
             found = ChangeError(f"{type(error).__name__}: {error}")
-    found = _shared(ranks, found)
+    found = ranks.shared(found)
     if isinstance(found, ChangeError):
         raise found
     return found
@@ -235,11 +238,6 @@ def _together(learner: Learner, then: RunConfig, act: Any) -> None:
         if learner.config != then:
             apply(learner, then)
         raise ChangeError(failures[0])
-
-
-def _shared(ranks: Ranks, value: T) -> T:
-    """The value of the first rank in every rank."""
-    return ranks.scatter([value] * ranks.size if ranks.rank == 0 else None)
 
 
 def _text(value: Any) -> str:

@@ -140,10 +140,10 @@ def _signed_part(text: str) -> Any:
     players = [[".".join(map(str, key)), player] for place in PLAYERS for key, player in _players_of_code(values, place)]
     phases = values.get("phases") if isinstance(values, dict) else None
     sets = [phase.get("set") for phase in phases if isinstance(phase, dict)] if isinstance(phases, list) else []
-    named = [[".".join(map(str, key)), text] for key, text in _strings_of_code(sets, ("phases",))]
-    if not (players or named):
+    code = any(_strings_of_code(sets, ("phases",)))
+    if not (players or code):
         return env
-    return {"env": env, "players": players, **({"phases": named} if named else {})}
+    return {"env": env, "players": players, **({"phases": sets} if code else {})}
 
 
 def _mac(signed: Any) -> str:
