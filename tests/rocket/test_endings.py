@@ -146,7 +146,7 @@ def test_the_ball_on_the_ground_terminates_or_truncates_as_configured():
     assert BallOnGround(truncates=True).truncates
 
 
-@pytest.mark.parametrize("name", ["goal", "no_touch", "time_out", "ball_on_ground"])
+@pytest.mark.parametrize("name", ["goal", "no_touch", "time_out", "ball_on_ground", "recovered"])
 def test_endings_have_names(name):
     assert isinstance(names.make("ending", name), Ending)
-    assert set(names.shipped("ending")) == {"goal", "no_touch", "time_out", "ball_on_ground"}
+    assert set(names.shipped("ending")) == {"goal", "no_touch", "time_out", "ball_on_ground", "recovered"}

@@ -23,11 +23,11 @@ def take_turns(contestants: Mapping[str, Callable[[], float]], rounds: int) -> d
     return rates
 
 
-def print_rates(title: str, rates: Mapping[str, Sequence[float]], unit: str = "steps/s") -> None:
+def print_rates(title: str, rates: Mapping[str, Sequence[float]], unit: str = "steps/s", beside: str = "wavedash is") -> None:
     """Print each median rate, its range, and how many times a peer's rate the first contestant reaches (median over rounds)."""
     ours = next(iter(rates.values()))
     table = Table(title=title, title_justify="left")
-    for column, justify in (("", "left"), (unit, "right"), ("range", "right"), ("wavedash is", "right")):
+    for column, justify in (("", "left"), (unit, "right"), ("range", "right"), (beside, "right")):
         table.add_column(column, justify=justify)  # type: ignore[arg-type]
     for index, (name, values) in enumerate(rates.items()):
         ratio = statistics.median(mine / peer for mine, peer in zip(ours, values, strict=True))

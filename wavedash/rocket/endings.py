@@ -6,7 +6,7 @@ from torch import Tensor
 
 from wavedash.rocket.constants import BALL_RADIUS, GRAVITY, TICK_RATE
 from wavedash.rocket.parts import Ending
-from wavedash.rocket.rewards.measures import on_roof
+from wavedash.rocket.rewards.measures import but_not, on_roof
 from wavedash.rocket.state import Events, GameState
 from wavedash.tasks.endings import TimeOut
 
@@ -86,5 +86,5 @@ class Recovered(Ending):
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
         waited = self.down.any(-1)
-        self.down.logical_or_(on_roof(state.cars)).logical_and_(~state.cars.on_ground & state.cars.alive)
-        return waited & ~self.down.any(-1)
+        self.down.logical_or_(on_roof(state.cars)).logical_and_(but_not(state.cars.alive, state.cars.on_ground))
+        return but_not(waited, self.down.any(-1))

@@ -110,10 +110,11 @@ class Shard:
         """Waits for the simulator, and returns the result of the step."""
         self.simulator.recv()
         state, previous, events, task = self.state, self.previous, self.state.events, self.task
-        terminated, truncated = task.ended(state, previous, events)
-        reward = task.rewards(state, previous, events).flatten()
-        self.watch.check(reward)
-        metrics, active, lane = self._metrics(), self._active(), task.lanes.lane
+        with state.cars.keeping():
+            terminated, truncated = task.ended(state, previous, events)
+            reward = task.rewards(state, previous, events).flatten()
+            self.watch.check(reward)
+            metrics, active, lane = self._metrics(), self._active(), task.lanes.lane
         obs = final_obs = self._observe(stepped=True)
         ended = terminated | truncated
         seats = self.state.seats
@@ -242,7 +243,7 @@ class Shard:
 
     def _metrics(self) -> dict[str, Tensor]:
         """Metrics per row: what each reward paid, rates of events, and outcomes of attempts."""
-        metrics = {f"reward/{name}": share.flatten() for name, share in self.task.rewards.shares().items()}
+        metrics = {f"reward/{name}": share for name, share in self.task.rewards.share_rows().items()}
         happened = torch.stack([found(self.state.events) for found in EVENTS.values()])
         rates = happened.flatten(1) / self.minutes_per_step
         metrics |= {f"per_minute/{name}": rate for name, rate in zip(EVENTS, rates.unbind(0), strict=True)}

@@ -10,7 +10,8 @@ numbered by seat, 0 to C - 1, blue's first; -1 means no car.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from math import prod
 from typing import Any, ClassVar
@@ -132,10 +133,28 @@ class Cars:
     def up(self) -> Tensor:
         return self.rotation[..., 2]
 
+    def once(self, name: str, compute: Callable[[], Tensor]) -> Tensor:
+        """What `compute` returns. It is called once for all parts of a task while `keeping` is on. Nobody may change it."""
+        known: dict[str, Tensor] | None = self.__dict__.get("known")
+        if known is None:
+            return compute()
+        if name not in known:
+            known[name] = compute()
+        return known[name]
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """While it is on, the state must not change, and `once` keeps what it has computed."""
+        self.__dict__["known"] = {}  # no field: fields are views of the state
+        try:
+            yield
+        finally:
+            del self.__dict__["known"]
+
     @property
     def alive(self) -> Tensor:
         """Cars on the field: neither an empty seat nor demolished."""
-        return self.present & ~self.is_demoed
+        return self.once("alive", lambda: self.present > self.is_demoed)  # present and not demolished, in one operation
 
     @property
     def has_flip(self) -> Tensor:

@@ -18,6 +18,9 @@ class DirectModule(nn.Module):
         self.__dict__[name] = tensor
 
     def __setattr__(self, name: str, value: Any) -> None:
+        buffers = self.__dict__.get("_buffers")
+        if buffers and value is not None and buffers.get(name) is value:
+            return  # `self.count += 1` has changed the tensor in place; `nn.Module` would take 100 microseconds to assign it
         super().__setattr__(name, value)
         if name in self._buffers or name in self._modules:
             self.__dict__[name] = value

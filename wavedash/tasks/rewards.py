@@ -131,10 +131,20 @@ class Rewards(Part):
     def shares(self) -> dict[str, Tensor]:
         """What each reward contributed to the last step, by name: [E, C], weighted, before it is spread between agents. NaN
         where an environment plays a lane that does not have this reward."""
+        titles = self.names if self.lane is None else self._titles
+        return dict(zip(titles, self.share_table.unbind(0), strict=True))
+
+    def share_rows(self) -> dict[str, Tensor]:
+        """The same as `shares`, [E * C] each."""
+        titles = self.names if self.lane is None else self._titles
+        return dict(zip(titles, self.share_table.flatten(1).unbind(0), strict=True))
+
+    @property
+    def share_table(self) -> Tensor:
+        """[n, E, C]: the same as `shares` in one tensor."""
         if self.lane is None:
-            return dict(zip(self.names, self._shares.unbind(0), strict=True))
-        shares = self._with_nan[self._row_of_title[:, self.lane], self._environments]  # [titles, E, C]
-        return dict(zip(self._titles, shares.unbind(0), strict=True))
+            return self._shares
+        return self._with_nan[self._row_of_title[:, self.lane], self._environments]
 
     def set_weights(self, weights: Mapping[str, float], lane: str | None = None) -> None:
         """Changes weights from the next step on, without a host sync; rewards that are not named keep theirs. `lane`: those of

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from wavedash.rocket.measures.common import Look, SharedMeasure, at_least, in_ticks
 from wavedash.rocket.parts import Outcome
+from wavedash.rocket.rewards.measures import but_not
 from wavedash.rocket.state import GameState
 
 
@@ -50,22 +51,22 @@ class AirDribble(SharedMeasure):
         self.count.mul_(~arenas.unsqueeze(-1))
 
     def judge(self, look: Look) -> Outcome | None:
-        touch, clock, none_exists = look.touch, look.clock, look.none(self.count)
+        touch, clock, none_exists = look.touch, look.clock, self.idle(look, self.count)
         if none_exists and look.no_touch:
             return None
-        high = (look.state.cars.position[..., 2] > self.min_height) & (look.state.ball.position[:, 2:] > self.min_height)
+        high = look.above(self.min_height) & (look.state.ball.position[:, 2:] > self.min_height)
         if none_exists and look.none(touch & high):
             return None
-        flies = high & look.alive & ~look.stands
+        flies = but_not(high & look.alive, look.stands)
         ago = clock - self.last
         exists = self.count > 0
-        goes_on = exists & flies & ~look.others & (ago <= self.patience)
-        counts = touch & flies & (~goes_on | (ago >= self.apart))
+        goes_on = but_not(exists & flies & (ago <= self.patience), look.others)
+        counts = but_not(touch & flies, but_not(goes_on, ago >= self.apart))
         count = self.count * goes_on + counts
-        failure = exists & ~goes_on & ~self.done & (self.count >= self.least)
-        success = goes_on & counts & ~self.done & (count >= self.hits)
+        failure = but_not(exists & (self.count >= self.least), goes_on | self.done)
+        success = but_not(goes_on & counts & (count >= self.hits), self.done)
 
         self.done.copy_(goes_on & (self.done | success))
         self.count.copy_(count)
         self.last.copy_(torch.where(counts, clock, self.last))
-        return Outcome(failure | success, success)
+        return look.outcome(failure | success, success)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -44,6 +44,7 @@ class Measures(Part):
                  lanes: Mapping[str, Mapping[str, Measure]] | None = None) -> None:
         """`lanes`: the measures of each lane, which may be the same objects as those of the main task."""
         self.parts = Parts(measures or {})
+        self.titles = _Titles.of(self.parts)
         self.listed = {lane: dict(own) for lane, own in (lanes or {}).items()}
         """All measures of each lane"""
         of_main = {id(measure) for measure in self.parts.values()}
@@ -108,7 +109,7 @@ class Measures(Part):
         metrics: dict[str, Tensor] = {}
         if len(self.parts):
             decided = _judged(self.parts, Look(state, previous, events, self.may_read))
-            metrics |= _metrics(self.parts, decided, _rows(decided, ticks), self.nothing, self.never)
+            metrics |= _metrics(self.titles, decided, _rows(decided, ticks), self.nothing, self.never)
         for own in self.of_lanes.values():
             for name, x in own(previous, ticks, self.nothing, self.may_read).items():
                 metrics[name] = torch.where(own.rows, x, metrics[name]) if name in metrics else x
@@ -129,6 +130,7 @@ class _OfLane(Part):
 
     def __init__(self, measures: Mapping[str, Measure]) -> None:
         self.parts = Parts(measures)
+        self.titles = _Titles.of(self.parts)
 
     def bind(self, state: GameState) -> None:
         self.part = state.part(self.block)
@@ -156,7 +158,7 @@ class _OfLane(Part):
         rows = _rows(decided, ticks)
         if rows is not None:
             rows = torch.where(self.rows, pad(rows, self.columns, value=torch.nan), torch.nan)
-        return _metrics(self.parts, decided, rows, nothing, self.never)
+        return _metrics(self.titles, decided, rows, nothing, self.never)
 
 
 def _judged(measures: Parts[Measure], look: Look) -> dict[str, Outcome]:
@@ -183,18 +185,32 @@ def _rows(decided: Mapping[str, Outcome], ticks: int) -> Tensor | None:
     return torch.cat([torch.where(over, success.float(), torch.nan), over * (60 * TICK_RATE / ticks), *times])
 
 
-def _metrics(measures: Parts[Measure], decided: Mapping[str, Outcome], rows: Tensor | None, nothing: Tensor,
+def _metrics(titles: Sequence[_Titles], decided: Mapping[str, Outcome], rows: Tensor | None, nothing: Tensor,
              never: Tensor) -> dict[str, Tensor]:
     """The metrics of all measures: `rows` of those that had something to do, `nothing` and `never` for the others."""
-    rates = iter(()) if rows is None else iter(rows.unbind(0))
-    first, second = ({name: next(rates) for name in decided} for _ in range(2))
+    each = iter(()) if rows is None else iter(rows.unbind(0))
+    success, per_minute = ({name: next(each) for name in decided} for _ in range(2))
     metrics: dict[str, Tensor] = {}
-    for name, measure in measures.items():
-        metrics[SUCCESS.format(name)] = first.get(name, nothing)
-        metrics[PER_MINUTE.format(name)] = second.get(name, never)
-        if measure.timed:
-            metrics[TICKS.format(name)] = next(rates) if name in decided else nothing
+    for titled in titles:
+        metrics[titled.success] = success.get(titled.name, nothing)
+        metrics[titled.per_minute] = per_minute.get(titled.name, never)
+        if titled.ticks is not None:
+            metrics[titled.ticks] = next(each) if titled.name in decided else nothing
     return metrics
+
+
+class _Titles(NamedTuple):
+    """The names of a measure's metrics."""
+
+    name: str
+    success: str
+    per_minute: str
+    ticks: str | None
+
+    @classmethod
+    def of(cls, measures: Parts[Measure]) -> list[_Titles]:
+        return [cls(name, SUCCESS.format(name), PER_MINUTE.format(name), TICKS.format(name) if measure.timed else None)
+                for name, measure in measures.items()]
 
 
 def _shown(measures: Iterable[tuple[str, Measure]], prefix: str) -> dict[str, str]:

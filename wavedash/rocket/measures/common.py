@@ -11,7 +11,7 @@ from torch import Tensor
 from wavedash.errors import UserError
 from wavedash.rocket.constants import TICK_RATE
 from wavedash.rocket.parts import Measure, Outcome
-from wavedash.rocket.rewards.measures import dot, length, to_ball
+from wavedash.rocket.rewards.measures import but_not, dot, length, to_ball
 from wavedash.rocket.state import Cars, Events, GameState
 
 WHEEL_REACH = 200.0
@@ -26,10 +26,15 @@ class Look:
     def __init__(self, state: GameState, previous: GameState, events: Events, may_read: bool = False) -> None:
         """`may_read`: measures may read tensors on the host, and leave out work that no arena needs."""
         self.state, self.previous, self.events, self.may_read = state, previous, events, may_read
+        self._above: dict[float, Tensor] = {}
 
     def none(self, flags: Tensor) -> bool:
         """Whether all of these are known to be false or 0, so that what depends on them need not be computed."""
         return self.may_read and not bool(flags.any())
+
+    def outcome(self, over: Tensor, success: Tensor, ticks: Tensor | None = None) -> Outcome | None:
+        """The outcome, if attempts were decided, or if that is not known."""
+        return None if self.none(over) else Outcome(over, success, ticks)
 
     @cached_property
     def touch(self) -> Tensor:
@@ -45,6 +50,12 @@ class Look:
     def others(self) -> Tensor:
         """[E, C] bool: a car other than this one hit the ball."""
         return self.touch.sum(-1, keepdim=True) - self.touch.int() > 0
+
+    def above(self, height: float) -> Tensor:
+        """[E, C] bool: the car's center is above this height."""
+        if height not in self._above:
+            self._above[height] = self.state.cars.position[..., 2] > height
+        return self._above[height]
 
     @cached_property
     def clock(self) -> Tensor:
@@ -71,11 +82,23 @@ class Look:
     def stands(self) -> Tensor:
         """[E, C] bool: three wheels or more touch the arena. Wheels that touch the ball in the air do not count, though the
         game then says `on_ground`: that is a flip reset."""
-        return self.state.cars.on_ground & ~self.wheels_at_ball
+        return but_not(self.state.cars.on_ground, self.wheels_at_ball)
 
 
 class SharedMeasure(Measure):
     """A measure that shares what it asks of a step with others."""
+
+    _read = (-1, False)
+    """The version of the flags that `idle` has read last, and whether all of them were false"""
+
+    def idle(self, look: Look, flags: Tensor) -> bool:
+        """Whether it is known that none of its own `flags` is set. It reads them only if something was written to them since it
+        last did: every change of a buffer in place, a restored one too, counts its version up."""
+        if not look.may_read:
+            return False
+        if self._read[0] != flags._version:
+            self._read = flags._version, look.none(flags)
+        return self._read[1]
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Outcome:
         outcome = self.judge(Look(state, previous, events))
@@ -84,7 +107,7 @@ class SharedMeasure(Measure):
 
     @abstractmethod
     def judge(self, look: Look) -> Outcome | None:
-        """What the step has decided. None: nothing, and there is nothing to remember either, as `look` could tell."""
+        """What the step has decided. None: nothing, as `look` could tell."""
 
 
 def attack(cars: Cars) -> Tensor:

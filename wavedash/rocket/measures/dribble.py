@@ -6,7 +6,7 @@ from torch import Tensor
 
 from wavedash.rocket.measures.common import Look, SharedMeasure, at_least, in_ticks
 from wavedash.rocket.parts import Outcome
-from wavedash.rocket.rewards.measures import length
+from wavedash.rocket.rewards.measures import but_not, length
 from wavedash.rocket.state import GameState
 
 LOW = 100.0
@@ -56,22 +56,22 @@ class Dribble(SharedMeasure):
         self.open.logical_and_(~arenas.unsqueeze(-1))
 
     def judge(self, look: Look) -> Outcome | None:
-        touch, clock, none_open = look.touch, look.clock, look.none(self.open)
+        touch, clock, none_open = look.touch, look.clock, self.idle(look, self.open)
         if none_open and look.no_touch:
             return None
         carries = self._carries(look)
         if none_open and look.none(carries & touch):
             return None
-        goes_on = self.open & ~look.others & (carries | (clock - self.last <= self.grace))
-        begins = carries & touch & ~look.others & ~goes_on
-        failure = self.open & ~goes_on & ~self.done & (self.last - self.since >= self.least)
-        success = goes_on & carries & ~self.done & (clock - self.since >= self.seconds)
+        goes_on = but_not(self.open, look.others) & (carries | (clock - self.last <= self.grace))
+        begins = but_not(carries & touch, look.others | goes_on)
+        failure = but_not(self.open, goes_on | self.done) & (self.last - self.since >= self.least)
+        success = but_not(goes_on & carries, self.done) & (clock - self.since >= self.seconds)
 
         self.done.copy_(goes_on & (self.done | success))
         self.open.copy_(goes_on | begins)
         self.since.copy_(torch.where(begins, clock, self.since))
         self.last.copy_(torch.where(carries, clock, self.last))
-        return Outcome(failure | success, success)
+        return look.outcome(failure | success, success)
 
     def _carries(self, look: Look) -> Tensor:
         """[E, C] bool"""

@@ -7,7 +7,7 @@ from torch import Tensor
 from wavedash.rocket.constants import TICK_RATE
 from wavedash.rocket.measures.common import Look, SharedMeasure, at_least, in_ticks
 from wavedash.rocket.parts import Outcome
-from wavedash.rocket.rewards.measures import flip_left
+from wavedash.rocket.rewards.measures import but_not, flip_left
 from wavedash.rocket.state import GameState
 
 NONE = -1
@@ -42,11 +42,11 @@ class FlipReset(SharedMeasure):
         self.open.logical_and_(~arenas.unsqueeze(-1))
 
     def judge(self, look: Look) -> Outcome | None:
-        cars, clock, none_open = look.state.cars, look.clock, look.none(self.open)
-        high = cars.position[..., 2] > self.min_height
+        cars, clock, none_open = look.state.cars, look.clock, self.idle(look, self.open)
+        high = look.above(self.min_height)
         if none_open and (look.none(high) or look.none(look.wheels_at_ball & high)):
             return None
-        gained = flip_left(cars) & ~flip_left(look.previous.cars) & look.wheels_at_ball & high & look.alive
+        gained = but_not(flip_left(cars), flip_left(look.previous.cars)) & look.wheels_at_ball & high & look.alive
         if none_open and look.none(gained):
             return None
 
@@ -60,5 +60,5 @@ class FlipReset(SharedMeasure):
         over = success | (self.open & lost)
 
         self.flip.copy_(torch.where(gained | over, NONE, flip))
-        self.open.copy_(gained | (self.open & ~over))
-        return Outcome(over, success)
+        self.open.copy_(gained | but_not(self.open, over))
+        return look.outcome(over, success)

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from wavedash.rocket.measures.common import Look, SharedMeasure, at_least, attack, in_ticks
 from wavedash.rocket.parts import Outcome
+from wavedash.rocket.rewards.measures import but_not
 from wavedash.rocket.state import GameState
 
 NEVER = -(2**20)
@@ -47,13 +48,13 @@ class JumpChallenge(SharedMeasure):
         self.last.masked_fill_(arenas.unsqueeze(-1), NEVER)
 
     def judge(self, look: Look) -> Outcome | None:
-        state, cars, clock, none_open = look.state, look.state.cars, look.clock, look.none(self.open)
+        state, cars, clock, none_open = look.state, look.state.cars, look.clock, self.idle(look, self.open)
         if none_open and look.no_touch:
             return None
         high = look.touch & (state.ball.position[:, 2:] > self.min_height)
         if none_open and look.none(high):
             return None
-        self.last.copy_(torch.where(high & ~look.stands, clock, self.last))
+        self.last.copy_(torch.where(but_not(high, look.stands), clock, self.last))
         theirs = torch.where(cars.team == 0, self._latest(cars.team == 1), self._latest(cars.team == 0))
         first, second = torch.minimum(self.last, theirs), torch.maximum(self.last, theirs)
         meet = (second == clock) & (second - first <= self.together)
@@ -63,9 +64,9 @@ class JumpChallenge(SharedMeasure):
         over = opened & ((clock - met >= self.after) | (state.game.goal >= 0).unsqueeze(-1))
         success = over & (attack(cars) * state.ball.velocity[:, 1:2] >= self.min_speed)
         self.met.copy_(met)
-        self.open.copy_(opened & ~over)
+        self.open.copy_(but_not(opened, over))
         self.last.masked_fill_(over, NEVER)
-        return Outcome(over, success)
+        return look.outcome(over, success)
 
     def _latest(self, team: Tensor) -> Tensor:
         """[E, 1]: the clock of the last hit in the air of the cars in `team` [E, C]."""

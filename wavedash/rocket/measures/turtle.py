@@ -6,7 +6,7 @@ from torch import Tensor
 
 from wavedash.rocket.measures.common import Look, SharedMeasure, in_ticks
 from wavedash.rocket.parts import Outcome
-from wavedash.rocket.rewards.measures import on_roof
+from wavedash.rocket.rewards.measures import but_not, on_roof
 from wavedash.rocket.state import GameState
 
 
@@ -47,17 +47,17 @@ class Turtle(SharedMeasure):
         self.since.copy_(torch.where(begins, state.clock.unsqueeze(-1), self.since))
 
     def judge(self, look: Look) -> Outcome | None:
-        cars, clock, none_down = look.state.cars, look.clock, look.none(self.down)
-        roof = on_roof(cars)
+        cars, clock, none_down = look.state.cars, look.clock, self.idle(look, self.down)
+        roof, wheels = on_roof(cars), cars.on_ground
         if none_down and look.none(roof):
             return None
         ticks = clock - self.since
-        late, wheels = ticks > self.limit, cars.on_ground
-        over = self.down & ~self.missed & look.alive & (late | wheels)
-        success = over & wheels & ~late
+        late = ticks > self.limit
+        over = but_not(self.down & look.alive & (late | wheels), self.missed)
+        success = but_not(over & wheels, late)
 
-        self.since.copy_(torch.where(roof & ~self.down, clock, self.since))
+        torch.where(but_not(roof, self.down), clock, self.since, out=self.since)
         self.missed.logical_or_(over)
-        self.down.logical_or_(roof).logical_and_(~wheels & look.alive)
+        self.down.logical_or_(roof).logical_and_(but_not(look.alive, wheels))
         self.missed.logical_and_(self.down)
-        return Outcome(over, success, ticks)
+        return look.outcome(over, success, ticks)

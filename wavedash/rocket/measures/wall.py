@@ -7,6 +7,7 @@ from torch import Tensor
 from wavedash.rocket.constants import BACK_WALL_Y, SIDE_WALL_X
 from wavedash.rocket.measures.common import Look, SharedMeasure, at_least, attack, in_ticks
 from wavedash.rocket.parts import Outcome
+from wavedash.rocket.rewards.measures import but_not
 from wavedash.rocket.state import GameState
 
 
@@ -45,7 +46,7 @@ class Wall(SharedMeasure):
         self.open.logical_and_(~arenas.unsqueeze(-1))
 
     def judge(self, look: Look) -> Outcome | None:
-        state, touch, clock, none_open = look.state, look.touch, look.clock, look.none(self.open)
+        state, touch, clock, none_open = look.state, look.touch, look.clock, self.idle(look, self.open)
         if none_open and look.no_touch:
             return None
         begins = touch & (self._at_wall(state) | self._at_wall(look.previous)).unsqueeze(-1)
@@ -53,11 +54,11 @@ class Wall(SharedMeasure):
             return None
         tried = self.open | begins
         success = tried & touch & self._on_course(state)
-        idle = ~touch & (clock - self.last > self.patience)
+        idle = but_not(clock - self.last > self.patience, touch)
         over = success | (self.open & (look.others | idle))
-        self.open.copy_(tried & ~over)
+        self.open.copy_(but_not(tried, over))
         self.last.copy_(torch.where(touch, clock, self.last))
-        return Outcome(over, success)
+        return look.outcome(over, success)
 
     def _at_wall(self, state: GameState) -> Tensor:
         """[E] bool"""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from wavedash.rocket.constants import BACK_WALL_Y
 from wavedash.rocket.parts import Reward
-from wavedash.rocket.rewards.measures import dot, flip_left, landed, length, on_roof, surface_speed, to_ball, touched
+from wavedash.rocket.rewards.measures import but_not, dot, flip_left, landed, length, on_roof, surface_speed, to_ball, touched
 from wavedash.rocket.state import JUMP, PITCH, ROLL, Cars, Events, GameState
 
 FLIP_DEADZONE = 0.5
@@ -53,11 +53,10 @@ class Recovery(Reward):
         self.turtled.copy_(torch.where(arenas.unsqueeze(-1), on_roof(state.cars), self.turtled))
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
-        roof = on_roof(state.cars)
-        fell, recovered = roof & ~self.turtled, state.cars.on_ground & self.turtled
-        self.turtled |= roof
-        self.turtled &= ~state.cars.on_ground & state.cars.alive
-        return recovered.float() - fell.float()
+        cars, roof = state.cars, on_roof(state.cars)
+        fell, recovered = but_not(roof, self.turtled), cars.on_ground & self.turtled
+        self.turtled.logical_or_(roof).logical_and_(but_not(cars.alive, cars.on_ground))
+        return torch.add(recovered.float(), fell, alpha=-1)
 
 
 class Wavedash(Reward):
@@ -111,7 +110,7 @@ class FlipReset(Reward):
         cars, way = state.cars, to_ball(state)
         distance = length(way)
         below_wheels = (dot(cars.up, way) < -0.7 * distance) & (distance < self.reach)
-        got_flip = flip_left(cars) & ~flip_left(previous.cars)
+        got_flip = but_not(flip_left(cars), flip_left(previous.cars))
         return got_flip & below_wheels & (cars.position[..., 2] > self.min_height)
 
 
@@ -139,10 +138,9 @@ class AerialDistance(Reward):
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
         cars, touch = state.cars, touched(events) & state.cars.present
         height = cars.position[..., 2] - self.min_height
-        flies = ~cars.on_ground & (height > 0)
+        flies = but_not(height > 0, cars.on_ground)
         self.carried += length(state.ball.position - previous.ball.position).unsqueeze(-1)
         pays = torch.where(self.carries, self.carried, height)
-        self.carries |= touch
-        self.carries &= flies & (touch | ~touch.any(-1, keepdim=True))
-        self.carried *= ~touch
+        self.carries.logical_or_(touch).logical_and_(but_not(flies, but_not(touch.any(-1, keepdim=True), touch)))
+        self.carried.masked_fill_(touch, 0.0)
         return (touch & flies) * pays / BACK_WALL_Y
