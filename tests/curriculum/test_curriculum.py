@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.runs import test_live
-from tests.runs.test_live import TINY, Asking, Doing, LastWords, ending, equal, events, folder_of, in_folder, trained
+from tests.runs.test_live import TINY, Asking, Doing, LastWords, ending, equal, events, folder_of, in_folder, post, trained
 from wavedash.config import RunConfig
 from wavedash.config_file import load_config
 from wavedash.curriculum.curriculum import Curriculum
@@ -22,6 +22,8 @@ from wavedash.errors import UserError
 from wavedash.loading import load_run
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import IterationReport, Listener
+from wavedash.preflight import check_setup
+from wavedash.runs.changes import change
 from wavedash.training import resume, train
 
 pytestmark = pytest.mark.slow
@@ -136,7 +138,8 @@ def test_a_phase_can_be_ordered_by_hand_and_a_kill_right_after_it_loses_nothing(
     run = trained(tmp_path, with_phases(tmp_path, CARTPOLE, PHASES), Asking(order, at=1), Killing(copies), last)
     assert phases_of(run) == expected.split()
     assert last.answers[0].done and "since step 64" in last.answers[0].said
-    assert [row.get("argument", row.get("new")) for row in events(run) if row["step"] == 64][-1] == order.partition("=")[2]
+    (row,) = (row for row in events(run) if row["step"] == 64)
+    assert row["key"] == "phase" and (row["old"], row["new"]) == ("Ramp", phases_of(run)[1])
     for copy in sorted(copies.iterdir())[1:]:
         resume(str(copy))
         assert equal(copy, run, marks=True), copy.name
@@ -183,6 +186,7 @@ def test_a_ramp_of_what_cannot_change_while_a_run_runs_is_refused_before_the_fir
     phases = [{"name": "A", "set": {"ppo.value_coef": {"from": 1.0, "to": 0.5, "over": 10}}}]
     with pytest.raises(UserError, match=r"phase 'A': ppo.value_coef cannot be a ramp"):
         train(*with_phases(tmp_path, CARTPOLE, phases))
+    assert not (tmp_path / "runs").exists(), "and before there is a run folder"
 
 
 def test_a_metric_that_nobody_measures_is_warned_of_with_the_nearest_name(tmp_path, caplog):
@@ -220,4 +224,118 @@ def test_settings_are_computed_only_where_they_move(tmp_path):
 
     phases = [{"name": "A", "until": {"steps": 3 * ITERATION}}, {"name": "B", "set": {"ppo.clip_range": 0.1}}]
     trained(tmp_path, with_phases(tmp_path, CARTPOLE, phases), Counting())
-    assert asked == [2 * ITERATION, 3 * ITERATION], "after the first iteration, and at the move"
+    assert asked == [0, 2 * ITERATION, 3 * ITERATION], "at the start, after the first iteration, and at the move"
+
+
+class Cooling(Listener):
+    """Changes a setting by itself, after one iteration."""
+
+    def between_iterations(self, learner: Learner) -> None:
+        if learner.iteration == 2:
+            change(learner, {"ppo.gae_lambda": 0.5})
+
+
+@pytest.mark.parametrize("phases", [[], PHASES])
+def test_what_a_listener_has_changed_stays_changed(phases, tmp_path):
+    """In runs without phases, and beside ramps and moves."""
+    seen: list[float] = []
+    watching = Doing(lambda learner: seen.append(learner.config.ppo.gae_lambda), at=7)
+    trained(tmp_path, with_phases(tmp_path, CARTPOLE, phases), Cooling(), watching)
+    assert seen == [0.5]
+
+
+COUNTS = [{"name": "One", "until": {"steps": 100_000}}, {"name": "Two", "set": {"env.count": 8}}]
+"""The second phase needs other environments."""
+
+
+def test_a_setting_that_is_changed_together_with_a_move_counts_and_the_move_happens(tmp_path):
+    asking = Asking("phase=next", at=2), Asking("ppo.clip_range=0.1", at=2)
+    run = trained(tmp_path, with_phases(tmp_path, CARTPOLE, COUNTS), *asking)
+    rows = ending(run)[1]
+    assert [row["rollout/steps"] for row in rows] == [32, 32, 64, 64, 64]
+    assert [row["optim/clip_range"] for row in rows] == [0.2, 0.2, 0.1, 0.1, 0.1]
+
+
+def test_a_stop_that_is_ordered_with_a_move_stops(tmp_path):
+    settings = with_phases(tmp_path, CARTPOLE, COUNTS)
+    run = trained(tmp_path, settings, Asking("phase=next", "stop", at=2))
+    assert len((run / "metrics.jsonl").read_text().splitlines()) == 2
+    resume(str(run))
+    assert [row["rollout/steps"] for row in ending(run)[1]] == [32, 32, 64, 64, 64]
+
+
+def test_an_order_that_comes_while_the_run_changes_its_environments_is_obeyed(tmp_path):
+    class Late(Listener):
+        """Asks when the first learner has ended, and the second has not begun."""
+
+        def __init__(self) -> None:
+            self.asked = False
+
+        def on_stop(self, learner: Learner, error: BaseException | None) -> None:
+            if not self.asked:
+                self.asked = True
+                post(folder_of(learner), "milestone=late")
+
+    run = trained(tmp_path, with_phases(tmp_path, CARTPOLE, COUNTS), Late(), Asking("phase=next", at=2))
+    assert [row["argument"] for row in events(run) if row["key"] == "milestone"] == ["late"]
+
+
+def test_numbers_that_are_set_are_not_those_of_another_phase(tmp_path):
+    phases = [{"name": "One", "until": {"steps": 3 * ITERATION}}, {"name": "Two", "set": {"env.count": 2}}]
+    run = trained(tmp_path, with_phases(tmp_path, CARTPOLE, phases))
+    assert [row["rollout/steps"] for row in ending(run)[1]] == [32, 32, *[16] * 10]
+    assert load_config(str(run / "config.yaml")).env.count == 4
+
+
+def test_total_steps_are_those_of_the_whole_run(tmp_path):
+    run = trained(tmp_path, with_phases(tmp_path, CARTPOLE, PHASES), Asking("total_steps=160", at=1))
+    assert load_config(str(run / "config.yaml")).total_steps == 160 and len(ending(run)[1]) == 4
+    with pytest.raises(UserError, match="phases may set what is in env, ppo, opponents, rating"):
+        train(*with_phases(tmp_path, CARTPOLE, [{"name": "A", "set": {"total_steps": 5}}]))
+
+
+def test_a_changed_setting_says_until_when_it_counts(tmp_path):
+    last = LastWords()
+    trained(tmp_path, with_phases(tmp_path, CARTPOLE, PHASES), Asking("ppo.clip_range=0.15", "ppo.gae_lambda=0.9", at=1), last)
+    clip, gae, _ = last.answers[0].said.splitlines()
+    assert clip.endswith("(until phase Careful, which sets it)") and "until" not in gae
+
+
+def test_a_fork_from_a_phase_with_opponents_keeps_the_league(tmp_path):
+    phases = [{"name": "Alone", "until": {"steps": 60}}, {"name": "Against", "set": {"opponents": {"share": 0.5, "slots": 2}}}]
+    league = [word for word in test_live.LEAGUE if not word.startswith("opponents.")]
+    settings = (*with_phases(tmp_path, league, phases), "milestones.every=100")
+    run = trained(tmp_path, settings)
+    before = set(run.parent.iterdir())
+    resume(str(run), milestone="100")
+    (new,) = set(run.parent.iterdir()) - before
+    assert (new / "league" / "results.csv").exists()
+    assert equal(new, run, marks=True)
+
+
+@pytest.mark.parametrize(("phases", "message"), [
+    ([{"name": "A", "until": {"steps": 1}}, {"name": "B", "set": {"ppo.normalize_obs": True}}], "phase 'B': one policy plays"),
+    ([{"name": "A", "set": {"policy.hidden": [4]}}], "phases may set what is in"),
+    ([{"name": "A", "set": {"ppo.epochs": {"from": 1, "to": 4, "over": 30_000}}}], "phase 'A': ppo.epochs"),
+    ([{"name": "A", "until": {"rating": 5}}, {"name": "B"}], "phase 'A': it waits for a rating"),
+    ([{"name": "A", "until": {"win_rate": {"chasr": 0.5}}}, {"name": "B"}], "phase 'A': it waits for win_rate of 'chasr'"),
+    ([{"name": "next"}], "cannot be named 'next'"),
+    ([{"name": "A", "until": {"steps": 1}}, {"name": "a"}], "two phases are named"),
+])
+def test_mistakes_of_later_phases_are_found_before_a_run_begins(phases, message, tmp_path):
+    with pytest.raises(UserError, match=message):
+        train(*with_phases(tmp_path, CARTPOLE, phases))
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(("until", "message"), [
+    ({"success": {"turtl": 0.5}}, "did you mean 'turtle'"), ({"success": {"turtle/wal": 0.5}}, "did you mean 'turtle/wall'"),
+    ({"win_rate": {"chaserr": 0.5}}, "did you mean 'chaser'"), ({"win_rate": {"newst": 0.5}}, "did you mean 'newest'")])
+def test_conditions_of_a_rocket_league_run_are_checked_by_name(until, message, tmp_path):
+    phases = [{"name": "A", "set": {"opponents": {"share": 0.5, "slots": 1}}, "until": until}, {"name": "B"}]
+    file = tmp_path / "phases.yaml"
+    lane = {"share": 0.25, "starts": {"turtle": 1}, "measures": ["wall"]}
+    rocket = {"measures": ["turtle"], "lanes": {"turtle": lane}}
+    file.write_text(yaml.safe_dump({"base": "rocket-1v1", "env": {"rocket": rocket}, "phases": phases}))
+    with pytest.raises(UserError, match=message):
+        check_setup(load_config(str(file)))

@@ -12,7 +12,7 @@ from wavedash.config import RunConfig
 from wavedash.config_file import ConfigError, load_config
 from wavedash.curriculum.plan import Plan
 from wavedash.curriculum.ramp import value_at
-from wavedash.curriculum.state import PhaseState
+from wavedash.curriculum.state import PhaseState, saved_phase
 from wavedash.errors import UserError
 
 NEVER = 2**62
@@ -121,8 +121,8 @@ def test_a_users_change_counts_over_the_mapping_that_its_phase_sets():
     ([{"name": "A", "set": {"ppo.learning_rate": {"from": 1, "to": 2}}}], "phase 'A'.*ramp needs"),
     ([{"name": "A", "set": {"ppo.learning_rate": {"from": 1, "to": 2, "over": 0}}}], "ramp needs"),
     ([{"name": "A", "set": {"ppo.clip_range": {"from": 1, "to": -1, "over": 10}}}], "phase 'A'.*ppo.clip_range"),
-    ([{"name": "A", "set": {"seed": 3}}], "sets seed, which cannot change"),
-    ([{"name": "A"}, {"name": "A"}], "two phases are named 'A'"),
+    ([{"name": "A", "set": {"seed": 3}}], "sets seed: phases may set what is in"),
+    ([{"name": "A"}, {"name": "A"}], "two phases are named 'a'"),
     ([{"name": "A", "until": {"steps": 3}}], "nothing comes after it"),
 ])
 def test_what_cannot_be_is_refused_with_the_phase_and_the_reason(phases, message):
@@ -133,6 +133,40 @@ def test_what_cannot_be_is_refused_with_the_phase_and_the_reason(phases, message
 def test_the_last_ramp_end_is_checked_not_only_the_beginning():
     fine = configured({"name": "A", "set": {"ppo.clip_range": {"from": 1, "to": 0.5, "over": 10}}})
     Plan(fine).check()
+
+
+def test_a_part_of_another_phase_is_recorded_with_its_options_when_a_user_switches_it_on():
+    config = configured({"name": "A", "set": {"env.rocket.rewards": {"touch": 1.0}}, "until": {"steps": 1}},
+                        {"name": "B", "set": {"env.rocket.rewards": {"boost_pickup": {"weight": 0.5, "small": 0.7}},
+                                              "env.rocket.lanes": {"turtle": {"share": 0.2, "starts": {"turtle": 1}}},
+                                              "opponents": {"share": 0.2, "slots": 3}}})
+    values = {("env", "rocket", "rewards", "boost_pickup", "weight"): 0.3, ("env", "rocket", "lanes", "turtle", "share"): 0.1,
+              ("opponents", "share"): 0.1}
+    changed = Plan(config).with_values(PhaseState(), values)
+    now = at(changed, 0)
+    assert now.env.rocket.rewards["boost_pickup"] == {"weight": 0.3, "small": 0.7}
+    assert (now.env.rocket.lanes["turtle"].share, now.env.rocket.lanes["turtle"].starts) == (0.1, {"turtle": 1.0})
+    assert (now.opponents.share, now.opponents.slots, now.opponents.room) == (0.1, 3, 0.2)
+    assert at(changed, 1).env.rocket.rewards["boost_pickup"] == {"weight": 0.5, "small": 0.7}
+
+
+def test_a_name_with_dots_is_changed_alone():
+    own = "tests.rocket.own_parts:Speedy"
+    config = configured({"name": "A", "set": {"env.rocket.rewards": {own: 1.0, "touch": 2.0}}})
+    changed = Plan(config).with_values(PhaseState(), {("env", "rocket", "rewards", own): 4.0})
+    assert at(changed, 0).env.rocket.rewards == {own: 4.0, "touch": 2.0}
+
+
+def test_a_phase_is_found_by_its_name_if_others_came_or_went():
+    state = PhaseState(number=1, name="B", began=[0, 40], held=2)
+    assert state.among(["A", "B", "C"]) == state
+    assert state.among(["A", "New", "B"]) == PhaseState(number=2, name="B", began=[0, 40, 40])
+    assert state.among(["B", "C"]) == PhaseState(number=0, name="B", began=[40])
+    assert state.among(["X"]).name == "X" and state.among([]) == PhaseState()
+
+
+def test_a_run_that_had_no_phases_begins_with_the_first_one_now():
+    assert saved_phase({"steps": 77}) == PhaseState(began=[77])
 
 
 @pytest.mark.parametrize(("asked", "number"), [("next", 2), ("back", 0), ("3", 2), ("c", 2), ("A", 0)])

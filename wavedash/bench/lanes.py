@@ -17,11 +17,11 @@ from time import perf_counter
 
 import torch
 
+from wavedash.assembly import assembled
 from wavedash.bench.tables import print_rates, take_turns
 from wavedash.config_file import load_config
 from wavedash.ppo.graphs import WARM_UP
 from wavedash.ppo.learner import Learner
-from wavedash.training import assembled
 
 PRESETS = {"cpu": "rocket-1v1", "cuda": "rocket-1v1-gpu"}
 TURTLE = ("{share: 0.02, starts: {turtle: 1}, rewards: {recovery: 1}, endings: {recovered: {}, time_out: {seconds: 4}}, "
