@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from unittest import mock
 
@@ -35,10 +35,15 @@ class Parade(VecEnv):
 
     observation_space = gymnasium.spaces.Box(-1e3, 1e3, (3,))
 
-    def __init__(self, kind: str, rows: slice):
+    def __init__(self, kind: str, rows: slice, lanes: Sequence[str] = ()):
         self.rows, self.num_rows, self.action_space = rows, rows.stop - rows.start, ACTIONS[kind]
+        self.names = lanes
         self.second = (torch.arange(ROWS) >= ROWS // 2)[rows]
         self.generator = torch.Generator()
+
+    @property
+    def lanes(self) -> Sequence[str]:
+        return self.names
 
     @property
     def health(self) -> dict[str, int]:
@@ -62,7 +67,8 @@ class Parade(VecEnv):
         active = self._draw(torch.rand) < torch.where(self.second, 0.3, 0.95)
         metrics = {"speed": self.obs[:, 1], **({"episode/success": (reward > 10).float()} if self.second.all() else {})}
         obs = self._look()
-        return Step(obs, reward, ended & ~cut, ended & cut, obs.clone(), active, metrics)
+        lane = torch.arange(ROWS)[self.rows] % (1 + len(self.names)) if self.names else None
+        return Step(obs, reward, ended & ~cut, ended & cut, obs.clone(), active, metrics, lane)
 
     def save_state(self) -> dict[str, Tensor]:
         return {"generator": self.generator.get_state(), "obs": self.obs}
@@ -76,12 +82,16 @@ class Parade(VecEnv):
 class Joined(VecEnv):
     """Both halves in one process, as two shards: a rank's random streams are numbered as if it were the next shard."""
 
-    def __init__(self, kind: str):
-        self.halves = [Parade(kind, rows) for rows in HALVES]
+    def __init__(self, kind: str, lanes: Sequence[str] = ()):
+        self.halves = [Parade(kind, rows, lanes) for rows in HALVES]
         self.num_rows, self.groups_sent = ROWS, []
         self.observation_space, self.action_space = Parade.observation_space, ACTIONS[kind]
 
     groups = HALVES
+
+    @property
+    def lanes(self) -> Sequence[str]:
+        return self.halves[0].names
 
     @property
     def health(self) -> dict[str, int]:
@@ -108,6 +118,7 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         "gaussian",
         {"normalize_obs": True, "normalize_reward": True, "schedule": {"kind": "kl", "target_kl": 1e-3}}, {},
     ),
+    "lanes": ("discrete", {}, {}),
     "gru": ("discrete", {"normalize_obs": True}, {"memory": {"kind": "gru", "size": 8, "sequence": 4}}),
     "layer norm, action floor": ("discrete", {"normalize_obs": True}, {"layer_norm": True, "action_floor": 0.05}),
     "early stop": ("discrete", {"target_kl": 2.6e-5, "normalize_obs": True, "learning_rate": 0.5}, {}),
@@ -135,7 +146,8 @@ def make_learner(case: str, ranks: Ranks = ALONE, **kwargs: Any) -> Learner:
     settings = {"rollout_steps": 8, "epochs": 3, "learning_rate": 0.1, "adam_eps": 0.3, **ppo,
                 "minibatch_size": own * RANKS // ranks.size}
     config = run_config(settings, policy, seed=SEED)
-    env = Joined(kind) if ranks.size == 1 else Parade(kind, HALVES[ranks.rank])
+    lanes = ("one", "two") if case == "lanes" else ()
+    env = Joined(kind, lanes) if ranks.size == 1 else Parade(kind, HALVES[ranks.rank], lanes)
     if ranks.size > 1:  # the same everywhere, so that configurations are equal
         config = config.model_copy(update={"ppo": config.ppo.model_copy(update={"minibatch_size": own})})
     return learner_over(env, config, ranks=ranks, **kwargs)

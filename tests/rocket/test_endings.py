@@ -9,7 +9,7 @@ from tests.rocket.no_host_sync import NoHostSync
 from tests.rocket.rocketsim_arena import RocketSimArena
 from wavedash.rocket import names
 from wavedash.rocket.constants import BALL_RADIUS
-from wavedash.rocket.endings import BallOnGround, Goal, NoTouch, TimeOut
+from wavedash.rocket.endings import BallOnGround, Goal, NoTouch, Recovered, TimeOut
 from wavedash.rocket.parts import Ending
 from wavedash.rocket.state import GameState
 
@@ -144,6 +144,36 @@ def test_the_first_bounce_in_rocketsim_ends_the_episode_in_its_step(throw):
 def test_the_ball_on_the_ground_terminates_or_truncates_as_configured():
     assert not BallOnGround().truncates
     assert BallOnGround(truncates=True).truncates
+
+
+def test_a_recovery_ends_when_the_last_car_is_on_its_wheels():
+    """Cars of two arenas: the first car lies on its roof, in the second arena both do."""
+    state = GameState.empty(2, 2)
+    state.cars.present.fill_(True)
+    state.cars.rotation.copy_(torch.eye(3))
+    roof, wheels = torch.tensor([[True, False], [True, True]]), torch.tensor([[False, True], [False, False]])
+
+    def lie(roof: torch.Tensor, wheels: torch.Tensor) -> list[bool]:
+        state.cars.has_contact.copy_(roof)
+        state.cars.contact_normal.copy_(torch.where(roof, -1.0, 1.0).unsqueeze(-1) * torch.tensor([0.0, 0.0, 1.0]))
+        state.cars.on_ground.copy_(wheels)
+        return ending(state, state, state.events).tolist()
+
+    ending = Recovered()
+    ending.bind(state)
+    never = torch.zeros(2, 2, dtype=torch.bool)
+    assert lie(never, ~never) == [False, False], "nobody lay on the roof"
+    lie(roof, wheels)
+    ending.begin(state, torch.tensor([True, True]))
+    assert lie(roof, wheels) == [False, False]
+    assert lie(never, wheels) == [False, False], "in the air"
+    assert lie(never, torch.tensor([[True, True], [True, False]])) == [True, False], "one of the second arena is still down"
+    state.cars.is_demoed[1, 1] = True
+    assert lie(never, torch.tensor([[True, True], [True, False]])) == [False, True], "a demolished car is not waited for"
+    state.cars.is_demoed.fill_(False)
+    assert lie(roof, wheels) == [False, False]
+    assert lie(never, ~never) == [True, True], "also of a car that fell during the episode"
+    assert Recovered().truncates
 
 
 @pytest.mark.parametrize("name", ["goal", "no_touch", "time_out", "ball_on_ground", "recovered"])

@@ -51,6 +51,9 @@ ROCKET = ("rocket-2v2", *TINY, "env.count=4", "env.groups=2", "total_steps=1024"
           "env.rocket.starts={kickoff: 1, random: {weight: 1, ball_in_air: 0.5}}",
           "env.rocket.endings={goal: {}, no_touch: {seconds: 0.5}, time_out: {seconds: 1}}")
 """Eight iterations of 128 steps, in two shards."""
+LANES = (*ROCKET, "env.rocket.lanes={turtle: {share: 0.5, most: 1, starts: {turtle: 1, kickoff: 0}, endings: {goal: {}, "
+         "time_out: {seconds: 0.3}}, rewards: {recovery: 1, touch: 2}, measures: [turtle]}}",
+         "env.rocket.endings={goal: {}, no_touch: null, time_out: {seconds: 1}}")
 LEAGUE = ("rocket-1v1", *TINY, "ppo.rollout_steps=4", "total_steps=192", "rating=null",
           "env.rocket.endings={time_out: {seconds: 0.1}}", "opponents.share=0.5", "opponents.slots=2",
           "opponents.snapshot_every=20", "opponents.refresh_every=1")
@@ -174,6 +177,11 @@ CHANGES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
                          "env.rocket.zero_sum=0.5", "env.rocket.reward_mode=hybrid", "env.rocket.dense_scale=0.3")),
     "episodes": (ROCKET, ("env.rocket.starts.kickoff=0", "env.rocket.starts.random.weight=3",
                           "env.rocket.endings.no_touch.seconds=0.2", "env.rocket.endings.time_out.seconds=0.4")),
+    "endings that are switched": (LANES, ("env.rocket.endings.no_touch={seconds: 0.2}", "env.rocket.endings.time_out=null",
+                                          "env.rocket.lanes.turtle.endings.goal=null")),
+    "lanes": (LANES, ("env.rocket.lanes.turtle.share=1", "env.rocket.lanes.turtle.starts.kickoff=1",
+                      "env.rocket.lanes.turtle.rewards.recovery=3", "env.rocket.lanes.turtle.endings.time_out.seconds=0.2")),
+    "a lane that is left": (LANES, ("env.rocket.lanes.turtle.share=0",)),
     "opponents": (LEAGUE, ("opponents.strategy=recent", "opponents.decay=0.1", "opponents.refresh_every=2",
                            "opponents.pool=2")),
     "more opponents": ((*ROOMY, "opponents.share=0"), ("opponents.share=0.5",)),
@@ -264,6 +272,7 @@ REFUSED_TASK = {
     "env.rocket.endings.no_touch.seconds=long": "ending 'no_touch' cannot be made with seconds='long'",
     "env.rocket.endings.no_touch.seconds=.nan": "ValueError: cannot convert float NaN to integer",
     "env.rocket.endings.goal.seconds=3": "did you mean 'env.rocket.endings.",
+    "env.rocket.endings.goal={minutes: 3}": "ending 'goal' has no option 'minutes'",
     "env.rocket.blue=1": "wavedash resume RUN env.rocket.blue=...",
 }
 

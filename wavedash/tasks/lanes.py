@@ -28,6 +28,10 @@ class Lane(Part):
     def __init__(self, share: float, most: float) -> None:
         self.share, self.most = share, most
 
+    def begin(self, state: Any, mask: Tensor) -> None:
+        """Is called on resume if nothing was saved about this lane: episodes that go on are not played in it."""
+        self.plays.masked_fill_(mask, False)
+
 
 class Lanes(Part):
     """The lanes of a task: which environments play which. Without lanes it holds nothing.
@@ -76,8 +80,7 @@ class Lanes(Part):
         self.write_settings()
 
     def assign(self, mask: Tensor) -> None:
-        """Episodes begin in the environments of `mask` [E]: these take over the lanes that they shall play. This is not
-        `begin`: in a run that is resumed with lanes for the first time, episodes that go on stay in the main task."""
+        """Episodes begin in the environments of `mask` [E]: these take over the lanes that they shall play."""
         torch.where(mask, self._target, self._plays, out=self._plays)
         self.restored()
 

@@ -1,0 +1,389 @@
+"""Lanes of Rocket League: a share of the arenas has starts, rewards, endings and measures of its own."""
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.rocket import plain_measures
+from tests.rocket.no_host_sync import NoHostSync
+from tests.rocket.test_env import random_actions, simulated
+from wavedash.config import RocketConfig
+from wavedash.config_file import load_config
+from wavedash.errors import UserError
+from wavedash.rocket.env import RocketEnv
+from wavedash.rocket.line_up import Opponents
+from wavedash.rocket.live import change_tasks, live_keys
+from wavedash.rocket.parts import Ending, Reward
+from wavedash.rocket.players import Idle
+from wavedash.rocket.rewards.measures import on_roof
+from wavedash.rocket.task import Task
+
+HERE = "tests.rocket.test_lanes"
+ARENAS = 12
+MAIN, TURTLE, AIR = range(3)
+TASK: dict[str, Any] = {
+    "rewards": {f"{HERE}:Pay": 1.0, "touch": 1.0},
+    "starts": {"kickoff": 1.0},
+    "endings": {"time_out": {"seconds": 0.6}},
+    "measures": ["turtle"],
+    "lanes": {
+        "turtle": {"share": 0.25, "most": 0.5, "starts": {"turtle": 1.0}, "rewards": {f"{HERE}:Pay": 10.0, "recovery": 1.0},
+                   "endings": {"time_out": {"seconds": 0.2}}, "measures": ["turtle"]},
+        "air": {"share": 0.25, "starts": {"air_dribble": 1.0}, "rewards": {f"{HERE}:Pay": {"weight": 1.0, "coins": 5}},
+                "measures": [{"turtle": {"window": 0.1}}, {"air_dribble": {"least": 1}}]},
+    },
+}
+"""Of twelve arenas, six are set aside for the lane turtle, of which three play it, and three for the lane air."""
+LENGTHS = {MAIN: 9, TURTLE: 3, AIR: 9}
+"""Steps of an episode, 15 a second; the lane air has the endings of the main task"""
+
+
+class Pay(Reward):
+    """Pays so many coins in every step."""
+
+    def __init__(self, coins: float = 1.0) -> None:
+        self.coins = coins
+
+    def __call__(self, state: Any, previous: Any, events: Any) -> Tensor:
+        return torch.full_like(state.cars.boost, self.coins)
+
+
+class Stubborn(Ending):
+    """Never ends; has an option that cannot change while a run runs."""
+
+    def __init__(self, truncates: bool = False) -> None:
+        self.truncates = truncates
+
+    def __call__(self, state: Any, previous: Any, events: Any) -> Tensor:
+        return torch.zeros_like(state.game.tick, dtype=torch.bool)
+
+
+def task(**changes: Any) -> RocketConfig:
+    return RocketConfig.model_validate({**TASK, **changes})
+
+
+def with_share(lane: str, share: float) -> RocketConfig:
+    lanes = {name: {**own, **({"share": share} if name == lane else {})} for name, own in TASK["lanes"].items()}
+    return task(lanes=lanes)
+
+
+def arenas(config: RocketConfig | None = None, simulator: str = "warp", count: int = ARENAS, groups: int = 1) -> RocketEnv:
+    if simulator == "rocketsim":
+        pytest.importorskip("RocketSim")
+    rocket = (config or task()).model_copy(update={"simulator": simulator})
+    made = load_config("rocket-1v1", [f"env.count={count}", f"env.groups={groups}"]).env.model_copy(update={"rocket": rocket})
+    return RocketEnv.configured(made)
+
+
+def lanes_of(env: RocketEnv) -> Tensor:
+    """[E]"""
+    return torch.cat([each.lanes.lane for each in env.tasks])
+
+
+def in_the_air(env: RocketEnv) -> Tensor:
+    return torch.cat([shard.state.ball.position[:, 2] > 400 for shard in env._shards])
+
+
+def turtled(env: RocketEnv) -> Tensor:
+    return torch.cat([on_roof(shard.state.cars).any(-1) for shard in env._shards])
+
+
+@pytest.mark.parametrize(("simulator", "groups"), [("warp", 1), ("warp", 2), ("rocketsim", 1)])
+def test_every_arena_has_the_task_of_its_lane(simulator: str, groups: int) -> None:
+    env = arenas(simulator=simulator, groups=groups)
+    env.reset(0)
+    of_shard = [[TURTLE] * 3 + [MAIN] * 3 + [AIR] * 3 + [MAIN] * 3] if groups == 1 else [
+        [TURTLE] * 2 + [MAIN] + [AIR] * 1 + [MAIN] * 2, [TURTLE] * 2 + [MAIN] + [AIR] * 1 + [MAIN] * 2]
+    lane = torch.tensor(sum(of_shard, []))
+    assert tuple(env.lanes) == ("turtle", "air")
+    age = torch.zeros_like(lane)
+    began = torch.zeros(3)
+    for action in random_actions(env, 40):
+        fresh = age == 0
+        began += torch.stack([(fresh & (lane == number)).sum() for number in range(3)])
+        assert torch.equal(turtled(env)[fresh], (lane == TURTLE)[fresh]), "starts"
+        assert torch.equal(in_the_air(env)[fresh], (lane == AIR)[fresh])
+        step = env.step(action)
+        assert step.lane is not None and torch.equal(step.lane.view(-1, 2), lane.unsqueeze(-1).expand(-1, 2))
+        age += 1
+        done = (step.terminated | step.truncated).view(-1, 2)[:, 0]
+        assert torch.equal(done, age == torch.tensor([LENGTHS[number] for number in lane.tolist()])), "endings"
+        paid = {name: x.view(-1, 2) for name, x in step.metrics.items() if name.startswith("reward/")}
+        rows = lane.unsqueeze(-1).expand(-1, 2)
+        assert torch.equal(paid["reward/pay"], torch.tensor([1.0, 10.0, 5.0])[rows]), "weights and options"
+        total = paid["reward/pay"] + paid["reward/touch"].nan_to_num(0.0) + paid["reward/recovery"].nan_to_num(0.0)
+        assert torch.equal(step.reward.view(-1, 2), total)
+        assert torch.equal(paid["reward/touch"].isnan(), rows != MAIN), "a lane does not have the others' rewards"
+        assert torch.equal(paid["reward/recovery"].isnan(), rows != TURTLE)
+        assert torch.equal(step.metrics["attempt/air_dribble"].isnan().view(-1, 2) | (rows == AIR), torch.ones_like(rows) > 0)
+        assert torch.equal(step.metrics["per_minute/air_dribble_attempts"].isnan().view(-1, 2), rows != AIR)
+        age[done] = 0
+    assert (began > 5).all()
+    env.close()
+
+
+def test_a_lane_without_a_share_is_not_there() -> None:
+    """The negative control: with shares of 0 everything is as in the main task alone, but for the room."""
+    lanes = {name: {**own, "share": 0.0, "most": 0.25} for name, own in TASK["lanes"].items()}
+    env, plain = arenas(task(lanes=lanes)), arenas(task(lanes={}))
+    for each in (env, plain):
+        each.reset(0)
+    assert not lanes_of(env).any()
+    for action in random_actions(env, 12):
+        step, expected = env.step(action), plain.step(action)
+        assert torch.equal(step.truncated, expected.truncated), "endings are those of the main task"
+        assert step.lane is not None and not step.lane.any()
+        assert torch.equal(step.metrics["reward/pay"], torch.ones(2 * ARENAS))
+        assert step.metrics["reward/recovery"].isnan().all() and step.metrics["attempt/air_dribble"].isnan().all()
+        assert not turtled(env)[step.truncated.view(-1, 2)[:, 0]].any()
+    for each in (env, plain):
+        each.close()
+
+
+def test_metrics_of_a_lanes_own_measures_are_those_of_its_arenas() -> None:
+    """The lane air has a turtle measure with another window than the main task: each counts in its own arenas."""
+    env = arenas(task(starts={"turtle": 1.0}, endings={"time_out": {"seconds": 1.0}}))
+    env.reset(1)
+    shard = env._shards[0]
+    everywhere = torch.ones(ARENAS, dtype=torch.bool)
+    plain = {MAIN: plain_measures.Turtle(), AIR: plain_measures.Turtle(window=0.1)}
+    for measure in plain.values():
+        measure.bind(shard.state)
+        measure.begin(shard.state, everywhere)
+    lane, decided = lanes_of(env).unsqueeze(-1).expand(-1, 2), 0
+    receive, expected = shard.simulator.recv, {}
+
+    def received() -> None:
+        receive()
+        for number, measure in plain.items():
+            outcome = measure(shard.state, shard.previous, shard.state.events)
+            expected[number] = torch.where(outcome.over, outcome.success.float(), -1.0)
+
+    shard.simulator.recv = received  # type: ignore[method-assign]
+    for action in random_actions(env, 45):
+        step = env.step(action)
+        both = torch.where(lane == AIR, expected[AIR], expected[MAIN])
+        assert torch.equal(step.metrics["attempt/turtle"].nan_to_num(-1).view(-1, 2), both)
+        decided += int((expected[AIR] >= 0)[lane == AIR].sum())
+        for measure in plain.values():
+            measure.begin(shard.state, step.truncated.view(-1, 2)[:, 0])
+    env.close()
+
+
+def test_a_share_counts_where_episodes_begin() -> None:
+    env = arenas()
+    env.reset(0)
+    actions = random_actions(env, 40)
+    env.step(actions[0])
+    before = lanes_of(env).clone()
+    change_tasks(env.tasks, with_share("turtle", 0.5))
+    env.prepare()
+    assert torch.equal(lanes_of(env), before), "nothing changes in the middle of an episode"
+    wanted = torch.tensor([TURTLE] * 6 + [AIR] * 3 + [MAIN] * 3)
+    ended = torch.zeros(ARENAS, dtype=torch.bool)
+    for action in actions[1:20]:
+        now = lanes_of(env).clone()
+        step = env.step(action)
+        done = (step.truncated | step.terminated).view(-1, 2)[:, 0]
+        assert step.lane is not None and torch.equal(step.lane[::2], now), "the step was made in the lane before"
+        ended |= done
+        assert torch.equal(lanes_of(env), torch.where(ended, wanted, before))
+        assert torch.equal(turtled(env)[done], (wanted == TURTLE)[done]), "the start is that of the new lane"
+    assert ended.all()
+    change_tasks(env.tasks, with_share("turtle", 0.0))
+    env.prepare()
+    for action in actions[20:]:
+        env.step(action)
+    assert torch.equal(lanes_of(env), torch.tensor([MAIN] * 6 + [AIR] * 3 + [MAIN] * 3))
+    with pytest.raises(UserError, match=r"room for a share of the environments from 0 to 0\.5, not 0\.75.*most=0\.75"):
+        env.tasks[0].lanes.set_shares({"turtle": 0.75})
+    env.close()
+
+
+def record(env: RocketEnv, actions: Tensor) -> list[Tensor]:
+    kept = []
+    for action in actions:
+        step = env.step(action)
+        assert step.lane is not None and isinstance(step.obs, dict)
+        kept += [step.obs["obs"].clone(), step.reward, step.truncated, step.terminated, step.lane,
+                 *(x.nan_to_num(-9) for x in step.metrics.values())]
+    return kept
+
+
+@pytest.mark.parametrize("simulator", ["warp", "rocketsim"])
+@pytest.mark.parametrize("share", [None, 0.5])
+def test_resume_is_exact_in_the_middle_of_a_lane_and_after_a_change_of_its_share(simulator: str, share: float | None) -> None:
+    """A change while it runs equals a resume with the same setting."""
+    config = task() if share is None else with_share("turtle", share)
+    env, resumed = arenas(simulator=simulator), arenas(config, simulator)
+    actions = random_actions(env, 40)
+    env.reset(0)
+    record(env, actions[:10])
+    saved = {name: x.clone() for name, x in env.save_state().items()}
+    if share is not None:
+        change_tasks(env.tasks, config)
+    env.prepare()
+    resumed.reset(7)
+    resumed.load_state(saved)
+    resumed.prepare()
+    first, second = record(env, actions[10:22]), record(resumed, actions[10:22])
+    assert all(torch.equal(x, y) for x, y in zip(first, second, strict=True))
+    again = arenas(config, simulator)
+    again.load_state({name: x.clone() for name, x in env.save_state().items()})
+    again.prepare()
+    first, second = record(env, actions[22:]), record(again, actions[22:])
+    assert all(torch.equal(x, y) for x, y in zip(first, second, strict=True))
+    for each in (env, resumed, again):
+        each.close()
+
+
+def test_lanes_that_are_new_or_gone_on_resume_begin_with_their_next_episodes() -> None:
+    env, plain = arenas(), arenas(task(lanes={}))
+    other = {"other": {"share": 0.25, "starts": {"kickoff": 1.0}, "measures": ["wall"]}, "air": TASK["lanes"]["air"]}
+    exchanged = arenas(task(lanes=other))
+    actions = random_actions(env, 40)
+    for each in (env, plain):
+        each.reset(0)
+        for action in actions[:4]:
+            each.step(action)
+    of_lanes, of_main = env.save_state(), plain.save_state()
+    env.load_state({name: x.clone() for name, x in of_main.items()})
+    assert not lanes_of(env).any(), "episodes that go on stay in the main task"
+    plain.load_state({name: x.clone() for name, x in of_lanes.items()})
+    exchanged.load_state({name: x.clone() for name, x in of_lanes.items()})
+    assert lanes_of(exchanged).tolist() == [0] * 6 + [2] * 3 + [0] * 3, "the lane air goes on by its name"
+    for each in (env, plain, exchanged):
+        each.prepare()
+        for action in actions[4:]:
+            each.step(action)
+        each.close()
+    assert lanes_of(env).tolist() == [TURTLE] * 3 + [MAIN] * 3 + [AIR] * 3 + [MAIN] * 3
+    assert lanes_of(exchanged).tolist() == [1] * 3 + [2] * 3 + [0] * 6
+
+
+def test_weights_and_settings_of_lanes_change_while_a_run_runs() -> None:
+    env = arenas()
+    env.reset(0)
+    lanes = {name: dict(own) for name, own in TASK["lanes"].items()}
+    lanes["turtle"] |= {"rewards": {f"{HERE}:Pay": 20.0, "recovery": 0.0}, "endings": {"time_out": {"seconds": 0.4}}}
+    lanes["air"] |= {"rewards": {f"{HERE}:Pay": {"weight": 3.0, "coins": 5}}}
+    action = random_actions(env, 1)[0]
+    addresses = [x.data_ptr() for x in (env.tasks[0].rewards._factors, env.tasks[0].endings.counts)]
+    change_tasks(env.tasks, task(lanes=lanes))
+    assert [x.data_ptr() for x in (env.tasks[0].rewards._factors, env.tasks[0].endings.counts)] == addresses
+    env.prepare()
+    lane = lanes_of(env).clone()
+    steps = [env.step(action) for _ in range(5)]
+    assert torch.equal(steps[0].metrics["reward/pay"][::2], torch.tensor([1.0, 20.0, 15.0])[lane])
+    assert not any(step.truncated.any() for step in steps), "neither the lane nor, as before, the main task has ended"
+    assert torch.equal(env.step(action).truncated[::2], lane == TURTLE)
+    env.close()
+
+
+def test_the_mode_of_rewards_is_for_those_of_the_main_task() -> None:
+    lanes = {"own": {"share": 0.25, "starts": {"kickoff": 1.0}, "rewards": {f"{HERE}:Pay": 10.0}},
+             "shared": {"share": 0.25, "starts": {"kickoff": 1.0}}}
+    env = arenas(task(lanes=lanes, reward_mode="hybrid", dense_scale=0.5))
+    env.reset(0)
+    paid = env.step(random_actions(env, 1)[0]).metrics["reward/pay"]
+    assert paid[::2].tolist() == [10.0] * 3 + [0.5] * 9
+    env.close()
+
+
+def test_an_ending_that_is_null_ends_nothing_and_remembers() -> None:
+    off, on = task(lanes={}, endings={"time_out": None}), task(lanes={}, endings={"time_out": {"seconds": 0.6}})
+    env = arenas(off)
+    env.reset(0)
+    actions = random_actions(env, 20)
+    assert not any(env.step(action).truncated.any() for action in actions[:12])
+    change_tasks(env.tasks, on)
+    assert env.step(actions[12]).truncated.all(), "it has counted the time"
+    change_tasks(env.tasks, off)
+    assert not any(env.step(action).truncated.any() for action in actions[13:])
+    env.close()
+
+
+def test_an_ending_cannot_be_switched_on_with_options_that_only_a_resume_can_give() -> None:
+    stubborn = f"{HERE}:Stubborn"
+    env = arenas(task(lanes={}, endings={stubborn: None, "time_out": {}}))
+    change_tasks(env.tasks, task(lanes={}, endings={stubborn: {"truncates": False}, "time_out": {}}))
+    with pytest.raises(UserError, match="has truncates=False, which cannot become True while the run runs"):
+        change_tasks(env.tasks, task(lanes={}, endings={stubborn: {"truncates": True}, "time_out": {}}))
+    env.close()
+
+
+def test_what_may_change_of_lanes() -> None:
+    keys = {".".join(key) for key in live_keys(task(endings={"no_touch": None, "time_out": {"seconds": 1}}))}
+    assert {"lanes.turtle.share", "lanes.turtle.starts.turtle", "lanes.turtle.rewards.recovery", "endings.no_touch",
+            "endings.no_touch.seconds", "lanes.turtle.endings.time_out.seconds", "lanes.turtle.endings.time_out",
+            f"lanes.air.rewards.{HERE}:Pay.weight"} <= keys
+    assert not keys & {"lanes", "lanes.turtle", "lanes.turtle.most", "lanes.turtle.measures", "lanes.air.endings"}
+
+
+def test_lanes_and_opponents_that_need_more_than_all_arenas_are_refused() -> None:
+    def against(share: float) -> Any:
+        made = Task.configured(task())
+        made.line_up = Opponents(made.action, [Idle()], share)
+        return made
+
+    config = load_config("rocket-1v1", [f"env.count={ARENAS}", "env.groups=1"]).env.model_copy(update={"rocket": task()})
+    RocketEnv.configured(config, task=lambda: against(0.25)).close()
+    with pytest.raises(UserError, match=r"of 12 arenas in a group the lanes need 9 and the opponents 6: lower `share`"):
+        RocketEnv.configured(config, task=lambda: against(0.5))
+    with pytest.raises(UserError, match=r"the lanes turtle, air need 2 environments in every group.*raise env.count"):
+        arenas(count=1)
+    with pytest.raises(ValueError, match="the lanes turtle, more may need 120% of the arenas"):
+        task(lanes={"turtle": TASK["lanes"]["turtle"], "more": {"share": 0.7, "starts": {"kickoff": 1}}})
+    with pytest.raises(ValueError, match="a name has letters, digits, _ and -, not 'a/b'"):
+        task(lanes={"a/b": TASK["lanes"]["air"]})
+
+
+@pytest.mark.parametrize(("count", "rooms", "blocks"), [
+    (64, (0.05, 0.1), [(0, 3), (3, 10)]), (3, (0.5, 0.5), [(0, 2), (2, 3)]), (10, (0.01, 0.01), [(0, 1), (1, 2)]),
+    (8, (0.0, 0.5), [(0, 0), (0, 4)]), (1, (1.0, 0.0), [(0, 1), (1, 1)]),
+])
+def test_lanes_have_about_their_share_of_the_arenas_and_at_least_one(count: int, rooms: Any, blocks: Any) -> None:
+    lanes = {str(index): {"share": room, "starts": {"kickoff": 1.0}} for index, room in enumerate(rooms)}
+    made = Task.configured(task(lanes=lanes)).lanes
+    assert [(block.start, block.stop) for block in made._divide(count).values()] == blocks
+
+
+def test_a_step_with_lanes_reads_nothing_on_the_host() -> None:
+    env = arenas()
+    env.reset(0)
+    shard = env._shards[0]
+    shard.on_host = shard.task.measures.may_read = False  # as on a GPU
+    actions = random_actions(env, 12)
+    for action in actions:
+        shard.send(action)
+        shard.simulator.recv()
+        receive, shard.simulator.recv = shard.simulator.recv, lambda: None  # type: ignore[method-assign]
+        place, shard.simulator.place = shard.simulator.place, lambda arenas: None  # type: ignore[method-assign]
+        with NoHostSync():
+            shard.recv()
+        shard.simulator.recv, shard.simulator.place = receive, place  # type: ignore[method-assign]
+        shard.simulator.place(torch.ones(ARENAS, dtype=torch.bool))
+    env.close()
+
+
+def test_success_in_lanes_is_on_the_screen() -> None:
+    env = arenas()
+    shown = {headline.title: dict(headline.metrics) for headline in env.headlines}
+    assert shown["success of attempts"] == {"attempt/turtle": "turtle", "attempt/turtle_ticks": "turtle ticks"}
+    assert shown["success in lane turtle"] == {"lane/turtle/attempt/turtle": "turtle",
+                                               "lane/turtle/attempt/turtle_ticks": "turtle ticks"}
+    assert list(shown["success in lane air"].values()) == ["turtle", "turtle ticks", "air dribble"]
+    assert list(shown["share of each reward"]) == ["reward/pay", "reward/touch"], "rewards of the main task"
+    (headline,) = (each for each in env.headlines if each.title == "success in lane turtle")
+    assert headline.measured({"lane/turtle/attempt/turtle": 0.5, "env/attempt/turtle": 1.0}, "env/") == {
+        "lane/turtle/attempt/turtle": 0.5}
+    env.close()
+
+
+def test_a_task_without_lanes_saves_what_it_did() -> None:
+    env = simulated()
+    assert not any("lanes" in name or "counts" in name for name in env.save_state())
+    env.close()
