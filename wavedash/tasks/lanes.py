@@ -53,6 +53,8 @@ class Lanes(Part):
         self.parts = Parts(lanes or {})
         self.blocks: dict[str, slice] = {}
         """The environments that are set aside for each lane"""
+        self.playing: dict[str, int] = {}
+        """How many of them shall play it in their next episodes"""
         for name in ("lane", "following"):
             self.register_buffer(name, None, persistent=False)
 
@@ -105,6 +107,7 @@ class Lanes(Part):
             block = self.blocks[name]
             size = block.stop - block.start
             playing = min(size, max(1, round(size * lane.share / lane.most))) if lane.share > 0.0 else 0
+            self.playing[name] = playing
             target.zero_()
             target[block.start:block.start + playing].fill_(True)
         assert self.following is not None
@@ -112,8 +115,9 @@ class Lanes(Part):
 
     @property
     def description(self) -> str:
-        """A text that changes with the lanes and their shares: it decides which beginnings an environment needs."""
-        return repr([(name, lane.share, lane.most) for name, lane in self.parts.items()])
+        """A text that changes with the environments that play each lane: it decides which beginnings an environment needs. A
+        ramp of a share changes it only where that comes to another environment."""
+        return repr([(name, block.start, self.playing[name]) for name, block in self.blocks.items()])
 
     def _divide(self, environments: int) -> dict[str, slice]:
         blocks: dict[str, slice] = {}
