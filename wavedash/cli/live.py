@@ -15,8 +15,8 @@ def set_(
     changes: Annotated[
         Optional[list[str]],  # noqa: UP045 (typer reads the annotation at run time)
         typer.Argument(metavar="KEY=VALUE|ORDER", help="Settings to change, such as ppo.learning_rate=1e-4; or orders: "
-                                                       "save, milestone, milestone=NAME, pause, continue, stop. Without "
-                                                       "any: what may change with its values, and the run's orders."),
+                                                       "save, milestone, milestone=NAME, phase=next, pause, continue, stop. "
+                                                       "Without any: what may change with its values, and the run's orders."),
     ] = None,
     timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait for the run's answer.")] = 60.0,
 ) -> None:
