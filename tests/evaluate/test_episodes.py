@@ -40,6 +40,27 @@ def test_whole_episodes_are_counted_row_by_row():
     assert sorted(more.returns) == [1.0, 6.0, 70.0, 70.0] and sorted(more.success) == [0.0, 1.0, 1.0, 1.0]
 
 
+class LanesEnv(ReportingEnv):
+    """Its second row plays a lane, in which alone `skill` is measured."""
+
+    lanes = ("drill",)
+
+    def step(self, action: torch.Tensor) -> Step:
+        step = super().step(action)
+        metrics = {**step.metrics, "skill": torch.tensor([torch.nan, 3.0]), "attempt/trick": torch.tensor([1.0, 0.0])}
+        return step._replace(metrics=metrics, lane=torch.tensor([0, 1]))
+
+
+def test_episodes_of_lanes_are_told_apart():
+    reward = torch.tensor([[1.0, 10.0], [2.0, 20.0]])
+    terminated = torch.tensor([[False, False], [True, True]])
+    env = LanesEnv(torch.zeros(2, 2, 1), reward, terminated)
+    games = play(env, lambda obs: torch.zeros(2, dtype=torch.int64), episodes=2, rounds=1, seed=0)
+    assert (games.returns, games.lengths, games.success) == ([3.0], [2.0], [1.0])
+    assert games.metrics == {"twice": [3.0], "attempt/trick": [1.0, 1.0], "lane/drill/twice": [30.0],
+                             "lane/drill/skill": [3.0], "lane/drill/attempt/trick": [0.0, 0.0]}
+
+
 class AttemptsEnv(TapeEnv):
     """Its rows try something now and then: NaN where they do not."""
 

@@ -95,9 +95,8 @@ def turtled(env: RocketEnv) -> Tensor:
 def test_every_arena_has_the_task_of_its_lane(simulator: str, groups: int) -> None:
     env = arenas(simulator=simulator, groups=groups)
     env.reset(0)
-    of_shard = [[TURTLE] * 3 + [MAIN] * 3 + [AIR] * 3 + [MAIN] * 3] if groups == 1 else [
-        [TURTLE] * 2 + [MAIN] + [AIR] * 1 + [MAIN] * 2, [TURTLE] * 2 + [MAIN] + [AIR] * 1 + [MAIN] * 2]
-    lane = torch.tensor(sum(of_shard, []))
+    halves = [TURTLE] * 2 + [MAIN] + [AIR] * 1 + [MAIN] * 2  # of six arenas, 1.5 are rounded to 2, and the ends to 3 and 4
+    lane = torch.tensor([TURTLE] * 3 + [MAIN] * 3 + [AIR] * 3 + [MAIN] * 3 if groups == 1 else 2 * halves)
     assert tuple(env.lanes) == ("turtle", "air")
     age = torch.zeros_like(lane)
     began = torch.zeros(3)
@@ -162,7 +161,7 @@ def test_metrics_of_a_lanes_own_measures_are_those_of_its_arenas() -> None:
             outcome = measure(shard.state, shard.previous, shard.state.events)
             expected[number] = torch.where(outcome.over, outcome.success.float(), -1.0)
 
-    shard.simulator.recv = received  # type: ignore[method-assign]
+    shard.simulator.recv = received
     for action in random_actions(env, 45):
         step = env.step(action)
         both = torch.where(lane == AIR, expected[AIR], expected[MAIN])
@@ -360,11 +359,11 @@ def test_a_step_with_lanes_reads_nothing_on_the_host() -> None:
     for action in actions:
         shard.send(action)
         shard.simulator.recv()
-        receive, shard.simulator.recv = shard.simulator.recv, lambda: None  # type: ignore[method-assign]
-        place, shard.simulator.place = shard.simulator.place, lambda arenas: None  # type: ignore[method-assign]
+        receive, shard.simulator.recv = shard.simulator.recv, lambda: None
+        place, shard.simulator.place = shard.simulator.place, lambda arenas: None
         with NoHostSync():
             shard.recv()
-        shard.simulator.recv, shard.simulator.place = receive, place  # type: ignore[method-assign]
+        shard.simulator.recv, shard.simulator.place = receive, place
         shard.simulator.place(torch.ones(ARENAS, dtype=torch.bool))
     env.close()
 

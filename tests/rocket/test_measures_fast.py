@@ -1,6 +1,8 @@
 """Measures that leave out work and share it decide exactly what the plain formulation of them decides."""
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import torch
 
@@ -40,7 +42,7 @@ def test_outcomes_are_those_of_the_plain_formulation(name: str, arenas: int) -> 
         measure.bind(states[0])
         measure.begin(states[0], everywhere)
     left_out = decided = 0
-    for step, (previous, state) in enumerate(zip(states, states[1:], strict=False)):
+    for step, (previous, state) in enumerate(pairwise(states)):
         outcome, expected = fast.judge(Look(state, previous, state.events, may_read=True)), plain(state, previous, state.events)
         assert same(outcome, expected), step
         left_out, decided = left_out + (outcome is None), decided + int(expected.over.sum())
@@ -77,7 +79,7 @@ def test_metrics_of_games_are_those_of_the_plain_formulation(simulator: str) -> 
         expected.update({name: measure(state, shard.previous, state.events) for name, measure in plain.items()})
 
     receive = shard.simulator.recv
-    shard.simulator.recv = lambda: after_the_simulator(receive)  # type: ignore[method-assign]
+    shard.simulator.recv = lambda: after_the_simulator(receive)
     for action in random_actions(env, 150):
         step = env.step(action)
         for name, outcome in expected.items():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from wavedash.envs.vec_env import EnvError, Obs, VecEnv
+from wavedash.envs.vec_env import EnvError, Obs, Step, VecEnv
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,8 @@ class Games:
     success: list[float] = field(default_factory=list)
     metrics: dict[str, list[float]] = field(default_factory=dict)
     """Metrics of the environment's steps, such as touches per minute, averaged over each episode; those of attempts have a
-    number for each attempt, and are absent where there were none"""
+    number for each attempt, and are absent where there were none. Those of lanes are named `lane/<name>/...`; all other
+    statistics are of the main task"""
 
 
 @torch.no_grad()
@@ -33,6 +34,7 @@ def play(env: VecEnv, act: Callable[[Obs], Tensor], episodes: int, rounds: int, 
     attempts: list[list[tuple[str, float]]] = [[] for _ in range(rows)]
     """Outcomes of the attempts of each row in its current episode"""
     most = episodes * rows // max(1, -(-episodes // rounds))
+    prefixes = ["", *(f"lane/{name}/" for name in env.lanes)]
     forget(torch.ones(rows, dtype=torch.bool, device=device))
     while min(played) < rounds:
         step = env.step(act(obs))
@@ -47,15 +49,18 @@ def play(env: VecEnv, act: Callable[[Obs], Tensor], episodes: int, rounds: int, 
                 for row, outcome in zip(decided.tolist(), x[decided].tolist(), strict=True):
                     attempts[row].append((name, outcome))
             elif not name.startswith("episode/"):
-                sums.setdefault(name, torch.zeros(rows, device=device)).add_(torch.where(step.active, x, 0.0))
+                measured = step.active if step.lane is None else step.active & ~x.isnan()
+                sums.setdefault(name, torch.zeros(rows, device=device)).add_(torch.where(measured, x, 0.0))
         done = step.terminated | step.truncated
         forget(done)
         ended = done.nonzero().flatten().tolist()
         for row in ended:
+            lane = 0 if step.lane is None else int(step.lane[row])
             if played[row] < rounds and len(games.returns) < most and sums["length"][row] > 0:
-                _count(games, row, sums, step.metrics)
+                mine = {name: x for name, x in sums.items() if name not in _absent(step, row)}
+                _count(games, row, mine, step.metrics, prefixes[lane])
                 for name, outcome in attempts[row]:
-                    games.metrics.setdefault(name, []).append(outcome)
+                    games.metrics.setdefault(prefixes[lane] + name, []).append(outcome)
             attempts[row].clear()
             played[row] += 1
         for total in sums.values():
@@ -65,13 +70,22 @@ def play(env: VecEnv, act: Callable[[Obs], Tensor], episodes: int, rounds: int, 
     return games
 
 
-def _count(games: Games, row: int, sums: dict[str, Tensor], metrics: dict[str, Tensor]) -> None:
-    """Adds the episode that this row has just finished."""
+def _absent(step: Step, row: int) -> set[str]:
+    """The metrics that are not measured in the lane of this row."""
+    if step.lane is None:
+        return set()
+    return {name for name, x in step.metrics.items() if bool(x.expand(len(step.lane))[row].isnan())}
+
+
+def _count(games: Games, row: int, sums: dict[str, Tensor], metrics: dict[str, Tensor], prefix: str) -> None:
+    """Adds the episode that this row has just finished. `prefix`: of the names of its metrics, if it was played in a lane; it
+    then counts for nothing else."""
     length = float(sums["length"][row])
-    games.returns.append(float(sums["return"][row]))
-    games.lengths.append(length)
-    if "episode/success" in metrics:
-        games.success.append(float(metrics["episode/success"][row]))
+    if not prefix:
+        games.returns.append(float(sums["return"][row]))
+        games.lengths.append(length)
+        if "episode/success" in metrics:
+            games.success.append(float(metrics["episode/success"][row]))
     for name, total in sums.items():
         if name not in ("return", "length"):
-            games.metrics.setdefault(name, []).append(float(total[row]) / length)
+            games.metrics.setdefault(prefix + name, []).append(float(total[row]) / length)

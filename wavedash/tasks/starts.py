@@ -85,7 +85,9 @@ class Mixture(Start):
         if len(self.starts) == 1:
             return self.starts[0].write(state, generator)
         below = self.weights.cumsum(-1)
-        if self.lane is not None:
+        if self.lane is None:  # there are no lanes, or it was taken from a task that has them
+            below = below[:1]
+        else:
             below = below[self.lane.repeat(len(self.drawn) // len(self.lane))]  # [E, K]
         ticket = torch.rand(len(self.drawn), 1, generator=generator, device=below.device) * below[:, -1:]
         self.drawn.copy_((ticket >= below[:, :-1]).sum(-1))
