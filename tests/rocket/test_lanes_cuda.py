@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from tests.rocket.sim.test_env_cuda import actions_of, captured_step, env_of
+from wavedash.assembly import assembled
 from wavedash.config import RocketConfig
 from wavedash.config_file import load_config
 from wavedash.ppo.graphs import WARM_UP
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.live import change_tasks
-from wavedash.training import assembled
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
