@@ -89,7 +89,7 @@ class Listener:
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:
         """Is called at the end, whether the run is finished or was stopped (`error` is None), or failed. Every listener is
-        told, even if another one fails. A run whose phases have other environments ends and starts again in the same process."""
+        told, even if another one fails. A run whose phases have other environments ends and goes on in the same process."""
 
     def state_dict(self) -> dict[str, Any]:
         """Returns what it needs to go on in a resumed run: tensors, and numbers, strings, lists and dicts of these. It is
