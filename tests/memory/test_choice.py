@@ -22,7 +22,7 @@ from wavedash.envs.vec_env import VecEnv
 from wavedash.errors import UserError
 from wavedash.memory import hardware as found_hardware
 from wavedash.memory.choice import SMALLEST_PART, Choice, choose, chosen, resolved
-from wavedash.memory.hardware import GIB, gpu, hardware_of, host_memory
+from wavedash.memory.hardware import GIB, Hardware, gpu, hardware_of, host_memory
 from wavedash.memory.shapes import Shapes
 from wavedash.memory.table import CARDS, lines, rows
 from wavedash.ppo.learner import Learner
@@ -118,6 +118,15 @@ def test_a_run_that_cannot_fit_is_the_smallest_choice_and_says_so(monkeypatch, c
     with caplog.at_level(logging.WARNING):
         resolved(load_config("rocket-1v1-gpu"), torch.device("cuda"))
     assert "weights (15.0 GB)" in caplog.text and "policy.hidden" in caplog.text
+
+
+def test_a_card_that_others_use_is_fitted_into_what_is_left(monkeypatch, caplog):
+    busy = Hardware(torch.device("cuda"), 8 * GIB, 2 * GIB, (8, 6), taken=6 * GIB)
+    monkeypatch.setattr("wavedash.memory.choice.hardware_of", lambda *_: busy)
+    monkeypatch.setattr("wavedash.memory.choice.shapes_for", lambda *_: lambda precision: SHAPES)
+    with caplog.at_level(logging.WARNING):
+        made = resolved(load_config("rocket-1v1-gpu"), torch.device("cuda"))
+    assert 512 <= made.env.count < 8_192 and "other programs use 6.0 of 8 GB of GPU memory" in caplog.text
 
 
 def test_a_resumed_run_keeps_the_split_that_it_had(monkeypatch):

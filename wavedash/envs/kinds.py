@@ -66,7 +66,7 @@ class Kind(ABC):
 
     def check(self, config: EnvConfig) -> None:
         """Raise ValueError where options do not go together. It must be quick and work without torch. Preflight and evaluation
-        ask with another `count` and without workers."""
+        ask with another `count` and without workers; `count` is `AUTO` (0) while it says auto."""
         if config.wrappers:
             raise ValueError("env.wrappers is for environments of Gymnasium: leave it empty")
         if config.workers and not self.takes_workers(config):
