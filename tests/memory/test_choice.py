@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -155,6 +156,8 @@ def test_the_table_of_doctor(capsys):
     assert all(row.choice.total < row.hardware.usable for row in table)
     text = list(lines(table))
     assert text[2].split() == ["8", "GB", "8,192", "16,384", "bf16", f"{table[1].choice.total / GIB:.1f}", "GB"]
+    page = (Path(__file__).parents[2] / "docs" / "memory.md").read_text(encoding="utf-8")
+    assert all(line.strip() in page for line, row in zip(text[1:], table, strict=True) if not row.here), "docs/memory.md"
     printed = next(finding for finding in examine() if finding.subject == "memory")
     assert printed.table == tuple(text)
 
