@@ -14,6 +14,7 @@ import torch
 from wavedash.config import EnvConfig, RunConfig
 from wavedash.curriculum.plan import Plan
 from wavedash.curriculum.state import saved_phase
+from wavedash.envs.kinds import kind_of
 from wavedash.envs.make import make_env
 from wavedash.envs.spaces import space_to_json
 from wavedash.envs.vec_env import VecEnv
@@ -65,7 +66,8 @@ class LoadedRun:
         """Makes `count` of the run's environments, or of `env`, in this process and on the device of the policy. UserError:
         their spaces are not those of the policy."""
         decide_threads(self.config.threads)
-        made = make_env((env or self.config.env).model_copy(update={"count": count, "workers": 0}), self.policy.device)
+        config = env or self.config.env
+        made = make_env(kind_of(config).few(config, count), self.policy.device)
         try:
             self.check_spaces(made)
         except BaseException:

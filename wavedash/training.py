@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import math
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -138,7 +139,8 @@ def _decided(config: RunConfig, ranks: Ranks) -> RunConfig:
     """The configuration with numbers instead of `auto`. Of several phases, that with the fewest environments decides: all of
     them must fit."""
     device = prepare_torch(config, ranks)
-    made = min((resolved(stage, device, ranks) for stage in Plan(config).stages()), key=lambda stage: stage.env.count)
+    stages = [resolved(stage, device, ranks) for stage in Plan(config).stages()]
+    made = min(stages, key=lambda stage: (stage.env.count, stage.ppo.microbatch_size or math.inf))
     open_names = [*config.undecided, *(["ppo.microbatch_size"] if config.ppo.microbatch_size is None else [])]
     keys = [tuple(name.split(".")) for name in open_names]
     return changed_config(config, {key: value_at(made, key) for key in keys})
@@ -150,6 +152,8 @@ def _resume(process: Process, chosen: Choice | None, held: ExitStack) -> int:
     if chosen is not None:
         recorded = load_config(str(chosen.found.config))
         check_changes(recorded, chosen.config)
+        if undecided := chosen.config.undecided:
+            raise UserError(f"{undecided[0]}=auto is decided when a run begins; to go on with another value, give a number")
         if chosen.config.phases and chosen.config != recorded:
             check_phases(chosen.config, process.trust)
         if not isinstance(chosen.found, Fork):

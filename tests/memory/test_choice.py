@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -23,7 +24,7 @@ from wavedash.envs.vec_env import VecEnv
 from wavedash.errors import UserError
 from wavedash.memory import hardware as found_hardware
 from wavedash.memory.choice import SMALLEST_PART, Choice, choose, chosen, resolved
-from wavedash.memory.hardware import GIB, gpu, hardware_of, host_memory
+from wavedash.memory.hardware import GIB, Hardware, gpu, hardware_of, host_memory
 from wavedash.memory.shapes import Shapes
 from wavedash.memory.table import CARDS, lines, rows
 from wavedash.ppo.learner import Learner
@@ -121,6 +122,15 @@ def test_a_run_that_cannot_fit_is_the_smallest_choice_and_says_so(monkeypatch, c
     assert "weights (15.0 GB)" in caplog.text and "policy.hidden" in caplog.text
 
 
+def test_a_card_that_others_use_is_fitted_into_what_is_left(monkeypatch, caplog):
+    busy = Hardware(torch.device("cuda"), 8 * GIB, 2 * GIB, (8, 6), taken=6 * GIB)
+    monkeypatch.setattr("wavedash.memory.choice.hardware_of", lambda *_: busy)
+    monkeypatch.setattr("wavedash.memory.choice.shapes_for", lambda *_: lambda precision: SHAPES)
+    with caplog.at_level(logging.WARNING):
+        made = resolved(load_config("rocket-1v1-gpu"), torch.device("cuda"))
+    assert 512 <= made.env.count < 8_192 and "other programs use 6.0 of 8 GB of GPU memory" in caplog.text
+
+
 def test_a_resumed_run_keeps_the_split_that_it_had(monkeypatch):
     """A whole minibatch, which no longer fits here: the update finds out by itself whether it really does not."""
     huge = Shapes(**{**vars(SHAPES), "activations": 400_000, "widest": 40_000})
@@ -147,6 +157,8 @@ def test_the_table_of_doctor(capsys):
     assert all(row.choice.total < row.hardware.usable for row in table)
     text = list(lines(table))
     assert text[2].split() == ["8", "GB", "8,192", "16,384", "bf16", f"{table[1].choice.total / GIB:.1f}", "GB"]
+    page = (Path(__file__).parents[2] / "docs" / "memory.md").read_text(encoding="utf-8")
+    assert all(line.strip() in page for line, row in zip(text[1:], table, strict=True) if not row.here), "docs/memory.md"
     printed = next(finding for finding in examine() if finding.subject == "memory")
     assert printed.table == tuple(text)
 

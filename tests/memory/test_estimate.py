@@ -18,7 +18,7 @@ from wavedash.config_file import load_config
 from wavedash.envs.kinds import kind_of
 from wavedash.envs.obs import empty_obs, map_obs
 from wavedash.memory.choice import shapes_for
-from wavedash.memory.estimate import LEARNING, PROGRAMS, WORK, memory_of
+from wavedash.memory.estimate import GPU_PROGRAMS, LEARNING, WORK, memory_of
 from wavedash.memory.shapes import Shapes
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.policy.stacked import StackedActors
@@ -240,4 +240,4 @@ def test_a_part_of_a_minibatch_takes_its_share_and_uneven_minibatches_have_two_g
     assert terms_of(**{"ppo.accumulate": 4})["activations"] == whole["activations"] // 4
     assert terms_of(**{"ppo.minibatch_size": 4095})["activations"] == 2 * whole["activations"] // 4096 * 4095
     assert terms_of(**{"ppo.minibatch_size": 4095, "graphs": "false"})["activations"] < whole["activations"]
-    assert whole["programs"] == PROGRAMS["cuda"]
+    assert whole["programs"] == GPU_PROGRAMS

@@ -174,7 +174,8 @@ def _state_kinds(run: str) -> list[Kind]:
     values = [("steps", "64"), ("steps", -1), ("steps", 10**30), ("steps", 1.5), ("steps", None), ("steps", ...),
               ("steps", True), ("iteration", -3), ("iteration", []), ("episodes", "many"), ("dead_updates", -1),
               ("schedule", "fast"), ("schedule", float("nan")), ("schedule", -1.0), ("decays", []),
-              ("decays", {"clip_range": "x"}), ("decays", {"unknown": 1.0}), ("recent", "none"),
+              ("decays", {"clip_range": "x"}), ("decays", {"unknown": 1.0}), ("split", [4]), ("split", [None, 0]),
+              ("split", "half"), ("recent", "none"),
               ("recent", [[1.0]]), ("recent", [["a", "b", "c"]]), ("recent", [[float("nan"), 1.0, 1.0]]), ("recent", {"a": 1}),
               ("ranks", 0), ("ranks", "two"), ("buffer", [99, 99]), ("buffer", [1]),
               ("buffer", [-1, 0])]

@@ -23,7 +23,7 @@ from wavedash.curriculum.state import SAVED_AS, PhaseState
 from wavedash.errors import UserError
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.report.all_metrics import all_metrics
-from wavedash.runs.changes import apply, differing, live_keys
+from wavedash.runs.changes import ChangeError, apply, differing, live_keys
 from wavedash.runs.events import PHASE, EventsFile
 from wavedash.yaml_text import Key
 
@@ -127,13 +127,17 @@ class Curriculum(Listener):
         self._settled = not self.plan.moves(self.state, learner.steps)
         changed = differing(self._given, settings)
         fixed = sorted({".".join(map(str, key)) for key in changed} - self._live) if learner.ranks.rank == 0 else []
-        if fixed := learner.ranks.shared(fixed):
+        fixed = learner.ranks.shared(fixed)
+        try:
+            if changed and not fixed:
+                apply(learner, changed_config(learner.config, changed))
+                self._given = settings
+        except ChangeError as error:  # an option of a part that only a new part can have
+            fixed = [str(error)]
+        if fixed:
             self.resumes = True
-            log.info("the run is saved and goes on with other settings of %s", ", ".join(fixed[:3]))
+            log.info("the run is saved and goes on with other settings: %s", ", ".join(fixed[:3]))
             learner.stop("it goes on with other settings")
-        elif changed:
-            apply(learner, changed_config(learner.config, changed))
-            self._given = settings
 
     def obey(self, learner: Learner, order: str, argument: str | None) -> str:
         """Moves to the phase that a user orders: `phase=next`, `phase=back`, `phase=3`, `phase=GoldSkills`."""

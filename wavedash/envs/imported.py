@@ -10,7 +10,7 @@ imported while a configuration is read: that of a run may be somebody else's, wh
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +72,18 @@ class ImportedKind(Kind):
     def counts(self, config: EnvConfig, device: torch.device) -> tuple[int, int]:
         kind = _own_kind(config)
         return kind.counts(config, device) if kind else super().counts(config, device)
+
+    def united(self, config: EnvConfig, others: Sequence[EnvConfig]) -> EnvConfig:
+        kind = _own_kind(config)
+        return kind.united(config, others) if kind else super().united(config, others)
+
+    def measured(self, config: EnvConfig) -> list[str] | None:
+        kind = _own_kind(config)
+        return kind.measured(config) if kind else super().measured(config)
+
+    def few(self, config: EnvConfig, count: int) -> EnvConfig:
+        kind = _own_kind(config)
+        return kind.few(config, count) if kind else super().few(config, count)
 
     def live_keys(self, config: EnvConfig) -> list[tuple[str, ...]]:
         kind = _own_kind(config)

@@ -68,7 +68,7 @@ class Kind(ABC):
 
     def check(self, config: EnvConfig) -> None:
         """Raise ValueError where options do not go together. It must be quick and work without torch. Preflight and evaluation
-        ask with another `count` and without workers."""
+        ask with another `count` and without workers; `count` is `AUTO` (0) while it says auto."""
         if config.wrappers:
             raise ValueError("env.wrappers is for environments of Gymnasium: leave it empty")
         if config.workers and not self.takes_workers(config):
@@ -108,6 +108,10 @@ class Kind(ABC):
         """The same environment with all parts that `others` have beside it, switched off, and room for what they need: a run
         with phases goes from one of them to the next by `change`. `others` are those of all phases, in their order."""
         return config
+
+    def few(self, config: EnvConfig, count: int) -> EnvConfig:
+        """The configuration to make only `count` environments of, to look at or to evaluate."""
+        return config.model_copy(update={"count": count, "workers": 0})
 
     def measured(self, config: EnvConfig) -> list[str] | None:
         """The names of attempts whose success is measured, those of a lane as `lane/name`; None: that is not known before."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from wavedash.envs.kinds import kind_of
 from wavedash.envs.make import make_env
 from wavedash.envs.spaces import space_to_json
 from wavedash.envs.vec_env import VecEnv
@@ -102,7 +103,7 @@ def _check_env(run: LoadedRun) -> tuple[VecEnv, str]:
     policy = run.policy.policy
     try:
         config = run.config.env
-        env = make_env(config.model_copy(update={"count": ROWS, "workers": 0}))
+        env = make_env(kind_of(config).few(config, ROWS))
     except UntrustedError:
         reason = "the run names code for it that this user did not start; --trust runs it"
     except Exception as error:  # a user's factory may raise anything, and the export does not depend on it

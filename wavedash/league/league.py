@@ -135,9 +135,10 @@ class League(Listener):
         self.config, self.options = learner.config, learner.config.opponents
         self.strategy = strategy_of(self.options)
         if then.opponents is not None and then.opponents.share != self.options.share:
+            before = [line_up.arenas_in_play for line_up in self._line_ups]
             for task in learner.env.tasks:
                 task.line_up.set(share=self.options.share)
-            if self.run is not None:
+            if self.run is not None and [line_up.arenas_in_play for line_up in self._line_ups] != before:
                 warn_of_share(self._line_ups, self.options.share)
 
     def on_stop(self, learner: Learner, error: BaseException | None) -> None:

@@ -28,7 +28,7 @@ from wavedash.rocket.kind import rocket_task
 from wavedash.rocket.line_up import Opponents
 from wavedash.rocket.parts import Player
 from wavedash.rocket.rehearsal import empty_arenas
-from wavedash.rocket.task import Task
+from wavedash.rocket.task import Task, refuse_overlap
 from wavedash.rocket.team_sizes import shard_plans
 from wavedash.runs.policy_folder import PolicyFolder
 from wavedash.seeding import stream_seed
@@ -144,7 +144,11 @@ class Seating:
         task = rocket_task(config.env, Path(config.name))
         fewest = {plan.size: plan.arenas for plan in sorted(shard_plans(config.env, device), key=lambda plan: -plan.arenas)}
         for size, arenas in fewest.items():
-            self.line_up(Task.configured(task)).bind(empty_arenas(arenas, task.of_size(size)))
+            made = Task.configured(task)
+            line_up = self.line_up(made)
+            line_up.bind(empty_arenas(arenas, task.of_size(size)))
+            made.lanes.set_aside(arenas)
+            refuse_overlap(made.lanes, line_up, arenas)
 
     def _signature_of(self, guest: Guest, learner: ActorCritic) -> str:
         run, task = guest.entrant.run, guest.entrant.task

@@ -26,6 +26,7 @@ from wavedash.memory.estimate import memory_of
 from wavedash.memory.hardware import GIB, Hardware, hardware_of
 from wavedash.memory.shapes import Shapes
 from wavedash.policy.actor_critic import ActorCritic
+from wavedash.ppo.learner import PRECISIONS
 from wavedash.ppo.ranks import ALONE, Ranks
 from wavedash.threads import decide_threads
 from wavedash.yaml_text import Key
@@ -35,13 +36,14 @@ log = logging.getLogger(__name__)
 ROWS_PER_MIB = 2
 NAMED = 1.06
 """A card that is called 8 GB reports up to 6 % less"""
-LARGEST_MINIBATCH = {"cuda": 16_384, "cpu": 2_048}
+LARGEST_MINIBATCH_GPU, LARGEST_MINIBATCH_CPU = 16_384, 2_048
 SMALLEST_MINIBATCH = 64
 MINIBATCHES = 8
 """An epoch has at least so many, where the rollouts are large enough for that"""
 SMALLEST_PART = 1_024
 """A GPU is not full with fewer samples at once"""
-LOW_PRECISION = {"bf16": torch.bfloat16, "fp16": torch.float16}
+MUCH = 0.2
+"""Other programs that use more than this share of a GPU are worth a warning"""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,9 @@ def resolved(config: RunConfig, device: torch.device, ranks: Ranks = ALONE, resu
     decide_threads(config.threads, ranks.local_size)  # environments on a CPU are chosen by its cores
     hardware = hardware_of(device, ranks)
     choice = choose(config, hardware, shapes_for(config, device))
+    if hardware.taken > MUCH * hardware.total:
+        log.warning("other programs use %.1f of %s, and the run is fitted into the rest: for more environments, close them and "
+                    "start again", hardware.taken / GIB, hardware.memory)
     if not choice.fits:
         largest = sorted(choice.memory.items(), key=lambda term: -term[1])[:3]
         log.warning("this run is expected to need %.1f GB, and %.1f of %s can be used. It needs most for %s. If it runs out of "
@@ -96,7 +101,7 @@ def shapes_for(config: RunConfig, device: torch.device) -> Callable[[str], Shape
     policy: ActorCritic = make_policy(spaces, config)
 
     def shapes(precision: str) -> Shapes:
-        policy.precision = LOW_PRECISION.get(precision)
+        policy.precision = PRECISIONS.get(precision)
         return Shapes.of(spaces, policy)
 
     return shapes
@@ -147,7 +152,8 @@ def _counts(config: RunConfig, hardware: Hardware, rows: int) -> list[int]:
 
 
 def _minibatch(samples: int, hardware: Hardware) -> int:
-    return max(SMALLEST_MINIBATCH, min(LARGEST_MINIBATCH[hardware.device.type], _power_of_two(samples / MINIBATCHES)))
+    largest = LARGEST_MINIBATCH_GPU if hardware.device.type == "cuda" else LARGEST_MINIBATCH_CPU
+    return max(SMALLEST_MINIBATCH, min(largest, _power_of_two(samples / MINIBATCHES)))
 
 
 def _power_of_two(number: float) -> int:

@@ -15,7 +15,7 @@ from wavedash.memory.hardware import GIB
 from wavedash.memory.shapes import Shapes
 from wavedash.ppo.split import Split
 
-PROGRAMS = {"cuda": int(1.25 * GIB), "cpu": int(0.5 * GIB)}
+GPU_PROGRAMS, CPU_PROGRAMS = int(1.25 * GIB), int(0.5 * GIB)
 """The context of CUDA, workspaces of its libraries, kernels and their stacks, graphs; on a CPU, Python with its packages"""
 NUMBERS, FLAGS = 6 * 4, 3
 """A step of a row in a rollout, besides observation and action: log-probability, value, reward, final value, advantage and
@@ -56,7 +56,7 @@ def memory_of(config: RunConfig, shapes: Shapes, device: torch.device) -> dict[s
         "inference": rows * _inference(shapes),
         **_opponents(config, shapes, rows, low),
         **_rating(config, shapes, device),
-        "programs": PROGRAMS[device.type],
+        "programs": GPU_PROGRAMS if device.type == "cuda" else CPU_PROGRAMS,
     }
     return {name: round(size) for name, size in terms.items() if size}
 

@@ -31,6 +31,8 @@ class Hardware:
     """Bytes of it that this process may take"""
     capability: tuple[int, int] = (0, 0)
     """Compute capability of a GPU; (0, 0) for a CPU"""
+    taken: int = 0
+    """Bytes of a GPU that other programs use"""
 
     @property
     def precision(self) -> str:
@@ -56,7 +58,8 @@ def gpu(gibibytes: float, capability: tuple[int, int] = (8, 0)) -> Hardware:
 def hardware_of(device: torch.device, ranks: Ranks = ALONE) -> Hardware:
     """The device of this run. With several ranks it has the least that any of them has, so that all of them choose alike."""
     every = ranks.all_gather(_own(device, ranks))
-    return Hardware(device, *(min(getattr(one, name) for one in every) for name in ("total", "usable", "capability")))
+    return Hardware(device, min(one.total for one in every), min(one.usable for one in every),
+                    min(one.capability for one in every), max(one.taken for one in every))
 
 
 def _own(device: torch.device, ranks: Ranks) -> Hardware:
@@ -66,7 +69,8 @@ def _own(device: torch.device, ranks: Ranks) -> Hardware:
     free, total = torch.cuda.mem_get_info(device)
     free += torch.cuda.memory_reserved(device)  # what this process holds, it can use again
     sharing = -(-ranks.local_size // max(1, torch.cuda.device_count()))
-    return Hardware(device, total, min(round((1 - RESERVE) * total), free) // sharing, torch.cuda.get_device_capability(device))
+    return Hardware(device, total, min(round((1 - RESERVE) * total), free) // sharing, torch.cuda.get_device_capability(device),
+                    total - free)
 
 
 def host_memory() -> int:

@@ -118,6 +118,13 @@ class RocketKind(Kind):
 
         change_tasks(env.tasks, _task(config))
 
+    def few(self, config: EnvConfig, count: int) -> EnvConfig:
+        """Without lanes, if these would take more than half of so few arenas: each has at least one."""
+        rocket = _task(config)
+        taken = sum(max(1, round(lane.room * count)) for lane in rocket.lanes.values())
+        task = rocket.model_copy(update={"lanes": {}}) if 2 * taken > count else rocket
+        return super().few(config, count).model_copy(update={"rocket": task})
+
     def measured(self, config: EnvConfig) -> list[str]:
         from wavedash.tasks.rewards import label
 

@@ -61,7 +61,7 @@ class Task(task.Task):
     def bind(self, state: Any, beginnings: Any) -> None:
         super().bind(state, beginnings)
         if self.line_up is not None:
-            _refuse_overlap(self.lanes, self.line_up, state.shape[0])
+            refuse_overlap(self.lanes, self.line_up, state.shape[0])
             self.line_up.share_view(self.observation, self.action)
 
     def bind_lanes(self, state: Any) -> None:
@@ -76,7 +76,8 @@ class Task(task.Task):
         return self.action.generators() + ([] if self.line_up is None else self.line_up.generators())
 
 
-def _refuse_overlap(lanes: Lanes, line_up: LineUp, arenas: int) -> None:
+def refuse_overlap(lanes: Lanes, line_up: LineUp, arenas: int) -> None:
+    """Raises UserError if lanes and opponents need the same of so many arenas."""
     if lanes.taken > line_up.where.start:
         raise UserError(f"lanes have the first arenas and opponents the last, but of {arenas} arenas in a group the lanes need "
                         f"{lanes.taken} and the opponents {arenas - line_up.where.start}: lower `share` or `most` of "

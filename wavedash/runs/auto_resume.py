@@ -120,7 +120,7 @@ def settings_now(recorded: RunConfig, asked: RunConfig | None, config: RunConfig
     the command before it, `asked`. If that is not known, all of `config` counts. What cannot change stays as recorded."""
     kept, wanted = recorded.model_dump(), config.model_dump()
     values = wanted if asked is None else _in_a_list(_three_way(*map(_by_name, (asked, config, recorded))), config)
-    for key in FIXED:
+    for key in (*FIXED, *(name for name in config.undecided)):  # `auto` was decided when the run began
         *path, name = key.split(".")
         inside, source = values, kept
         for part in path:

@@ -71,7 +71,7 @@ class Lanes(Part):
         if not len(self.parts):
             return
         count, device = len(self.parts), state.device
-        self.blocks = self._divide(state.shape[0])
+        self.set_aside(state.shape[0])
         self.numbers = torch.arange(1, count + 1, device=device).unsqueeze(-1)  # [L, 1]
         for name in ("_plays", "_target"):  # [L, E]
             self.register_buffer(name, torch.zeros(count, state.shape[0], dtype=torch.bool, device=device), persistent=False)
@@ -119,7 +119,8 @@ class Lanes(Part):
         ramp of a share changes it only where that comes to another environment."""
         return repr([(name, block.start, self.playing[name]) for name, block in self.blocks.items()])
 
-    def _divide(self, environments: int) -> dict[str, slice]:
+    def set_aside(self, environments: int) -> None:
+        """Decides which of so many environments each lane may have. UserError: they are too few."""
         blocks: dict[str, slice] = {}
         end, whole = 0, 0.0
         for name, lane in self.parts.items():
@@ -129,7 +130,7 @@ class Lanes(Part):
         if end > environments:
             raise UserError(f"the lanes {', '.join(self.parts.keys())} need {end} environments in every group of them, but a "
                             f"group has {environments}: raise env.count, set env.groups=1, or lower the lanes' shares")
-        return blocks
+        self.blocks = blocks
 
 
 class Instances(NamedTuple):
