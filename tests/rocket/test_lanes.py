@@ -347,7 +347,8 @@ def test_lanes_and_opponents_that_need_more_than_all_arenas_are_refused() -> Non
 def test_lanes_have_about_their_share_of_the_arenas_and_at_least_one(count: int, rooms: Any, blocks: Any) -> None:
     lanes = {str(index): {"share": room, "starts": {"kickoff": 1.0}} for index, room in enumerate(rooms)}
     made = Task.configured(task(lanes=lanes)).lanes
-    assert [(block.start, block.stop) for block in made._divide(count).values()] == blocks
+    made.set_aside(count)
+    assert [(block.start, block.stop) for block in made.blocks.values()] == blocks
 
 
 def test_a_step_with_lanes_reads_nothing_on_the_host() -> None:
