@@ -51,6 +51,13 @@ class Pay(Reward):
         return torch.full_like(state.cars.boost, self.coins)
 
 
+class Seat(Reward):
+    """Pays every car the number of its seat."""
+
+    def __call__(self, state: Any, previous: Any, events: Any) -> Tensor:
+        return torch.arange(state.seats).expand(state.shape).float()
+
+
 class Stubborn(Ending):
     """Never ends; has an option that cannot change while a run runs."""
 
@@ -289,6 +296,43 @@ def test_the_mode_of_rewards_is_for_those_of_the_main_task() -> None:
     env.reset(0)
     paid = env.step(random_actions(env, 1)[0]).metrics["reward/pay"]
     assert paid[::2].tolist() == [10.0] * 3 + [0.5] * 9
+    env.close()
+
+
+def test_zero_sum_is_for_rewards_of_the_main_task() -> None:
+    """Both cars of an arena are paid the same, so a share of 1 leaves nothing, and a share of 0 everything."""
+    pay = f"{HERE}:Pay"
+    lanes = {"own": {"share": 0.25, "rewards": {pay: 10.0}, "starts": {"kickoff": 1.0}},
+             "chosen": {"share": 0.25, "rewards": {pay: {"weight": 10.0, "zero_sum": 0.5}}, "starts": {"kickoff": 1.0}},
+             "shared": {"share": 0.25, "starts": {"kickoff": 1.0}}}
+
+    def paid(zero_sum: float) -> list[float]:
+        config = task(lanes=lanes, rewards={pay: 1.0}, zero_sum=zero_sum)
+        change_tasks(env.tasks, config)
+        fresh = arenas(config)
+        fresh.reset(0)
+        reward = env.step(action).reward
+        assert torch.equal(reward, fresh.step(action).reward), "a change while it runs equals a start with it"
+        fresh.close()
+        assert torch.equal(reward[::2], reward[1::2])
+        return reward[::6].tolist()
+
+    env = arenas(task(lanes=lanes, rewards={pay: 1.0}))
+    env.reset(0)
+    action = random_actions(env, 1)[0]
+    assert paid(1.0) == [10.0, 5.0, 0.0, 0.0]
+    assert paid(0.25) == [10.0, 5.0, 0.75, 0.75]
+    assert paid(0.0) == [10.0, 5.0, 1.0, 1.0]
+    env.close()
+
+
+def test_team_spirit_counts_in_lanes() -> None:
+    lanes = {"own": {"share": 0.5, "rewards": {f"{HERE}:Seat": 10.0}, "starts": {"kickoff": 1.0}}}
+    env = arenas(task(lanes=lanes, rewards={f"{HERE}:Seat": 1.0}, team_spirit=0.5, zero_sum=1.0, blue=2, orange=2), count=2)
+    env.reset(0)
+    paid = env.step(random_actions(env, 1)[0]).reward.view(2, 4)
+    assert paid[0].tolist() == [2.5, 7.5, 22.5, 27.5], "0, 10, 20, 30, half of it shared"
+    assert paid[1].tolist() == [-2.25, -1.75, 1.75, 2.25], "0, 1, 2, 3, half of it shared, less the mean of the others"
     env.close()
 
 
