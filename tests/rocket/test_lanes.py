@@ -13,6 +13,8 @@ from tests.rocket.test_env import random_actions, simulated
 from wavedash.config import RocketConfig
 from wavedash.config_file import load_config
 from wavedash.errors import UserError
+from wavedash.evaluate.matches import Match
+from wavedash.rocket import names
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.line_up import Opponents
 from wavedash.rocket.live import change_tasks, live_keys
@@ -244,6 +246,82 @@ def test_resume_is_exact_in_the_middle_of_a_lane_and_after_a_change_of_its_share
     assert all(torch.equal(x, y) for x, y in zip(first, second, strict=True))
     for each in (env, resumed, again):
         each.close()
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of starts as they are written from now on."""
+    written: list[str] = []
+    for name, kind in names.shipped("start").items():
+        def write(self: Any, state: Any, generator: Any, name: str = name, write: Any = kind.write) -> None:
+            written.append(name)
+            write(self, state, generator)
+
+        monkeypatch.setattr(kind, "write", write)
+    return written
+
+
+def test_starts_that_cannot_be_drawn_are_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = {"kickoff": 1.0, "shot": 0.0, "dribble": 0.0, "wall": 0.5, "turtle": 0.0}
+    lanes = {"on": {"share": 0.25, "most": 0.5, "starts": {"air_dribble": 1.0, "dribble": 1.0, "shot": 0.0}},
+             "off": {"share": 0.0, "most": 0.25, "starts": {"turtle": 1.0, "save": 1.0}}}
+
+    def config(share: float) -> RocketConfig:
+        return task(starts=starts, lanes=lanes | {"off": lanes["off"] | {"share": share}})
+
+    env, resumed = arenas(config(0.0)), arenas(config(0.25))
+    env.reset(0)
+    written = counted(monkeypatch)
+    shard = env._shards[0]
+    shard._write_beginnings()
+    assert written[2:] == ["kickoff", "dribble", "wall", "air_dribble"], "after the default kick-off and the mixture itself"
+    actions = random_actions(env, 24)
+    for action in actions[:4]:
+        env.step(action)
+    saved = {name: x.clone() for name, x in env.save_state().items()}
+    written.clear()
+    change_tasks(env.tasks, config(0.25))
+    env.prepare()
+    assert written[2:] == ["kickoff", "dribble", "wall", "turtle", "air_dribble", "save"]
+    resumed.load_state(saved)
+    resumed.prepare()
+    first, second = record(env, actions[4:]), record(resumed, actions[4:])
+    assert all(torch.equal(x, y) for x, y in zip(first, second, strict=True))
+    for each in (env, resumed):
+        each.close()
+
+
+@pytest.mark.parametrize("chosen", [["kickoff", "wall", "turtle"], ["wall", "kickoff", "random", "shot"]])
+def test_beginnings_without_weights_of_0_are_those_of_a_plain_mixture(chosen: list[str]) -> None:
+    """The reference draws with a cumulative sum and writes every start, as a mixture always did."""
+    weights = torch.tensor([0.3, 0.1, 0.7, 0.2][:len(chosen)])
+    env = arenas(task(lanes={}, starts=dict(zip(chosen, weights.tolist(), strict=True))))
+    env.reset(0)
+    shard = env._shards[0]
+    generator = torch.Generator()
+    generator.set_state(shard.generator.get_state())
+    expected, start = shard.fresh.clone(), shard.task.start
+    shard._write_beginnings()
+    shard.kickoff.write(expected, generator)
+    below = weights.cumsum(-1)
+    drawn = (torch.rand(expected.shape[0], 1, generator=generator) * below[-1] >= below[:-1]).sum(-1)
+    default = expected.clone()
+    for index, part in enumerate(start.starts):
+        written = default.clone()
+        part.write(written, generator)
+        expected.copy_(written, drawn == index)
+    assert torch.equal(shard.fresh.memory, expected.memory)
+    assert torch.equal(generator.get_state(), shard.generator.get_state())
+    env.close()
+
+
+def test_starts_with_lanes_serve_a_match_without_them() -> None:
+    """As `wavedash eval RUN --against X --starts task` plays it: by the weights of the main task."""
+    rocket = task(starts={"kickoff": 0.0, "wall": 1.0})
+    config = load_config("rocket-1v1", ["env.count=4"]).env.model_copy(update={"rocket": rocket})
+    match = Match(config, Idle(), Idle(), 4, own_starts=True, limit=1.0)
+    match.play(1)
+    assert match.env.tasks[0].start.drawn.tolist() == [1] * len(match.env.tasks[0].start.drawn)
+    match.env.close()
 
 
 def test_lanes_that_are_new_or_gone_on_resume_begin_with_their_next_episodes() -> None:
