@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from wavedash.envs.errors import EnvError
@@ -59,7 +61,7 @@ class Mixture(Start):
             self._check(shares)
         self.parts = Parts(dict(zip(self.names, self.starts, strict=True)))
         self._playing: Mapping[str, int] = {}
-        self.register_buffer("below", self._sums(), persistent=False)
+        self.register_buffer("below", torch.tensor(self._sums()), persistent=False)
 
     @classmethod
     def named(cls, starts: Mapping[str, Any], lookup: Lookup, lanes: Mapping[str, Mapping[str, Any]] | None = None) -> Mixture:
@@ -111,8 +113,8 @@ class Mixture(Start):
         shares = known | {name: float(weight) for name, weight in weights.items()}
         self._check(shares)
         known.update(shares)
-        for place, number in zip(self.below.view(-1), self._sums().view(-1).tolist(), strict=True):
-            place.fill_(number)
+        for place, number in zip(self.below.view(-1), self._sums().flat, strict=True):
+            place.fill_(float(number))
 
     def writer(self, number: int) -> Start:
         """The start that wrote the beginning with this number."""
@@ -128,10 +130,11 @@ class Mixture(Start):
         random stream is the same after a resume. The others are not written: a curriculum has many that it does not use yet."""
         return self.shares[name] > 0.0 or any(self.lanes[lane][name] > 0.0 for lane, count in self._playing.items() if count)
 
-    def _sums(self) -> Tensor:
+    def _sums(self) -> NDArray[np.float32]:
         """`below` on the host. It is summed there: a GPU sums in another order, by which a start with weight 0 might get a
         chance by rounding."""
-        return torch.tensor([list(shares.values()) for shares in (self.shares, *self.lanes.values())]).cumsum(-1)
+        weights = np.array([list(shares.values()) for shares in (self.shares, *self.lanes.values())], np.float32)
+        return weights.cumsum(-1, dtype=np.float64).astype(np.float32)  # as torch sums on a CPU
 
     @staticmethod
     def _check(shares: Mapping[str, float]) -> None:
