@@ -436,6 +436,23 @@ def test_an_ending_cannot_be_switched_on_with_options_that_only_a_resume_can_giv
     env.close()
 
 
+def test_an_option_of_a_lanes_ending_is_not_lost_though_the_main_task_has_the_same_ending() -> None:
+    stubborn = f"{HERE}:Stubborn"
+
+    def config(of_lane: Any) -> RocketConfig:
+        lane = {"share": 0.25, "starts": {"kickoff": 1.0}, "endings": {stubborn: of_lane, "goal": None}}
+        return task(lanes={"own": lane}, endings={stubborn: {}, "goal": {}})
+
+    env = arenas(config(None))
+    assert set(env.tasks[0].endings.keys()) == {stubborn, "goal", f"own.{stubborn}"}, "only what has no options is shared"
+    change_tasks(env.tasks, config({}))
+    with pytest.raises(UserError, match=r"has truncates=False, which cannot become True.*stop the run and resume it"):
+        change_tasks(env.tasks, config({"truncates": True}))
+    with pytest.raises(UserError, match=r"the endings of the task differ in no_touch, .*stop the run and resume it"):
+        change_tasks(env.tasks, config({}).model_copy(update={"endings": {"goal": {}, "no_touch": {}}}))
+    env.close()
+
+
 def test_what_may_change_of_lanes() -> None:
     keys = {".".join(key) for key in live_keys(task(endings={"no_touch": None, "time_out": {"seconds": 1}}))}
     assert {"lanes.turtle.share", "lanes.turtle.starts.turtle", "lanes.turtle.rewards.recovery", "endings.no_touch",

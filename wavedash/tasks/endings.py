@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wavedash.tasks.lanes import Lanes, instances, options
+from wavedash.tasks.lanes import Lanes, instances
 from wavedash.tasks.lookup import Lookup
 from wavedash.tasks.part import Part, Parts
 
@@ -79,10 +79,10 @@ class Endings(Parts[Ending]):
     @classmethod
     def named(cls, endings: Mapping[str, Any], lookup: Lookup, lanes: Mapping[str, Any] | None = None) -> Endings:
         """Makes endings as a YAML file has them: `goal: {}`, `no_touch: {seconds: 10}`; `null` is one that is switched off."""
-        def has_no_choice(name: str, value: Any) -> bool:
-            return not options(value) and not lookup.find("ending", name).settings
+        def has_no_options(name: str, value: Any) -> bool:
+            return not lookup.options("ending", name)  # whatever has some may get others in one place while a run runs
 
-        found = instances(endings, lanes or {}, has_no_choice)
+        found = instances(endings, lanes or {}, has_no_options)
         made = {instance: lookup.make("ending", name, value) for instance, (name, value) in found.given.items()}
         own = {lane: None if names is None else [instance for name, instance in names.items() if lanes[lane][name] is not None]
                for lane, names in found.of_lanes.items()} if lanes else {}
