@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.rocket import plain_measures
 from tests.rocket.no_host_sync import NoHostSync
@@ -364,6 +365,62 @@ def test_weights_and_settings_of_lanes_change_while_a_run_runs() -> None:
     assert torch.equal(steps[0].metrics["reward/pay"][::2], torch.tensor([1.0, 20.0, 15.0])[lane])
     assert not any(step.truncated.any() for step in steps), "neither the lane nor, as before, the main task has ended"
     assert torch.equal(env.step(action).truncated[::2], lane == TURTLE)
+    env.close()
+
+
+class CountFills(TorchDispatchMode):
+    """Counts how often numbers are filled into these tensors."""
+
+    def __init__(self, tensors: list[Tensor]) -> None:
+        super().__init__()
+        self.memory, self.count = {x.untyped_storage().data_ptr() for x in tensors}, 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += func.name() == "aten::fill_.Scalar" and args[0].untyped_storage().data_ptr() in self.memory
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_change_while_a_run_runs_writes_only_numbers_that_differ() -> None:
+    """On a GPU each is a kernel, and a ramp changes one of a hundred in every iteration."""
+    env = arenas(groups=2)
+    tables = [x for each in env.tasks for x in (each.rewards._factors, each.rewards._zero_sums, each.start.below,
+                                                each.endings.counts, each.lanes._target)]
+
+    def fills(config: RocketConfig) -> int:
+        with CountFills(tables) as counter:
+            change_tasks(env.tasks, config)
+        fresh = Task.configured(config)
+        for each in env.tasks:
+            assert torch.equal(each.rewards._factors, fresh.rewards._factors), "as if it had been configured"
+            assert torch.equal(each.rewards._zero_sums, fresh.rewards._zero_sums)
+            assert torch.equal(each.start.below, fresh.start.below) and torch.equal(each.endings.counts, fresh.endings.counts)
+        return counter.count
+
+    pay = f"{HERE}:Pay"
+    changed = task(rewards={pay: 1.0, "touch": 2.0})
+    assert [fills(task()), fills(changed), fills(changed), fills(task())] == [0, 2, 0, 2], "one in each of two groups"
+    lanes = {name: dict(own) for name, own in TASK["lanes"].items()}
+    lanes["turtle"] |= {"rewards": {pay: 20.0, "recovery": 3.0}, "starts": {"turtle": 2.0}}
+    assert fills(task(lanes=lanes)) == 2 * (2 + len(env.tasks[0].start.names) - 1), "two weights, and sums from the start on"
+    assert fills(task(lanes=lanes, zero_sum=0.5)) == 2 * len(env.tasks[0].rewards.names), "in the main task only"
+    env.close()
+
+
+def test_metrics_of_a_step_are_those_of_the_lanes_in_which_it_was_made() -> None:
+    """An arena changes its lane within the step that ends an episode, after the metrics of the step were taken."""
+    lane = {"share": 0.0, "most": 0.5, "starts": {"kickoff": 1.0}, "measures": [{"air_dribble": {"least": 1}}]}
+    env = arenas(task(lanes={"air": lane}, measures=[]))
+    env.reset(0)
+    switched = 0
+    for t, action in enumerate(random_actions(env, 40)):
+        if t in (4, 20):
+            change_tasks(env.tasks, task(lanes={"air": lane | {"share": 0.5 if t == 4 else 0.0}}, measures=[]))
+            env.prepare()
+        step = env.step(action)
+        assert step.lane is not None
+        assert torch.equal(step.metrics["per_minute/air_dribble_attempts"].isnan(), step.lane == MAIN)
+        switched += int((lanes_of(env) != step.lane[::2]).sum())
+    assert switched == ARENAS, "half of them into the lane and out again"
     env.close()
 
 

@@ -42,13 +42,8 @@ def change_tasks(tasks: Iterable[Any], config: RocketConfig) -> None:
             if name in endings.on:
                 _refuse_other_options(name, ending, endings[name])
         task.lanes.set_shares({name: lane.share for name, lane in wanted.lanes.parts.items()})
-        task.rewards.set_weights(rewards.weights)
-        task.start.set_weights(start.shares)
-        for lane in config.lanes:
-            if (own := rewards.lanes[lane]) is not None:
-                task.rewards.set_weights(own, lane)
-            task.start.set_weights(start.lanes[lane], lane)
-        task.rewards.set(**{setting: getattr(rewards, setting) for setting in OF_REWARDS.values()})
+        task.rewards.take_over(rewards, OF_REWARDS.values())
+        task.start.take_over(start)
         for name, reward in task.rewards.parts.items():
             _take_over(reward, rewards.parts[name])
         for name, ending in task.endings.items():
@@ -84,7 +79,8 @@ def _refuse_other_parts(task: Task, wanted: Task) -> None:
     """Raises UserError if the task is to have other parts, or parts shared otherwise between lanes, than the running one."""
     def parts(of: Task) -> dict[str, set[str]]:
         assert isinstance(of.start, Mixture)
-        return {"lanes": set(of.lanes.names), "rewards": set(of.rewards.names), "starts": set(of.start.names),
+        in_lanes = (f"{lane}.{name}" for lane, own in of.rewards.lanes.items() for name in own or ())
+        return {"lanes": set(of.lanes.names), "rewards": {*of.rewards.names, *in_lanes}, "starts": set(of.start.names),
                 "endings": set(of.endings.keys())}
 
     running = parts(task)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from wavedash.tasks.lanes import Lanes, instances
 from wavedash.tasks.lookup import Lookup
+from wavedash.tasks.numbers import Numbers
 from wavedash.tasks.part import Part, Parts
 
 
@@ -74,6 +75,7 @@ class Endings(Parts[Ending]):
         self.terminating = sum(not ending.truncates for ending in self.values())
         self.lane: Tensor | None = None
         self.register_buffer("counts", torch.zeros(len(self), 1 + len(lanes or {}), dtype=torch.bool), persistent=False)
+        self._numbers = Numbers(self.counts)
         self.set_counting(self.keys() if counting is None else counting, lanes or {})
 
     @classmethod
@@ -101,9 +103,7 @@ class Endings(Parts[Ending]):
         """Changes where endings count from the next step on, without a host sync."""
         self.counting, self.of_lanes = list(counting), dict(lanes)
         columns = [counting, *(counting if own is None else own for own in lanes.values())]
-        for row, name in zip(self.counts, self.order, strict=True):
-            for place, names in zip(row, columns, strict=True):
-                place.fill_(name in names)
+        self._numbers.write(self.counts, (name in names for name in self.order for names in columns))
 
     def __call__(self, state: Any, previous: Any, events: Any) -> tuple[Tensor, Tensor]:
         """[E] terminated, [E] truncated."""

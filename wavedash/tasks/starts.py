@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from wavedash.envs.errors import EnvError
 from wavedash.errors import UserError
 from wavedash.tasks.lanes import Lanes, instances
 from wavedash.tasks.lookup import Lookup, snake_case
+from wavedash.tasks.numbers import Numbers
 from wavedash.tasks.part import Part, Parts
 
 
@@ -61,7 +61,9 @@ class Mixture(Start):
             self._check(shares)
         self.parts = Parts(dict(zip(self.names, self.starts, strict=True)))
         self._playing: Mapping[str, int] = {}
-        self.register_buffer("below", torch.tensor(self._sums()), persistent=False)
+        self.register_buffer("below", torch.zeros(1 + len(self.lanes), len(self.names)), persistent=False)
+        self._numbers = Numbers(self.below)
+        self._write_weights()
 
     @classmethod
     def named(cls, starts: Mapping[str, Any], lookup: Lookup, lanes: Mapping[str, Mapping[str, Any]] | None = None) -> Mixture:
@@ -113,8 +115,13 @@ class Mixture(Start):
         shares = known | {name: float(weight) for name, weight in weights.items()}
         self._check(shares)
         known.update(shares)
-        for place, number in zip(self.below.view(-1), self._sums().flat, strict=True):
-            place.fill_(float(number))
+        self._write_weights()
+
+    def take_over(self, wanted: Mixture) -> None:
+        """Takes over all weights of a mixture of starts with the same names, for the episodes to come, without a host sync."""
+        self.shares = {name: wanted.shares[name] for name in self.names}
+        self.lanes = {lane: {name: wanted.lanes[lane][name] for name in self.names} for lane in self.lanes}
+        self._write_weights()
 
     def writer(self, number: int) -> Start:
         """The start that wrote the beginning with this number."""
@@ -130,11 +137,12 @@ class Mixture(Start):
         random stream is the same after a resume. The others are not written: a curriculum has many that it does not use yet."""
         return self.shares[name] > 0.0 or any(self.lanes[lane][name] > 0.0 for lane, count in self._playing.items() if count)
 
-    def _sums(self) -> NDArray[np.float32]:
-        """`below` on the host. It is summed there: a GPU sums in another order, by which a start with weight 0 might get a
+    def _write_weights(self) -> None:
+        """Writes `below`. It is summed on the host: a GPU sums in another order, by which a start with weight 0 might get a
         chance by rounding."""
         weights = np.array([list(shares.values()) for shares in (self.shares, *self.lanes.values())], np.float32)
-        return weights.cumsum(-1, dtype=np.float64).astype(np.float32)  # as torch sums on a CPU
+        below = weights.cumsum(-1, dtype=np.float64).astype(np.float32)  # as torch sums on a CPU
+        self._numbers.write(self.below, below.flatten().tolist())
 
     @staticmethod
     def _check(shares: Mapping[str, float]) -> None:

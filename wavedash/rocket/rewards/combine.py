@@ -12,7 +12,8 @@ from wavedash.rocket import names
 from wavedash.rocket.state import GameState
 from wavedash.tasks import rewards
 from wavedash.tasks.lookup import Lookup
-from wavedash.tasks.rewards import Reward, label
+from wavedash.tasks.numbers import Numbers
+from wavedash.tasks.rewards import Reward, empty_table, label
 
 
 class Rewards(rewards.Rewards):
@@ -39,9 +40,8 @@ class Rewards(rewards.Rewards):
         self.lane_zero_sums = {lane: _by_label(own) for lane, own in (lane_zero_sums or {}).items()}
         self.register_buffer("_team_spirit", torch.zeros(()), persistent=False)
         self.register_buffer("_zero_sum", torch.zeros(()), persistent=False)
-        lanes = options.get("lanes")
-        columns = (1 + len(lanes),) if lanes else (1, 1)
-        self.register_buffer("_zero_sums", torch.zeros(len(rewards), *columns), persistent=False)
+        self.register_buffer("_zero_sums", empty_table(rewards, options.get("lanes") or ()), persistent=False)
+        self._zero_sum_numbers = Numbers(self._zero_sums)
         sparse = [reward.sparse for _, reward, _ in rewards]
         self.register_buffer("_is_sparse", torch.tensor(sparse, dtype=torch.bool).view(-1, 1, 1), persistent=False)
         super().__init__(rewards, **options)
@@ -100,10 +100,9 @@ class Rewards(rewards.Rewards):
         self._team_spirit.fill_(self.team_spirit)
         self._zero_sum.fill_(self.zero_sum)
         others = self.zero_sum, *(self.zero_sum if own is None else 0.0 for own in self.lanes.values())
-        shares = [[table.get(title, other) for table, other in zip(tables, others, strict=True)] for title in self.titles]
-        for place, share in zip(self._zero_sums.view(-1), (share for row in shares for share in row), strict=True):
-            place.fill_(share)
-        self._spreads = bool(self.team_spirit) or any(map(any, shares))
+        shares = [table.get(title, other) for title in self.titles for table, other in zip(tables, others, strict=True)]
+        self._zero_sum_numbers.write(self._zero_sums, shares)
+        self._spreads = bool(self.team_spirit) or any(shares)
 
     @property
     def _differ(self) -> bool:
