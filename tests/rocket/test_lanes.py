@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.rocket import plain_measures
 from tests.rocket.no_host_sync import NoHostSync
@@ -13,6 +14,8 @@ from tests.rocket.test_env import random_actions, simulated
 from wavedash.config import RocketConfig
 from wavedash.config_file import load_config
 from wavedash.errors import UserError
+from wavedash.evaluate.matches import Match
+from wavedash.rocket import names
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.line_up import Opponents
 from wavedash.rocket.live import change_tasks, live_keys
@@ -49,6 +52,13 @@ class Pay(Reward):
 
     def __call__(self, state: Any, previous: Any, events: Any) -> Tensor:
         return torch.full_like(state.cars.boost, self.coins)
+
+
+class Seat(Reward):
+    """Pays every car the number of its seat."""
+
+    def __call__(self, state: Any, previous: Any, events: Any) -> Tensor:
+        return torch.arange(state.seats).expand(state.shape).float()
 
 
 class Stubborn(Ending):
@@ -239,6 +249,82 @@ def test_resume_is_exact_in_the_middle_of_a_lane_and_after_a_change_of_its_share
         each.close()
 
 
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of starts as they are written from now on."""
+    written: list[str] = []
+    for name, kind in names.shipped("start").items():
+        def write(self: Any, state: Any, generator: Any, name: str = name, write: Any = kind.write) -> None:
+            written.append(name)
+            write(self, state, generator)
+
+        monkeypatch.setattr(kind, "write", write)
+    return written
+
+
+def test_starts_that_cannot_be_drawn_are_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = {"kickoff": 1.0, "shot": 0.0, "dribble": 0.0, "wall": 0.5, "turtle": 0.0}
+    lanes = {"on": {"share": 0.25, "most": 0.5, "starts": {"air_dribble": 1.0, "dribble": 1.0, "shot": 0.0}},
+             "off": {"share": 0.0, "most": 0.25, "starts": {"turtle": 1.0, "save": 1.0}}}
+
+    def config(share: float) -> RocketConfig:
+        return task(starts=starts, lanes=lanes | {"off": lanes["off"] | {"share": share}})
+
+    env, resumed = arenas(config(0.0)), arenas(config(0.25))
+    env.reset(0)
+    written = counted(monkeypatch)
+    shard = env._shards[0]
+    shard._write_beginnings()
+    assert written[2:] == ["kickoff", "dribble", "wall", "air_dribble"], "after the default kick-off and the mixture itself"
+    actions = random_actions(env, 24)
+    for action in actions[:4]:
+        env.step(action)
+    saved = {name: x.clone() for name, x in env.save_state().items()}
+    written.clear()
+    change_tasks(env.tasks, config(0.25))
+    env.prepare()
+    assert written[2:] == ["kickoff", "dribble", "wall", "turtle", "air_dribble", "save"]
+    resumed.load_state(saved)
+    resumed.prepare()
+    first, second = record(env, actions[4:]), record(resumed, actions[4:])
+    assert all(torch.equal(x, y) for x, y in zip(first, second, strict=True))
+    for each in (env, resumed):
+        each.close()
+
+
+@pytest.mark.parametrize("chosen", [["kickoff", "wall", "turtle"], ["wall", "kickoff", "random", "shot"]])
+def test_beginnings_without_weights_of_0_are_those_of_a_plain_mixture(chosen: list[str]) -> None:
+    """The reference draws with a cumulative sum and writes every start, as a mixture always did."""
+    weights = torch.tensor([0.3, 0.1, 0.7, 0.2][:len(chosen)])
+    env = arenas(task(lanes={}, starts=dict(zip(chosen, weights.tolist(), strict=True))))
+    env.reset(0)
+    shard = env._shards[0]
+    generator = torch.Generator()
+    generator.set_state(shard.generator.get_state())
+    expected, start = shard.fresh.clone(), shard.task.start
+    shard._write_beginnings()
+    shard.kickoff.write(expected, generator)
+    below = weights.cumsum(-1)
+    drawn = (torch.rand(expected.shape[0], 1, generator=generator) * below[-1] >= below[:-1]).sum(-1)
+    default = expected.clone()
+    for index, part in enumerate(start.starts):
+        written = default.clone()
+        part.write(written, generator)
+        expected.copy_(written, drawn == index)
+    assert torch.equal(shard.fresh.memory, expected.memory)
+    assert torch.equal(generator.get_state(), shard.generator.get_state())
+    env.close()
+
+
+def test_starts_with_lanes_serve_a_match_without_them() -> None:
+    """As `wavedash eval RUN --against X --starts task` plays it: by the weights of the main task."""
+    rocket = task(starts={"kickoff": 0.0, "wall": 1.0})
+    config = load_config("rocket-1v1", ["env.count=4"]).env.model_copy(update={"rocket": rocket})
+    match = Match(config, Idle(), Idle(), 4, own_starts=True, limit=1.0)
+    match.play(1)
+    assert match.env.tasks[0].start.drawn.tolist() == [1] * len(match.env.tasks[0].start.drawn)
+    match.env.close()
+
+
 def test_lanes_that_are_new_or_gone_on_resume_begin_with_their_next_episodes() -> None:
     env, plain = arenas(), arenas(task(lanes={}))
     other = {"other": {"share": 0.25, "starts": {"kickoff": 1.0}, "measures": ["wall"]}, "air": TASK["lanes"]["air"]}
@@ -282,6 +368,62 @@ def test_weights_and_settings_of_lanes_change_while_a_run_runs() -> None:
     env.close()
 
 
+class CountFills(TorchDispatchMode):
+    """Counts how often numbers are filled into these tensors."""
+
+    def __init__(self, tensors: list[Tensor]) -> None:
+        super().__init__()
+        self.memory, self.count = {x.untyped_storage().data_ptr() for x in tensors}, 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += func.name() == "aten::fill_.Scalar" and args[0].untyped_storage().data_ptr() in self.memory
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_change_while_a_run_runs_writes_only_numbers_that_differ() -> None:
+    """On a GPU each is a kernel, and a ramp changes one of a hundred in every iteration."""
+    env = arenas(groups=2)
+    tables = [x for each in env.tasks for x in (each.rewards._factors, each.rewards._zero_sums, each.start.below,
+                                                each.endings.counts, each.lanes._target)]
+
+    def fills(config: RocketConfig) -> int:
+        with CountFills(tables) as counter:
+            change_tasks(env.tasks, config)
+        fresh = Task.configured(config)
+        for each in env.tasks:
+            assert torch.equal(each.rewards._factors, fresh.rewards._factors), "as if it had been configured"
+            assert torch.equal(each.rewards._zero_sums, fresh.rewards._zero_sums)
+            assert torch.equal(each.start.below, fresh.start.below) and torch.equal(each.endings.counts, fresh.endings.counts)
+        return counter.count
+
+    pay = f"{HERE}:Pay"
+    changed = task(rewards={pay: 1.0, "touch": 2.0})
+    assert [fills(task()), fills(changed), fills(changed), fills(task())] == [0, 2, 0, 2], "one in each of two groups"
+    lanes = {name: dict(own) for name, own in TASK["lanes"].items()}
+    lanes["turtle"] |= {"rewards": {pay: 20.0, "recovery": 3.0}, "starts": {"turtle": 2.0}}
+    assert fills(task(lanes=lanes)) == 2 * (2 + len(env.tasks[0].start.names) - 1), "two weights, and sums from the start on"
+    assert fills(task(lanes=lanes, zero_sum=0.5)) == 2 * len(env.tasks[0].rewards.names), "in the main task only"
+    env.close()
+
+
+def test_metrics_of_a_step_are_those_of_the_lanes_in_which_it_was_made() -> None:
+    """An arena changes its lane within the step that ends an episode, after the metrics of the step were taken."""
+    lane = {"share": 0.0, "most": 0.5, "starts": {"kickoff": 1.0}, "measures": [{"air_dribble": {"least": 1}}]}
+    env = arenas(task(lanes={"air": lane}, measures=[]))
+    env.reset(0)
+    switched = 0
+    for t, action in enumerate(random_actions(env, 40)):
+        if t in (4, 20):
+            change_tasks(env.tasks, task(lanes={"air": lane | {"share": 0.5 if t == 4 else 0.0}}, measures=[]))
+            env.prepare()
+        step = env.step(action)
+        assert step.lane is not None
+        assert torch.equal(step.metrics["per_minute/air_dribble_attempts"].isnan(), step.lane == MAIN)
+        switched += int((lanes_of(env) != step.lane[::2]).sum())
+    assert switched == ARENAS, "half of them into the lane and out again"
+    env.close()
+
+
 def test_the_mode_of_rewards_is_for_those_of_the_main_task() -> None:
     lanes = {"own": {"share": 0.25, "starts": {"kickoff": 1.0}, "rewards": {f"{HERE}:Pay": 10.0}},
              "shared": {"share": 0.25, "starts": {"kickoff": 1.0}}}
@@ -289,6 +431,43 @@ def test_the_mode_of_rewards_is_for_those_of_the_main_task() -> None:
     env.reset(0)
     paid = env.step(random_actions(env, 1)[0]).metrics["reward/pay"]
     assert paid[::2].tolist() == [10.0] * 3 + [0.5] * 9
+    env.close()
+
+
+def test_zero_sum_is_for_rewards_of_the_main_task() -> None:
+    """Both cars of an arena are paid the same, so a share of 1 leaves nothing, and a share of 0 everything."""
+    pay = f"{HERE}:Pay"
+    lanes = {"own": {"share": 0.25, "rewards": {pay: 10.0}, "starts": {"kickoff": 1.0}},
+             "chosen": {"share": 0.25, "rewards": {pay: {"weight": 10.0, "zero_sum": 0.5}}, "starts": {"kickoff": 1.0}},
+             "shared": {"share": 0.25, "starts": {"kickoff": 1.0}}}
+
+    def paid(zero_sum: float) -> list[float]:
+        config = task(lanes=lanes, rewards={pay: 1.0}, zero_sum=zero_sum)
+        change_tasks(env.tasks, config)
+        fresh = arenas(config)
+        fresh.reset(0)
+        reward = env.step(action).reward
+        assert torch.equal(reward, fresh.step(action).reward), "a change while it runs equals a start with it"
+        fresh.close()
+        assert torch.equal(reward[::2], reward[1::2])
+        return reward[::6].tolist()
+
+    env = arenas(task(lanes=lanes, rewards={pay: 1.0}))
+    env.reset(0)
+    action = random_actions(env, 1)[0]
+    assert paid(1.0) == [10.0, 5.0, 0.0, 0.0]
+    assert paid(0.25) == [10.0, 5.0, 0.75, 0.75]
+    assert paid(0.0) == [10.0, 5.0, 1.0, 1.0]
+    env.close()
+
+
+def test_team_spirit_counts_in_lanes() -> None:
+    lanes = {"own": {"share": 0.5, "rewards": {f"{HERE}:Seat": 10.0}, "starts": {"kickoff": 1.0}}}
+    env = arenas(task(lanes=lanes, rewards={f"{HERE}:Seat": 1.0}, team_spirit=0.5, zero_sum=1.0, blue=2, orange=2), count=2)
+    env.reset(0)
+    paid = env.step(random_actions(env, 1)[0]).reward.view(2, 4)
+    assert paid[0].tolist() == [2.5, 7.5, 22.5, 27.5], "0, 10, 20, 30, half of it shared"
+    assert paid[1].tolist() == [-2.25, -1.75, 1.75, 2.25], "0, 1, 2, 3, half of it shared, less the mean of the others"
     env.close()
 
 
@@ -311,6 +490,23 @@ def test_an_ending_cannot_be_switched_on_with_options_that_only_a_resume_can_giv
     change_tasks(env.tasks, task(lanes={}, endings={stubborn: {"truncates": False}, "time_out": {}}))
     with pytest.raises(UserError, match="has truncates=False, which cannot become True while the run runs"):
         change_tasks(env.tasks, task(lanes={}, endings={stubborn: {"truncates": True}, "time_out": {}}))
+    env.close()
+
+
+def test_an_option_of_a_lanes_ending_is_not_lost_though_the_main_task_has_the_same_ending() -> None:
+    stubborn = f"{HERE}:Stubborn"
+
+    def config(of_lane: Any) -> RocketConfig:
+        lane = {"share": 0.25, "starts": {"kickoff": 1.0}, "endings": {stubborn: of_lane, "goal": None}}
+        return task(lanes={"own": lane}, endings={stubborn: {}, "goal": {}})
+
+    env = arenas(config(None))
+    assert set(env.tasks[0].endings.keys()) == {stubborn, "goal", f"own.{stubborn}"}, "only what has no options is shared"
+    change_tasks(env.tasks, config({}))
+    with pytest.raises(UserError, match=r"has truncates=False, which cannot become True.*stop the run and resume it"):
+        change_tasks(env.tasks, config({"truncates": True}))
+    with pytest.raises(UserError, match=r"the endings of the task differ in no_touch, .*stop the run and resume it"):
+        change_tasks(env.tasks, config({}).model_copy(update={"endings": {"goal": {}, "no_touch": {}}}))
     env.close()
 
 

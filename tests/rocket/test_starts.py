@@ -448,7 +448,7 @@ def test_a_mixture_refuses_senseless_weights(weights):
         mixture.set_weights({"kickoff": weights[0], "random": weights[1]})
     with pytest.raises(UserError, match="this task has kickoff, random"):
         mixture.set_weights({"shot": 1.0})
-    assert mixture.weights.tolist() == [[1.0, 1.0]] == [list(mixture.shares.values())], "nothing was written"
+    assert mixture.below.tolist() == [[1.0, 2.0]] and list(mixture.shares.values()) == [1.0, 1.0], "nothing was written"
 
 
 # --- frames ----------------------------------------------------------------------------------------------------------

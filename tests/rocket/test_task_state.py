@@ -68,7 +68,7 @@ def test_no_setting_is_saved(saved):
     ("env.rocket.zero_sum=0.5", lambda task: pays(task, zero_sum=0.5)),
     ("env.rocket.zero_sum=true", lambda task: pays(task, zero_sum=1.0)),
     ("env.rocket.endings.no_touch.seconds=5", lambda task: task.endings["no_touch"].limit.item() == 600),
-    ("env.rocket.starts.kickoff=7", lambda task: task.start.weights.tolist() == pytest.approx([7.0, 0.6])),
+    ("env.rocket.starts.kickoff=7", lambda task: task.start.below[0].tolist() == pytest.approx([7.0, 7.6])),
 ])
 def test_a_setting_comes_from_the_configuration_and_not_from_the_checkpoint(saved, override, where):
     env, state = saved

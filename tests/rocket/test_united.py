@@ -5,7 +5,10 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
 from wavedash.config import RocketConfig
+from wavedash.errors import UserError
 from wavedash.rocket.united import united
 
 
@@ -72,6 +75,15 @@ def test_a_task_alone_is_itself_and_no_task_is_changed():
 def test_a_united_task_is_one_that_can_be_written_and_read():
     one = united(SCORE, ALL)
     assert RocketConfig.model_validate(one.model_dump()) == one
+
+
+def test_lanes_of_all_phases_must_fit_together():
+    """Each task fits for itself; a run has room for the lanes of all of them from its beginning."""
+    one, two, three = (task(lanes={name: {"share": share, "starts": {"kickoff": 1.0}}})
+                       for name, share in (("turtle", 0.6), ("air", 0.4), ("wall", 0.3)))
+    assert sum(lane.room for lane in united(one, [one, two]).lanes.values()) == 1.0
+    with pytest.raises(UserError, match=r"turtle \(60%\), air \(40%\), wall \(30%\).* 130% of the arenas.*Lower"):
+        united(one, [one, two, three])
 
 
 def test_uniting_needs_no_torch():

@@ -238,7 +238,7 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "env.rocket.dense_scale": Counts("2", after=ratio("env/reward/face_ball"), expected=20.0, base="hybrid"),
     "env.rocket.team_spirit": Counts("0.9", base="teams"),
     "env.rocket.zero_sum": Counts("true", after=mean_reward, expected=0.0, base="rocket"),
-    "env.rocket.starts": Counts("{random: 0, turtle: 5}", lambda learner: task(learner).start.weights.tolist(), [[0.0, 5.0]],
+    "env.rocket.starts": Counts("{random: 0, turtle: 5}", lambda learner: task(learner).start.below.tolist(), [[0.0, 5.0]],
                                 "rocket"),
     "env.rocket.endings": Counts("{no_touch: {seconds: 3}}", limits, {"no_touch": 360.0}, "rocket"),
     "env.rocket.lanes": Counts("{turtle: {share: 0.5, starts: {turtle: 1}}}", lambda learner: task(learner).lanes.names,

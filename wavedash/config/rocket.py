@@ -49,7 +49,8 @@ class LaneConfig(Section):
     """How episodes of the lane begin, as `env.rocket.starts`."""
     rewards: dict[str, float | dict[str, Any]] | None = None
     """What is rewarded in the lane, as `env.rocket.rewards`; the same as in the main task when not set. A lane's own rewards
-    are always paid in full: `reward_mode` and `dense_scale` are for those of the main task."""
+    are always paid in full: `reward_mode`, `dense_scale` and `zero_sum` are for those of the main task. One of them may have a
+    zero_sum of its own (`touch: {weight: 1, zero_sum: 1}`). `team_spirit` counts everywhere."""
     endings: dict[str, dict[str, Any] | None] | None = None
     """When episodes of the lane end, as `env.rocket.endings`; the same as in the main task when not set."""
     measures: list[Named] = []

@@ -37,17 +37,13 @@ def change_tasks(tasks: Iterable[Any], config: RocketConfig) -> None:
     rewards, start, endings = wanted.rewards, wanted.start, wanted.endings
     assert isinstance(start, Mixture)
     for task in tasks:
+        _refuse_other_parts(task, wanted)
         for name, ending in task.endings.items():
             if name in endings.on:
                 _refuse_other_options(name, ending, endings[name])
         task.lanes.set_shares({name: lane.share for name, lane in wanted.lanes.parts.items()})
-        task.rewards.set_weights(rewards.weights)
-        task.start.set_weights(start.shares)
-        for lane in config.lanes:
-            if (own := rewards.lanes[lane]) is not None:
-                task.rewards.set_weights(own, lane)
-            task.start.set_weights(start.lanes[lane], lane)
-        task.rewards.set(**{setting: getattr(rewards, setting) for setting in OF_REWARDS.values()})
+        task.rewards.take_over(rewards, OF_REWARDS.values())
+        task.start.take_over(start)
         for name, reward in task.rewards.parts.items():
             _take_over(reward, rewards.parts[name])
         for name, ending in task.endings.items():
@@ -77,6 +73,21 @@ def _weight(kind: str, name: str, value: Any) -> Iterator[tuple[str, ...]]:
 
 def _take_over(part: Part, wanted: Part) -> None:
     part.set(**{setting: getattr(wanted, setting) for setting in part.settings})
+
+
+def _refuse_other_parts(task: Task, wanted: Task) -> None:
+    """Raises UserError if the task is to have other parts, or parts shared otherwise between lanes, than the running one."""
+    def parts(of: Task) -> dict[str, set[str]]:
+        assert isinstance(of.start, Mixture)
+        in_lanes = (f"{lane}.{name}" for lane, own in of.rewards.lanes.items() for name in own or ())
+        return {"lanes": set(of.lanes.names), "rewards": {*of.rewards.names, *in_lanes}, "starts": set(of.start.names),
+                "endings": set(of.endings.keys())}
+
+    running = parts(task)
+    for kind, names_wanted in parts(wanted).items():
+        if other := sorted(names_wanted ^ running[kind]):
+            raise UserError(f"the {kind} of the task differ in {', '.join(other)} from those of the running one, which cannot "
+                            "change while the run runs: stop the run and resume it")
 
 
 def _refuse_other_options(name: str, ending: Ending, wanted: Ending) -> None:

@@ -243,7 +243,7 @@ class Shard:
 
     def _metrics(self) -> dict[str, Tensor]:
         """Metrics per row: what each reward paid, rates of events, and outcomes of attempts."""
-        metrics = {f"reward/{name}": share for name, share in self.task.rewards.share_rows().items()}
+        metrics = {f"reward/{name}": share.view(-1) for name, share in self.task.rewards.shares().items()}
         happened = torch.stack([found(self.state.events) for found in EVENTS.values()])
         rates = happened.flatten(1) / self.minutes_per_step
         metrics |= {f"per_minute/{name}": rate for name, rate in zip(EVENTS, rates.unbind(0), strict=True)}

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wavedash.config import LaneConfig, Named, RocketConfig
+from wavedash.errors import UserError
 
 Weighted = dict[str, float | dict[str, Any]]
 Endings = dict[str, dict[str, Any] | None]
@@ -61,7 +62,16 @@ def _lanes(own: Mapping[str, LaneConfig], all_of: Sequence[Mapping[str, LaneConf
             "endings": None if lane.endings is None else _endings(lane.endings, endings),
             "measures": _measures(lane.measures, [each.measures for each in same]),
         })
+    _refuse_too_many(lanes)
     return lanes
+
+
+def _refuse_too_many(lanes: Mapping[str, LaneConfig]) -> None:
+    rooms = {name: lane.room for name, lane in lanes.items()}
+    if (whole := sum(rooms.values())) > 1.0 + 1e-9:
+        each = ", ".join(f"{name} ({room:.0%})" for name, room in rooms.items())
+        raise UserError(f"a run sets aside arenas for the lanes of all its phases from the beginning: {each} need {whole:.0%} of "
+                        "the arenas together. Lower their `most` or `share`, or give lanes of different phases the same name")
 
 
 def _measures(own: Sequence[Named], all_of: Sequence[Sequence[Named]]) -> list[Named]:

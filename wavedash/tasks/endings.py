@@ -12,8 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wavedash.tasks.lanes import Lanes, instances, options
+from wavedash.tasks.lanes import Lanes, instances
 from wavedash.tasks.lookup import Lookup
+from wavedash.tasks.numbers import Numbers
 from wavedash.tasks.part import Part, Parts
 
 
@@ -74,15 +75,16 @@ class Endings(Parts[Ending]):
         self.terminating = sum(not ending.truncates for ending in self.values())
         self.lane: Tensor | None = None
         self.register_buffer("counts", torch.zeros(len(self), 1 + len(lanes or {}), dtype=torch.bool), persistent=False)
+        self._numbers = Numbers(self.counts)
         self.set_counting(self.keys() if counting is None else counting, lanes or {})
 
     @classmethod
     def named(cls, endings: Mapping[str, Any], lookup: Lookup, lanes: Mapping[str, Any] | None = None) -> Endings:
         """Makes endings as a YAML file has them: `goal: {}`, `no_touch: {seconds: 10}`; `null` is one that is switched off."""
-        def has_no_choice(name: str, value: Any) -> bool:
-            return not options(value) and not lookup.find("ending", name).settings
+        def has_no_options(name: str, value: Any) -> bool:
+            return not lookup.options("ending", name)  # whatever has some may get others in one place while a run runs
 
-        found = instances(endings, lanes or {}, has_no_choice)
+        found = instances(endings, lanes or {}, has_no_options)
         made = {instance: lookup.make("ending", name, value) for instance, (name, value) in found.given.items()}
         own = {lane: None if names is None else [instance for name, instance in names.items() if lanes[lane][name] is not None]
                for lane, names in found.of_lanes.items()} if lanes else {}
@@ -101,9 +103,7 @@ class Endings(Parts[Ending]):
         """Changes where endings count from the next step on, without a host sync."""
         self.counting, self.of_lanes = list(counting), dict(lanes)
         columns = [counting, *(counting if own is None else own for own in lanes.values())]
-        for row, name in zip(self.counts, self.order, strict=True):
-            for place, names in zip(row, columns, strict=True):
-                place.fill_(name in names)
+        self._numbers.write(self.counts, (name in names for name in self.order for names in columns))
 
     def __call__(self, state: Any, previous: Any, events: Any) -> tuple[Tensor, Tensor]:
         """[E] terminated, [E] truncated."""

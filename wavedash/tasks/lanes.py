@@ -97,9 +97,10 @@ class Lanes(Part):
             if not 0.0 <= share <= self.parts[name].most:
                 raise UserError(f"lane {name!r} has room for a share of the environments from 0 to {self.parts[name].most:g}, "
                                 f"not {share:g}: stop the run and resume it with most={share:g}")
-        for name, share in shares.items():
+        changed = {name: share for name, share in shares.items() if share != self.parts[name].share}
+        for name, share in changed.items():
             self.parts[name].share = share
-        if shares:
+        if changed:
             self.write_settings()
 
     def write_settings(self) -> None:

@@ -50,11 +50,15 @@ class Lookup:
                             f"{', '.join(sorted(classes))}; one of your own is named 'module:Class'")
         return classes[snake_case(name)]
 
+    def options(self, kind: str, name: str) -> dict[str, inspect.Parameter]:
+        """What a part of this name can be made with."""
+        _, *parameters = inspect.signature(self.find(kind, name).__init__).parameters.items()  # without self
+        return dict(parameters)
+
     def make(self, kind: str, name: str, options: Mapping[str, Any] | None = None) -> Any:
         """Makes a part of this name with these options."""
         found, given = self.find(kind, name), dict(options or {})
-        _, *parameters = inspect.signature(found.__init__).parameters.items()  # without self
-        accepted = dict(parameters)
+        accepted = self.options(kind, name)
         if not any(p.kind is p.VAR_KEYWORD for p in accepted.values()):
             for option in given:
                 if option not in accepted:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from math import isfinite
 from typing import Any, Literal, get_args
 
@@ -12,6 +12,7 @@ from torch import Tensor
 from wavedash.errors import UserError
 from wavedash.tasks.lanes import Lanes, instances
 from wavedash.tasks.lookup import Lookup, snake_case
+from wavedash.tasks.numbers import Numbers
 from wavedash.tasks.part import Part, Parts
 
 Mode = Literal["dense", "sparse", "hybrid"]
@@ -63,8 +64,8 @@ class Rewards(Part):
         """Names without the lane that a reward belongs to"""
         self.mode, self.dense_scale, self.scale = mode, dense_scale, scale
         self.parts = Parts(dict(zip(self.names, self.rewards, strict=True)))
-        columns = (1 + len(self.lanes),) if self.lanes else (1, 1)
-        self.register_buffer("_factors", torch.zeros(len(rewards), *columns), persistent=False)  # weight, mode, scale
+        self.register_buffer("_factors", empty_table(rewards, self.lanes), persistent=False)  # weight, mode, scale
+        self._numbers = Numbers(self._factors)
         self.write_settings()
 
     @classmethod
@@ -131,20 +132,10 @@ class Rewards(Part):
     def shares(self) -> dict[str, Tensor]:
         """What each reward contributed to the last step, by name: [E, C], weighted, before it is spread between agents. NaN
         where an environment plays a lane that does not have this reward."""
-        titles = self.names if self.lane is None else self._titles
-        return dict(zip(titles, self.share_table.unbind(0), strict=True))
-
-    def share_rows(self) -> dict[str, Tensor]:
-        """The same as `shares`, [E * C] each."""
-        titles = self.names if self.lane is None else self._titles
-        return dict(zip(titles, self.share_table.flatten(1).unbind(0), strict=True))
-
-    @property
-    def share_table(self) -> Tensor:
-        """[n, E, C]: the same as `shares` in one tensor."""
         if self.lane is None:
-            return self._shares
-        return self._with_nan[self._row_of_title[:, self.lane], self._environments]
+            return dict(zip(self.names, self._shares.unbind(0), strict=True))
+        table = self._with_nan[self._row_of_title[:, self.lane], self._environments]
+        return dict(zip(self._titles, table.unbind(0), strict=True))
 
     def set_weights(self, weights: Mapping[str, float], lane: str | None = None) -> None:
         """Changes weights from the next step on, without a host sync; rewards that are not named keep theirs. `lane`: those of
@@ -159,15 +150,27 @@ class Rewards(Part):
         known |= {label(name): float(weight) for name, weight in weights.items()}
         self.write_settings()
 
+    def take_over(self, wanted: Rewards, settings: Iterable[str]) -> None:
+        """Takes over all weights, and these settings, of rewards with the same names, from the next step on, without a host
+        sync."""
+        before = self.weights, self.lanes
+        self.weights, self.lanes = dict(wanted.weights), {lane: wanted.lanes[lane] for lane in self.lanes}
+        try:
+            self.set(**{setting: getattr(wanted, setting) for setting in settings})
+        except BaseException:
+            self.weights, self.lanes = before
+            raise
+
     def write_settings(self) -> None:
         if self.mode not in get_args(Mode):
             raise UserError(f"there is no reward mode {self.mode!r}; the modes are: {', '.join(get_args(Mode))}")
         dense = {"dense": 1.0, "sparse": 0.0, "hybrid": self.dense_scale}[self.mode]
-        for row, name, reward in zip(self._factors, self.names, self.rewards, strict=True):
+        factors: list[float] = []
+        for name, reward in self.parts.items():
             main = self.weights.get(name, 0.0) * (self.scale * (1.0 if reward.sparse else dense))
             in_lanes = (main if own is None else own.get(name, 0.0) * self.scale for own in self.lanes.values())
-            for place, factor in zip(row.view(-1), (main, *in_lanes), strict=True):
-                place.fill_(factor)
+            factors += main, *in_lanes
+        self._numbers.write(self._factors, factors)
 
     def _bind_lanes(self, shares: Tensor) -> None:
         """Makes the table of which reward has which title in which lane; the last row of `shares` is NaN, for those that a lane
@@ -179,6 +182,11 @@ class Rewards(Part):
         self._with_nan = shares
         self._row_of_title = torch.tensor(rows, device=shares.device)  # [titles, 1 + L]
         self._environments = torch.arange(shares.shape[1], device=shares.device)
+
+
+def empty_table(rewards: Sized, lanes: Sized) -> Tensor:
+    """A number for each reward: [K, 1, 1], or if there are lanes [K, 1 + L], from which each environment takes its own."""
+    return torch.zeros(len(rewards), *((1 + len(lanes),) if lanes else (1, 1)))
 
 
 def label(name: str) -> str:

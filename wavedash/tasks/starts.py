@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,6 +14,7 @@ from wavedash.envs.errors import EnvError
 from wavedash.errors import UserError
 from wavedash.tasks.lanes import Lanes, instances
 from wavedash.tasks.lookup import Lookup, snake_case
+from wavedash.tasks.numbers import Numbers
 from wavedash.tasks.part import Part, Parts
 
 
@@ -36,7 +38,8 @@ class Mixture(Start):
     """Draws one of several starts for every environment: `Mixture([(Kickoff(), 0.5), (Shot(), 0.3), (Save(), 0.2)])`. Weights
     need not sum to one. Environments that play a lane draw by the weights of that lane."""
 
-    weights: Tensor
+    below: Tensor
+    """[1 + L, K]: the weights of each start and those before it, in the main task and in each lane"""
     drawn: Tensor
     """[E]: which start was written last"""
     lane: Tensor | None = None
@@ -57,8 +60,10 @@ class Mixture(Start):
         for shares in (self.shares, *self.lanes.values()):
             self._check(shares)
         self.parts = Parts(dict(zip(self.names, self.starts, strict=True)))
-        tasks = [list(shares.values()) for shares in (self.shares, *self.lanes.values())]
-        self.register_buffer("weights", torch.tensor(tasks), persistent=False)  # [1 + L, K]
+        self._playing: Mapping[str, int] = {}
+        self.register_buffer("below", torch.zeros(1 + len(self.lanes), len(self.names)), persistent=False)
+        self._numbers = Numbers(self.below)
+        self._write_weights()
 
     @classmethod
     def named(cls, starts: Mapping[str, Any], lookup: Lookup, lanes: Mapping[str, Mapping[str, Any]] | None = None) -> Mixture:
@@ -73,7 +78,7 @@ class Mixture(Start):
 
     def follow(self, lanes: Lanes) -> None:
         """Is called before `bind` with the lanes that environments play."""
-        self.lane = lanes.following
+        self.lane, self._playing = lanes.following, lanes.playing
 
     def bind(self, state: Any) -> None:
         super().bind(state)
@@ -84,15 +89,16 @@ class Mixture(Start):
     def write(self, state: Any, generator: torch.Generator) -> None:
         if len(self.starts) == 1:
             return self.starts[0].write(state, generator)
-        below = self.weights.cumsum(-1)
         if self.lane is None:  # there are no lanes, or it was taken from a task that has them
-            below = below[:1]
+            below = self.below[:1]
         else:
-            below = below[self.lane.repeat(len(self.drawn) // len(self.lane))]  # [E, K]
+            below = self.below[self.lane.repeat(len(self.drawn) // len(self.lane))]  # [E, K]
         ticket = torch.rand(len(self.drawn), 1, generator=generator, device=below.device) * below[:, -1:]
         self.drawn.copy_((ticket >= below[:, :-1]).sum(-1))
         default = state.clone()
-        for i, start in enumerate(self.starts):
+        for i, (name, start) in enumerate(self.parts.items()):
+            if not self._may_be_drawn(name):
+                continue
             written = default.clone()
             start.write(written, generator)
             state.copy_(written, self.drawn == i)
@@ -109,9 +115,13 @@ class Mixture(Start):
         shares = known | {name: float(weight) for name, weight in weights.items()}
         self._check(shares)
         known.update(shares)
-        for places, own in zip(self.weights, (self.shares, *self.lanes.values()), strict=True):
-            for place, weight in zip(places, own.values(), strict=True):
-                place.fill_(weight)
+        self._write_weights()
+
+    def take_over(self, wanted: Mixture) -> None:
+        """Takes over all weights of a mixture of starts with the same names, for the episodes to come, without a host sync."""
+        self.shares = {name: wanted.shares[name] for name in self.names}
+        self.lanes = {lane: {name: wanted.lanes[lane][name] for name in self.names} for lane in self.lanes}
+        self._write_weights()
 
     def writer(self, number: int) -> Start:
         """The start that wrote the beginning with this number."""
@@ -121,6 +131,18 @@ class Mixture(Start):
     def description(self) -> str:
         own = repr([(self.shares[name], start.description) for name, start in self.parts.items()])
         return f"{own} {self.lanes}" if self.lanes else own
+
+    def _may_be_drawn(self, name: str) -> bool:
+        """Whether a start has a weight in the main task or in a lane that is played. This follows from settings alone, so the
+        random stream is the same after a resume. The others are not written: a curriculum has many that it does not use yet."""
+        return self.shares[name] > 0.0 or any(self.lanes[lane][name] > 0.0 for lane, count in self._playing.items() if count)
+
+    def _write_weights(self) -> None:
+        """Writes `below`. It is summed on the host: a GPU sums in another order, by which a start with weight 0 might get a
+        chance by rounding."""
+        weights = np.array([list(shares.values()) for shares in (self.shares, *self.lanes.values())], np.float32)
+        below = weights.cumsum(-1, dtype=np.float64).astype(np.float32)  # as torch sums on a CPU
+        self._numbers.write(self.below, below.flatten().tolist())
 
     @staticmethod
     def _check(shares: Mapping[str, float]) -> None:

@@ -80,7 +80,8 @@ def examine_rewards(config: EnvConfig, device: torch.device, policy: TrainedPoli
     _scenes(found, config, one_size(config.rocket), "", device)
     for name, lane in config.rocket.lanes.items():
         if lane.rewards is not None:
-            _scenes(found, config, one_size(config.rocket, rewards=lane.rewards), f"lane {name}: ", device)
+            paid_in_full = one_size(config.rocket, rewards=lane.rewards, reward_mode="dense", zero_sum=False)
+            _scenes(found, config, paid_in_full, f"lane {name}: ", device)
     return found
 
 

@@ -66,9 +66,6 @@ class Measures(Part):
                               for name, options in own.items()}
         return cls(made, of_lanes)
 
-    def __len__(self) -> int:
-        return len(self.parts) + sum(len(lane.parts) for lane in self.of_lanes.values())
-
     def each(self) -> Iterator[tuple[str, Measure]]:
         """All measures with their names; those that only a lane has with its name before it."""
         yield from self.parts.items()
@@ -124,8 +121,6 @@ class _OfLane(Part):
     """[E] bool: the arenas that play the lane now"""
     rows: Tensor
     """[E * C] bool: the cars in them"""
-    never: Tensor
-    """[E * C]: 0 for these cars, NaN for the others"""
     previous: GameState | None = None
 
     def __init__(self, measures: Mapping[str, Measure]) -> None:
@@ -138,7 +133,6 @@ class _OfLane(Part):
         """How many rows there are before and after the block"""
         self.register_buffer("rows", torch.zeros(state.arenas * state.seats, dtype=torch.bool, device=state.device),
                              persistent=False)
-        self.register_buffer("never", torch.zeros(len(self.rows), device=state.device), persistent=False)
         for measure in self.parts.values():
             measure.bind(self.part)
 
@@ -148,7 +142,6 @@ class _OfLane(Part):
 
     def lanes_changed(self) -> None:
         self.rows.view(len(self.plays), -1).copy_(self.plays.unsqueeze(-1))
-        self.never.fill_(torch.nan).masked_fill_(self.rows, 0.0)
 
     def __call__(self, previous: GameState, ticks: int, nothing: Tensor, may_read: bool) -> dict[str, Tensor]:
         """The metrics, [E * C] each; NaN where an arena does not play the lane."""
@@ -158,7 +151,8 @@ class _OfLane(Part):
         rows = _rows(decided, ticks)
         if rows is not None:
             rows = torch.where(self.rows, pad(rows, self.columns, value=torch.nan), torch.nan)
-        return _metrics(self.titles, decided, rows, nothing, self.never)
+        never = nothing if len(decided) == len(self.parts) else torch.where(self.rows, 0.0, torch.nan)  # 0 for cars in the lane
+        return _metrics(self.titles, decided, rows, nothing, never)
 
 
 def _judged(measures: Parts[Measure], look: Look) -> dict[str, Outcome]:

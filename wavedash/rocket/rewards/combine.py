@@ -12,7 +12,8 @@ from wavedash.rocket import names
 from wavedash.rocket.state import GameState
 from wavedash.tasks import rewards
 from wavedash.tasks.lookup import Lookup
-from wavedash.tasks.rewards import Reward, label
+from wavedash.tasks.numbers import Numbers
+from wavedash.tasks.rewards import Reward, empty_table, label
 
 
 class Rewards(rewards.Rewards):
@@ -20,7 +21,8 @@ class Rewards(rewards.Rewards):
 
     `team_spirit`: 0 pays each car what it earned itself, 1 the mean of its team. Raise it as team play begins to matter.
     `zero_sum`: the share of the opponents' mean that is subtracted: with 1 (or true), what is good for them is bad for the car.
-    `zero_sums`: that share for single rewards, by name; the others keep `zero_sum`. `lane_zero_sums`: the same in each lane.
+    `zero_sums`: that share for single rewards, by name; the others keep `zero_sum`. `lane_zero_sums`: the same in each lane. In a
+    lane with rewards of its own the others have 0: they are paid in full, also where both sides practise the same.
     Other options are `mode`, `dense_scale`, `scale` and `lanes`, as in tasks of any environment.
     """
 
@@ -38,9 +40,8 @@ class Rewards(rewards.Rewards):
         self.lane_zero_sums = {lane: _by_label(own) for lane, own in (lane_zero_sums or {}).items()}
         self.register_buffer("_team_spirit", torch.zeros(()), persistent=False)
         self.register_buffer("_zero_sum", torch.zeros(()), persistent=False)
-        lanes = options.get("lanes")
-        columns = (1 + len(lanes),) if lanes else (1, 1)
-        self.register_buffer("_zero_sums", torch.zeros(len(rewards), *columns), persistent=False)
+        self.register_buffer("_zero_sums", empty_table(rewards, options.get("lanes") or ()), persistent=False)
+        self._zero_sum_numbers = Numbers(self._zero_sums)
         sparse = [reward.sparse for _, reward, _ in rewards]
         self.register_buffer("_is_sparse", torch.tensor(sparse, dtype=torch.bool).view(-1, 1, 1), persistent=False)
         super().__init__(rewards, **options)
@@ -64,7 +65,7 @@ class Rewards(rewards.Rewards):
 
     def spread(self, own: Tensor, state: GameState) -> Tensor:
         """Applies team spirit and zero-sum."""
-        if own.device.type == "cpu" and not (self.team_spirit or self.zero_sum or self._has_zero_sums):
+        if own.device.type == "cpu" and not self._spreads:
             return own  # not on a GPU: a CUDA graph cannot branch when it is replayed
         cars = state.cars
         blue = cars.team == 0
@@ -78,7 +79,7 @@ class Rewards(rewards.Rewards):
 
         blue_mean, orange_mean = team_means(own)
         shared = torch.lerp(own, torch.where(blue, blue_mean, orange_mean), self._team_spirit)
-        if self._has_zero_sums:
+        if self._differ:
             zero_sums = self._zero_sums if self.lane is None else self._zero_sums[:, self.lane].unsqueeze(-1)
             blue_mean, orange_mean = team_means((zero_sums * self._shares).sum(0))
             shared = shared - torch.where(blue, orange_mean, blue_mean)
@@ -98,13 +99,15 @@ class Rewards(rewards.Rewards):
         super().write_settings()
         self._team_spirit.fill_(self.team_spirit)
         self._zero_sum.fill_(self.zero_sum)
-        for row, title in zip(self._zero_sums, self.titles, strict=True):
-            for place, table in zip(row.view(-1), tables, strict=True):
-                place.fill_(table.get(title, self.zero_sum))
+        others = self.zero_sum, *(self.zero_sum if own is None else 0.0 for own in self.lanes.values())
+        shares = [table.get(title, other) for title in self.titles for table, other in zip(tables, others, strict=True)]
+        self._zero_sum_numbers.write(self._zero_sums, shares)
+        self._spreads = bool(self.team_spirit) or any(shares)
 
     @property
-    def _has_zero_sums(self) -> bool:
-        return bool(self.zero_sums) or any(self.lane_zero_sums.values())
+    def _differ(self) -> bool:
+        """Whether rewards may have different zero-sum shares. It does not change with settings: a CUDA graph depends on it."""
+        return bool(self.zero_sums) or any(self.lane_zero_sums.values()) or any(own is not None for own in self.lanes.values())
 
 
 def _by_label(shares: Mapping[str, float]) -> dict[str, float]:
