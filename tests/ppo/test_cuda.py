@@ -19,6 +19,7 @@ from tests.ppo.combinations import (
 )
 from tests.ppo.learners import learner_over, run_config
 from tests.ppo.test_losses import Distillation, Imitation
+from tests.ppo.test_slots import SLOTS, assert_metrics_are_those_of_each_iteration, learner_with_slots
 from tests.toy_vec_envs import ScrambledEnv
 from wavedash.assembly import make_policy, prepare_torch
 from wavedash.bench.synthetic import SyntheticEnv
@@ -237,6 +238,12 @@ def test_loading_into_a_learner_discards_its_captured_graphs(tmp_path):
     second.load_state(*state)
     assert first.iterate().metrics == second.iterate().metrics
     assert differences(first, second) == set()
+
+
+def test_metrics_are_of_the_slot_whose_graph_was_replayed():
+    learner = learner_with_slots("cuda")
+    assert_metrics_are_those_of_each_iteration(learner, (CAPTURED + 2) * SLOTS)
+    assert len(learner._graphs) == SLOTS and all(replay.graph is not None for replay in learner._graphs.values())
 
 
 # --- compilation -----------------------------------------------------------------------------------------------------
