@@ -246,6 +246,17 @@ def test_metrics_are_of_the_slot_whose_graph_was_replayed():
     assert len(learner._graphs) == SLOTS and all(replay.graph is not None for replay in learner._graphs.values())
 
 
+def test_a_capture_that_fails_leaves_the_stream_and_the_capture_mode_as_they_were(caplog):
+    """A host sync invalidates the capture, so that its end fails as well."""
+    x = torch.ones(3, device="cuda")
+    call = CapturedCall(lambda: x.sum().item(), "a sum")
+    with torch.cuda.stream(torch.cuda.Stream()):
+        before = torch.cuda.current_stream()
+        assert [call() for _ in range(WARM_UP + 2)] == [3.0] * (WARM_UP + 2)
+        assert torch.cuda.current_stream() == before and not torch.cuda.is_current_stream_capturing()
+    assert call.eager and "runs without one" in caplog.text
+
+
 # --- compilation -----------------------------------------------------------------------------------------------------
 
 COMPILED = [Combination("none", *kind) for kind in (
