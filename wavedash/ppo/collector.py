@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from wavedash.envs.obs import Obs, map_obs
-from wavedash.envs.vec_env import Step, VecEnv
+from wavedash.envs.vec_env import EnvError, Step, VecEnv
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.policy.memory import State
 from wavedash.ppo.ranks import ALONE, Ranks
@@ -20,6 +20,10 @@ from wavedash.ppo.rollout import Rollout
 from wavedash.ppo.stopwatch import stopwatch_for
 from wavedash.seeding import stream_seed
 from wavedash.threads import set_torch_threads
+
+
+MOST_LANES = 255
+"""The lane of a step is stored in one byte, in which 0 is the main task"""
 
 
 @dataclass
@@ -74,7 +78,10 @@ class Collector:
         self.counted = Counted()
         """What was counted in the last rollout. Whoever replays a graph of `collect` puts back what its capture made."""
         self._are_attempts: dict[tuple[str, ...], Tensor | None] = {}
-        self.lane = torch.zeros(steps, env.num_rows, dtype=torch.int64, device=env.device) if env.lanes else None
+        if len(env.lanes) > MOST_LANES:
+            raise EnvError(f"the environment has {len(env.lanes)} lanes, and {MOST_LANES} is the most that can be told apart: "
+                           "configure fewer")
+        self.lane = torch.zeros(steps, env.num_rows, dtype=torch.uint8, device=env.device) if env.lanes else None
         """[T, N]: the lane of every step of the last rollout, where the environment has lanes"""
         self._lanes = torch.arange(1 + len(env.lanes), device=env.device).view(-1, 1, 1)
 
