@@ -21,7 +21,6 @@ from wavedash.ppo.stopwatch import stopwatch_for
 from wavedash.seeding import stream_seed
 from wavedash.threads import set_torch_threads
 
-
 MOST_LANES = 255
 """The lane of a step is stored in one byte, in which 0 is the main task"""
 
