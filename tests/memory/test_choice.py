@@ -18,7 +18,7 @@ from wavedash.config import AUTO, EnvConfig, RunConfig
 from wavedash.config_file import ConfigError, changed_config, describe_config, dump_config, load_config, smoke_overrides
 from wavedash.doctor import examine
 from wavedash.envs.errors import EnvError
-from wavedash.envs.kinds import Kind
+from wavedash.envs.kinds import Kind, Spaces, kind_of
 from wavedash.envs.make import make_env
 from wavedash.envs.vec_env import VecEnv
 from wavedash.errors import UserError
@@ -139,6 +139,67 @@ def test_a_resumed_run_keeps_the_split_that_it_had(monkeypatch):
     numbers, device = choice_for(80).config, torch.device("cuda")
     assert resolved(numbers, device).ppo.microbatch_size is not None
     assert resolved(numbers, device, resumed=True) is numbers
+
+
+made_alone: list[int] = []
+
+
+def alone(count: int, device: torch.device) -> VecEnv:
+    made_alone.append(count)
+    if len(made_alone) > 1:
+        raise RuntimeError("there is one already")
+    return IdentityEnv(gymnasium.spaces.Discrete(3), rows=count)
+
+
+def test_where_nothing_is_auto_no_environment_is_made_for_the_estimate(monkeypatch):
+    monkeypatch.setattr("wavedash.memory.choice.hardware_of", lambda *_: gpu(8))
+    made_alone.clear()
+    source = ("cartpole", "env.id=null", f"env.factory={HERE}:alone", "env.count=4")
+    config = load_config(source[0], source[1:])
+    assert resolved(config, torch.device("cuda")) is config and not made_alone
+    auto = load_config(source[0], [*source[1:], "ppo.minibatch_size=auto"])
+    assert not resolved(auto, CPU).undecided and made_alone == [1], "the control: here it is needed"
+    with pytest.raises(RuntimeError, match="one already"):
+        resolved(auto, CPU)
+
+
+def test_which_kinds_make_an_environment_for_their_spaces():
+    def makes(*source: str) -> bool:
+        env = load_config(source[0], source[1:]).env
+        return kind_of(env).makes_one_for_spaces(env)
+
+    assert makes("cartpole") and makes("cartpole", "env.id=null", f"env.factory={HERE}:alone")
+    assert makes("cartpole", "env.id=null", f"env.factory={HERE}:Rooms") and not makes("rocket-1v1")
+    assert not makes("cartpole", "env.id=null", f"env.factory={HERE}:KnownRooms")
+
+
+def test_an_estimate_that_fails_matters_only_where_something_is_auto(monkeypatch, caplog):
+    """A fault in the task: the run says what is wrong with it when it makes its arenas."""
+    monkeypatch.setattr("wavedash.memory.choice.hardware_of", lambda *_: gpu(8))
+    monkeypatch.setattr("wavedash.rocket.kind.RocketKind.spaces", lambda *_: 1 / 0)
+    decided, device = choice_for(8).config, torch.device("cuda")
+    with caplog.at_level(logging.DEBUG, "wavedash.memory.choice"):
+        assert resolved(decided, device) is decided
+    assert [record.levelno for record in caplog.records] == [logging.DEBUG] and "ZeroDivisionError" in caplog.text
+    with pytest.raises(ZeroDivisionError):
+        resolved(load_config("rocket-1v1-gpu"), device)
+
+
+class OtherFails(Ranks):
+    """Of two ranks, the other one could not estimate."""
+
+    size = local_size = 2
+
+    def any(self, flag: bool) -> bool:
+        return True
+
+
+def test_ranks_do_without_an_estimate_together(monkeypatch):
+    huge = Shapes(**{**vars(SHAPES), "activations": 400_000, "widest": 40_000})
+    monkeypatch.setattr("wavedash.memory.choice.hardware_of", lambda *_: gpu(8))
+    monkeypatch.setattr("wavedash.memory.choice.shapes_for", lambda *_: lambda precision: huge)
+    numbers, device = choice_for(80).config, torch.device("cuda")
+    assert resolved(numbers, device, OtherFails()) is numbers and resolved(numbers, device) is not numbers
 
 
 def test_the_line_that_says_what_was_chosen(monkeypatch):
@@ -325,6 +386,13 @@ class Rooms(Kind):
 
     def counts(self, config: EnvConfig, device: torch.device) -> tuple[int, int]:
         return 2, 128
+
+
+class KnownRooms(Rooms):
+    """It knows its spaces without making a room."""
+
+    def spaces(self, config: EnvConfig, device: torch.device) -> Spaces:
+        return Spaces(gymnasium.spaces.Box(-1.0, 1.0, (3,)), gymnasium.spaces.Discrete(3))
 
 
 def test_a_kind_of_ones_own_says_what_it_takes(monkeypatch):

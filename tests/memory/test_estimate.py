@@ -18,7 +18,7 @@ from wavedash.config_file import load_config
 from wavedash.envs.kinds import kind_of
 from wavedash.envs.obs import empty_obs, map_obs
 from wavedash.memory.choice import shapes_for
-from wavedash.memory.estimate import GPU_PROGRAMS, LEARNING, WORK, memory_of
+from wavedash.memory.estimate import COUNTED, GPU_PROGRAMS, LEARNING, WORK, memory_of
 from wavedash.memory.shapes import Shapes
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.policy.stacked import StackedActors
@@ -35,6 +35,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "continuous": ("pendulum", "env.count=6", "ppo.rollout_steps=8"),
     "sequences": ("cartpole-memory", "env.count=6", "ppo.rollout_steps=16", "policy.memory.sequence=8"),
     "rocket, masked": ROCKET,
+    "rocket, lanes": (*ROCKET, "env.rocket.lanes={kickoffs: {share: 0.5, starts: {kickoff: 1.0}}}"),
 }
 
 
@@ -72,7 +73,11 @@ def test_rollouts_statistics_and_weights(name):
         last = rollout.value[-1].clone()
         work = peak(lambda: learner.complete(rollout, last)) + peak(learner.updater.experience.refresh)
         assert 0.4 * WORK * rollout.reward.numel() < work < WORK * rollout.reward.numel() + 4096  # a few numbers of any size
-        assert terms["learning"] == stored * LEARNING + stored // ppo.buffer_rollouts * WORK
+        assert terms["learning"] == stored * (LEARNING + COUNTED) + stored // ppo.buffer_rollouts * WORK
+        collector = learner.collector
+        told = [x for x in (collector.counted.success, collector.lane) if x is not None]
+        assert (collector.lane is not None) == (name == "rocket, lanes")
+        assert size(told) <= rollout.reward.numel() * COUNTED
         held = [optimizer.parameters, optimizer.gradient, optimizer.exp_avg, optimizer.exp_avg_sq,
                 *(learner.before_update[part] for part in ("parameters", "exp_avg", "exp_avg_sq"))]
         padding = 4 * ALIGNMENT * len(list(learner.policy.parameters()))

@@ -19,6 +19,7 @@ from tests.ppo.combinations import (
 )
 from tests.ppo.learners import learner_over, run_config
 from tests.ppo.test_losses import Distillation, Imitation
+from tests.ppo.test_slots import SLOTS, assert_metrics_are_those_of_each_iteration, learner_with_slots
 from tests.toy_vec_envs import ScrambledEnv
 from wavedash.assembly import make_policy, prepare_torch
 from wavedash.bench.synthetic import SyntheticEnv
@@ -237,6 +238,23 @@ def test_loading_into_a_learner_discards_its_captured_graphs(tmp_path):
     second.load_state(*state)
     assert first.iterate().metrics == second.iterate().metrics
     assert differences(first, second) == set()
+
+
+def test_metrics_are_of_the_slot_whose_graph_was_replayed():
+    learner = learner_with_slots("cuda")
+    assert_metrics_are_those_of_each_iteration(learner, (CAPTURED + 2) * SLOTS)
+    assert len(learner._graphs) == SLOTS and all(replay.graph is not None for replay in learner._graphs.values())
+
+
+def test_a_capture_that_fails_leaves_the_stream_and_the_capture_mode_as_they_were(caplog):
+    """A host sync invalidates the capture, so that its end fails as well."""
+    x = torch.ones(3, device="cuda")
+    call = CapturedCall(lambda: x.sum().item(), "a sum")
+    with torch.cuda.stream(torch.cuda.Stream()):
+        before = torch.cuda.current_stream()
+        assert [call() for _ in range(WARM_UP + 2)] == [3.0] * (WARM_UP + 2)
+        assert torch.cuda.current_stream() == before and not torch.cuda.is_current_stream_capturing()
+    assert call.eager and "runs without one" in caplog.text
 
 
 # --- compilation -----------------------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ from gymnasium import spaces
 from tests.ppo.learners import learner_over, run_config
 from tests.toy_vec_envs import TapeEnv
 from wavedash.envs.frame_stack import FrameStackEnv
-from wavedash.envs.vec_env import Step
+from wavedash.envs.vec_env import EnvError, Step
+from wavedash.ppo.collector import MOST_LANES
 from wavedash.ppo.learner import Learner
 
 T, N, NAMES = 16, 12, ("first", "second")
@@ -133,6 +134,13 @@ def test_lanes_change_nothing_in_what_is_learned_and_an_empty_one_nothing_in_the
     assert {name: x for name, x in unused.items() if not name.startswith("lane/")} == without
     assert {name: x for name, x in unused.items() if name.startswith("lane/")} == dict.fromkeys(
         (f"lane/{lane}/share" for lane in NAMES), 0.0)
+
+
+def test_more_lanes_than_a_byte_can_tell_apart_are_refused() -> None:
+    names = [f"lane{number}" for number in range(MOST_LANES + 1)]
+    assert learner_of(Lanes(names[:-1])).iterate().metrics["lane/lane254/share"] == 0
+    with pytest.raises(EnvError, match="256 lanes, and 255 is the most"):
+        learner_of(Lanes(names))
 
 
 def test_lanes_go_through_frames_that_are_stacked() -> None:

@@ -24,6 +24,7 @@ from tests.ppo.two_ranks import (
     ROWS,
     SEED,
     SHORT_OF_MEMORY,
+    SHORTAGES,
     make_learner,
     outcome,
 )
@@ -132,6 +133,16 @@ def test_ranks_split_alike_where_the_memory_of_one_is_too_small(case, ranks):
         assert max(distances(result["found"], result["told"]).values()) == 0.0, "bit for bit as if they had been told"
     assert max(distances(results[0]["found"], results[1]["found"]).values()) == 0.0
     assert all(iteration["optim/skipped"] == 0 for iteration in results[0]["found"]["metrics"])
+
+
+@pytest.mark.parametrize("where", SHORTAGES)
+def test_ranks_begin_again_together_wherever_the_memory_of_one_runs_out(where, ranks):
+    results = [result[f"shortage: {where}"] for result in ranks]
+    assert results[0]["failures"] == 0 < results[1]["failures"] and results[0]["fitting"] == results[1]["fitting"]
+    assert results[0]["fitting"] is not None
+    for result in results:
+        assert max(distances(result["found"], result["told"]).values()) == 0.0, "bit for bit as if they had been told"
+    assert max(distances(results[0]["found"], results[1]["found"]).values()) == 0.0
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

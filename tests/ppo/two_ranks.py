@@ -339,6 +339,50 @@ def short_of_memory(case: str, ranks: Ranks) -> dict[str, Any]:
     return {**results, "told": outcome(told)}
 
 
+# where: (case, what runs out of memory on the second rank: an object of the updater, and its method)
+SHORTAGES: dict[str, tuple[str, Callable[[Any], Any], str]] = {
+    "experience": ("discrete", lambda updater: updater, "experience_of"),
+    "refresh": ("discrete", lambda updater: updater.ranks, "mean"),
+    "between the sums of a batch": ("discrete", lambda updater: updater.ranks, "mean"),
+    "between the sums of a minibatch": ("minibatches, each normalised", lambda updater: updater.ranks, "mean"),
+    "largest advantages": ("largest advantages", lambda updater: updater.experience, "largest_advantages"),
+    "step": ("minibatches", lambda updater: updater.optimizer, "step"),
+    "step of muon": ("largest advantages, muon", lambda updater: updater.optimizer, "step"),
+    "after the sum of gradients": ("minibatches", lambda updater: updater.ranks, "mean_"),
+}
+
+
+def shortage(where: str, ranks: Ranks) -> dict[str, Any]:
+    """The second rank runs out of memory once, at some place of its second update; another run is told beforehand what fits."""
+    case, owner, method = SHORTAGES[where]
+    found, told = make_learner(case, ranks), make_learner(case, ranks)
+    for learner in (found, told):
+        learner.iterate()
+    real, calls = getattr(owner(found.updater), method), []
+
+    def failing(*args: Any, **kwargs: Any) -> Any:
+        calls.append(1)
+        now = len(calls) == (2 if where.startswith("between") else 1)
+        if now and method == "mean_":
+            real(*args, **kwargs)
+        if now:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return real(*args, **kwargs)
+
+    update = found.updater.update
+
+    def update_with_a_shortage(buffer: Any) -> Any:
+        # Only the update of one rank is short of memory, and once; the metrics also use the means of ranks.
+        with mock.patch.object(owner(found.updater), method, failing):
+            return update(buffer)
+
+    if ranks.rank == 1:
+        found.updater.update = update_with_a_shortage
+    results = {"found": outcome(found), "failures": len(calls), "fitting": found.updater.split.fitting}
+    told.updater.split.fitting = found.updater.split.fitting
+    return {**results, "told": outcome(told)}
+
+
 def main(path: str) -> None:
     torch.set_num_threads(1)
     results: dict[str, Any] = {}
@@ -354,6 +398,8 @@ def main(path: str) -> None:
             results[f"resumed: {case}"] = stop_and_resume(case, ranks)
         for case in SHORT_OF_MEMORY:
             results[f"short of memory: {case}"] = short_of_memory(case, ranks)
+        for where in SHORTAGES:
+            results[f"shortage: {where}"] = shortage(where, ranks)
         results["failed"] = fail(ranks)
     torch.save(results, path)
 

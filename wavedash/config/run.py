@@ -75,7 +75,7 @@ class RunConfig(Section):
     precision: Literal["fp32", "bf16", "fp16", "auto"] = "fp32"
     """Precision of the networks' arithmetic; weights and optimiser stay fp32. bf16 is faster on GPUs with tensor cores; fp16 is
     for older ones, with a loss scale that adapts itself. auto: bf16 on a GPU of compute capability 8.0 or more (RTX 30 and
-    later), fp16 on one of 7.0 or more (RTX 20), else fp32; chosen when the run begins."""
+    later), fp16 on one of 7.0 or more (V100, RTX 20), else fp32; chosen when the run begins."""
     compile: bool = False
     """Fuse the networks with torch.compile (needs a C++ compiler or Triton, and a minute). Falls back with a warning."""
     graphs: bool = True

@@ -65,6 +65,10 @@ class ImportedKind(Kind):
         kind = _own_kind(config)
         return kind.spaces(config, device) if kind else super().spaces(config, device)
 
+    def makes_one_for_spaces(self, config: EnvConfig) -> bool:
+        kind = _own_kind(config)
+        return kind is None or kind.makes_one_for_spaces(config)
+
     def memory(self, config: EnvConfig, device: torch.device) -> Mapping[str, int]:
         kind = _own_kind(config)
         return kind.memory(config, device) if kind else super().memory(config, device)

@@ -134,6 +134,10 @@ class Kind(ABC):
         finally:
             env.close()
 
+    def makes_one_for_spaces(self, config: EnvConfig) -> bool:
+        """Whether `spaces` makes an environment, which is slow for some, and of which some allow no second one."""
+        return type(self).spaces is Kind.spaces
+
     def memory(self, config: EnvConfig, device: torch.device) -> Mapping[str, int]:
         """The bytes of the device's memory that `config.count` environments take, by what they are for. Most environments are
         in the memory of the host, which is not estimated."""

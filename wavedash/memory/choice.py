@@ -63,12 +63,25 @@ class Choice:
 def resolved(config: RunConfig, device: torch.device, ranks: Ranks = ALONE, resumed: bool = False) -> RunConfig:
     """Returns the configuration with numbers instead of `auto`. For a new run on a GPU it also has `ppo.microbatch_size` where
     a whole minibatch is not expected to fit; one that is `resumed` keeps the split that it had, because another one rounds
-    differently. A run that is not expected to fit at all is told so."""
-    if not config.undecided and (resumed or device.type != "cuda" or config.ppo.microbatch_size is not None):
+    differently. A run that is not expected to fit at all is told so.
+
+    Where nothing is `auto`, no environment is made for this, and an estimate that fails is done without: the update finds out
+    by itself what fits."""
+    if not config.undecided and (resumed or device.type != "cuda" or config.ppo.microbatch_size is not None
+                                 or kind_of(config.env).makes_one_for_spaces(config.env)):
         return config
     decide_threads(config.threads, ranks.local_size)  # environments on a CPU are chosen by its cores
     hardware = hardware_of(device, ranks)
-    choice = choose(config, hardware, shapes_for(config, device))
+    choice: Choice | None = None
+    try:
+        choice = choose(config, hardware, shapes_for(config, device))
+    except Exception:
+        if config.undecided:
+            raise
+        log.debug("the memory of this run cannot be estimated", exc_info=True)
+    if not config.undecided and ranks.any(choice is None):  # all ranks must have the same configuration
+        return config
+    assert choice is not None
     if hardware.taken > MUCH * hardware.total:
         log.warning("other programs use %.1f of %s, and the run is fitted into the rest: for more environments, close them and "
                     "start again", hardware.taken / GIB, hardware.memory)

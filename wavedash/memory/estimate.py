@@ -22,6 +22,8 @@ NUMBERS, FLAGS = 6 * 4, 3
 return; terminated, truncated and active"""
 LEARNING = 5 * 4 + 1
 """A step of a row in `Experience`: the columns of `Stored`, and whether an episode begins"""
+COUNTED = 4 + 1
+"""A step of a row in `Collector`, where the environment tells: whether its episode was a success, and its lane"""
 WORK = 64 + 32
 """Work memory for a step of a row: following episodes and estimating advantages, and then shuffling and normalising"""
 COPIES = 4 + 3
@@ -49,7 +51,7 @@ def memory_of(config: RunConfig, shapes: Shapes, device: torch.device) -> dict[s
     terms: dict[str, float] = {
         **kind.memory(config.env, device),
         "rollouts": stored * (sample + NUMBERS + FLAGS + sequence),
-        "learning": stored * LEARNING + steps * WORK,
+        "learning": stored * (LEARNING + COUNTED) + steps * WORK,
         "weights": shapes.weights * (COPIES + (MUON if ppo.optimizer == "muon" else 0) + (0.5 if low else 0)),
         "minibatch": graphs * minibatch * (sample + LEARNING + 8 + sequence),  # 8: its number
         "activations": graphs * Split(ppo).at_once(minibatch) * (shapes.activations + backward),

@@ -36,7 +36,7 @@ class Hardware:
 
     @property
     def precision(self) -> str:
-        """bf16 where tensor cores compute with it (RTX 30 and later), fp16 on those before it (RTX 20), else fp32."""
+        """bf16 where tensor cores compute with it (RTX 30 and later), fp16 on those before it (V100, RTX 20), else fp32."""
         if self.device.type != "cuda" or self.capability < (7, 0):
             return "fp32"
         return "bf16" if self.capability >= (8, 0) else "fp16"

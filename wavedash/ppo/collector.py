@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from wavedash.envs.obs import Obs, map_obs
-from wavedash.envs.vec_env import Step, VecEnv
+from wavedash.envs.vec_env import EnvError, Step, VecEnv
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.policy.memory import State
 from wavedash.ppo.ranks import ALONE, Ranks
@@ -20,6 +20,9 @@ from wavedash.ppo.rollout import Rollout
 from wavedash.ppo.stopwatch import stopwatch_for
 from wavedash.seeding import stream_seed
 from wavedash.threads import set_torch_threads
+
+MOST_LANES = 255
+"""The lane of a step is stored in one byte, in which 0 is the main task"""
 
 
 @dataclass
@@ -50,6 +53,17 @@ class Shard:
             self.obs, self.memory = self.static[0], dict(self.static[1])
 
 
+@dataclass
+class Counted:
+    """What was counted in one rollout, besides what the rollout stores. A captured CUDA graph writes to the tensors that its
+    capture made: those of another graph are others."""
+
+    sums: dict[tuple[str, ...], Tensor] = field(default_factory=dict)
+    """[2, 1 + L, K] of the K metrics with these names: sums, and how many agent steps they are of"""
+    success: Tensor | None = None
+    """[T, N]: what the environment says of episodes that end, if it does"""
+
+
 class Collector:
     """Fills rollouts, and holds what lasts from one to the next: current observations, memory, random streams."""
 
@@ -60,10 +74,13 @@ class Collector:
         self.may_sync = env.device.type == "cpu"
         """Whether it may read on the host which episodes ended. On a GPU that would be a host sync."""
         self.stopwatch = stopwatch_for(env.device)
-        self._metric_sums: dict[tuple[str, ...], Tensor] = {}  # [2, 1 + L, K] of the K metrics with these names
+        self.counted = Counted()
+        """What was counted in the last rollout. Whoever replays a graph of `collect` puts back what its capture made."""
         self._are_attempts: dict[tuple[str, ...], Tensor | None] = {}
-        self.success: Tensor | None = None
-        self.lane = torch.zeros(steps, env.num_rows, dtype=torch.int64, device=env.device) if env.lanes else None
+        if len(env.lanes) > MOST_LANES:
+            raise EnvError(f"the environment has {len(env.lanes)} lanes, and {MOST_LANES} is the most that can be told apart: "
+                           "configure fewer")
+        self.lane = torch.zeros(steps, env.num_rows, dtype=torch.uint8, device=env.device) if env.lanes else None
         """[T, N]: the lane of every step of the last rollout, where the environment has lanes"""
         self._lanes = torch.arange(1 + len(env.lanes), device=env.device).view(-1, 1, 1)
 
@@ -86,8 +103,7 @@ class Collector:
     def collect(self, out: Rollout) -> Tensor:
         """Collects T steps of every row into `out` and returns V of the observations after the last step, [N]."""
         set_torch_threads(max(rows.stop - rows.start for rows in self.env.groups), self.policy.config)
-        self._metric_sums = {}
-        self.success = None
+        self.counted = Counted()
         out.final_value.zero_()
         for index, shard in enumerate(self.shards):
             shard.t, shard.out = 0, out.each_step(shard.rows)
@@ -175,11 +191,12 @@ class Collector:
         elif (attempts := self._attempts(names)) is not None:
             counted &= ~(values.isnan() & attempts)
         sums = torch.stack([torch.where(counted, values, 0), counted]).sum(-1, dtype=torch.float32)  # [2, K] or [2, 1 + L, K]
-        self._metric_sums[names] = self._metric_sums[names] + sums if names in self._metric_sums else sums
+        counts = self.counted
+        counts.sums[names] = counts.sums[names] + sums if names in counts.sums else sums
         if "episode/success" in step.metrics:
-            if self.success is None:
-                self.success = torch.full_like(rollout.reward, torch.nan)
-            self.success[shard.t, shard.rows] = step.metrics["episode/success"]
+            if counts.success is None:
+                counts.success = torch.full_like(rollout.reward, torch.nan)
+            counts.success[shard.t, shard.rows] = step.metrics["episode/success"]
 
     def _attempts(self, names: tuple[str, ...]) -> Tensor | None:
         """[K, 1] bool: which of these metrics are about attempts, and count only where one was decided. None: none of them."""
@@ -197,7 +214,7 @@ class Collector:
         main task are named `env/...`, those of a lane `lane/<name>/...`."""
         total: dict[str, Tensor] = {}
         prefixes = ["env/", *(f"lane/{lane}/" for lane in self.env.lanes)]
-        for names, sums in self._metric_sums.items():
+        for names, sums in self.counted.sums.items():
             for prefix, own in zip(prefixes, sums.view(2, len(prefixes), -1).unbind(1), strict=True):
                 for name, x in zip(names, own.unbind(-1), strict=True):
                     key = prefix + name

@@ -116,6 +116,10 @@ class Experience:
             else:
                 self.all.labels[name] = x.clone()  # a captured CUDA graph reads it from here in later updates too
 
+    def kept(self, share: float) -> int:
+        """How many steps or sequences that share of them is."""
+        return self.size if share == 1.0 else max(1, round(share * self.size))
+
     def largest_advantages(self, share: float) -> Tensor | None:
         """Returns the numbers of that share of all steps or sequences whose advantages are furthest from 0, in no order. None
         stands for all. A sequence counts by its largest advantage; inactive steps come last.
@@ -128,7 +132,7 @@ class Experience:
         size = stored.advantage.abs().masked_fill_(stored.weight == 0, -1.0)
         if self.length is not None:
             size = size.view(-1, self.length, self.rows).amax(1).view(-1)
-        return size.topk(max(1, round(share * self.size)), sorted=False).indices
+        return size.topk(self.kept(share), sorted=False).indices
 
     def take(self, index: Tensor) -> Batch:
         """Returns the steps or sequences numbered `index`."""

@@ -46,7 +46,8 @@ class CapturedCall(Generic[T]):
         gc.collect()
         gc.disable()
         try:
-            with torch.cuda.graph(graph):
+            # A capture that fails at its end leaves its own stream current; the outer context puts this one back.
+            with torch.cuda.stream(torch.cuda.current_stream()), torch.cuda.graph(graph):
                 self.result = self.body()
         except Exception as error:  # whatever cannot be captured still runs eagerly
             # Where memory runs out, the capture may fail a second time at its end.

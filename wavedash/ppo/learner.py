@@ -20,7 +20,7 @@ from wavedash.errors import UserError
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.policy.normalizer import RunningMoments
 from wavedash.ppo.calibration import calibrate
-from wavedash.ppo.collector import Collector
+from wavedash.ppo.collector import Collector, Counted
 from wavedash.ppo.divergence import DivergenceWatch
 from wavedash.ppo.episodes import EpisodeTracker, EpisodeWindow, RolloutEpisodes
 from wavedash.ppo.gae import gae, next_values
@@ -91,7 +91,7 @@ class Learner:
         self.interruptible = False
         """Whether a signal handler may raise an exception here (a second Ctrl-C), which ends the run and saves it."""
         self.stop_reason: str | None = None
-        self._graphs: dict[int, CapturedCall[RolloutEpisodes]] = {}
+        self._graphs: dict[int, CapturedCall[tuple[RolloutEpisodes, Counted]]] = {}
 
     # --- the run -----------------------------------------------------------------------------------------------------
 
@@ -181,18 +181,18 @@ class Learner:
         slot = self.buffer.newest
         self.env.prepare()
 
-        def collect() -> RolloutEpisodes:
+        def collect() -> tuple[RolloutEpisodes, Counted]:
             episodes = self.complete(rollout, self.collector.collect(rollout))
             self.collector.stopwatch.lap("gae")
-            return episodes
+            return episodes, self.collector.counted
 
         if not self.captures_collection:
             self.collector.stopwatch.lap("env")
-            return collect()
+            return collect()[0]
         if slot not in self._graphs:
             generators = [*(shard.generator for shard in self.collector.shards), *self.env.generators]
             self._graphs[slot] = CapturedCall(collect, "collection", generators)
-        episodes = self._graphs[slot]()
+        episodes, self.collector.counted = self._graphs[slot]()  # the graph of each slot has counted in tensors of its own
         if self._graphs[slot].graph is not None:
             self.collector.stopwatch.lap("collect")  # parts of a replayed graph cannot be timed one by one
         return episodes

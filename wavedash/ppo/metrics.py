@@ -49,7 +49,7 @@ def read_metrics(learner: Learner, rollout: Rollout, episodes: RolloutEpisodes, 
     """Reads all numbers of this iteration from the device of this rank in one copy, and joins them with those of all ranks."""
     own = _row_sums(learner, rollout, episodes)
     shared = _update_metrics(learner, rollout, table)
-    latest = LatestEpisodes.of(_in_main_task(learner, episodes), learner.collector.success)
+    latest = LatestEpisodes.of(_in_main_task(learner, episodes), learner.collector.counted.success)
     faulty = faults.may_be_faulty(rollout, learner.env)
     numbers, columns = read_in_one_copy({FAULTY: faulty, **own, **shared}, latest._asdict())
     fault = faults.explain(rollout, episodes.length, learner.env) if numbers[FAULTY] else None

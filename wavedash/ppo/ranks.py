@@ -41,6 +41,8 @@ class Ranks:
     local_rank = 0
     """The number of this rank among the `local_size` ranks on the same machine"""
     local_size = 1
+    meetings = 0
+    """How many collectives on tensors were done: a rank that fails between two of them knows how many the others wait for"""
 
     def set_device(self, device: torch.device) -> None:
         """Must be called once the device of this rank's tensors is known."""
@@ -136,9 +138,11 @@ class SeveralRanks(Ranks):
         with _explained_failures():
             if tensor.device.type == "cpu" or self._nccl is not None:
                 collective(tensor, group=None if tensor.device.type == "cpu" else self._nccl)
+                self.meetings += 1
             else:
                 host = tensor.cpu()
                 collective(host, group=None)
+                self.meetings += 1
                 tensor.copy_(host)
 
     def any(self, flag: bool) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ from wavedash.ppo.pieces import Pieces, piece_bounds
 from wavedash.ppo.ppo_loss import PPOLoss
 from wavedash.ppo.ranks import ALONE, Ranks
 from wavedash.ppo.rollout import RolloutBuffer
+from wavedash.ppo.shortage import Shortage
 from wavedash.ppo.split import Split
 from wavedash.seeding import stream_seed
 from wavedash.threads import give_torch, set_torch_threads
@@ -89,9 +90,9 @@ class Updater:
         """Whether this update was stopped early: its other gradient steps change nothing."""
         self.experience: Experience | None = None
         self.split = Split(config)
-        self.failure: str | None = None
-        """Why this rank's part of the current update failed: there was not enough memory"""
-        self._met = False  # whether the ranks have normalised the advantages of the current minibatch together
+        self.shortage = Shortage(ranks, device)
+        self._stored = config.minibatch_size  # samples of the current update
+        self._nothing = torch.zeros(len(self.columns), device=device)  # of a rank that failed
         self._graphs: dict[int, tuple[Tensor, Callable[[], Tensor]]] = {}
         self._pieces: Pieces | None = None  # created for the first minibatch that is large enough
 
@@ -101,10 +102,11 @@ class Updater:
         return (*self.loss.terms, GRAD_NORM, APPLIED)
 
     def update(self, buffer: RolloutBuffer) -> UpdateTable:
-        """Runs all epochs over the buffer. torch.OutOfMemoryError, on all ranks: there was not enough memory. Weights and
-        optimiser are then somewhere in the update; after `restore` and `compute_less_at_once` it can be done again."""
-        experience = self.experience_of(buffer)
-        self.failure = None
+        """Runs all epochs over the buffer. torch.OutOfMemoryError, on all ranks: one of them had not enough memory for its
+        samples, a gradient or a step. Weights and optimiser are then somewhere in the update; after `restore` and
+        `compute_less_at_once` it can be done again."""
+        self.shortage.failure, self._stored = None, len(buffer.samples.value)
+        self.shortage.attempt(lambda: self.experience_of(buffer))
         if self.policy.compiled:
             set_torch_threads(self.split.at_once(self.config.minibatch_size), self.policy.config)
         else:
@@ -112,17 +114,18 @@ class Updater:
         # Inference mode also spares version counters: small networks take a fifth less time.
         without_autograd = self.policy.explicit is not None and not self.loss.autograd
         with torch.inference_mode() if without_autograd else torch.no_grad():
-            table = self._run_epochs(experience)
-        if self.ranks.any(self.failure is not None):
-            raise torch.OutOfMemoryError(self.failure or "another process of the run has not enough memory")
+            self.shortage.meet(lambda: self.experience_of(buffer).refresh(),
+                               2 if self.config.normalize_advantage == "batch" else 0)
+            self.shortage.settle()
+            table = self._run_epochs(self.experience_of(buffer))
+        self.shortage.settle()
         return table
 
     def compute_less_at_once(self) -> None:
         """Halves the parts in which minibatches are computed, on all ranks alike, and frees memory. UserError: they cannot be
         smaller."""
-        experience, length = self.experience, self.policy.sequence_length or 1
-        stored = self.config.minibatch_size if experience is None else experience.size * length
-        minibatch = min(self.config.minibatch_size, stored)
+        length = self.policy.sequence_length or 1
+        minibatch = min(self.config.minibatch_size, self._stored)
         fitting = self.split.halve(minibatch, length)
         log.warning("a minibatch of %s samples does not fit into the memory of the device: it is computed in parts of %s from "
                     "now on, whose gradients add up to the same. To begin like this: ppo.microbatch_size=%d",
@@ -139,18 +142,20 @@ class Updater:
 
     def _run_epochs(self, experience: Experience) -> UpdateTable:
         config = self.config
-        experience.refresh()
         self.stopped.zero_()
         per_minibatch = max(1, config.minibatch_size // (experience.length or 1))
-        kept = experience.largest_advantages(config.keep_samples)
-        count = experience.size if kept is None else len(kept)
+        count = experience.kept(config.keep_samples)
         minibatches = -(-count // per_minibatch)
+        kept = self.shortage.attempt(lambda: experience.largest_advantages(config.keep_samples))
+
+        def shuffled() -> Sequence[Tensor]:
+            order = torch.randperm(count, generator=self.generator, device=self.stopped.device)
+            # Minibatches are of nearly equal size: no sample is dropped, and the last minibatch is not tiny.
+            return (order if kept is None else kept[order]).tensor_split(minibatches)
+
         rows = []
         for _ in range(config.epochs):
-            order = torch.randperm(count, generator=self.generator, device=self.stopped.device)
-            order = order if kept is None else kept[order]
-            # Minibatches are of nearly equal size: no sample is dropped, and the last minibatch is not tiny.
-            rows += [self._learn_from(index) for index in order.tensor_split(minibatches)]
+            rows += [self._learn_from(index) for index in self.shortage.attempt(shuffled) or [self._nothing] * minibatches]
         return UpdateTable(self.columns, torch.stack(rows))
 
     def experience_of(self, buffer: RolloutBuffer) -> Experience:
@@ -164,7 +169,7 @@ class Updater:
         """Makes a gradient step on these samples or sequences and returns its row of the table."""
         assert self.experience is not None
         experience = self.experience
-        if not (self.graphs and index.is_cuda):
+        if not (self.graphs and index.is_cuda) or self.shortage:
             if self.ranks.size > 1:
                 return self._step_with_others(lambda: self._compute_gradient(experience.take(index)), self._apply_gradient)
             return self._gradient_step(experience.take(index))
@@ -190,26 +195,18 @@ class Updater:
     def _step_with_others(self, gradient: Callable[[], None], step: Callable[[], Tensor]) -> Tensor:
         """Makes a step with the gradients of several ranks. A rank whose memory is too small still meets the others, with a
         gradient that is not finite, so that nobody applies it; at the end of the update all of them know."""
-        self._met = False
-        try:
-            if self.failure is None:
-                gradient()
-        except torch.OutOfMemoryError as error:
-            self.failure = str(error)
-        if self.failure is not None:
-            if self.config.normalize_advantage == "minibatch" and not self._met:
-                nothing = torch.zeros(1, device=self.stopped.device)
-                normalized(nothing, nothing, self.ranks)
+        self.shortage.meet(gradient, 2 if self.config.normalize_advantage == "minibatch" else 0)
+        if self.shortage:
             self.optimizer.reduce_buffer.fill_(torch.nan)
-        self.ranks.mean_(self.optimizer.reduce_buffer)
-        return step()
+        self.shortage.noticed(lambda: self.ranks.mean_(self.optimizer.reduce_buffer))
+        row = self.shortage.attempt(step)
+        return self._nothing if row is None else row
 
     def _compute_gradient(self, batch: Batch) -> None:
         """Computes gradient, means and count of this rank's minibatch."""
         config, stored = self.config, batch.stored
         if config.normalize_advantage == "minibatch":
             stored.advantage.copy_(normalized(stored.advantage, stored.weight, self.ranks))
-            self._met = True
         self.optimizer.zero_grad()
         self.count.copy_(stored.weight.sum())
         stored.weight.div_(self.count.clamp(min=1.0))  # means over valid samples only
