@@ -252,7 +252,8 @@ def test_resume_is_exact_in_the_middle_of_a_lane_and_after_a_change_of_its_share
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of starts as they are written from now on."""
     written: list[str] = []
-    for name, kind in names.shipped("start").items():
+    kinds: dict[str, Any] = names.shipped("start")
+    for name, kind in kinds.items():
         def write(self: Any, state: Any, generator: Any, name: str = name, write: Any = kind.write) -> None:
             written.append(name)
             write(self, state, generator)
