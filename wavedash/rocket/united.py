@@ -70,8 +70,8 @@ def _refuse_too_many(lanes: Mapping[str, LaneConfig]) -> None:
     rooms = {name: lane.room for name, lane in lanes.items()}
     if (whole := sum(rooms.values())) > 1.0 + 1e-9:
         each = ", ".join(f"{name} ({room:.0%})" for name, room in rooms.items())
-        raise UserError(f"a run sets aside arenas for the lanes of all its phases from the beginning: {each} need {whole:.0%} of "
-                        "the arenas together. Lower their `most` or `share`, or give lanes of different phases the same name")
+        raise UserError(f"a run sets aside arenas for the lanes of all its phases from the beginning: {each} need {whole:.0%} "
+                        "of the arenas together. Lower their `most` or `share`, or give lanes of different phases one name")
 
 
 def _measures(own: Sequence[Named], all_of: Sequence[Sequence[Named]]) -> list[Named]:

@@ -7,8 +7,8 @@ from torch import Tensor
 
 
 class Numbers:
-    """What was last written into a tensor that began as zeros. Every number is filled in by itself, which needs no host sync, but
-    on a GPU it is a kernel: so only those that change are written."""
+    """What was last written into a tensor that began as zeros. Every number is filled in by itself, which needs no host sync,
+    but on a GPU it is a kernel: so only those that change are written."""
 
     def __init__(self, x: Tensor) -> None:
         self.written: list[float] = [0.0] * x.numel()
