@@ -115,6 +115,22 @@ def test_a_reward_that_drowns_the_others_and_one_that_never_changes_are_named(tm
     assert any(text.startswith("reward alive pays the same in every step, 1,") for text in found), found
 
 
+@pytest.mark.slow
+def test_terms_of_lanes_do_not_hide_those_of_the_main_task(tmp_path: Path) -> None:
+    """The first arenas play the lane, which has other rewards; what the main task pays is told without them."""
+    lanes = f"{{drill: {{share: 0.5, starts: {{kickoff: 1}}, rewards: {{'{HERE}:Alive': 7, speed: 1}}}}}}"
+    folder = trained(tmp_path, f"env.rocket.rewards={{face_ball: 100, '{HERE}:Alive': 1}}", f"env.rocket.lanes={lanes}",
+                     "rating=null", "total_steps=256", "debug.all=false", "debug.rewards=true", preset="rocket-1v1")
+    found = problems(folder, "rewards")
+    assert any(re.match("reward face_ball is 9[0-9]% of everything", problem) for problem in found)
+    assert any(problem.startswith("reward alive pays the same in every step, 1,") for problem in found)
+    text = (folder / "debug" / "rewards.txt").read_text(encoding="utf-8")
+    assert "nan" not in text and "of arena 2, played apart" in text and "of arena 0, played apart" not in text
+    (steps,) = re.findall(r"in the ([0-9,]+) steps of the main task", text)
+    (line,) = (line.split() for line in text[text.index(steps):].splitlines() if line.strip().startswith("alive "))
+    assert float(line[1]) == int(steps.replace(",", "")) and float(line[2]) == 1.0, "one for every step of the main task"
+
+
 def test_checkpoints_that_cannot_be_written_are_named(tmp_path: Path) -> None:
     class InTheWay(Listener):
         """A file takes the place of the folder of checkpoints: also root cannot write into it."""

@@ -23,13 +23,13 @@ MEASURES = "env.rocket.measures=[turtle]"
 
 
 def changed(env: RocketEnv) -> RocketConfig:
-    """Other shares, weights and endings."""
+    """Other shares, weights and endings, and another zero-sum share."""
     config = load_config("rocket-1v1", [LANES, MEASURES]).env.rocket
     assert config is not None
     given = config.model_dump()
     given["lanes"]["turtle"] |= {"share": 0.3, "rewards": {"recovery": 5.0}}
     given["lanes"]["turtle"]["endings"]["recovered"] = None
-    given |= {"endings": {"goal": None, "time_out": {"seconds": 0.5}}}
+    given |= {"endings": {"goal": None, "time_out": {"seconds": 0.5}}, "zero_sum": 0.5}
     return RocketConfig.model_validate(given)
 
 

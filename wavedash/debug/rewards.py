@@ -36,7 +36,7 @@ class Rewards(DebugReport):
         super().__init__(run, iterations)
         self.paid: list[Tensor] = []
         self.terms: dict[str, float] = {}
-        self.steps = 0
+        self.steps = self.main_steps = 0
         self.clipped = self.largest = 0.0
 
     def before(self, learner: Learner) -> Findings:
@@ -54,6 +54,9 @@ class Rewards(DebugReport):
         rollout, moments, clip = learner.rollout, learner.return_moments, learner.config.ppo.reward_clip
         reward = rollout.reward[rollout.active]
         self.steps += len(reward)
+        lane = learner.collector.lane
+        main_steps = len(reward) if lane is None else int((rollout.active & (lane == 0)).sum())
+        self.main_steps += main_steps
         self.paid.append(torch.stack([reward.sum(), reward.abs().sum(), (reward != 0).sum()]).double().cpu())
         if moments is not None and len(reward):
             scaled = (reward * moments.scale).abs()
@@ -62,7 +65,7 @@ class Rewards(DebugReport):
         for name, x in report.metrics.items():
             if name.startswith(f"env/{PREFIX}"):
                 term = name.removeprefix(f"env/{PREFIX}")
-                self.terms[term] = self.terms.get(term, 0.0) + x * report.metrics["rollout/steps"]
+                self.terms[term] = self.terms.get(term, 0.0) + x * main_steps
 
     def conclude(self, learner: Learner) -> Findings:
         found = Findings()
@@ -74,9 +77,11 @@ class Rewards(DebugReport):
             found.problem(f"no reward was paid in {self.steps:,} steps, so there is nothing to learn from: pay for something "
                           "that random play already does now and then")
         if self.terms:
-            found.say("what each term paid, summed over these iterations, before it is shared between agents:",
-                      *table(("term", "sum", "per step"), ((term, f"{x:.4g}", f"{x / max(1, self.steps):.4g}") for term, x in
-                                                           sorted(self.terms.items(), key=lambda item: -abs(item[1])))))
+            where = f" in the {self.main_steps:,} steps of the main task" if learner.env.lanes else ""
+            found.say(f"what each term paid{where}, summed over these iterations, before it is shared between agents:",
+                      *table(("term", "sum", "per step"), (
+                          (term, f"{x:.4g}", f"{x / max(1, self.main_steps):.4g}")
+                          for term, x in sorted(self.terms.items(), key=lambda item: -abs(item[1])))))
         self._clipped(found, learner)
         return found
 
@@ -95,10 +100,13 @@ class Rewards(DebugReport):
 
 
 def _kept(played: Played) -> tuple[Tensor, dict[str, Tensor], Tensor]:
-    """Reward [N], terms [N] by name, and active rows [N], as copies on the host."""
+    """Reward [N], terms [N] by name, and active rows [N] without those that play a lane, as copies on the host. A lane pays for
+    other things: its terms would hide which of them drowns the others in the main task."""
     terms = {name.removeprefix(PREFIX): x.expand(played.step.reward.shape).float().cpu().clone()
              for name, x in played.step.metrics.items() if name.startswith(PREFIX)}
-    return played.step.reward.float().cpu().clone(), terms, played.step.active.cpu().clone()
+    step = played.step
+    active = step.active if step.lane is None else step.active & (step.lane == 0)
+    return step.reward.float().cpu().clone(), terms, active.cpu().clone()
 
 
 Kept = tuple[Tensor, dict[str, Tensor], Tensor]
@@ -106,12 +114,12 @@ Kept = tuple[Tensor, dict[str, Tensor], Tensor]
 
 def _first_steps(found: Findings, env: VecEnv, played: Sequence[Kept]) -> None:
     """Every term of the first steps of a few rows."""
-    terms = list(played[0][1])
-    rows = played[0][2].nonzero().flatten().tolist()[: SHOWN_ROWS if terms else 1]
+    rows = played[0][2].nonzero().flatten().tolist()[: SHOWN_ROWS if played[0][1] else 1]
+    terms = [name for name, x in played[0][1].items() if not bool(x[rows].isnan().all())]  # others are only in lanes
     for row in rows:
         found.say(f"the first steps of {env.name_row(row)}, played apart from the training:")
         found.say(*table(("step", *terms, "paid"), (
-            (t + 1, *(number(x[row]) for x in each.values()), number(reward[row]))
+            (t + 1, *(number(each[name][row]) for name in terms), number(reward[row]))
             for t, (reward, each, _) in enumerate(played[:SHOWN_STEPS]))), "")
 
 
@@ -119,6 +127,7 @@ def _whole_trial(found: Findings, played: Sequence[Kept]) -> None:
     """The share of each term over all steps of the trial."""
     active = torch.stack([active for _, _, active in played])
     terms = {name: torch.stack([each[name] for _, each, _ in played])[active] for name in played[0][1]}
+    terms = {name: paid for name, x in terms.items() if len(paid := x[~x.isnan()])}  # NaN: a term of lanes alone
     count, whole = int(active.sum()), sum(float(x.abs().sum()) for x in terms.values())
     if not terms or not count:
         return

@@ -21,8 +21,8 @@ class Rewards(rewards.Rewards):
 
     `team_spirit`: 0 pays each car what it earned itself, 1 the mean of its team. Raise it as team play begins to matter.
     `zero_sum`: the share of the opponents' mean that is subtracted: with 1 (or true), what is good for them is bad for the car.
-    `zero_sums`: that share for single rewards, by name; the others keep `zero_sum`. `lane_zero_sums`: the same in each lane. In
-    a lane with rewards of its own the others have 0: they are paid in full, also where both sides practise the same.
+    `zero_sums`: that share for single rewards, by name; the others keep `zero_sum`. `lane_zero_sums`: the same in each lane.
+    In a lane with rewards of its own the others have 0: they are paid in full, also where both sides practise the same.
     Other options are `mode`, `dense_scale`, `scale` and `lanes`, as in tasks of any environment.
     """
 
