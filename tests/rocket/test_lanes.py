@@ -19,7 +19,7 @@ from wavedash.rocket import names
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.line_up import Opponents
 from wavedash.rocket.live import change_tasks, live_keys
-from wavedash.rocket.parts import Ending, Reward
+from wavedash.rocket.parts import Ending, Reward, Start
 from wavedash.rocket.players import Idle
 from wavedash.rocket.rewards.measures import on_roof
 from wavedash.rocket.task import Task
@@ -253,6 +253,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of starts as they are written from now on."""
     written: list[str] = []
     for name, kind in names.shipped("start").items():
+        assert issubclass(kind, Start)
+
         def write(self: Any, state: Any, generator: Any, name: str = name, write: Any = kind.write) -> None:
             written.append(name)
             write(self, state, generator)
