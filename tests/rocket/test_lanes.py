@@ -19,7 +19,7 @@ from wavedash.rocket import names
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.line_up import Opponents
 from wavedash.rocket.live import change_tasks, live_keys
-from wavedash.rocket.parts import Ending, Reward
+from wavedash.rocket.parts import Ending, Reward, Start
 from wavedash.rocket.players import Idle
 from wavedash.rocket.rewards.measures import on_roof
 from wavedash.rocket.task import Task
@@ -252,8 +252,9 @@ def test_resume_is_exact_in_the_middle_of_a_lane_and_after_a_change_of_its_share
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of starts as they are written from now on."""
     written: list[str] = []
-    kinds: dict[str, Any] = names.shipped("start")
-    for name, kind in kinds.items():
+    for name, kind in names.shipped("start").items():
+        assert issubclass(kind, Start)
+
         def write(self: Any, state: Any, generator: Any, name: str = name, write: Any = kind.write) -> None:
             written.append(name)
             write(self, state, generator)
@@ -544,8 +545,7 @@ def test_lanes_and_opponents_that_need_more_than_all_arenas_are_refused() -> Non
 def test_lanes_have_about_their_share_of_the_arenas_and_at_least_one(count: int, rooms: Any, blocks: Any) -> None:
     lanes = {str(index): {"share": room, "starts": {"kickoff": 1.0}} for index, room in enumerate(rooms)}
     made = Task.configured(task(lanes=lanes)).lanes
-    made.set_aside(count)
-    assert [(block.start, block.stop) for block in made.blocks.values()] == blocks
+    assert [(block.start, block.stop) for block in made._divide(count).values()] == blocks
 
 
 def test_a_step_with_lanes_reads_nothing_on_the_host() -> None:

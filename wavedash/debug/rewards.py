@@ -127,7 +127,7 @@ def _whole_trial(found: Findings, played: Sequence[Kept]) -> None:
     """The share of each term over all steps of the trial."""
     active = torch.stack([active for _, _, active in played])
     terms = {name: torch.stack([each[name] for _, each, _ in played])[active] for name in played[0][1]}
-    terms = {name: paid for name, x in terms.items() if len(paid := x[~x.isnan()])}  # NaN: a term of lanes alone
+    terms = {name: x[~x.isnan()] for name, x in terms.items() if not bool(x.isnan().all())}  # NaN: a term of lanes alone
     count, whole = int(active.sum()), sum(float(x.abs().sum()) for x in terms.values())
     if not terms or not count:
         return
