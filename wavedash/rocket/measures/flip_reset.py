@@ -43,12 +43,10 @@ class FlipReset(SharedMeasure):
 
     def judge(self, look: Look) -> Outcome | None:
         cars, clock, none_open = look.state.cars, look.clock, self.idle(look, self.open)
-        high = look.above(self.min_height)
-        if none_open and (look.none(high) or look.none(look.wheels_at_ball & high)):
-            return None
-        gained = but_not(flip_left(cars), flip_left(look.previous.cars)) & look.wheels_at_ball & high & look.alive
+        gained = but_not(flip_left(cars), flip_left(look.previous.cars)) & look.above(self.min_height)
         if none_open and look.none(gained):
             return None
+        gained = gained & look.wheels_at_ball & look.alive
 
         flips = self.open & cars.has_flipped & (self.flip == NONE)
         began = (clock - cars.flip_time * TICK_RATE).round().int()  # `flip_time` is one tick after the first tick of a flip
