@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.rocket import plain_measures
 from tests.rocket.no_host_sync import NoHostSync
 from tests.rocket.test_env import random_actions, simulated
 from wavedash.config import RocketConfig
@@ -16,6 +15,7 @@ from wavedash.errors import UserError
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.line_up import Opponents
 from wavedash.rocket.live import change_tasks, live_keys
+from wavedash.rocket.measures import Turtle
 from wavedash.rocket.parts import Ending, Reward
 from wavedash.rocket.players import Idle
 from wavedash.rocket.rewards.measures import on_roof
@@ -148,7 +148,7 @@ def test_metrics_of_a_lanes_own_measures_are_those_of_its_arenas() -> None:
     env.reset(1)
     shard = env._shards[0]
     everywhere = torch.ones(ARENAS, dtype=torch.bool)
-    plain = {MAIN: plain_measures.Turtle(), AIR: plain_measures.Turtle(window=0.1)}
+    plain = {MAIN: Turtle(), AIR: Turtle(window=0.1)}
     for measure in plain.values():
         measure.bind(shard.state)
         measure.begin(shard.state, everywhere)
