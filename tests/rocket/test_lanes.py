@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tests.rocket import plain_measures
 from tests.rocket.no_host_sync import NoHostSync
 from tests.rocket.test_env import random_actions, simulated
 from wavedash.config import RocketConfig
@@ -19,6 +18,7 @@ from wavedash.rocket import names
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.line_up import Opponents
 from wavedash.rocket.live import change_tasks, live_keys
+from wavedash.rocket.measures import Turtle
 from wavedash.rocket.parts import Ending, Reward, Start
 from wavedash.rocket.players import Idle
 from wavedash.rocket.rewards.measures import on_roof
@@ -158,7 +158,7 @@ def test_metrics_of_a_lanes_own_measures_are_those_of_its_arenas() -> None:
     env.reset(1)
     shard = env._shards[0]
     everywhere = torch.ones(ARENAS, dtype=torch.bool)
-    plain = {MAIN: plain_measures.Turtle(), AIR: plain_measures.Turtle(window=0.1)}
+    plain = {MAIN: Turtle(), AIR: Turtle(window=0.1)}
     for measure in plain.values():
         measure.bind(shard.state)
         measure.begin(shard.state, everywhere)
@@ -545,7 +545,8 @@ def test_lanes_and_opponents_that_need_more_than_all_arenas_are_refused() -> Non
 def test_lanes_have_about_their_share_of_the_arenas_and_at_least_one(count: int, rooms: Any, blocks: Any) -> None:
     lanes = {str(index): {"share": room, "starts": {"kickoff": 1.0}} for index, room in enumerate(rooms)}
     made = Task.configured(task(lanes=lanes)).lanes
-    assert [(block.start, block.stop) for block in made._divide(count).values()] == blocks
+    made.set_aside(count)
+    assert [(block.start, block.stop) for block in made.blocks.values()] == blocks
 
 
 def test_a_step_with_lanes_reads_nothing_on_the_host() -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from wavedash.rocket.measures.common import Look, SharedMeasure, at_least, in_ticks
-from wavedash.rocket.parts import Outcome
-from wavedash.rocket.rewards.measures import but_not
-from wavedash.rocket.state import GameState
+from wavedash.rocket.measures.common import at_least, in_ticks, others, stands, touches
+from wavedash.rocket.parts import Measure, Outcome
+from wavedash.rocket.state import Events, GameState
 
 
-class AirDribble(SharedMeasure):
+class AirDribble(Measure):
     """The ball carried in the air, by so many hits of the same car without contact with the arena.
 
     A carry begins when a car that flies hits a ball that flies: both centers are above `min_height`, and the car's wheels do
@@ -50,23 +49,22 @@ class AirDribble(SharedMeasure):
     def begin(self, state: GameState, arenas: Tensor) -> None:
         self.count.mul_(~arenas.unsqueeze(-1))
 
-    def judge(self, look: Look) -> Outcome | None:
-        touch, clock, none_exists = look.touch, look.clock, self.idle(look, self.count)
-        if none_exists and look.no_touch:
-            return None
-        high = look.above(self.min_height) & (look.state.ball.position[:, 2:] > self.min_height)
-        if none_exists and look.none(touch & high):
-            return None
-        flies = but_not(high & look.alive, look.stands)
+    def __call__(self, state: GameState, previous: GameState, events: Events) -> Outcome:
+        touch, clock, flies = touches(state, events), state.clock.unsqueeze(-1), self._flies(state)
         ago = clock - self.last
         exists = self.count > 0
-        goes_on = but_not(exists & flies & (ago <= self.patience), look.others)
-        counts = but_not(touch & flies, but_not(goes_on, ago >= self.apart))
+        goes_on = exists & flies & ~others(touch) & (ago <= self.patience)
+        counts = touch & flies & (~goes_on | (ago >= self.apart))
         count = self.count * goes_on + counts
-        failure = but_not(exists & (self.count >= self.least), goes_on | self.done)
-        success = but_not(goes_on & counts & (count >= self.hits), self.done)
+        failure = exists & ~goes_on & ~self.done & (self.count >= self.least)
+        success = goes_on & counts & ~self.done & (count >= self.hits)
 
         self.done.copy_(goes_on & (self.done | success))
         self.count.copy_(count)
         self.last.copy_(torch.where(counts, clock, self.last))
-        return look.outcome(failure | success, success)
+        return Outcome(failure | success, success)
+
+    def _flies(self, state: GameState) -> Tensor:
+        """[E, C] bool: car and ball are in the air."""
+        high = (state.cars.position[..., 2] > self.min_height) & (state.ball.position[:, 2:] > self.min_height)
+        return high & state.cars.alive & ~stands(state)

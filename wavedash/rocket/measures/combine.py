@@ -1,7 +1,7 @@
 """Measures: all measures of a task and of its lanes, and the metrics that their outcomes become."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -10,9 +10,9 @@ from torch.nn.functional import pad
 
 from wavedash.config import Named
 from wavedash.envs.errors import EnvError
+from wavedash.errors import UserError
 from wavedash.rocket import names
 from wavedash.rocket.constants import TICK_RATE
-from wavedash.rocket.measures.common import Look, SharedMeasure
 from wavedash.rocket.parts import Measure, Outcome, Part
 from wavedash.rocket.state import Events, GameState
 from wavedash.tasks.lanes import Lanes
@@ -38,7 +38,7 @@ class Measures(Part):
 
     holds_parts = True
     may_read = False
-    """Whether measures may read tensors on the host: there they leave out work that no arena needs"""
+    """Whether a step may read on the host that no attempt was decided, and leave out what follows from one"""
 
     def __init__(self, measures: Mapping[str, Measure] | None = None,
                  lanes: Mapping[str, Mapping[str, Measure]] | None = None) -> None:
@@ -83,6 +83,7 @@ class Measures(Part):
         self.nothing, self.never = torch.full((rows,), torch.nan, device=state.device), torch.zeros(rows, device=state.device)
         for part in (*self.parts.values(), *self.of_lanes.values()):
             part.bind(state)
+        self.judge = _Judge(self.parts, state)
 
     def begin(self, state: GameState, arenas: Tensor) -> None:
         for part in (*self.parts.values(), *self.of_lanes.values()):
@@ -105,8 +106,7 @@ class Measures(Part):
         """The metrics of a step of so many `ticks`, [E * C] each."""
         metrics: dict[str, Tensor] = {}
         if len(self.parts):
-            decided = _judged(self.parts, Look(state, previous, events, self.may_read))
-            metrics |= _metrics(self.titles, decided, _rows(decided, ticks), self.nothing, self.never)
+            metrics |= _metrics(self.titles, self.judge(previous, ticks, self.may_read), self.nothing, self.never)
         for own in self.of_lanes.values():
             for name, x in own(previous, ticks, self.nothing, self.may_read).items():
                 metrics[name] = torch.where(own.rows, x, metrics[name]) if name in metrics else x
@@ -121,7 +121,6 @@ class _OfLane(Part):
     """[E] bool: the arenas that play the lane now"""
     rows: Tensor
     """[E * C] bool: the cars in them"""
-    previous: GameState | None = None
 
     def __init__(self, measures: Mapping[str, Measure]) -> None:
         self.parts = Parts(measures)
@@ -129,12 +128,14 @@ class _OfLane(Part):
 
     def bind(self, state: GameState) -> None:
         self.part = state.part(self.block)
+        self.previous: GameState | None = None
         self.columns = (self.block.start * state.seats, (state.arenas - self.block.stop) * state.seats)
         """How many rows there are before and after the block"""
         self.register_buffer("rows", torch.zeros(state.arenas * state.seats, dtype=torch.bool, device=state.device),
                              persistent=False)
         for measure in self.parts.values():
             measure.bind(self.part)
+        self.judge = _Judge(self.parts, self.part)
 
     def begin(self, state: GameState, arenas: Tensor) -> None:
         for measure in self.parts.values():
@@ -147,63 +148,69 @@ class _OfLane(Part):
         """The metrics, [E * C] each; NaN where an arena does not play the lane."""
         if previous is not self.previous:
             self.previous, self.previous_part = previous, previous.part(self.block)
-        decided = _judged(self.parts, Look(self.part, self.previous_part, self.part.events, may_read))
-        rows = _rows(decided, ticks)
-        if rows is not None:
-            rows = torch.where(self.rows, pad(rows, self.columns, value=torch.nan), torch.nan)
-        never = nothing if len(decided) == len(self.parts) else torch.where(self.rows, 0.0, torch.nan)  # 0 for cars in the lane
-        return _metrics(self.titles, decided, rows, nothing, never)
+        rows = self.judge(self.previous_part, ticks, may_read)
+        if rows is None:
+            return _metrics(self.titles, None, nothing, torch.where(self.rows, 0.0, torch.nan))  # 0 for cars in the lane
+        rows = torch.where(self.rows, pad(rows, self.columns, value=torch.nan), torch.nan)
+        return _metrics(self.titles, rows, nothing, nothing)
 
 
-def _judged(measures: Parts[Measure], look: Look) -> dict[str, Outcome]:
-    """The outcomes of measures by name, without those that had nothing to do."""
-    found: dict[str, Outcome] = {}
-    for name, measure in measures.items():
-        if isinstance(measure, SharedMeasure) and type(measure).__call__ is SharedMeasure.__call__:
-            outcome = measure.judge(look)
-            if outcome is not None:
-                found[name] = outcome
-        else:
-            found[name] = measure(look.state, look.previous, look.events)
-    return found
+class _Judge:
+    """Measures over one state, and what they decide in a step. Those that ship have kernels, which are used where Warp is
+    installed: they are ten times as fast."""
+
+    def __init__(self, measures: Parts[Measure], state: GameState) -> None:
+        self.measures, self.state = measures, state
+        self.previous: GameState | None = None
+        self.kernels: Callable[[], Mapping[str, Outcome]] | None = None
+
+    def __call__(self, previous: GameState, ticks: int, may_read: bool) -> Tensor | None:
+        """[n, E * C]: the success of attempts for each measure, then attempts per minute, then ticks for each that is timed.
+        None: no attempt was decided, which is known only where it may be read on the host."""
+        outcomes = self._outcomes(previous)
+        over = torch.stack([outcome.over for outcome in outcomes]).flatten(1)  # [M, E * C]
+        if may_read and not bool(over.any()):
+            return None
+        success = torch.stack([outcome.success for outcome in outcomes]).flatten(1)
+        timed = [(success[index], outcome.ticks) for index, outcome in enumerate(outcomes) if outcome.ticks is not None]
+        times = [torch.where(succeeded, taken.flatten().float(), torch.nan).unsqueeze(0) for succeeded, taken in timed]
+        return torch.cat([torch.where(over, success.float(), torch.nan), over * (60 * TICK_RATE / ticks), *times])
+
+    def _outcomes(self, previous: GameState) -> list[Outcome]:
+        if previous is not self.previous:
+            self.previous, self.kernels = previous, _kernels(self.measures, self.state, previous)
+        found = {} if self.kernels is None else self.kernels()
+        return [found[name] if name in found else measure(self.state, previous, self.state.events)
+                for name, measure in self.measures.items()]
 
 
-def _rows(decided: Mapping[str, Outcome], ticks: int) -> Tensor | None:
-    """[n, E * C]: the success of attempts for each measure, then attempts per minute, then ticks for each that is timed."""
-    if not decided:
+def _kernels(measures: Parts[Measure], state: GameState, previous: GameState) -> Callable[[], Mapping[str, Outcome]] | None:
+    try:
+        from wavedash.rocket.sim.measuring import MeasuringKernels
+    except UserError:  # Warp is not installed
         return None
-    over = torch.stack([outcome.over for outcome in decided.values()]).flatten(1)  # [M, E * C]
-    success = torch.stack([outcome.success for outcome in decided.values()]).flatten(1)
-    timed = [(success[index], outcome.ticks) for index, outcome in enumerate(decided.values()) if outcome.ticks is not None]
-    times = [torch.where(succeeded, taken.flatten().float(), torch.nan).unsqueeze(0) for succeeded, taken in timed]
-    return torch.cat([torch.where(over, success.float(), torch.nan), over * (60 * TICK_RATE / ticks), *times])
+    return MeasuringKernels(measures, state, previous)
 
 
-def _metrics(titles: Sequence[_Titles], decided: Mapping[str, Outcome], rows: Tensor | None, nothing: Tensor,
-             never: Tensor) -> dict[str, Tensor]:
-    """The metrics of all measures: `rows` of those that had something to do, `nothing` and `never` for the others."""
-    each = iter(()) if rows is None else iter(rows.unbind(0))
-    success, per_minute = ({name: next(each) for name in decided} for _ in range(2))
-    metrics: dict[str, Tensor] = {}
-    for titled in titles:
-        metrics[titled.success] = success.get(titled.name, nothing)
-        metrics[titled.per_minute] = per_minute.get(titled.name, never)
-        if titled.ticks is not None:
-            metrics[titled.ticks] = next(each) if titled.name in decided else nothing
-    return metrics
+def _metrics(titles: Sequence[_Titles], rows: Tensor | None, nothing: Tensor, never: Tensor) -> dict[str, Tensor]:
+    """The metrics of all measures. Without `rows` no attempt was decided."""
+    success, per_minute = [each.success for each in titles], [each.per_minute for each in titles]
+    ticks = [each.ticks for each in titles if each.ticks is not None]
+    if rows is None:
+        return dict.fromkeys(success, nothing) | dict.fromkeys(per_minute, never) | dict.fromkeys(ticks, nothing)
+    return dict(zip([*success, *per_minute, *ticks], rows.unbind(0), strict=True))
 
 
 class _Titles(NamedTuple):
     """The names of a measure's metrics."""
 
-    name: str
     success: str
     per_minute: str
     ticks: str | None
 
     @classmethod
     def of(cls, measures: Parts[Measure]) -> list[_Titles]:
-        return [cls(name, SUCCESS.format(name), PER_MINUTE.format(name), TICKS.format(name) if measure.timed else None)
+        return [cls(SUCCESS.format(name), PER_MINUTE.format(name), TICKS.format(name) if measure.timed else None)
                 for name, measure in measures.items()]
 
 

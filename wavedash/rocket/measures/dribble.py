@@ -4,10 +4,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from wavedash.rocket.measures.common import Look, SharedMeasure, at_least, in_ticks
-from wavedash.rocket.parts import Outcome
-from wavedash.rocket.rewards.measures import but_not, length
-from wavedash.rocket.state import GameState
+from wavedash.rocket.measures.common import at_least, in_ticks, others, touches
+from wavedash.rocket.parts import Measure, Outcome
+from wavedash.rocket.rewards.measures import length, to_ball
+from wavedash.rocket.state import Events, GameState
 
 LOW = 100.0
 """uu of the ball's center above the car's origin: it is about 131 on the roof of an Octane, 76 beside a car on the floor"""
@@ -15,7 +15,7 @@ UPRIGHT = 0.9
 """Least vertical component of the up axis of a car that drives on the floor"""
 
 
-class Dribble(SharedMeasure):
+class Dribble(Measure):
     """The ball carried on the car.
 
     A car carries the ball at the end of a step if it drives on the floor (three wheels or more touch, its up axis points up)
@@ -55,26 +55,22 @@ class Dribble(SharedMeasure):
     def begin(self, state: GameState, arenas: Tensor) -> None:
         self.open.logical_and_(~arenas.unsqueeze(-1))
 
-    def judge(self, look: Look) -> Outcome | None:
-        touch, clock, none_open = look.touch, look.clock, self.idle(look, self.open)
-        if none_open and look.no_touch:
-            return None
-        carries = self._carries(look)
-        if none_open and look.none(carries & touch):
-            return None
-        goes_on = but_not(self.open, look.others) & (carries | (clock - self.last <= self.grace))
-        begins = but_not(carries & touch, look.others | goes_on)
-        failure = but_not(self.open, goes_on | self.done) & (self.last - self.since >= self.least)
-        success = but_not(goes_on & carries, self.done) & (clock - self.since >= self.seconds)
+    def __call__(self, state: GameState, previous: GameState, events: Events) -> Outcome:
+        touch, clock, carries = touches(state, events), state.clock.unsqueeze(-1), self._carries(state)
+        contested = others(touch)
+        goes_on = self.open & ~contested & (carries | (clock - self.last <= self.grace))
+        begins = carries & touch & ~contested & ~goes_on
+        failure = self.open & ~goes_on & ~self.done & (self.last - self.since >= self.least)
+        success = goes_on & carries & ~self.done & (clock - self.since >= self.seconds)
 
         self.done.copy_(goes_on & (self.done | success))
         self.open.copy_(goes_on | begins)
         self.since.copy_(torch.where(begins, clock, self.since))
         self.last.copy_(torch.where(carries, clock, self.last))
-        return look.outcome(failure | success, success)
+        return Outcome(failure | success, success)
 
-    def _carries(self, look: Look) -> Tensor:
+    def _carries(self, state: GameState) -> Tensor:
         """[E, C] bool"""
-        cars, way = look.state.cars, look.to_ball
+        cars, way = state.cars, to_ball(state)
         above = (way[..., 2] >= LOW) & (way[..., 2] <= self.max_height) & (length(way[..., :2]) <= self.reach)
-        return above & look.alive & cars.on_ground & (cars.up[..., 2] >= UPRIGHT)
+        return above & cars.alive & cars.on_ground & (cars.up[..., 2] >= UPRIGHT)

@@ -5,15 +5,15 @@ import torch
 from torch import Tensor
 
 from wavedash.rocket.constants import TICK_RATE
-from wavedash.rocket.measures.common import Look, SharedMeasure, at_least, in_ticks
-from wavedash.rocket.parts import Outcome
-from wavedash.rocket.rewards.measures import but_not, flip_left
-from wavedash.rocket.state import GameState
+from wavedash.rocket.measures.common import at_least, in_ticks, stands, touches, wheels_at_ball
+from wavedash.rocket.parts import Measure, Outcome
+from wavedash.rocket.rewards.measures import flip_left
+from wavedash.rocket.state import Events, GameState
 
 NONE = -1
 
 
-class FlipReset(SharedMeasure):
+class FlipReset(Measure):
     """A flip reset that is gained and used.
 
     An attempt begins when a car in the air, higher than `min_height`, gets its used flip back from its wheels on the ball. It
@@ -41,22 +41,20 @@ class FlipReset(SharedMeasure):
     def begin(self, state: GameState, arenas: Tensor) -> None:
         self.open.logical_and_(~arenas.unsqueeze(-1))
 
-    def judge(self, look: Look) -> Outcome | None:
-        cars, clock, none_open = look.state.cars, look.clock, self.idle(look, self.open)
-        gained = but_not(flip_left(cars), flip_left(look.previous.cars)) & look.above(self.min_height)
-        if none_open and look.none(gained):
-            return None
-        gained = gained & look.wheels_at_ball & look.alive
+    def __call__(self, state: GameState, previous: GameState, events: Events) -> Outcome:
+        cars, clock = state.cars, state.clock.unsqueeze(-1)
+        high = cars.position[..., 2] > self.min_height
+        gained = flip_left(cars) & ~flip_left(previous.cars) & wheels_at_ball(state) & high & cars.alive
 
         flips = self.open & cars.has_flipped & (self.flip == NONE)
         began = (clock - cars.flip_time * TICK_RATE).round().int()  # `flip_time` is one tick after the first tick of a flip
         flip = torch.where(flips, began, self.flip)
         used = flip != NONE
-        hit = look.touch & (cars.ball_hit_tick >= flip) & (cars.ball_hit_tick - flip <= self.within)
+        hit = touches(state, events) & (cars.ball_hit_tick >= flip) & (cars.ball_hit_tick - flip <= self.within)
         success = self.open & used & hit
-        lost = gained | look.stands | ~look.alive | cars.has_double_jumped | (used & (clock - flip > self.within))
+        lost = gained | stands(state) | ~cars.alive | cars.has_double_jumped | (used & (clock - flip > self.within))
         over = success | (self.open & lost)
 
         self.flip.copy_(torch.where(gained | over, NONE, flip))
-        self.open.copy_(gained | but_not(self.open, over))
-        return look.outcome(over, success)
+        self.open.copy_(gained | (self.open & ~over))
+        return Outcome(over, success)

@@ -4,16 +4,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from wavedash.rocket.measures.common import Look, SharedMeasure, at_least, attack, in_ticks
-from wavedash.rocket.parts import Outcome
-from wavedash.rocket.rewards.measures import but_not
-from wavedash.rocket.state import GameState
+from wavedash.rocket.measures.common import at_least, attack, in_ticks, stands, touches
+from wavedash.rocket.parts import Measure, Outcome
+from wavedash.rocket.state import Events, GameState
 
 NEVER = -(2**20)
 """A tick before all others"""
 
 
-class JumpChallenge(SharedMeasure):
+class JumpChallenge(Measure):
     """A challenge in the air (50-50) that is won.
 
     An attempt begins, for both, when a car and an opponent hit the ball at most `together` apart, each while its wheels stand
@@ -47,14 +46,10 @@ class JumpChallenge(SharedMeasure):
         self.open.logical_and_(~arenas.unsqueeze(-1))
         self.last.masked_fill_(arenas.unsqueeze(-1), NEVER)
 
-    def judge(self, look: Look) -> Outcome | None:
-        state, cars, clock, none_open = look.state, look.state.cars, look.clock, self.idle(look, self.open)
-        if none_open and look.no_touch:
-            return None
-        high = look.touch & (state.ball.position[:, 2:] > self.min_height)
-        if none_open and look.none(high):
-            return None
-        self.last.copy_(torch.where(but_not(high, look.stands), clock, self.last))
+    def __call__(self, state: GameState, previous: GameState, events: Events) -> Outcome:
+        cars, clock = state.cars, state.clock.unsqueeze(-1)
+        high = state.ball.position[:, 2:] > self.min_height
+        self.last.copy_(torch.where(touches(state, events) & ~stands(state) & high, clock, self.last))
         theirs = torch.where(cars.team == 0, self._latest(cars.team == 1), self._latest(cars.team == 0))
         first, second = torch.minimum(self.last, theirs), torch.maximum(self.last, theirs)
         meet = (second == clock) & (second - first <= self.together)
@@ -64,9 +59,9 @@ class JumpChallenge(SharedMeasure):
         over = opened & ((clock - met >= self.after) | (state.game.goal >= 0).unsqueeze(-1))
         success = over & (attack(cars) * state.ball.velocity[:, 1:2] >= self.min_speed)
         self.met.copy_(met)
-        self.open.copy_(but_not(opened, over))
+        self.open.copy_(opened & ~over)
         self.last.masked_fill_(over, NEVER)
-        return look.outcome(over, success)
+        return Outcome(over, success)
 
     def _latest(self, team: Tensor) -> Tensor:
         """[E, 1]: the clock of the last hit in the air of the cars in `team` [E, C]."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from wavedash.rocket.measures.common import Look, SharedMeasure, in_ticks
-from wavedash.rocket.parts import Outcome
-from wavedash.rocket.rewards.measures import but_not, on_roof
-from wavedash.rocket.state import GameState
+from wavedash.rocket.measures.common import in_ticks
+from wavedash.rocket.parts import Measure, Outcome
+from wavedash.rocket.rewards.measures import on_roof
+from wavedash.rocket.state import Events, GameState
 
 
-class Turtle(SharedMeasure):
+class Turtle(Measure):
     """Recovery from the roof.
 
     An attempt begins when a car lies on its roof: its body touches the arena, fewer than three wheels do, and its up axis is
@@ -46,18 +46,16 @@ class Turtle(SharedMeasure):
         self.missed.logical_and_(~begins)
         self.since.copy_(torch.where(begins, state.clock.unsqueeze(-1), self.since))
 
-    def judge(self, look: Look) -> Outcome | None:
-        cars, clock, none_down = look.state.cars, look.clock, self.idle(look, self.down)
-        roof, wheels = on_roof(cars), cars.on_ground
-        if none_down and look.none(roof):
-            return None
+    def __call__(self, state: GameState, previous: GameState, events: Events) -> Outcome:
+        cars, clock = state.cars, state.clock.unsqueeze(-1)
         ticks = clock - self.since
-        late = ticks > self.limit
-        over = but_not(self.down & look.alive & (late | wheels), self.missed)
-        success = but_not(over & wheels, late)
+        late, wheels = ticks > self.limit, cars.on_ground
+        over = self.down & ~self.missed & cars.alive & (late | wheels)
+        success = over & wheels & ~late
 
-        torch.where(but_not(roof, self.down), clock, self.since, out=self.since)
+        roof = on_roof(cars)
+        self.since.copy_(torch.where(roof & ~self.down, clock, self.since))
         self.missed.logical_or_(over)
-        self.down.logical_or_(roof).logical_and_(but_not(look.alive, wheels))
+        self.down.logical_or_(roof).logical_and_(~wheels & cars.alive)
         self.missed.logical_and_(self.down)
-        return look.outcome(over, success, ticks)
+        return Outcome(over, success, ticks)

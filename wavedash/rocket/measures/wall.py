@@ -5,13 +5,12 @@ import torch
 from torch import Tensor
 
 from wavedash.rocket.constants import BACK_WALL_Y, SIDE_WALL_X
-from wavedash.rocket.measures.common import Look, SharedMeasure, at_least, attack, in_ticks
-from wavedash.rocket.parts import Outcome
-from wavedash.rocket.rewards.measures import but_not
-from wavedash.rocket.state import GameState
+from wavedash.rocket.measures.common import at_least, attack, in_ticks, others, touches
+from wavedash.rocket.parts import Measure, Outcome
+from wavedash.rocket.state import Events, GameState
 
 
-class Wall(SharedMeasure):
+class Wall(Measure):
     """A ball on a side wall, hit toward the opponent's goal.
 
     An attempt begins when a car hits a ball that is on a side wall: its center is at most `reach` from the wall and at least
@@ -45,20 +44,16 @@ class Wall(SharedMeasure):
     def begin(self, state: GameState, arenas: Tensor) -> None:
         self.open.logical_and_(~arenas.unsqueeze(-1))
 
-    def judge(self, look: Look) -> Outcome | None:
-        state, touch, clock, none_open = look.state, look.touch, look.clock, self.idle(look, self.open)
-        if none_open and look.no_touch:
-            return None
-        begins = touch & (self._at_wall(state) | self._at_wall(look.previous)).unsqueeze(-1)
-        if none_open and look.none(begins):
-            return None
-        tried = self.open | begins
+    def __call__(self, state: GameState, previous: GameState, events: Events) -> Outcome:
+        touch, clock = touches(state, events), state.clock.unsqueeze(-1)
+        at_wall = (self._at_wall(state) | self._at_wall(previous)).unsqueeze(-1)
+        tried = self.open | (touch & at_wall)
         success = tried & touch & self._on_course(state)
-        idle = but_not(clock - self.last > self.patience, touch)
-        over = success | (self.open & (look.others | idle))
-        self.open.copy_(but_not(tried, over))
+        idle = ~touch & (clock - self.last > self.patience)
+        over = success | (self.open & (others(touch) | idle))
+        self.open.copy_(tried & ~over)
         self.last.copy_(torch.where(touch, clock, self.last))
-        return look.outcome(over, success)
+        return Outcome(over, success)
 
     def _at_wall(self, state: GameState) -> Tensor:
         """[E] bool"""
