@@ -120,6 +120,7 @@ class Curriculum(Listener):
         if not self.plan.phases:
             return
         self._agree(learner)  # a move that was ordered may have failed in the first rank
+        self._name(learner)
         stops = learner.steps >= learner.total_steps or learner.ranks.any(learner.stop_reason is not None)
         if self._settled or stops or self._given is None:
             return
@@ -160,7 +161,7 @@ class Curriculum(Listener):
 
     def _agree(self, learner: Learner) -> None:
         """Gives all ranks the state of the first."""
-        self.state = learner.ranks.shared(self.state)
+        self.state, self._settled = learner.ranks.shared((self.state, self._settled))
 
     def _watch(self, report: IterationReport) -> None:
         """Asks whether the phase is over, and moves on if it is."""
