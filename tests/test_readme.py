@@ -90,7 +90,7 @@ def test_every_training_command_trains_and_can_be_evaluated_and_resumed(folder: 
 def test_every_other_command_succeeds(folder: Path) -> None:
     others = [words[1:] for words in commands("wavedash") if words[1] not in ("train", "eval", "export", "resume")]
     assert {words[0] for words in others} == {"config", "doctor", "bench", "diagnose", "rocket", "match", "tournament",
-                                              "ladder"}
+                                              "ladder", "curves"}
     (rated, *_) = folder.glob("runs/rocket-1v1/*/checkpoints")
     for words in others:  # the games of the tournament are what the ladder reads
         games = ["--games", "2", "--seconds", "2", "--out", str(rated.parent / "games.csv")]
