@@ -14,6 +14,8 @@ from wavedash.config import EnvConfig, RocketConfig, TeamSize
 from wavedash.config_file import ConfigError, load_config
 from wavedash.envs.errors import EnvError
 from wavedash.envs.make import make_env
+from wavedash.errors import UserError
+from wavedash.preflight import check_run
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.kind import RocketKind
 from wavedash.rocket.team_sizes import divided, shard_plans
@@ -61,12 +63,17 @@ def test_sizes_are_in_the_order_of_their_cars_whatever_the_order_in_the_file():
     (["env.rocket.sizes={1v1: 1, 2v1: 1}", "opponents={}"], "env.rocket.sizes has 2v1: leave it out of the sizes"),
     (["env.rocket.sizes={1v1: 1, 2v1: 1}", "rating={}"], "env.rocket.sizes has 2v1: set rating.size to one such as 1v1"),
     (["rating.size=2v1"], "rating.size"),
-    (["opponents.share=0"], "set opponents.most .*opponents=null"),
     (["opponents.share=0.5", "opponents.most=0.2"], "resume RUN opponents.most=0.5 opponents.share=0.5"),
 ])
 def test_what_cannot_be_is_refused(overrides, words):
     with pytest.raises(ConfigError, match=words):
         load_config("rocket-1v1", ["env.count=8", *overrides])
+
+
+def test_opponents_without_room_are_refused_before_a_run_begins():
+    """A phase may have a share of 0 where others have more, so only the whole run can tell."""
+    with pytest.raises(UserError, match=r"set opponents.most .*opponents=null"):
+        check_run(load_config("rocket-1v1", ["env.count=8", "opponents.share=0", "rating=null"]))
 
 
 def test_a_size_of_an_uneven_task_may_be_rated():

@@ -203,7 +203,7 @@ class Collector:
         if names not in self._are_attempts:
             flags = [name.startswith("attempt/") for name in names]
             mask = torch.zeros(len(names), 1, dtype=torch.bool, device=self.env.device)
-            for place, flag in zip(mask, flags, strict=True):
+            for place, flag in zip(mask.unbind(0), flags, strict=True):
                 place.fill_(flag)
             self._are_attempts[names] = mask if any(flags) else None
         return self._are_attempts[names]
