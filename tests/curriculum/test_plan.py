@@ -141,11 +141,11 @@ def test_a_part_of_another_phase_is_recorded_with_its_options_when_a_user_switch
                                               "env.rocket.lanes": {"turtle": {"share": 0.2, "starts": {"turtle": 1}}},
                                               "opponents": {"share": 0.2, "slots": 3}}})
     values = {("env", "rocket", "rewards", "boost_pickup", "weight"): 0.3, ("env", "rocket", "lanes", "turtle", "share"): 0.1,
-              ("opponents", "share"): 0.1}
+              ("env", "rocket", "lanes", "turtle", "starts", "turtle"): 3.0, ("opponents", "share"): 0.1}
     changed = Plan(config).with_values(PhaseState(), values)
     now = at(changed, 0)
     assert now.env.rocket.rewards["boost_pickup"] == {"weight": 0.3, "small": 0.7}
-    assert (now.env.rocket.lanes["turtle"].share, now.env.rocket.lanes["turtle"].starts) == (0.1, {"turtle": 1.0})
+    assert (now.env.rocket.lanes["turtle"].share, now.env.rocket.lanes["turtle"].starts) == (0.1, {"turtle": 3.0})
     assert (now.opponents.share, now.opponents.slots, now.opponents.room) == (0.1, 3, 0.2)
     assert at(changed, 1).env.rocket.rewards["boost_pickup"] == {"weight": 0.5, "small": 0.7}
 

@@ -72,9 +72,10 @@ class Plan:
         own = dict(self._sets[state.number])
         layered, united = (settings.model_dump() for settings in (self._layered(state, NEVER), self.settings(state, NEVER)))
         for key, value in of_phase.items():
-            key, value = _recordable(key, value, layered, united)
-            own.pop(key, None)  # and again at the end: it counts over a mapping around it
-            own[key] = value
+            united = _with(united, key, value)  # several values may be of the same part
+            at, recorded = _recordable(key, value, layered, united)
+            own.pop(at, None)  # and again at the end: it counts over a mapping around it
+            own[at] = recorded
         named = {".".join(map(str, key)): value for key, value in own.items()}
         phase = self.phases[state.number].model_copy(update={"set": named})
         phases = [phase if index == state.number else other for index, other in enumerate(self.phases)]
@@ -180,7 +181,8 @@ def _recordable(key: Key, value: Any, layered: Mapping[str, Any], united: Mappin
 def _with(mapping: Mapping[str, Any], key: Key, value: Any) -> dict[str, Any]:
     """A copy of nested mappings with another value at a key."""
     name, rest = str(key[0]), key[1:]
-    return {**mapping, name: _with(mapping.get(name) or {}, rest, value) if rest else value}
+    inside = mapping.get(name)
+    return {**mapping, name: _with(inside if isinstance(inside, Mapping) else {}, rest, value) if rest else value}
 
 
 def _flat(phase: PhaseConfig) -> Iterator[tuple[Key, Any]]:
