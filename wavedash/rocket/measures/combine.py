@@ -157,7 +157,7 @@ class _OfLane(Part):
 
 class _Judge:
     """Measures over one state, and what they decide in a step. Those that ship have kernels, which are used where Warp is
-    installed: they are ten times as fast."""
+    installed: each is one launch instead of some thirty operations."""
 
     def __init__(self, measures: Parts[Measure], state: GameState) -> None:
         self.measures, self.state = measures, state
