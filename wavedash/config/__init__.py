@@ -12,10 +12,12 @@ from wavedash.config.ppo import DecayConfig, PPOConfig, ScheduleConfig
 from wavedash.config.rocket import LaneConfig, RocketConfig, TeamSize
 from wavedash.config.run import CheckpointConfig, MilestonesConfig, ReportConfig, RunConfig
 from wavedash.config.section import AUTO, AutoPositive, Fraction, Named, NonNegative, Positive, Section
+from wavedash.config.walk import WalkConfig
 
 __all__ = [
     "AUTO", "AutoPositive", "CheckpointConfig", "DebugConfig", "DecayConfig", "EncoderConfig", "EnvConfig", "Fraction",
     "GSDEConfig", "LaneConfig", "LimitConfig", "MemoryConfig", "MilestonesConfig", "Named", "NonNegative",
     "OpponentsConfig", "PPOConfig", "PhaseConfig", "PolicyConfig", "Positive", "RatingConfig", "ReportConfig",
     "RocketConfig", "RunConfig", "ScheduleConfig", "Section", "TeamSize", "UntilConfig",
+    "WalkConfig",
 ]

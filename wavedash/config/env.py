@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from wavedash.config.rocket import RocketConfig
 from wavedash.config.section import AUTO, AutoPositive, Named, Positive, Section
+from wavedash.config.walk import WalkConfig
 from wavedash.envs.kinds import kind_of
 
 
@@ -21,6 +22,8 @@ class EnvConfig(Section):
     and `device`, a whole `VecEnv`. It may also name a subclass of `wavedash.envs.kinds.Kind`."""
     rocket: RocketConfig | None = None
     """Rocket League instead of `id`; `count` is then the number of arenas."""
+    walk: WalkConfig | None = None
+    """A walking robot instead of `id`; `count` is then the number of robots."""
     kwargs: dict[str, Any] = {}
     """Passed to the environment's constructor or factory; the options of a `Kind`."""
     wrappers: list[Named] = []

@@ -208,3 +208,4 @@ def _kind(option: str) -> Kind:
 register("id", "wavedash.envs.gymnasium.kind:GymnasiumKind")
 register("factory", "wavedash.envs.imported:ImportedKind")
 register("rocket", "wavedash.rocket.kind:RocketKind")
+register("walk", "wavedash.walk.kind:WalkKind")

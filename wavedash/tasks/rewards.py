@@ -112,7 +112,8 @@ class Rewards(Part):
             if value.shape != shape:
                 raise UserError(f"reward {name!r} returned {list(value.shape)} numbers, not one for each agent of each "
                                 f"environment: {list(shape)}")
-        factors = self._factors if self.lane is None else self._factors[:, self.lane].unsqueeze(-1)  # [K, E, 1]
+        factors = self._factors if self.lane is None else self._factors[:, self.lane]  # [K, 1] or [K, E]
+        factors = factors.view(*factors.shape, *(1,) * (len(shape) - 1))
         torch.mul(self.due(torch.stack(values), state), factors, out=self._shares)
         return self.spread(self._shares.sum(0), state)
 
@@ -185,8 +186,8 @@ class Rewards(Part):
 
 
 def empty_table(rewards: Sized, lanes: Sized) -> Tensor:
-    """A number for each reward: [K, 1, 1], or if there are lanes [K, 1 + L], from which each environment takes its own."""
-    return torch.zeros(len(rewards), *((1 + len(lanes),) if lanes else (1, 1)))
+    """A number for each reward: [K, 1], or if there are lanes [K, 1 + L], from which each environment takes its own."""
+    return torch.zeros(len(rewards), 1 + len(lanes))
 
 
 def label(name: str) -> str:

@@ -80,7 +80,7 @@ class Rewards(rewards.Rewards):
         blue_mean, orange_mean = team_means(own)
         shared = torch.lerp(own, torch.where(blue, blue_mean, orange_mean), self._team_spirit)
         if self._differ:
-            zero_sums = self._zero_sums if self.lane is None else self._zero_sums[:, self.lane].unsqueeze(-1)
+            zero_sums = (self._zero_sums if self.lane is None else self._zero_sums[:, self.lane]).unsqueeze(-1)
             blue_mean, orange_mean = team_means((zero_sums * self._shares).sum(0))
             shared = shared - torch.where(blue, orange_mean, blue_mean)
         else:

@@ -1,0 +1,1 @@
+"""A four-legged robot that walks over terrain, and sees it."""

@@ -1,0 +1,62 @@
+"""The kind of environments that `env.walk` configures: robots that walk. It imports MuJoCo and torch only to make one."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wavedash.envs.kinds import Evaluation, Kind
+from wavedash.errors import UserError
+
+if TYPE_CHECKING:
+    import torch
+
+    from wavedash.config import EnvConfig, WalkConfig
+    from wavedash.envs.vec_env import VecEnv
+
+ROBOTS_PER_CORE = 128
+FEWEST, MOST = 1_024, 8_192
+"""Robots that `env.count: auto` may choose on a GPU"""
+
+
+class WalkKind(Kind):
+    """Four-legged robots on terrain."""
+
+    about = "a walking robot"
+    plural = "robots"
+    meaning_options = ("walk.observation", "walk.action")
+
+    def describe(self, config: EnvConfig) -> str:
+        return f"robots on {', '.join(name.rpartition(':')[2] for name in _task(config).terrain)}"
+
+    def check(self, config: EnvConfig) -> None:
+        super().check(config)
+        if config.frame_stack > 1:
+            raise ValueError("env.frame_stack is not for env.walk: policy.memory.kind=gru remembers more")
+
+    def make(self, config: EnvConfig, device: torch.device) -> VecEnv:
+        check_package()
+        from wavedash.walk.env import WalkEnv
+
+        return WalkEnv.configured(config, device)
+
+    def counts(self, config: EnvConfig, device: torch.device) -> tuple[int, int]:
+        from wavedash.threads import cores
+
+        if device.type == "cuda":
+            return FEWEST, MOST
+        return ROBOTS_PER_CORE, min(MOST, ROBOTS_PER_CORE << (cores() - 1).bit_length())
+
+    def evaluation(self, config: EnvConfig) -> Evaluation:
+        return Evaluation(episodes=128, environments=128)
+
+
+def check_package() -> None:
+    """Raises UserError if MuJoCo is not installed, or too old to have batches."""
+    try:
+        import mujoco.batch  # noqa: F401
+    except ImportError:
+        raise UserError("a walking robot needs MuJoCo 4.0 or later: pip install \"wavedash[walk]\"") from None
+
+
+def _task(config: EnvConfig) -> WalkConfig:
+    assert config.walk is not None
+    return config.walk
