@@ -42,6 +42,9 @@ class WalkConfig(Section):
     """How long a command lasts. Less: more turns in an episode."""
     rewards: dict[str, float | dict[str, Any]] = {"track_velocity": 1.0, "track_turning": 0.5}
     """What is rewarded per second, by name with a weight (`work: 1e-3`) or with options. Penalties have positive weights."""
+    reward_floor: float | None = None
+    """A step pays at least this, per second. 0: penalties cannot outweigh what is earned, so falling soon never pays; robots then
+    learn to walk first and to walk well later. Not set: there is no floor."""
     starts: dict[str, float | dict[str, Any]] = {"stand": 1.0}
     """How episodes begin, by name with a weight, or with options (`stand: {weight: 1, turn: 0}`)."""
     endings: dict[str, dict[str, Any] | None] = {"fallen": {}, "off_tile": {}, "time_out": {"seconds": 20}}

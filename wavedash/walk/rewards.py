@@ -3,6 +3,9 @@
 Sources: Agarwal et al. 2022 (`Progress`, `Work`, `FootJerk`, `FootDrag`, `Collision`, `Alive`) and legged_gym (the others)."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -13,10 +16,17 @@ from wavedash.walk.state import RobotState
 
 
 class Rewards(rewards.Rewards):
-    """The weighted sum of what robots are paid for: weights are per second, so that a step pays a fiftieth."""
+    """The weighted sum of what robots are paid for: weights are per second, so that a step pays a fiftieth.
 
-    def __init__(self, *args: object, **options: object) -> None:
-        super().__init__(*args, **{"scale": STEP, **options})  # type: ignore[arg-type]
+    `floor`: a step never pays less. With 0, as in legged_gym, a robot that is bad at everything has no reason to fall over soon."""
+
+    def __init__(self, rewards: Sequence[tuple[str, rewards.Reward, float | None]], floor: float | None = None,
+                 **options: Any) -> None:
+        super().__init__(rewards, **{"scale": STEP, **options})
+        self.floor = floor
+
+    def spread(self, own: Tensor, state: RobotState) -> Tensor:
+        return own if self.floor is None else own.clamp(min=self.floor * STEP)
 
 
 class Progress(Reward):

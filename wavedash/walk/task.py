@@ -100,7 +100,7 @@ class Task(task.Task):
             observation=Observations({name.rpartition(":")[2].lower() if ":" in name else name: PARTS.make("observation", name, options)
                                       for name, options in config.observation.items()}),
             action=_named("action", config.action),
-            rewards=Rewards.named(config.rewards, PARTS),  # type: ignore[arg-type]
+            rewards=Rewards.named(config.rewards, PARTS, floor=config.reward_floor),  # type: ignore[arg-type]
             start=Mixture.named(config.starts, PARTS),  # type: ignore[arg-type]
             endings=Endings.named(config.endings, PARTS),
             commands=Commands.named(config.commands, PARTS, seconds=config.command_seconds),
