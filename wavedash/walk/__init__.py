@@ -1,0 +1,1 @@
+"""Walking: a four-legged robot on terrain."""
