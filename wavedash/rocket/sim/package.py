@@ -1,67 +1,18 @@
 """Warp, an optional dependency: `__init__.py` starts it before anything else of this package is imported."""
 from __future__ import annotations
 
-import logging
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from pathlib import Path
-from threading import Timer
+from contextlib import AbstractContextManager
 
-import torch
-
-from wavedash.errors import UserError
-
-log = logging.getLogger(__name__)
+from wavedash import warp_package
 
 INSTALL = "pip install 'wavedash[rocket]'"
-COMPILE_SECONDS = 1.5
-"""A kernel that takes longer to load is being compiled: from the cache it takes some tenths of a second"""
+COMPILE_SECONDS = warp_package.COMPILE_SECONDS
 
 
 def start_warp() -> None:
-    """Starts Warp without its greeting, and without its warning about a missing driver where there is no GPU."""
-    try:
-        import warp
-    except ImportError as error:
-        raise UserError(f"Warp, which runs our simulator, is not installed ({error}). Install it with: {INSTALL}. Or take the "
-                        "other simulator: env.rocket.simulator=rocketsim") from error
-    warp.config.log_level = warp.LOG_WARNING
-    with nullcontext() if torch.cuda.is_available() else _without_stderr():
-        warp.init()  # type: ignore[no-untyped-call]
+    warp_package.start_warp("our simulator", f"{INSTALL}. Or take the other simulator: env.rocket.simulator=rocketsim")
 
 
-@contextmanager
-def log_if_compiling(device: str) -> Iterator[None]:
+def log_if_compiling(device: str) -> AbstractContextManager[None]:
     """Wraps the loading of kernels, and logs a line if they have to be compiled."""
-    import warp
-
-    folder = Path(warp.config.kernel_cache_dir or "")
-    warning = Timer(COMPILE_SECONDS, log.warning, (
-        "compiling the simulator for %s: about a minute, once on this machine (kept in %s)", device, folder))
-    warning.daemon = True
-    warning.start()
-    try:
-        yield
-    finally:
-        warning.cancel()
-
-
-@contextmanager
-def _without_stderr() -> Iterator[None]:
-    """Silences C code too, which writes to the file descriptor; Warp has no option for that."""
-    try:
-        kept = os.dup(2)
-    except OSError:  # a program without a console
-        yield
-        return
-    sys.stderr.flush()
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
+    return warp_package.log_if_compiling("the simulator", device, COMPILE_SECONDS)
