@@ -94,7 +94,6 @@ class WalkEnv(VecEnv):
         self.simulator.set_bodies()
         task.levels.scatter(self.generator)
         self._begin(self.everywhere)
-        task.observation.renew(self.state, self.everywhere)
         return self._show(task.observation.build(self.state))
 
     def step(self, action: Tensor) -> Step:
@@ -114,13 +113,12 @@ class WalkEnv(VecEnv):
         metrics = self._metrics(terminated)
         self._disturb()
         self._command(self.nowhere)
-        task.observation.renew(state, self.nowhere)
+        task.observation.renew(state)
         final_obs = task.observation.build(state)
         obs = self._show(final_obs)
         if not self.on_host or bool(ended.any()):
             task.levels.move(state, ended & ~broken, self.generator)
             self._begin(ended)
-            task.observation.renew(state, ended)
             self._show(task.observation.build(state), ended)
         else:
             final_obs = obs

@@ -51,11 +51,11 @@ class Observation(Part):
 
     @abstractmethod
     def build(self, state: RobotState) -> Tensor:
-        """[E, ...] float32: what each robot sees."""
+        """[E, ...] float32: what each robot sees, in a tensor of its own, which later steps do not change."""
 
-    def renew(self, state: RobotState, mask: Tensor) -> None:
-        """Is called after a step, before `build`: the place for what follows a clock of its own, such as a camera. `mask` [E] are
-        robots whose episode has just begun: whatever is kept of what they saw before is to be replaced."""
+    def renew(self, state: RobotState) -> None:
+        """Is called once after every step, before `build`: the place for what follows a clock of its own, such as a camera. When an
+        episode begins, `begin` is called as well, and `build` once more."""
 
 
 class Action(Part):

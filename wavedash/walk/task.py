@@ -46,9 +46,9 @@ class Observations(Part):
     def space(self) -> gymnasium.spaces.Dict:
         return gymnasium.spaces.Dict({key: part.space() for key, part in self.parts.items()})
 
-    def renew(self, state: RobotState, mask: Tensor) -> None:
+    def renew(self, state: RobotState) -> None:
         for part in self.parts.values():
-            part.renew(state, mask)
+            part.renew(state)
 
     def build(self, state: RobotState) -> dict[str, Tensor]:
         return {key: part.build(state) for key, part in self.parts.items()}
