@@ -1,0 +1,1 @@
+"""Walking: a four-legged robot that sees its terrain."""
