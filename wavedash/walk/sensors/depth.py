@@ -10,6 +10,7 @@ import warp as wp
 from torch import Tensor
 
 from wavedash.errors import UserError
+from wavedash.tasks.direct import DirectModule
 from wavedash.walk.sensors.kernels import depth as kernels
 from wavedash.walk.sensors.launch import Launch
 from wavedash.walk.sensors.tiles import Tiles
@@ -30,8 +31,8 @@ class Optics:
     position: tuple[float, float, float] = (0.27, 0.0, 0.03)
     """In the frame of the trunk, m: extreme-parkour's, in front of the trunk of an A1"""
     pitch: float = 30.0
-    """Degrees by which the camera looks down. With 30, the image of a trunk 0.3 m above flat ground reaches from 0.17 m ahead of
-    the camera to the horizon; a larger pitch sees more of the ground at the front feet, and less ahead"""
+    """Degrees by which the camera looks down. With 30, 0.3 m above flat ground, the image reaches from 0.17 m ahead
+    of the camera to the horizon; a larger pitch sees more of the ground at the front feet, and less ahead"""
     noise: float = 0.0
     """Standard deviation of Gaussian noise of each pixel that sees something, m"""
     dropout: float = 0.0
@@ -53,23 +54,35 @@ class Optics:
         return self.noise > 0 or self.dropout > 0
 
 
-class DepthImages:
+class DepthImages(DirectModule):
     """Depth images of `count` robots, N, in `images` [N, rows, columns], metres; row 0 is the top, column 0 the left.
 
     They are equal to rays of MuJoCo on the same height field to float rounding, but for a camera inside of the ground, which
     reads 0. A tile ends at its border: a ray that leaves it meets nothing, and a camera beside it sees its wall."""
 
+    images: Tensor
+    _position: Tensor
+    _orientation: Tensor
+    _tile: Tensor
+    _seeds: Tensor
+    _robots: Tensor
+    _wanted: Tensor
+
     def __init__(self, tiles: Tiles, count: int, optics: Optics | None = None, images: Tensor | None = None,
                  threads: int | None = None) -> None:
         """`images`: the memory to write to."""
+        super().__init__()
         self.optics = optics = optics or Optics()
         device = tiles.device
-        self.images = torch.full((count, optics.rows, optics.columns), optics.far, device=device) if images is None else images
-        self._position = torch.zeros(count, 3, device=device)
-        self._orientation = torch.zeros(count, 4, device=device)
-        self._tile, self._seeds = (torch.zeros(count, dtype=torch.int32, device=device) for _ in range(2))
-        self._robots = torch.arange(count, dtype=torch.int32, device=device)
-        self._wanted = torch.ones(count, dtype=torch.bool, device=device)
+        if images is None:
+            images = torch.full((count, optics.rows, optics.columns), optics.far, device=device)
+        memory = {"images": images, "_position": torch.zeros(count, 3, device=device),
+                  "_orientation": torch.zeros(count, 4, device=device),
+                  **{name: torch.zeros(count, dtype=torch.int32, device=device) for name in ("_tile", "_seeds", "_robots")},
+                  "_wanted": torch.zeros(count, dtype=torch.bool, device=device)}
+        for name, tensor in memory.items():
+            self.register_buffer(name, tensor, persistent=False)
+        self._robots.copy_(torch.arange(count))
         self._on_cpu = device.type == "cpu"
         span = optics.columns if self._on_cpu else 1
         self._launch = Launch(kernels.depth_images, count, (optics.rows, -(-optics.columns // span)), (

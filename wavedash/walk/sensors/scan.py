@@ -5,6 +5,7 @@ import torch
 import warp as wp
 from torch import Tensor
 
+from wavedash.tasks.direct import DirectModule
 from wavedash.walk.sensors.kernels import scan as kernels
 from wavedash.walk.sensors.launch import Launch
 from wavedash.walk.sensors.tiles import Tiles
@@ -29,20 +30,27 @@ def grid(x: Tensor, y: Tensor) -> Tensor:
     return torch.stack(torch.meshgrid(x, y, indexing="ij"), -1).flatten(0, 1)
 
 
-class Scan:
+class Scan(DirectModule):
     """Heights below `offsets` [P, 2] of `count` robots, N: in metres, x ahead and y to the left of the robot, which turn with
     its yaw but do not tilt. They are exact on the triangles of MuJoCo's height field; outside of a tile the height is that of
     the nearest point of its border."""
 
+    heights: Tensor
+    """[N, P] m: the heights of the last call"""
+    _position: Tensor
+    _orientation: Tensor
+    _tile: Tensor
+
     def __init__(self, tiles: Tiles, count: int, offsets: Tensor | None = None, threads: int | None = None) -> None:
+        super().__init__()
         device = tiles.device
         offsets = parkour_grid() if offsets is None else offsets
         self.offsets = offsets.to(device, torch.float32).contiguous()
-        self._position = torch.zeros(count, 3, device=device)
-        self._orientation = torch.zeros(count, 4, device=device)
-        self._tile = torch.zeros(count, dtype=torch.int32, device=device)
-        self.heights = torch.zeros(count, len(offsets), device=device)
-        """[N, P] m: the heights of the last call"""
+        memory = {"heights": torch.zeros(count, len(offsets), device=device), "_position": torch.zeros(count, 3, device=device),
+                  "_orientation": torch.zeros(count, 4, device=device),
+                  "_tile": torch.zeros(count, dtype=torch.int32, device=device)}
+        for name, tensor in memory.items():
+            self.register_buffer(name, tensor, persistent=False)
         span = 1 if device.type == "cuda" else len(offsets)
         self._launch = Launch(kernels.scan, count, (-(-len(offsets) // span),), (
             tiles.struct, wp.from_torch(self.offsets, dtype=wp.vec2), wp.from_torch(self._position, dtype=wp.vec3),
