@@ -18,7 +18,7 @@ class DepthCamera(Part):
     Agarwal et al. 2022, which is 20 to 60 ms old when it is shown. A robot whose episode begins has an image of its new pose at
     once; when its next one is taken is random, as the clock of a camera knows nothing of episodes.
 
-    An image is computed when it is shown, from the pose that was kept when it was taken. On a CPU only images that are shown are
+    An image is computed when it is shown, from the pose that was kept when it was taken. On a CPU no other images are
     computed; on a GPU there is no host sync.
     """
 
