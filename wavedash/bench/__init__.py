@@ -14,5 +14,7 @@
     lanes       whole iterations with lanes and measures of skill beside the plain task
     parity      how far our simulator is from RocketSim, mechanic by mechanic
 
+    sensors     depth images and scandots of walking robots beside rays of MuJoCo
+
 They share `tables` and the `synthetic` environment; `rocket_peers` is what the peers of `rocket` run.
 """
