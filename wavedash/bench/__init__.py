@@ -15,5 +15,7 @@
     walk        a walking robot: physics, environment and training beside plain MuJoCo
     parity      how far our simulator is from RocketSim, mechanic by mechanic
 
+    sensors     depth images and scandots of walking robots beside rays of MuJoCo
+
 They share `tables` and the `synthetic` environment; `rocket_peers` is what the peers of `rocket` run.
 """
