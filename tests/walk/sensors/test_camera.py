@@ -21,6 +21,12 @@ def made(count, **options):
     return DepthCamera(Tiles(torch.zeros(2, 9, 9), 1.0), count, Optics(**DOWN, far=1e6), **options)
 
 
+def shown(camera, position, orientation, tile, began, generator):
+    """The images after a step, and after the beginning of episodes where `began`, as an environment has them."""
+    camera.step(position, orientation, tile, generator)
+    return camera.restart(began, position, orientation, tile, generator)
+
+
 def ages(camera, steps, begins=(), seed=0):
     """[steps, N]: how many steps ago the image of each step was taken. Robots rise by one metre per step."""
     generator = torch.Generator().manual_seed(seed)
@@ -30,7 +36,7 @@ def ages(camera, steps, begins=(), seed=0):
         for at, robot in begins:
             began[robot] |= step == at
         position = torch.tensor([0.0, 0.0, 1.0 + step]).expand(count, 3)
-        images = camera.step(position, STILL.expand(count, 4), torch.zeros(count), began, generator)
+        images = shown(camera, position, STILL.expand(count, 4), torch.zeros(count), began, generator)
         found.append(1 + step - images.mean((1, 2)).round().int())
     return torch.stack(found)
 
@@ -71,7 +77,7 @@ def test_what_was_on_its_way_before_a_reset_is_never_shown():
     for step in range(200):
         began = torch.tensor([step % 9 == 0])
         episode = step // 9
-        images = camera.step(torch.tensor([[0.0, 0.0, 10.0 + episode]]), STILL, torch.zeros(1), began, generator)
+        images = shown(camera, torch.tensor([[0.0, 0.0, 10.0 + episode]]), STILL, torch.zeros(1), began, generator)
         count += 1
         torch.testing.assert_close(images, torch.full_like(images, 10.0 + episode))
     assert count == 200
@@ -84,7 +90,7 @@ def test_each_robot_sees_its_tile_when_the_image_was_taken():
     seen = []
     for step in range(14):
         tile = torch.tensor([0 if step < 6 else 1])
-        seen.append(camera.step(position, STILL, tile, torch.tensor([step == 0]), generator).mean().item())
+        seen.append(shown(camera, position, STILL, tile, torch.tensor([step == 0]), generator).mean().item())
     assert seen[0] == pytest.approx(10) and seen[8] == pytest.approx(10) and seen[-1] == pytest.approx(5)
 
 
@@ -96,7 +102,7 @@ def test_saved_cameras_go_on_bit_for_bit():
     motion[..., 2] += 0.4
 
     def go_on(camera, generator, steps):
-        return torch.stack([camera.step(motion[t], STILL.expand(8, 4), torch.arange(8) % 2, torch.full((8,), t == 0),
+        return torch.stack([shown(camera, motion[t], STILL.expand(8, 4), torch.arange(8) % 2, torch.full((8,), t == 0),
                                         generator).clone() for t in steps])
 
     first = torch.Generator().manual_seed(5)
@@ -110,7 +116,7 @@ def test_saved_cameras_go_on_bit_for_bit():
 def test_noise_stays_with_the_image_that_has_it():
     camera = DepthCamera(Tiles(torch.zeros(1, 9, 9), 1.0), 1, Optics(**DOWN, noise=0.1), period=(5, 5), latency=(0, 0))
     generator = torch.Generator().manual_seed(0)
-    seen = [camera.step(torch.tensor([[0.0, 0.0, 1.0]]), STILL, torch.zeros(1), torch.tensor([t == 0]), generator).clone()
+    seen = [shown(camera, torch.tensor([[0.0, 0.0, 1.0]]), STILL, torch.zeros(1), torch.tensor([t == 0]), generator).clone()
             for t in range(30)]
     changes = [t for t in range(1, 30) if not torch.equal(seen[t], seen[t - 1])]
     assert [b - a for a, b in pairwise(changes)] == [5] * (len(changes) - 1) and len(changes) >= 5
@@ -118,7 +124,7 @@ def test_noise_stays_with_the_image_that_has_it():
 
 def test_everything_that_changes_is_declared():
     camera = made(3)
-    camera.step(torch.ones(3, 3), STILL.expand(3, 4), torch.zeros(3), torch.ones(3, dtype=torch.bool), torch.Generator())
+    shown(camera, torch.ones(3, 3), STILL.expand(3, 4), torch.zeros(3), torch.ones(3, dtype=torch.bool), torch.Generator())
     with refuse_undeclared(camera, "camera"):
         ages(camera, 3)
 

@@ -18,7 +18,7 @@ class DepthCamera(Part):
     Agarwal et al. 2022, which is 20 to 60 ms old when it is shown. A robot whose episode begins has an image of its new pose at
     once; when its next one is taken is random, as the clock of a camera knows nothing of episodes.
 
-    An image is computed when it is shown, from the pose that was kept when it was taken. On a CPU no other images are
+    An image is computed when it is shown, from the pose that was kept when it was taken. On a CPU only images that are shown are
     computed; on a GPU there is no host sync.
     """
 
@@ -50,26 +50,34 @@ class DepthCamera(Part):
             self.register_buffer(name, torch.zeros(count, dtype=torch.int32, device=device))
         self._render = DepthImages(tiles, count, self.optics, self.images, threads)
 
-    def step(self, position: Tensor, orientation: Tensor, tile: Tensor, began: Tensor, generator: torch.Generator) -> Tensor:
+    def step(self, position: Tensor, orientation: Tensor, tile: Tensor, generator: torch.Generator) -> Tensor:
         """Returns `images` of this step, in memory that the next step overwrites. Call it once per step with the poses that the
-        step ended with, or that new episodes begin with: `position` [N, 3] and `orientation` [N, 4], w x y z, of the trunk,
-        `tile` [N]; `began` [N] is true where an episode begins."""
+        step ended with: `position` [N, 3] and `orientation` [N, 4], w x y z, of the trunk, `tile` [N]."""
         self.until_taken -= 1
         self.until_shown -= 1
-        taken = began | (self.until_taken <= 0)
-        latency = self._draw(*self.latency, generator).masked_fill_(began, 0)
+        taken = self.until_taken <= 0
+        latency = self._draw(*self.latency, generator)
         at_once = taken & (latency == 0)
-        shown = at_once | (self.until_shown == 0)
+        self._show(at_once | (self.until_shown == 0), at_once, position, orientation, tile, generator)
+        self._take(taken, position, orientation, tile)
+        self.until_shown.copy_(torch.where(taken, latency, self.until_shown.clamp_(min=0)))
+        self.until_taken.copy_(torch.where(taken, self._draw(*self.period, generator), self.until_taken))
+        return self.images
+
+    def restart(self, began: Tensor, position: Tensor, orientation: Tensor, tile: Tensor, generator: torch.Generator) -> Tensor:
+        """Returns `images` after episodes have begun with these poses where `began` [N] is true; the others stay as they are."""
+        self._show(began, began, position, orientation, tile, generator)
+        self.until_shown.masked_fill_(began, 0)
+        self.until_taken.copy_(torch.where(began, self._draw(1, self.period[1], generator), self.until_taken))
+        return self.images
+
+    def _show(self, shown: Tensor, at_once: Tensor, position: Tensor, orientation: Tensor, tile: Tensor,
+              generator: torch.Generator) -> None:
+        """Computes the images of `shown` [N]: of the pose given where `at_once`, else of the one that was kept."""
         now = at_once.unsqueeze(-1)
         seeds = self._draw(0, 2**31 - 2, generator) if self.optics.noisy else None
         self._render(torch.where(now, position, self.position), torch.where(now, orientation, self.orientation),
                      torch.where(at_once, tile, self.tile), shown, seeds)
-        self._take(taken, position, orientation, tile)
-        self.until_shown.copy_(torch.where(taken, latency, self.until_shown.clamp_(min=0)))
-        first = self._draw(1, self.period[1], generator)
-        period = torch.where(began, first, self._draw(*self.period, generator))
-        self.until_taken.copy_(torch.where(taken, period, self.until_taken))
-        return self.images
 
     def _take(self, taken: Tensor, position: Tensor, orientation: Tensor, tile: Tensor) -> None:
         mask = taken.unsqueeze(-1)
