@@ -57,23 +57,25 @@ class DistillLoss(Loss):
 
     def add_gradient(self, policy: ActorCritic, batch: Batch, scale: Tensor | None) -> tuple[Tensor, ...]:
         flat, label = batch.flat, batch.labels[LABEL]
-        value: Tensor | None = None
         with torch.enable_grad():
-            if self.values:
-                distribution, value = policy(batch.obs, batch.memory, batch.fresh)
-            else:
-                distribution = policy.forward_actor(batch.obs, batch.memory, batch.fresh)
+            distribution, value = self._evaluated(policy, batch)
             distance = distance_to(label, policy.head, distribution).reshape(-1)
         outputs, gradients = [distance], [flat.weight]
         terms = [distance.detach(), self._measure(label, distribution).reshape(-1)]
         if value is not None:
-            value = value.reshape(-1)
             error, value_gradient = value_loss(value.detach(), flat.value, flat.returns, self.ppo.value_clip)
             outputs.append(value)
             gradients.append((self.ppo.value_coef * flat.weight) * value_gradient)
             terms.append(error)
         torch.autograd.backward(outputs, gradients if scale is None else [x * scale for x in gradients])
         return tuple(terms)
+
+    def _evaluated(self, policy: ActorCritic, batch: Batch) -> tuple[Distribution, Tensor | None]:
+        """Returns the action distribution and, if the critic is trained, the value of each step, flat."""
+        if not self.values:
+            return policy.forward_actor(batch.obs, batch.memory, batch.fresh), None
+        distribution, value = policy(batch.obs, batch.memory, batch.fresh)
+        return distribution, value.reshape(-1)
 
     @torch.no_grad()
     def _measure(self, label: Tensor, distribution: Distribution) -> Tensor:
