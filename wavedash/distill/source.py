@@ -74,8 +74,9 @@ def _read(config: RunConfig, asked: str, run: Path | None, trust: bool) -> Found
         try:
             source = resolve_policy(asked, kind_of(config.env).team_size(config.env))
         except RunError as error:
-            lost = "" if copy is None else f", and its copy {copy.path} is gone: copy it again from where the run came"
-            raise RunError(f"distill.teacher={asked}: {error}{lost}") from error
+            lost = "" if copy is None else (f"{copy.path}, the copy of the teacher, is gone: copy it again from where the run "
+                                            "came. The original is not there either: ")
+            raise RunError(f"{lost}distill.teacher={asked}: {error}") from error
     policy, _ = read_policy(source)
     theirs, trusted = _configuration(source.run_config, trust)
     return FoundTeacher(asked, source.path, source.step, policy, source.load([])[1]["fingerprint"], theirs, trusted)
