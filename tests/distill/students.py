@@ -36,10 +36,10 @@ def teacher_of(action: str, memory: dict[str, Any] | None = None, normalised: bo
     """A policy whose weights and statistics are as after some training, so that memory and statistics matter."""
     torch.manual_seed(5)
     space, options = ACTIONS[action]
-    seen: dict[str, gymnasium.Space[Any]] = {key: SENSES[key] for key in keys}  # type: ignore[index]
+    seen: dict[str, gymnasium.Space[Any]] = {key: SENSES[key] for key in keys}
     if masked:
         seen["action_mask"] = ScrambledEnv(space, 1, masked=True).parts["action_mask"]
-    config = PolicyConfig(hidden=[16], memory=memory or {}, **{**options, **policy})  # type: ignore[arg-type]
+    config = PolicyConfig(hidden=[16], memory=memory or {}, **{**options, **policy})
     made = ActorCritic(spaces.Dict(seen), space, config, 10.0 if normalised else None)
     with torch.no_grad():
         for p in made.parameters():

@@ -56,6 +56,7 @@ def collected(name: str, **changes: Any) -> Learner:
 def sequences_of(learner: Learner) -> tuple[dict[str, Tensor], dict[str, Tensor] | None, Tensor | None]:
     """Observations, memory and beginnings as sequences of the memory's length, [L, B, ...]; steps where there is none."""
     rollout, length = learner.rollout, learner.policy.sequence_length
+    assert isinstance(rollout.obs, dict)
     obs = {**rollout.obs, "truth": torch.zeros(*rollout.active.shape, 2)}  # the critic of the reference sees something
     if length is None:
         return {key: x.flatten(0, 1) for key, x in obs.items()}, None, None
@@ -226,7 +227,8 @@ def test_metrics_say_how_far_the_student_is_from_its_teacher():
 def test_a_student_that_is_its_teacher_has_nothing_to_learn():
     learner = student_of(teacher_of("discrete", normalised=False, keys=("camera", "joints")), "discrete",
                          policy={"hidden": [16], "encoders": {}}, ppo=WHOLE)
-    teacher = learner.updater.loss.labeller.policy
+    loss: Any = learner.updater.loss
+    teacher = loss.labeller.policy
     learner.policy.actor.load_state_dict(teacher.actor.state_dict())
     metrics = learner.iterate().metrics
     assert abs(metrics["distill/loss"]) < 1e-6 and metrics["distill/agreement"] == pytest.approx(1.0, abs=1e-5)

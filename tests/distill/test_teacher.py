@@ -57,6 +57,7 @@ def said(policy: ActorCritic, distribution: Distribution) -> Tensor:
         return distribution.log_probs.exp()
     if hasattr(distribution, "choices"):
         return distribution.choices.log_probs.exp()
+    assert isinstance(policy.action_space, spaces.Box)
     low, high = (torch.as_tensor(bound) for bound in (policy.action_space.low, policy.action_space.high))
     return 2 * (policy.head.env_action(distribution.mode()) - low) / (high - low) - 1
 
@@ -67,6 +68,7 @@ def reference(learner: Learner, teacher: ActorCritic, *, memory: bool = True, cl
     """Runs the teacher over all that the environment has given, as one sequence for each row, or with a known mistake."""
     env = learner.env
     assert isinstance(env, Recorded)
+    assert isinstance(teacher.observation_space, spaces.Dict)
     keys = teacher.observation_space.spaces
     obs = {key: torch.stack([seen[key] for seen in env.seen[:-1]]) for key in keys}
     steps = len(env.over)
@@ -101,6 +103,7 @@ def test_the_students_statistics_are_not_the_teachers():
     learner = student_of(teacher, "gaussian", GRU, ppo={"normalize_obs": True})
     learner.iterate()
     labels, env = learner.rollout.labels[LABEL], learner.env
+    assert isinstance(env, Recorded)
     counted = labels.abs().sum(-1) > 0
     expected = reference(learner, teacher)[-len(labels):]
     assert (labels - expected)[counted].abs().max() < CLOSE
@@ -183,14 +186,15 @@ def test_the_student_acts_not_the_teacher():
 def test_what_only_the_teacher_sees_and_is_not_finite_ends_the_run_with_a_message():
     learner = student_of(teacher_of("gaussian", GRU), "gaussian", GRU)
     learner.iterate()
-    real = learner.env._obs
+    env: Any = learner.env
+    real = env._obs
 
     def broken(draws: Tensor) -> Any:
         obs = real(draws)
         obs["truth"][2] = torch.inf
         return obs
 
-    learner.env._obs = broken
+    env._obs = broken
     with pytest.raises(EnvError, match=r"the label 'teacher' of row 2 is nan before step .* that only the teacher sees"):
         learner.iterate()
 
@@ -202,7 +206,7 @@ def test_a_teacher_that_does_not_fit_is_refused_with_what_to_do():
     check_fits(teacher, here, "T")
     with pytest.raises(UserError, match=r"distill.teacher=T has other actions .* Discrete\(5\) and not Discrete\(4\)"):
         check_fits(teacher, Spaces(env.observation_space, spaces.Discrete(4)), "T")
-    seen = dict(env.observation_space.spaces)
+    seen: dict[str, Any] = dict(env.parts)
     without = {key: part for key, part in seen.items() if key != "truth"}
     with pytest.raises(UserError, match=r"distill.teacher=T sees truth \[2\] of float32, which .* has camera, joints"):
         check_fits(teacher, Spaces(spaces.Dict(without), env.action_space), "T")
@@ -219,6 +223,6 @@ def test_a_teacher_that_does_not_fit_is_refused_with_what_to_do():
 def test_a_teacher_need_not_have_what_only_its_critic_saw():
     teacher = teacher_of("discrete", actor_keys=["joints"])
     env = Recorded(spaces.Discrete(5), rows=2, senses=True)
-    without = spaces.Dict({key: part for key, part in env.observation_space.spaces.items() if key != "truth"})
+    without = spaces.Dict({key: part for key, part in env.parts.items() if key != "truth"})
     check_fits(teacher, Spaces(without, env.action_space), "T")
     assert Teacher(teacher).keys == ["joints"]
