@@ -296,3 +296,8 @@ def test_a_student_that_samples_wildly_is_told(runs, tmp_path, caplog):
         caplog.clear()
         assert train(*words, *options) == 0
         assert ("with a deviation of 1, where the range is 2 wide" in caplog.text) is told
+
+
+def test_a_debug_report_does_not_blame_rewards_that_a_student_does_not_learn_from(teacher, runs):
+    assert train(*STUDENT, f"distill.teacher={teacher}", "debug.learning=true") == 0
+    assert "advantages are equal" not in (only_run(runs) / "debug/learning.txt").read_text(encoding="utf-8")
