@@ -23,7 +23,8 @@ class Simulator(ABC):
     state: RobotState
     physics: Physics
     broken: Tensor
-    """[E] bool: physics went wrong in the last step (numbers that are not finite, say): the robot's state is meaningless"""
+    """[E] bool: physics went wrong in the last step (numbers that are not finite, or absurdly large): the robot's state is
+    meaningless, until it is placed"""
 
     @property
     def device(self) -> torch.device:

@@ -21,6 +21,8 @@ FIELDS: dict[str, tuple[int, ...]] = {
 }
 """The fields in the order of memory, and their shapes: MuJoCo's positions, velocities, torques and sensors first, then what
 follows from them, then what the task writes"""
+FASTEST = 1_000.0
+"""m/s, rad/s: velocities above this are those of broken physics; robots that fall reach some tens"""
 SENSED = "foot_position", "foot_velocity", "foot_force", "trunk_contact", "thigh_contact", "calf_contact"
 """Fields that MuJoCo's sensors fill, in the order of a1.xml"""
 
@@ -110,6 +112,11 @@ class RobotState:
     def touching(self) -> Tensor:
         """[E, 4] bool: the foot is on the ground, with a force of more than 1 N."""
         return self.foot_force[..., 2] > 1.0
+
+    @property
+    def is_impossible(self) -> Tensor:
+        """[E] bool: velocities that no robot has, or that are not finite: physics went wrong."""
+        return ~(self.memory[:, place_of("velocity", "joint_velocity")].abs() < FASTEST).all(-1)
 
     @property
     def walked(self) -> Tensor:
