@@ -47,7 +47,6 @@ class WalkEnv(VecEnv):
         self.generator = torch.Generator(self.device)
         self.previous, self.fresh = self.state.clone(), self.state.clone()
         self.everywhere = torch.ones(self.num_rows, dtype=torch.bool, device=self.device)
-        self.nowhere = torch.zeros_like(self.everywhere)
         task.meet(World(self.ground, simulator.physics, self.generator))
         task.bind(self.state, self.fresh)
         self.action_space: gymnasium.spaces.Box = task.action.space
@@ -112,7 +111,7 @@ class WalkEnv(VecEnv):
         ended = terminated | truncated
         metrics = self._metrics(terminated)
         self._disturb()
-        self._command(self.nowhere)
+        self._command()
         task.observation.renew(state)
         final_obs = task.observation.build(state)
         obs = self._show(final_obs)
@@ -176,11 +175,11 @@ class WalkEnv(VecEnv):
         state.air_time.copy_(torch.where(touching, 0.0, flight))
         return events
 
-    def _command(self, begun: Tensor) -> None:
-        """Gives new commands to robots whose last one is over or whose episode has begun [E]."""
+    def _command(self) -> None:
+        """Gives new commands to robots whose last one is over."""
         commands, state = self.task.commands, self.state
         commands.left -= 1
-        due = begun | (commands.left < 0)
+        due = commands.left <= 0
         if not self.on_host or bool(due.any()):
             commands.give(state, due, self.generator)
         commands.follow(state)
@@ -206,10 +205,8 @@ class WalkEnv(VecEnv):
         state.copy_(fresh, robots)
         self._draw_physics(robots)
         self.simulator.place(robots)
-        commands = task.commands
-        commands.left.copy_(torch.where(robots, 0, commands.left))
-        commands.give(state, robots, self.generator)
-        commands.follow(state)
+        task.commands.give(state, robots, self.generator)
+        task.commands.follow(state)
         task.begin(state, robots)
 
     def _draw_physics(self, robots: Tensor) -> None:
@@ -226,8 +223,8 @@ class WalkEnv(VecEnv):
         """Metrics per row, and the mean level of each kind of terrain."""
         state, levels = self.state, self.task.levels
         metrics = {f"reward/{name}": share for name, share in self.task.rewards.shares().items()}
-        wanted, speed = state.command[:, 0], state.body_velocity[:, 0]
-        metrics |= {"walk/speed": speed, "walk/wanted": wanted.clone(), "walk/error": (wanted - speed).abs(),
+        wanted, speed = state.command[:, 0].clone(), state.body_velocity[:, 0].clone()  # pushes and new episodes change the state
+        metrics |= {"walk/speed": speed, "walk/wanted": wanted, "walk/error": (wanted - speed).abs(),
                     "walk/power": (state.torque * state.joint_velocity).abs().sum(-1),
                     "episode/success": (~fell & (state.walked >= ENOUGH * state.demanded)).float(),
                     "episode/fell": fell.float(), "episode/walked": state.walked}
