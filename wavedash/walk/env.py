@@ -116,7 +116,7 @@ class WalkEnv(VecEnv):
         final_obs = task.observation.build(state)
         obs = self._show(final_obs)
         if not self.on_host or bool(ended.any()):
-            task.levels.move(state, ended & ~broken, self.generator)
+            task.levels.move(state, ended & ~broken, terminated, self.generator)
             self._begin(ended)
             self._show(task.observation.build(state), ended)
         else:
