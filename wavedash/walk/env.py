@@ -57,6 +57,7 @@ class WalkEnv(VecEnv):
         self.home = torch.tensor(HOME, device=self.device)
         self.of_kind = torch.nn.functional.one_hot(task.levels.kind, len(self.ground.kinds)).float()  # [E, kinds]
         self.per_kind = self.of_kind.sum(0).clamp(min=1.0)
+        self.terrain = self.ground.heights.double().mean((1, 2))  # [K]: a checkpoint knows by it whether the ground is the same
 
     @classmethod
     def configured(cls, config: EnvConfig, device: torch.device | str = "cpu") -> WalkEnv:
@@ -128,7 +129,7 @@ class WalkEnv(VecEnv):
         saved = {name: x.clone() for name, x in self._own().items()}
         saved |= {f"{SIMULATOR}{name}": x for name, x in self.simulator.save().items()}
         saved |= {f"{TASK}{name}": x.clone() for name, x in self.task.state_dict().items()}
-        return saved | {"generator": self.generator.get_state()}
+        return saved | {"terrain": self.terrain.clone(), "generator": self.generator.get_state()}
 
     def load_state(self, state: dict[str, Tensor]) -> Obs:
         saved = Saved("env", state)
@@ -137,6 +138,9 @@ class WalkEnv(VecEnv):
         if differ:
             raise EnvError(f"the saved state of the robots does not fit this task (it differs in {', '.join(differ[:3])}): set "
                            "env.count to what it was, or go on without the saved state")
+        terrain = saved.has("terrain", self.terrain.dtype, (None,))
+        if len(terrain) != len(self.terrain) or not bool(torch.isclose(terrain.to(self.device), self.terrain, atol=1e-9).all()):
+            raise EnvError("the saved state of the robots is that of other terrain")
         for name, x in own.items():
             saved.is_like(name, x)
         saved.is_between("tile", 0, len(self.ground.heights) - 1)
