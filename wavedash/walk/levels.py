@@ -15,11 +15,12 @@ FEEBLE = 0.5
 
 
 class Levels(Part):
-    """Every robot stays on its kind of terrain; its level changes where an episode ends: up after it came far, else down if it fell or
-    came less than half as far as it was told to walk. Who masters the last level goes to a random one, so that no level is forgotten.
+    """Every robot stays on its kind of terrain; its level changes where an episode ends: up after it came far, else down if it
+    fell or came less than half as far as it was told to walk. Who masters the last level goes to a random one, so that no level
+    is forgotten.
 
-    A fall counts by itself, because a robot that falls at the first step has walked as far as it was told until then. In legged_gym
-    it is demoted too: there the whole episode's distance is asked of it."""
+    A fall counts by itself, because a robot that falls at the first step has walked as far as it was told until then. In
+    legged_gym it is demoted too: there the whole episode's distance is asked of it."""
 
     level: Tensor
     """[E]"""

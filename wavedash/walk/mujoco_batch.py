@@ -17,7 +17,7 @@ from wavedash.walk.simulator import Simulator
 from wavedash.walk.state import SENSED, RobotState, place_of
 from wavedash.walk.terrain.ground import Ground
 
-WRONG = [int(kind) for kind in (mujoco.mjtWarning.mjWARN_BADQPOS, mujoco.mjtWarning.mjWARN_BADQVEL, mujoco.mjtWarning.mjWARN_BADQACC)]
+WRONG = [int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{field}")) for field in ("QPOS", "QVEL", "QACC")]
 """Warnings after which MuJoCo resets a simulation"""
 INTEGRATED = "time", "qpos", "qvel", "ctrl", "qacc_warmstart"
 """The fields that a step depends on"""
@@ -28,8 +28,8 @@ TRUNK = 1
 
 
 class MujocoSimulator(Simulator):
-    """Robots are stepped by a pool of threads; results do not depend on how many. Every simulation keeps its `MjData`, so that the
-    state after a step (feet, contacts) costs nothing extra: the next step goes on from it."""
+    """Robots are stepped by a pool of threads; results do not depend on how many. Every simulation keeps its `MjData`, so that
+    the state after a step (feet, contacts) costs nothing extra: the next step goes on from it."""
 
     def __init__(self, ground: Ground, robots: int, threads: int) -> None:
         self.ground = ground
@@ -63,7 +63,7 @@ class MujocoSimulator(Simulator):
             self.state.memory[:, columns] = field
         self.state.derive()
         self.state.clock += SUBSTEPS
-        was_reset = torch.from_numpy(self.batch.warning[:, WRONG, 1].any(-1))  # since the robot was placed, which clears warnings
+        was_reset = torch.from_numpy(self.batch.warning[:, WRONG, 1].any(-1))  # since it was placed, which clears warnings
         torch.logical_or(was_reset, self.state.is_impossible, out=self.broken)
 
     def place(self, robots: Tensor) -> None:

@@ -72,7 +72,7 @@ class RobotState:
     yaw: Tensor
     """[E]: the direction in which the trunk faces"""
     action: Tensor
-    """[E, 12]: the last action of the policy, as it was parsed; zeros when an episode begins"""
+    """[E, 12]: the last action, as the environment got it; zeros when an episode begins"""
     command: Tensor
     """[E, 3]: wanted velocity forward and to the left (m/s), and about the vertical axis (rad/s)"""
     heading: Tensor
@@ -90,8 +90,7 @@ class RobotState:
         self.memory, self.clock, self.tile = memory, clock, tile
         """[E, F] float32; [E] int64: ticks of physics, which count on and on; [E] int64: the tile of the terrain"""
         for name, shape in FIELDS.items():
-            columns = memory[:, place_of(name)]
-            setattr(self, name, columns.unflatten(1, shape) if len(shape) > 1 else columns if shape else columns[:, 0])
+            setattr(self, name, memory[:, place_of(name)].view(len(memory), *shape))
 
     @classmethod
     def zeros(cls, robots: int, device: torch.device | str = "cpu") -> Self:
