@@ -12,7 +12,10 @@
     iteration   whole iterations of Rocket League on a CPU or a GPU
     league      whole iterations against frozen policies beside the same without opponents
     lanes       whole iterations with lanes and measures of skill beside the plain task
+    walk        a walking robot: physics, environment and training beside plain MuJoCo
     parity      how far our simulator is from RocketSim, mechanic by mechanic
+
+    sensors     depth images and scandots of walking robots beside rays of MuJoCo
 
 They share `tables` and the `synthetic` environment; `rocket_peers` is what the peers of `rocket` run.
 """

@@ -1,1 +1,1 @@
-"""A four-legged robot that walks over terrain, and sees it."""
+"""Walking: a four-legged robot that sees its terrain."""

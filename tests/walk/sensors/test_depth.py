@@ -175,6 +175,8 @@ def test_noise_has_its_size_and_holes_their_share():
     assert noisy.std().item() == pytest.approx(0.02, rel=0.05) and abs(noisy.mean().item()) < 0.001
     assert abs(torch.corrcoef(noisy.flatten(1))[0, 1].item()) < 0.05
     assert abs(torch.corrcoef(torch.stack((noisy[0, :, 1:].flatten(), noisy[0, :, :-1].flatten())))[0, 1].item()) < 0.05
+    with pytest.raises(UserError, match="seeds"):
+        DepthImages(tiles, 2, Optics(**down, noise=0.02))(*pose)
     holes = DepthImages(tiles, 2, Optics(**down, dropout=0.1))(*pose, seeds=torch.tensor([3, 4]))
     assert (holes == 2).float().mean().item() == pytest.approx(0.1, abs=0.01) and ((holes == 2) | (holes == 1)).all()
 

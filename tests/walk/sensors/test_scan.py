@@ -70,8 +70,8 @@ def test_grids():
 
 def test_threads_do_not_change_a_scan():
     tiles = Tiles(random_heights(), RESOLUTION)
-    position, orientation = random_poses(33, reach=2, height=1)
-    one, three = (Scan(tiles, 33, threads=threads)(position, orientation, torch.arange(33) % 3) for threads in (1, 3))
+    position, orientation = random_poses(1000, reach=2, height=1)
+    one, three = (Scan(tiles, 1000, threads=threads)(position, orientation, torch.arange(1000) % 3) for threads in (1, 3))
     assert torch.equal(one, three)
 
 

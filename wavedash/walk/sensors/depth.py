@@ -93,13 +93,16 @@ class DepthImages(DirectModule):
     def __call__(self, position: Tensor, orientation: Tensor, tile: Tensor, wanted: Tensor | None = None,
                  seeds: Tensor | None = None) -> Tensor:
         """Writes the images of the robots that are true in `wanted` [N], by default of all; the others keep theirs. Returns
-        `images`. `position` [N, 3] and `orientation` [N, 4], w x y z, of the trunk; `tile` [N]; `seeds` [N] int32 of the noise.
+        `images`. `position` [N, 3] and `orientation` [N, 4], w x y z, of the trunk; `tile` [N]; `seeds` [N] of the noise, if
+        there is any.
 
         On a CPU the host reads `wanted`; on a GPU there is no host sync."""
         self._position.copy_(position)
         self._orientation.copy_(orientation)
         self._tile.copy_(tile)
-        if seeds is not None:
+        if self.optics.noisy:
+            if seeds is None:
+                raise UserError("images with noise need seeds, or every image would have the same noise")
             self._seeds.copy_(seeds)
         if wanted is None:
             self._wanted.fill_(True)

@@ -30,8 +30,9 @@ class Launch:
     wavedash/threads.py decides."""
 
     def __init__(self, kernel: Any, items: int, inner: Sequence[int], inputs: Sequence[Any], device: torch.device,
-                 threads: int | None = None) -> None:
-        self.device, self.items, self.inner = device, items, tuple(inner)
+                 threads: int | None = None, least: int = 1) -> None:
+        """`least`: items of a piece, so many that they take longer than to wake up a thread, about 50 microseconds."""
+        self.device, self.items, self.inner, self.least = device, items, tuple(inner), least
         self.threads = 1 if device.type == "cuda" else threads or cores()
         with log_if_compiling("the sensors of the robot", f"{device}"):
             self._launches = [wp.launch(kernel, dim=(items, *inner), inputs=[0, *inputs], device=wp.device_from_torch(device),
@@ -47,7 +48,7 @@ class Launch:
             self._on_threads(count)
 
     def _on_threads(self, count: int) -> None:
-        pieces = min(len(self._launches), count)
+        pieces = min(len(self._launches), -(-count // self.least))
         ends = [count * i // pieces for i in range(pieces + 1)]
         for launch, first, end in zip(self._launches, ends, ends[1:], strict=False):
             launch.set_param_at_index(0, first)

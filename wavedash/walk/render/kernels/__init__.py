@@ -1,0 +1,1 @@
+"""The Warp kernel of pictures, compiled from its text."""
