@@ -16,9 +16,12 @@ from wavedash.walk.state import RobotState
 class JointTargets(Action):
     """Actions are angles relative to the standing pose: 0 stands, 1 is `scale` away from it.
 
-    `scale`: rad, one for all joints, or one each for hip, thigh and calf. More: longer steps and higher knees are possible, and the
-    same noise of a policy is more violent. Actions beyond 1 are clipped.
+    `scale`: rad, one for all joints, or one each for hip, thigh and calf. More: longer steps and higher knees are possible, and
+    the same noise of a policy is more violent. Actions beyond 1 are clipped.
     """
+
+    scale: Tensor
+    home: Tensor
 
     def __init__(self, scale: float | Sequence[float] = (0.5, 0.75, 0.75)) -> None:
         each = [float(scale)] * 3 if isinstance(scale, (int, float)) else [float(x) for x in scale]
@@ -27,9 +30,6 @@ class JointTargets(Action):
         self.space = gymnasium.spaces.Box(-1.0, 1.0, (len(HOME),), np.float32)
         self.register_buffer("scale", torch.tensor(each).repeat(4), persistent=False)
         self.register_buffer("home", torch.tensor(HOME), persistent=False)
-
-    scale: Tensor
-    home: Tensor
 
     def parse(self, action: Tensor, state: RobotState) -> Tensor:
         return self.home + self.scale * action.clamp(-1.0, 1.0)

@@ -23,8 +23,8 @@ def uniform(low: float, high: float, state: RobotState, generator: torch.Generat
 
 
 class Ahead(Command):
-    """Walk on in about the direction that the robot faces: `speed` m/s, turned by up to `turn` degrees. Agarwal et al. 2022 teach
-    0.35 m/s and 10 degrees."""
+    """Walk on in about the direction that the robot faces: `speed` m/s, turned by up to `turn` degrees. Agarwal et al. 2022
+    teach 0.35 m/s and 10 degrees."""
 
     def __init__(self, speed: float = 0.35, turn: float = 10.0) -> None:
         self.speed, self.turn = float(speed), torch.pi / 180 * float(turn)

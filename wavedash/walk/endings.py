@@ -10,8 +10,8 @@ from wavedash.walk.state import RobotState
 
 
 class Fallen(Ending):
-    """The trunk touches the ground, or is tilted by more than `tilt` degrees. Terminates. More: it may save itself more often, and
-    learns about states that are lost."""
+    """The trunk touches the ground, or is tilted by more than `tilt` degrees. Terminates. More: it may save itself more often,
+    and learns about states that are lost."""
 
     settings = ("tilt",)
     limit: Tensor

@@ -1,11 +1,12 @@
 """WalkEnv: a walking task as a VecEnv. Every row is a robot in a world of its own.
 
-In one step, actions become targets of the motors, physics runs its ticks, endings and rewards are computed, robots get new commands
-and pushes, those whose episode is over begin another on the tile of their level, and every robot gets its observation. All of it is
-batched. On a GPU there is no host sync, and the whole step can be captured in a CUDA graph.
+In one step, actions become targets of the motors, physics runs its ticks, endings and rewards are computed, robots get new
+commands and pushes, those whose episode is over begin another on the tile of their level, and every robot gets its observation.
+All of it is batched. On a GPU there is no host sync, and the whole step can be captured in a CUDA graph.
 """
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 
 import gymnasium
@@ -20,9 +21,9 @@ from wavedash.saved import Saved
 from wavedash.seeding import stream_seed
 from wavedash.threads import cores
 from wavedash.walk.parts import Events, World
+from wavedash.walk.physics import Physics
 from wavedash.walk.robot import HOME, STANDING, STEP
 from wavedash.walk.simulator import Simulator
-from wavedash.walk.state import RobotState
 from wavedash.walk.task import Task
 from wavedash.walk.terrain.ground import Ground
 from wavedash.walk.terrain.layout import Layout
@@ -47,17 +48,19 @@ class WalkEnv(VecEnv):
         self.generator = torch.Generator(self.device)
         self.previous, self.fresh = self.state.clone(), self.state.clone()
         self.everywhere = torch.ones(self.num_rows, dtype=torch.bool, device=self.device)
-        self.nowhere = torch.zeros_like(self.everywhere)
         task.meet(World(self.ground, simulator.physics, self.generator))
         task.bind(self.state, self.fresh)
         self.action_space: gymnasium.spaces.Box = task.action.space
         self.observation_space: gymnasium.spaces.Dict = task.observation.space
-        self.seen = {key: torch.zeros(self.num_rows, *space.shape, device=self.device)
+        self.seen = {key: torch.zeros(self.num_rows, *(space.shape or ()), device=self.device)
                      for key, space in self.observation_space.spaces.items()}
         """The current observations, as the policy has them: noise and the rate of a camera are in them"""
         self.home = torch.tensor(HOME, device=self.device)
         self.of_kind = torch.nn.functional.one_hot(task.levels.kind, len(self.ground.kinds)).float()  # [E, kinds]
         self.per_kind = self.of_kind.sum(0).clamp(min=1.0)
+        self.terrain = self.ground.heights.double().mean((1, 2))  # [K]
+        self.ranges = torch.tensor(zlib.crc32(task.randomizations.description.encode()))
+        """A checkpoint knows by `terrain` and `ranges` whether the ground and what is randomised are the same"""
 
     @classmethod
     def configured(cls, config: EnvConfig, device: torch.device | str = "cpu") -> WalkEnv:
@@ -112,12 +115,12 @@ class WalkEnv(VecEnv):
         ended = terminated | truncated
         metrics = self._metrics(terminated)
         self._disturb()
-        self._command(self.nowhere)
+        self._command()
         task.observation.renew(state)
         final_obs = task.observation.build(state)
         obs = self._show(final_obs)
         if not self.on_host or bool(ended.any()):
-            task.levels.move(state, ended & ~broken, self.generator)
+            task.levels.move(state, ended & ~broken, terminated, self.generator)
             self._begin(ended)
             self._show(task.observation.build(state), ended)
         else:
@@ -129,7 +132,7 @@ class WalkEnv(VecEnv):
         saved = {name: x.clone() for name, x in self._own().items()}
         saved |= {f"{SIMULATOR}{name}": x for name, x in self.simulator.save().items()}
         saved |= {f"{TASK}{name}": x.clone() for name, x in self.task.state_dict().items()}
-        return saved | {"generator": self.generator.get_state()}
+        return saved | {"terrain": self.terrain.clone(), "ranges": self.ranges.clone(), "generator": self.generator.get_state()}
 
     def load_state(self, state: dict[str, Tensor]) -> Obs:
         saved = Saved("env", state)
@@ -138,18 +141,24 @@ class WalkEnv(VecEnv):
         if differ:
             raise EnvError(f"the saved state of the robots does not fit this task (it differs in {', '.join(differ[:3])}): set "
                            "env.count to what it was, or go on without the saved state")
+        terrain, here = saved.has("terrain", self.terrain.dtype, (None,)), self.terrain.cpu()
+        if len(terrain) != len(here) or not torch.allclose(terrain.cpu(), here, rtol=0.0, atol=1e-7):
+            raise EnvError("the saved state of the robots is that of other terrain")
         for name, x in own.items():
             saved.is_like(name, x)
         saved.is_between("tile", 0, len(self.ground.heights) - 1)
         of_task = Saved("env", _below(state, TASK), TASK)
         remembered = self.task.compare(of_task)
         generator = saved.is_like("generator", self.generator.get_state())
+        same_ranges = saved.is_like("ranges", self.ranges).equal(self.ranges.cpu())
         for name, x in own.items():
             x.copy_(state[name])
+        self.generator.set_state(generator)
+        self.task.restore(remembered, of_task, self.state)
+        if not same_ranges:
+            self._randomize_all()
         self.simulator.set_bodies()
         self.simulator.load(Saved("env", _below(state, SIMULATOR), SIMULATOR))
-        self.task.restore(remembered, of_task, self.state)
-        self.generator.set_state(generator)
         return self.seen
 
     def close(self) -> None:
@@ -176,11 +185,11 @@ class WalkEnv(VecEnv):
         state.air_time.copy_(torch.where(touching, 0.0, flight))
         return events
 
-    def _command(self, begun: Tensor) -> None:
-        """Gives new commands to robots whose last one is over or whose episode has begun [E]."""
+    def _command(self) -> None:
+        """Gives new commands to robots whose last one is over."""
         commands, state = self.task.commands, self.state
         commands.left -= 1
-        due = begun | (commands.left < 0)
+        due = commands.left <= 0
         if not self.on_host or bool(due.any()):
             commands.give(state, due, self.generator)
         commands.follow(state)
@@ -206,11 +215,16 @@ class WalkEnv(VecEnv):
         state.copy_(fresh, robots)
         self._draw_physics(robots)
         self.simulator.place(robots)
-        commands = task.commands
-        commands.left.copy_(torch.where(robots, 0, commands.left))
-        commands.give(state, robots, self.generator)
-        commands.follow(state)
+        task.commands.give(state, robots, self.generator)
+        task.commands.follow(state)
         task.begin(state, robots)
+
+    def _randomize_all(self) -> None:
+        """Draws the physics of all robots, bodies too, as a run does that was resumed with other ranges."""
+        physics, randomizations = self.simulator.physics, self.task.randomizations
+        physics.copy_(Physics(self.num_rows, self.device))
+        for of_bodies in (True, False):
+            randomizations.draw(physics, randomizations.breadth(self.task.levels), self.generator, of_bodies)
 
     def _draw_physics(self, robots: Tensor) -> None:
         """Draws the physics of these robots anew; others keep theirs."""
@@ -226,8 +240,8 @@ class WalkEnv(VecEnv):
         """Metrics per row, and the mean level of each kind of terrain."""
         state, levels = self.state, self.task.levels
         metrics = {f"reward/{name}": share for name, share in self.task.rewards.shares().items()}
-        wanted, speed = state.command[:, 0], state.body_velocity[:, 0]
-        metrics |= {"walk/speed": speed, "walk/wanted": wanted.clone(), "walk/error": (wanted - speed).abs(),
+        wanted, speed = state.command[:, 0].clone(), state.body_velocity[:, 0].clone()  # pushes and resets change the state
+        metrics |= {"walk/speed": speed, "walk/wanted": wanted, "walk/error": (wanted - speed).abs(),
                     "walk/power": (state.torque * state.joint_velocity).abs().sum(-1),
                     "episode/success": (~fell & (state.walked >= ENOUGH * state.demanded)).float(),
                     "episode/fell": fell.float(), "episode/walked": state.walked}
@@ -239,8 +253,8 @@ class WalkEnv(VecEnv):
 
 def make_ground(walk: WalkConfig) -> Ground:
     """The terrain of a task."""
-    return Ground.named(walk.terrain, levels=walk.levels, layout=Layout.named(walk.layout, walk.resolution), seed=walk.terrain_seed,
-                        hardest=walk.hardest)
+    layout = Layout.named(walk.layout, walk.resolution)
+    return Ground.named(walk.terrain, levels=walk.levels, layout=layout, seed=walk.terrain_seed, hardest=walk.hardest)
 
 
 def make_simulator(walk: WalkConfig, ground: Ground, robots: int, device: torch.device) -> Simulator:

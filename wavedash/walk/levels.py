@@ -15,8 +15,12 @@ FEEBLE = 0.5
 
 
 class Levels(Part):
-    """Every robot stays on its kind of terrain; its level changes where an episode ends: up after it came far, down if it came less
-    than half as far as it was told to walk. Who masters the last level goes to a random one, so that no level is forgotten."""
+    """Every robot stays on its kind of terrain; its level changes where an episode ends: up after it came far, else down if it
+    fell or came less than half as far as it was told to walk. Who masters the last level goes to a random one, so that no level
+    is forgotten.
+
+    A fall counts by itself, because a robot that falls at the first step has walked as far as it was told until then. In
+    legged_gym it is demoted too: there the whole episode's distance is asked of it."""
 
     level: Tensor
     """[E]"""
@@ -53,13 +57,13 @@ class Levels(Part):
         shape, device = self.level.shape, self.level.device
         self.level.copy_(torch.randint(0, self.first + 1, shape, generator=generator, device=device))
 
-    def move(self, state: RobotState, ended: Tensor, generator: torch.Generator) -> None:
-        """Promotes and demotes the robots whose episode ended [E]."""
+    def move(self, state: RobotState, ended: Tensor, fell: Tensor, generator: torch.Generator) -> None:
+        """Promotes and demotes the robots whose episode ended [E], those of `fell` [E] with a fall."""
         if not self.moves or self.ground.levels == 1:
             return
         walked = state.walked
         up = walked > self.far
-        down = ~up & (walked < FEEBLE * state.demanded)
+        down = ~up & (fell | (walked < FEEBLE * state.demanded))
         level = self.level + up.long() - down.long()
         anywhere = torch.randint(0, self.ground.levels, level.shape, generator=generator, device=level.device)
         level = torch.where(level >= self.ground.levels, anywhere, level.clamp(min=0))

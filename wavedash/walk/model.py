@@ -1,6 +1,8 @@
 """The MuJoCo model of one robot on one tile of the terrain: the same for both simulators."""
 from __future__ import annotations
 
+from typing import Any
+
 import mujoco
 
 from wavedash.walk.robot import MJCF
@@ -17,11 +19,11 @@ def robot_spec() -> mujoco.MjSpec:
 
 
 def make_model(ground: Ground) -> mujoco.MjModel:
-    """The robot and a geom for the ground: a plane if all of it is flat, else a height field. All tiles are height fields of the
-    model; which one a robot has is the `geom_dataid` of its simulation. All have the same extent, so bounding boxes hold for any
-    of them."""
+    """The robot and a geom for the ground: a plane if all of it is flat, else a height field. All tiles are height fields of
+    the model; which one a robot has is the `geom_dataid` of its simulation. All have the same extent, so bounding boxes hold
+    for any of them."""
     spec = robot_spec()
-    terrain = dict(name=GROUND, contype=0, conaffinity=1, rgba=[0.55, 0.53, 0.48, 1.0])
+    terrain: dict[str, Any] = {"name": GROUND, "contype": 0, "conaffinity": 1, "rgba": [0.55, 0.53, 0.48, 1.0]}
     if ground.is_flat:
         spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], **terrain)
         return spec.compile()

@@ -17,7 +17,7 @@ from wavedash.walk.simulator import Simulator
 from wavedash.walk.state import SENSED, RobotState, place_of
 from wavedash.walk.terrain.ground import Ground
 
-WRONG = [int(kind) for kind in (mujoco.mjtWarning.mjWARN_BADQPOS, mujoco.mjtWarning.mjWARN_BADQVEL, mujoco.mjtWarning.mjWARN_BADQACC)]
+WRONG = [int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{field}")) for field in ("QPOS", "QVEL", "QACC")]
 """Warnings after which MuJoCo resets a simulation"""
 INTEGRATED = "time", "qpos", "qvel", "ctrl", "qacc_warmstart"
 """The fields that a step depends on"""
@@ -28,8 +28,8 @@ TRUNK = 1
 
 
 class MujocoSimulator(Simulator):
-    """Robots are stepped by a pool of threads; results do not depend on how many. Every simulation keeps its `MjData`, so that the
-    state after a step (feet, contacts) costs nothing extra: the next step goes on from it."""
+    """Robots are stepped by a pool of threads; results do not depend on how many. Every simulation keeps its `MjData`, so that
+    the state after a step (feet, contacts) costs nothing extra: the next step goes on from it."""
 
     def __init__(self, ground: Ground, robots: int, threads: int) -> None:
         self.ground = ground
@@ -47,7 +47,6 @@ class MujocoSimulator(Simulator):
         self.tiles = None if ground.is_flat else self.batch.expand("geom_dataid")[:, self.model.geom(GROUND).id]
         self.friction = self.batch.expand("geom_friction")
         self.gain, self.bias = self.batch.expand("actuator_gainprm"), self.batch.expand("actuator_biasprm")
-        self.resets = self.batch.warning[:, WRONG, 1].sum(-1)
 
     def step(self, target: Tensor) -> None:
         if bool((self.physics.delay > 0).any()):
@@ -56,6 +55,7 @@ class MujocoSimulator(Simulator):
                 self.target.copy_(torch.where((self.physics.delay > tick).unsqueeze(-1), before, target.double()))
                 last = tick == SUBSTEPS - 1
                 self.batch.step(stage=mujoco.mjtStage.mjSTAGE_VEL if last else mujoco.mjtStage.mjSTAGE_NONE)
+            self.target.copy_(target)  # a delay of a whole step hands it to the next one
         else:
             self.target.copy_(target)
             self.batch.step(nstep=SUBSTEPS, stage=mujoco.mjtStage.mjSTAGE_VEL)
@@ -63,9 +63,8 @@ class MujocoSimulator(Simulator):
             self.state.memory[:, columns] = field
         self.state.derive()
         self.state.clock += SUBSTEPS
-        resets = self.batch.warning[:, WRONG, 1].sum(-1)
-        self.broken.copy_(torch.from_numpy(resets != self.resets))
-        self.resets = resets
+        was_reset = torch.from_numpy(self.batch.warning[:, WRONG, 1].any(-1))  # since it was placed, which clears warnings
+        torch.logical_or(was_reset, self.state.is_impossible, out=self.broken)
 
     def place(self, robots: Tensor) -> None:
         ids = robots.nonzero().flatten()
@@ -102,8 +101,8 @@ class MujocoSimulator(Simulator):
 
     def load(self, saved: Saved) -> None:
         given = {name: saved.is_like(name, x) for name, x in self.fields.items()}
-        everyone = np.arange(len(self.broken))
-        self._write_physics(everyone)
+        self._write_physics(np.arange(len(self.broken)))
+        self.batch.reset(stage=mujoco.mjtStage.mjSTAGE_NONE)
         for name, x in given.items():
             self.fields[name].copy_(x)
         self.batch.forward(stage=mujoco.mjtStage.mjSTAGE_VEL)

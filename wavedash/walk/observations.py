@@ -1,6 +1,7 @@
 """What a robot sees: each class is a key of the dictionary that the policy gets.
 
-Numbers are scaled to about 1. `noise` is a factor of the sensors' noise that Agarwal et al. 2022 measured: 0 is exact, 1 is as real.
+Numbers are scaled to about 1. `noise` is a factor of the sensors' noise that Agarwal et al. 2022 measured: 0 is exact, 1 is as
+real.
 """
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ class _Vector(Observation):
 
 
 class Proprioception(_Vector):
-    """What the robot feels: its rate of turning (gyroscope), the direction of gravity, angles and velocities of joints, its last
-    action, and which feet are on the ground. It does not know its velocity: a policy with memory learns to estimate it."""
+    """What the robot feels: its rate of turning (gyroscope), the direction of gravity, angles and velocities of joints, its
+    last action, and which feet are on the ground. It does not know its velocity: a policy with memory learns to estimate it."""
 
     size = 3 + 3 + 12 + 12 + 12 + 4
 
@@ -65,8 +66,8 @@ class Commands(_Vector):
 
 
 class Privileged(_Vector):
-    """What only a simulator knows: the trunk's velocity, its height above the ground, forces on the feet, and the robot's physics.
-    For the critic (`policy.actor_keys` leaves it out)."""
+    """What only a simulator knows: the trunk's velocity, its height above the ground, forces on the feet, and the robot's
+    physics. For the critic (`policy.actor_keys` leaves it out)."""
 
     size = 3 + 1 + 4 + 1 + 3 + 1 + 12 + 2 + 1
 
@@ -81,11 +82,12 @@ class Privileged(_Vector):
 
 
 class Scandots(_Vector):
-    """Heights of the ground at points around the robot, which turn with it: how far each is below the height of the trunk's centre
-    when the robot stands, positive for higher ground. The points reach 1.2 m ahead, 0.45 m behind and 0.75 m to the sides.
+    """Heights of the ground at points around the robot, which turn with it: how far each is below the height of the trunk's
+    centre when the robot stands, positive for higher ground. The points reach 1.2 m ahead, 0.45 m behind and 0.75 m to the
+    sides.
 
-    `noise`: a factor of 7 cm, by which each height is wrong in each step. `drift`: m, by which a whole map is wrong over an episode,
-    as maps of robots are.
+    `noise`: a factor of 7 cm, by which each height is wrong in each step. `drift`: m, by which a whole map is wrong over an
+    episode, as maps of robots are.
     """
 
     drifted: Tensor
@@ -116,11 +118,11 @@ class Scandots(_Vector):
 
 
 class Depth(Observation):
-    """The image of a depth camera in front of the trunk, [1, 58, 87], which comes every 80 to 120 ms and is 20 to 60 ms old: 0 is
-    near, 1 is 2 m away or nothing.
+    """The image of a depth camera in front of the trunk, [1, 58, 87], which comes every 80 to 120 ms and is 20 to 60 ms old: 0
+    is near, 1 is 2 m away or nothing.
 
-    `noise`: a factor of 2 cm of normal noise and of 1 % of pixels that are missing. `period`, `latency`: steps between images, and
-    from taking an image to seeing it, each drawn between two numbers.
+    `noise`: a factor of 2 cm of normal noise and of 1 % of pixels that are missing. `period`, `latency`: steps between images,
+    and from taking an image to seeing it, each drawn between two numbers.
     """
 
     def __init__(self, noise: float = 0.0, pitch: float = 30.0, period: tuple[int, int] = (4, 6),

@@ -54,8 +54,8 @@ class Observation(Part):
         """[E, ...] float32: what each robot sees, in a tensor of its own, which later steps do not change."""
 
     def renew(self, state: RobotState) -> None:
-        """Is called once after every step, before `build`: the place for what follows a clock of its own, such as a camera. When an
-        episode begins, `begin` is called as well, and `build` once more."""
+        """Is called once after every step, before `build`: the place for what follows a clock of its own, such as a camera.
+        When an episode begins, `begin` is called as well, and `build` once more."""
 
 
 class Action(Part):
@@ -118,9 +118,9 @@ class Randomization(Part):
     of_bodies: bool = False
     """True: it is drawn once, when a run begins (MuJoCo derives constants from it). False: with every episode."""
 
-    def draw(self, physics: Physics, breadth: Tensor, generator: torch.Generator) -> None:  # noqa: B027 (optional)
-        """Writes numbers for all robots into `physics`. `breadth` [E] from 0 to 1: how much of the range each robot gets; it grows
-        with the robot's level."""
+    def draw(self, physics: Physics, breadth: Tensor, generator: torch.Generator) -> None:
+        """Writes numbers for all robots into `physics`. `breadth` [E] from 0 to 1: how much of the range each robot gets; it
+        grows with the robot's level."""
 
     def push(self, state: RobotState, breadth: Tensor, generator: torch.Generator) -> Tensor | None:
         """[E, 3]: a change of the trunk's velocity after this step; None: this one never pushes."""

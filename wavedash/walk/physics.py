@@ -10,8 +10,8 @@ from wavedash.walk.robot import KD, KP
 
 
 class Physics:
-    """Numbers of E robots. Those of bodies are fixed when a run begins, because MuJoCo derives constants from them; the others may
-    change with every episode."""
+    """Numbers of E robots. Those of bodies are fixed when a run begins, because MuJoCo derives constants from them; the others
+    may change with every episode."""
 
     FRICTION = 0.8
 

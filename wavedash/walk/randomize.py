@@ -1,5 +1,5 @@
-"""What differs between robots, so that a policy holds for robots that are not exactly as modelled. Ranges are those of Agarwal et al.
-2022 unless said otherwise. A wider range makes a policy more cautious, and learning slower."""
+"""What differs between robots, so that a policy holds for robots that are not exactly as modelled. Ranges are those of Agarwal
+et al. 2022 unless said otherwise. A wider range makes a policy more cautious, and learning slower."""
 from __future__ import annotations
 
 import torch
@@ -88,7 +88,8 @@ class Latency(Randomization):
 
 
 class Pushes(Randomization):
-    """About every `seconds`, the trunk is pushed: its velocity changes at once by up to `speed` m/s in any direction of the plane."""
+    """About every `seconds`, the trunk is pushed: its velocity changes at once by up to `speed` m/s in any direction of the
+    plane."""
 
     def __init__(self, speed: float = 0.3, seconds: float = 15.0) -> None:
         self.speed, self.chance = float(speed), STEP / float(seconds)

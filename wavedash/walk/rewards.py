@@ -18,7 +18,8 @@ from wavedash.walk.state import RobotState
 class Rewards(rewards.Rewards):
     """The weighted sum of what robots are paid for: weights are per second, so that a step pays a fiftieth.
 
-    `floor`: a step never pays less. With 0, as in legged_gym, a robot that is bad at everything has no reason to fall over soon."""
+    `floor`: a step never pays less. With 0, as in legged_gym, a robot that is bad at everything has no reason to fall over
+    soon."""
 
     def __init__(self, rewards: Sequence[tuple[str, rewards.Reward, float | None]], floor: float | None = None,
                  **options: Any) -> None:
@@ -39,8 +40,8 @@ class Progress(Reward):
 
 
 class TrackVelocity(Reward):
-    """The velocity forward and sideways is as commanded: 1 if it is, falling with the square of the error; `width`: (m/s)^2, more
-    pays for larger errors too. A typical weight is 1."""
+    """The velocity forward and sideways is as commanded: 1 if it is, falling with the square of the error; `width`: (m/s)^2,
+    more pays for larger errors too. A typical weight is 1."""
 
     def __init__(self, width: float = 0.25) -> None:
         self.width = float(width)
@@ -141,15 +142,16 @@ class Wobble(Reward):
 
 
 class Tilt(Reward):
-    """Penalty: the square of the sine of the trunk's tilt. A typical weight is 1 on flat ground; on stairs a trunk must tilt."""
+    """Penalty: the square of the sine of the trunk's tilt. A typical weight is 1 on flat ground; on stairs a trunk must
+    tilt."""
 
     def __call__(self, state: RobotState, previous: RobotState, events: Events) -> Tensor:
         return -state.gravity[:, :2].square().sum(-1)
 
 
 class AirTime(Reward):
-    """Long steps: for every foot that comes down, how long it was in the air beyond `least` seconds, if the robot is to move. It is
-    paid once a step, so weights are as if a second passed. A typical weight is 50."""
+    """Long steps: for every foot that comes down, how long it was in the air beyond `least` seconds, if the robot is to move.
+    It is paid once a step, so weights are as if a second passed. A typical weight is 50."""
 
     sparse = True
 
@@ -163,7 +165,8 @@ class AirTime(Reward):
 
 
 class JointLimits(Reward):
-    """Penalty: by how much joints are beyond `share` of the way from their middle to their limits, rad. A typical weight is 10."""
+    """Penalty: by how much joints are beyond `share` of the way from their middle to their limits, rad. A typical weight is
+    10."""
 
     def __init__(self, share: float = 0.9) -> None:
         self.share = float(share)

@@ -1,5 +1,5 @@
-"""Simulator: robots in worlds of their own, stepped together. Two simulators implement it with the same model: `mujoco` on the CPU
-and `mujoco_warp` on CUDA."""
+"""Simulator: robots in worlds of their own, stepped together. Two simulators implement it with the same model: `mujoco` on the
+CPU and `mujoco_warp` on CUDA."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -23,7 +23,8 @@ class Simulator(ABC):
     state: RobotState
     physics: Physics
     broken: Tensor
-    """[E] bool: physics went wrong in the last step (numbers that are not finite, say): the robot's state is meaningless"""
+    """[E] bool: physics went wrong in the last step (numbers that are not finite, or absurdly large): the robot's state is
+    meaningless, until it is placed"""
 
     @property
     def device(self) -> torch.device:
@@ -31,8 +32,9 @@ class Simulator(ABC):
 
     @abstractmethod
     def step(self, target: Tensor) -> None:
-        """Moves all robots on by `SUBSTEPS` ticks, with the motors pulling to the joint angles `target` [E, 12], which each robot
-        gets after its `physics.delay`. The state is then that of the end; torques and forces are those of the last tick."""
+        """Moves all robots on by `SUBSTEPS` ticks, with the motors pulling to the joint angles `target` [E, 12], which each
+        robot gets after its `physics.delay`. The state is then that of the end; torques and forces are those of the last
+        tick."""
 
     @abstractmethod
     def place(self, robots: Tensor) -> None:

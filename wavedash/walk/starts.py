@@ -12,8 +12,9 @@ from wavedash.walk.state import RobotState
 class Stand(Start):
     """Stands on the platform of the tile.
 
-    `turn`: degrees, the robot faces in a direction up to this from +x; 180: anywhere. `shift`: m, how far from the start's middle.
-    `joints`: rad, how far each joint is from the standing pose. `speed`: m/s and rad/s, how fast the trunk moves and turns already.
+    `turn`: degrees, the robot faces in a direction up to this from +x; 180: anywhere. `shift`: m, how far from the start's
+    middle. `joints`: rad, how far each joint is from the standing pose. `speed`: m/s and rad/s, how fast the trunk moves and
+    turns already.
     """
 
     def __init__(self, turn: float = 180.0, shift: float = 0.2, joints: float = 0.1, speed: float = 0.1) -> None:

@@ -21,6 +21,8 @@ FIELDS: dict[str, tuple[int, ...]] = {
 }
 """The fields in the order of memory, and their shapes: MuJoCo's positions, velocities, torques and sensors first, then what
 follows from them, then what the task writes"""
+FASTEST = 1_000.0
+"""m/s, rad/s: velocities above this are those of broken physics; robots that fall reach some tens"""
 SENSED = "foot_position", "foot_velocity", "foot_force", "trunk_contact", "thigh_contact", "calf_contact"
 """Fields that MuJoCo's sensors fill, in the order of a1.xml"""
 
@@ -70,7 +72,7 @@ class RobotState:
     yaw: Tensor
     """[E]: the direction in which the trunk faces"""
     action: Tensor
-    """[E, 12]: the last action of the policy, as it was parsed; zeros when an episode begins"""
+    """[E, 12]: the last action, as the environment got it; zeros when an episode begins"""
     command: Tensor
     """[E, 3]: wanted velocity forward and to the left (m/s), and about the vertical axis (rad/s)"""
     heading: Tensor
@@ -88,8 +90,7 @@ class RobotState:
         self.memory, self.clock, self.tile = memory, clock, tile
         """[E, F] float32; [E] int64: ticks of physics, which count on and on; [E] int64: the tile of the terrain"""
         for name, shape in FIELDS.items():
-            columns = memory[:, place_of(name)]
-            setattr(self, name, columns.unflatten(1, shape) if len(shape) > 1 else columns if shape else columns[:, 0])
+            setattr(self, name, memory[:, place_of(name)].view(len(memory), *shape))
 
     @classmethod
     def zeros(cls, robots: int, device: torch.device | str = "cpu") -> Self:
@@ -110,6 +111,11 @@ class RobotState:
     def touching(self) -> Tensor:
         """[E, 4] bool: the foot is on the ground, with a force of more than 1 N."""
         return self.foot_force[..., 2] > 1.0
+
+    @property
+    def is_impossible(self) -> Tensor:
+        """[E] bool: velocities that no robot has, or that are not finite: physics went wrong."""
+        return ~(self.memory[:, place_of("velocity", "joint_velocity")].abs() < FASTEST).all(-1)
 
     @property
     def walked(self) -> Tensor:

@@ -13,11 +13,12 @@ from wavedash.envs.errors import EnvError
 from wavedash.tasks import task
 from wavedash.tasks.endings import Endings
 from wavedash.tasks.part import Part, Parts
+from wavedash.tasks.rewards import label
 from wavedash.tasks.starts import Mixture
 from wavedash.walk.commands import Commands
 from wavedash.walk.levels import Levels
 from wavedash.walk.names import PARTS
-from wavedash.walk.parts import Action, Observation, Randomization, Start, World
+from wavedash.walk.parts import Action, Ending, Observation, Randomization, Start, World
 from wavedash.walk.physics import Physics
 from wavedash.walk.rewards import Rewards
 from wavedash.walk.state import RobotState
@@ -67,6 +68,11 @@ class Randomizations(Part):
         for part in self.parts.values():
             part.bind(state)
 
+    @property
+    def description(self) -> str:
+        """A text that changes with everything that is drawn, and from which range."""
+        return repr([part.origin for part in self.parts.values()])
+
     def breadth(self, levels: Levels) -> Tensor:
         """[E]: how much of every range the robots get."""
         return levels.breadth if self.progressive else self.everything
@@ -97,7 +103,7 @@ class Task(task.Task):
     @classmethod
     def configured(cls, config: WalkConfig, ground: Ground) -> Task:
         return cls(
-            observation=Observations({name.rpartition(":")[2].lower() if ":" in name else name: PARTS.make("observation", name, options)
+            observation=Observations({label(name): PARTS.make("observation", name, options)
                                       for name, options in config.observation.items()}),
             action=_named("action", config.action),
             rewards=Rewards.named(config.rewards, PARTS, floor=config.reward_floor),  # type: ignore[arg-type]
@@ -117,7 +123,7 @@ class Task(task.Task):
     def meet(self, world: World) -> None:
         """Tells parts about the ground, before they are bound."""
         for part in self.modules():
-            if hasattr(part, "meet") and part is not self:
+            if isinstance(part, (Observation, Start, Ending)):
                 part.meet(world)
 
 

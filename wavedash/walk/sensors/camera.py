@@ -18,8 +18,8 @@ class DepthCamera(Part):
     Agarwal et al. 2022, which is 20 to 60 ms old when it is shown. A robot whose episode begins has an image of its new pose at
     once; when its next one is taken is random, as the clock of a camera knows nothing of episodes.
 
-    An image is computed when it is shown, from the pose that was kept when it was taken. On a CPU only images that are shown are
-    computed; on a GPU there is no host sync.
+    An image is computed when it is shown, from the pose that was kept when it was taken. On a CPU only images that are shown
+    are computed; on a GPU there is no host sync.
     """
 
     images: Tensor
@@ -65,7 +65,8 @@ class DepthCamera(Part):
         return self.images
 
     def restart(self, began: Tensor, position: Tensor, orientation: Tensor, tile: Tensor, generator: torch.Generator) -> Tensor:
-        """Returns `images` after episodes have begun with these poses where `began` [N] is true; the others stay as they are."""
+        """Returns `images` after episodes have begun with these poses where `began` [N] is true; the others stay as they
+        are."""
         self._show(began, began, position, orientation, tile, generator)
         self.until_shown.masked_fill_(began, 0)
         self.until_taken.copy_(torch.where(began, self._draw(1, self.period[1], generator), self.until_taken))
