@@ -34,8 +34,8 @@ DOT = 0.012
 
 def film(run: LoadedRun, video: Path | None, terrain: str | None = None, level: int | None = None, seconds: float = 10.0,
          seed: int = 0) -> str:
-    """Lets the policy of a run walk along a track, and writes a video of it; without a file, it is shown in MuJoCo's viewer. Returns a
-    line about it."""
+    """Lets the policy of a run walk along a track, and writes a video of it; without a file, it is shown in MuJoCo's viewer.
+    Returns a line about it."""
     if video is not None:
         check_video(video)
     config = track_of(run.config.env, terrain, level)
@@ -153,7 +153,8 @@ def watch(env: WalkEnv, steps: Iterator[Tensor]) -> None:
 
         window = mujoco.viewer.launch_passive(poses.model, poses.data)
     except Exception as error:
-        raise UserError(f"MuJoCo's viewer cannot open a window here ({error}): write a video instead with --video walk.mp4") from error
+        raise UserError(f"MuJoCo's viewer cannot open a window here ({error}): write a video instead with --video walk.mp4"
+                        ) from error
     with window:
         for _ in steps:
             began = perf_counter()
