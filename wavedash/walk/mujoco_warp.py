@@ -24,11 +24,13 @@ try:
     import warp as wp
 
     from wavedash.walk.on_torch import on_torch
+    from wavedash.walk.steep_fields import correct_contacts
 except ImportError as error:
-    raise UserError(f"MuJoCo Warp, which simulates robots on a GPU, is not installed ({error}). Install it with: "
+    raise UserError(f"MuJoCo Warp 4.0.0, which simulates robots on a GPU, is not installed ({error}). Install it with: "
                     "pip install \"wavedash[walk]\"") from error
 
 log = logging.getLogger(__name__)
+correct_contacts()
 
 POSE, MOTION, TORQUE = place_of("position", "joint_position"), place_of("velocity", "joint_velocity"), place_of("torque")
 """Columns of the state that are MuJoCo's qpos, qvel and actuator_force"""
@@ -41,7 +43,7 @@ TRUNK = 1
 PLANE_CONTACTS = {mujoco.mjtGeom.mjGEOM_SPHERE: 1, mujoco.mjtGeom.mjGEOM_CAPSULE: 2, mujoco.mjtGeom.mjGEOM_BOX: 4}
 FIELD_CONTACTS = 4
 """The most contacts of a geom with a plane and with a height field. MuJoCo has one for every triangle of a height field, up to 50;
-MuJoCo Warp keeps 4 of them"""
+MuJoCo Warp keeps 4 of them. Measured in random falls with cells of 5 cm: 188 contacts of a robot in MuJoCo, 45 in MuJoCo Warp"""
 ROWS = 4
 """Rows of the constraint solver for a contact: the sides of its friction pyramid"""
 FASTEST = 1_000.0
