@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Any
 
 import mujoco
 import torch
@@ -15,7 +14,7 @@ from wavedash.walk.model import GROUND, make_model
 from wavedash.walk.physics import Physics
 from wavedash.walk.robot import LEGS, SUBSTEPS
 from wavedash.walk.simulator import Simulator
-from wavedash.walk.state import SENSED, RobotState, place_of
+from wavedash.walk.state import FASTEST, SENSED, RobotState, place_of
 from wavedash.walk.terrain.ground import Ground
 from wavedash.warp_package import log_if_compiling, start_warp
 
@@ -42,18 +41,21 @@ TRUNK = 1
 """The number of the trunk among the bodies; 0 is the world"""
 PLANE_CONTACTS = {mujoco.mjtGeom.mjGEOM_SPHERE: 1, mujoco.mjtGeom.mjGEOM_CAPSULE: 2, mujoco.mjtGeom.mjGEOM_BOX: 4}
 FIELD_CONTACTS = 4
-"""The most contacts of a geom with a plane and with a height field. MuJoCo has one for every triangle of a height field, up to 50;
-MuJoCo Warp keeps 4 of them. Measured in random falls with cells of 5 cm: 188 contacts of a robot in MuJoCo, 45 in MuJoCo Warp"""
+"""The most contacts of a geom with a plane and with a height field. MuJoCo has one for every triangle of a height field, up
+to 50; MuJoCo Warp keeps 4 of them. A robot in random falls has up to 188 contacts in MuJoCo and 45 in MuJoCo Warp (measured
+with cells of 5 cm)"""
 ROWS = 4
 """Rows of the constraint solver for a contact: the sides of its friction pyramid"""
-FASTEST = 1_000.0
-"""m/s, rad/s: a robot that is faster is broken. Falling robots reach some tens"""
+DROPPED = (mjw.OverflowType.NEFC | mjw.OverflowType.NJMAX_NNZ | mjw.OverflowType.BROADPHASE | mjw.OverflowType.NARROWPHASE
+           | mjw.OverflowType.CCD | mjw.OverflowType.CONTACT_MATCH)
+"""Marks of MuJoCo Warp for a lack of memory. It also marks a geom that touches more than 50 triangles of a height field, as the
+trunk of a fallen robot may: like MuJoCo, it then considers the first 50"""
 
 
 class MujocoWarpSimulator(Simulator):
     """A world of MuJoCo Warp for every robot. Between steps, everything that follows from positions and velocities is computed
-    already (MuJoCo's `step1`: contacts, inertia, sensors), so a tick is the other half (`step2`: forces, acceleration, integration)
-    and then the first half at its end. Nothing is computed twice, and the state after a step is that of the end.
+    already (MuJoCo's `step1`: contacts, inertia, sensors), so a tick is the other half (`step2`: forces, acceleration,
+    integration), then the first half at its end. Nothing is computed twice, and the state after a step is that of the end.
 
     - There is no host sync, and steps and placements can be captured in a CUDA graph. For this the constraint solver always
       launches all its iterations; robots whose solution has converged skip them.
@@ -68,7 +70,8 @@ class MujocoWarpSimulator(Simulator):
         self.ground = ground.to(device)
         self.state, self.physics = RobotState.zeros(robots, device), Physics(robots, device)
         self.state.orientation[:, 0] = 1.0
-        self.broken = torch.zeros(robots, dtype=torch.bool, device=device)
+        self.broken, self.wrong = torch.zeros(2, robots, dtype=torch.bool, device=device)
+        """[E], [E]: robots that were broken when the last step ended, and robots that have been since they were placed"""
         self.host = make_model(ground)
         self.feet = [self.host.geom(f"{leg}_foot").id for leg in LEGS]
         with log_if_compiling("MuJoCo Warp", f"{device}"), on_torch(device):
@@ -84,7 +87,10 @@ class MujocoWarpSimulator(Simulator):
         self.tiles = None if self.ground.is_flat else self._own("geom_dataid")[:, self.host.geom(GROUND).id]
         self.friction = self._own("geom_friction")
         self.gain, self.bias = self._own("actuator_gainprm"), self._own("actuator_biasprm")
-        self.mass, self.centre, self.inertia = (self._own(name)[:, TRUNK] for name in ("body_mass", "body_ipos", "body_inertia"))
+        bodies = ("body_mass", "body_ipos", "body_inertia")
+        self.mass, self.centre, self.inertia = (self._own(name)[:, TRUNK] for name in bodies)
+        self.trunk = self.mass[0].clone(), self.centre[0].clone(), self.inertia[0].clone()
+        """Mass, centre of mass and inertia of the trunk without a payload"""
         for derived in ("body_subtreemass", "body_invweight0", "dof_invweight0"):
             self._own(derived)  # by set_const, from the masses
         self.silent = replace(self.model, opt=replace(options, disableflags=options.disableflags | mjw.DisableBit.SENSOR))
@@ -99,7 +105,7 @@ class MujocoWarpSimulator(Simulator):
     def _own(self, name: str) -> Tensor:
         """Gives every robot its own numbers of a field of the model; returns them, [E, ...]."""
         shared = getattr(self.model, name)
-        own = wp.to_torch(shared)[:1].repeat(self.data.nworld, *(1,) * (wp.to_torch(shared).dim() - 1))
+        own = wp.to_torch(shared)[:1].repeat_interleave(self.data.nworld, 0)
         setattr(self.model, name, wp.from_torch(own, dtype=shared.dtype))
         return own
 
@@ -122,6 +128,7 @@ class MujocoWarpSimulator(Simulator):
                 if last:
                     self._end_tick()
                 mjw.step1(model, self.data)
+        self.target.copy_(target)  # a delay of a whole step hands it to the next one
         memory = self.state.memory
         memory[:, POSE], memory[:, MOTION] = self.qpos, self.qvel
         for columns in (WHERE_FEET_ARE, TOUCHES):
@@ -134,16 +141,19 @@ class MujocoWarpSimulator(Simulator):
         state = self.state
         state.memory[:, TORQUE], state.memory[:, FORCES] = self.torque, self._sensed(FORCES)
         sound = self.qpos.isfinite().all(-1) & (self.qvel.abs() < FASTEST).all(-1)
-        torch.logical_not(sound, out=self.broken)
-        self._rest(self.broken)
-        self._clear_forces(self.broken)
+        self.wrong |= ~sound
+        self.broken.copy_(self.wrong)
+        self._rest(~sound)
+        self._clear_forces(~sound)
 
     def place(self, robots: Tensor) -> None:
         mask, memory = robots.unsqueeze(-1), self.state.memory
         self._write_physics(robots)
-        for own, given in ((self.qpos, memory[:, POSE]), (self.qvel, memory[:, MOTION]), (self.target, self.state.joint_position)):
-            torch.where(mask, given, own, out=own)
+        given = memory[:, POSE], memory[:, MOTION], self.state.joint_position
+        for own, x in zip((self.qpos, self.qvel, self.target), given, strict=True):
+            torch.where(mask, x, own, out=own)
         self.warmstart.masked_fill_(mask, 0.0)
+        self.wrong &= ~robots
         self._derive()
         for columns in (WHERE_FEET_ARE, TOUCHES):
             memory[:, columns] = torch.where(mask, self._sensed(columns), memory[:, columns])
@@ -159,9 +169,7 @@ class MujocoWarpSimulator(Simulator):
         self.state.derive()
 
     def set_bodies(self) -> None:
-        trunk = (torch.from_numpy(field[TRUNK].copy()).to(self.mass) if field.ndim > 1 else float(field[TRUNK])
-                 for field in (self.host.body_mass, self.host.body_ipos, self.host.body_inertia))
-        mass, centre, inertia = trunk
+        mass, centre, inertia = self.trunk
         self.mass.copy_(mass + self.physics.payload)
         self.centre.copy_(centre + self.physics.offset)
         self.inertia.copy_(inertia * (self.mass / mass).unsqueeze(-1))
@@ -181,13 +189,13 @@ class MujocoWarpSimulator(Simulator):
 
     @property
     def health(self) -> dict[str, int]:
-        """`dropped_contacts`: robots that had contacts for which there was no memory, since the start. There is no host sync: on a
-        GPU the count may be that of the previous call."""
+        """`dropped_contacts`: robots that had contacts for which there was no memory, since the start. There is no host
+        sync: on a GPU the count may be that of the previous call."""
         self.dropped.copy_((self.overflow & int(DROPPED)).ne(0).sum(0, keepdim=True), non_blocking=True)
         count = int(self._dropped[0])
         if count > self._warned:
-            log.warning("contacts of %d robot(s) with the ground were dropped because MuJoCo Warp had no memory for them: such a robot "
-                        "may sink into the ground. Please report it with your terrain.", count)
+            log.warning("contacts of %d robot(s) with the ground were dropped because MuJoCo Warp had no memory for them: such "
+                        "a robot may sink into the ground. Please report it with your terrain.", count)
             self._warned = count
         return {"dropped_contacts": count}
 
@@ -227,12 +235,6 @@ class MujocoWarpSimulator(Simulator):
         kp, kd = (physics.strength * x.unsqueeze(-1) for x in (physics.kp, physics.kd))
         for own, given in ((self.gain[..., 0], kp), (self.bias[..., 1], -kp), (self.bias[..., 2], -kd)):
             torch.where(mask, given, own, out=own)
-
-
-DROPPED = (mjw.OverflowType.NEFC | mjw.OverflowType.NJMAX_NNZ | mjw.OverflowType.BROADPHASE | mjw.OverflowType.NARROWPHASE
-           | mjw.OverflowType.CCD | mjw.OverflowType.CONTACT_MATCH)
-"""Marks of MuJoCo Warp for a lack of memory. It also marks a geom that touches more than 50 triangles of a height field, as the trunk
-of a fallen robot may: like MuJoCo, it then considers the first 50"""
 
 
 def sizes(model: mujoco.MjModel) -> tuple[int, int, int]:

@@ -1,7 +1,7 @@
 """Warp programs of others, such as MuJoCo Warp, on torch's stream and with torch's memory.
 
-They allocate work memory in every step. Memory of torch's allocator belongs to the graph when torch captures one, is counted where
-torch's is counted, and is not used again before the work of its stream is done.
+They allocate work memory in every step. Memory of torch's allocator belongs to the graph when torch captures one, is
+counted with torch's, and is not used again before the work of its stream is done.
 """
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class TorchMemory:
         return int(torch.cuda.caching_allocator_alloc(size_in_bytes, self.device))
 
     def deallocate(self, ptr: int, size_in_bytes: int) -> None:
-        torch.cuda.caching_allocator_delete(ptr)
+        torch.cuda.caching_allocator_delete(ptr)  # type: ignore[no-untyped-call]
 
 
 @contextmanager
 def on_torch(device: torch.device) -> Iterator[None]:
-    """What Warp launches and allocates in this context is on the device, its launches on torch's current stream. There is no host
-    sync, and a CUDA graph may be captured."""
+    """What Warp launches and allocates in this context is on the device, its launches on torch's current stream. There is no
+    host sync, and a CUDA graph may be captured."""
     if device.type == "cpu":
         with wp.ScopedDevice("cpu"):
             yield
