@@ -23,7 +23,6 @@ from wavedash.config_file import load_config
 from wavedash.ppo.graphs import WARM_UP
 from wavedash.ppo.learner import Learner
 from wavedash.walk.env import WalkEnv
-from wavedash.walk.robot import SUBSTEPS
 
 PRESETS = {"cpu": "walk-flat", "cuda": "walk-rough"}
 STEPS = 24
@@ -47,14 +46,15 @@ def main(arguments: list[str]) -> None:
             learner.iterate()
         seconds: dict[str, list[float]] = {}
         random = torch.Generator(env.device).manual_seed(0)
+        simulator, parse = env.simulator, env.task.action.parse
         deviation = config.policy.initial_std
 
         def action() -> torch.Tensor:
             return deviation * torch.randn(env.num_rows, *env.action_space.shape, generator=random, device=env.device)
 
         rates = take_turns({
-            "plain MuJoCo": lambda: rate(env, lambda: plain_step(env, action())),
-            "physics and state": lambda: rate(env, lambda: env.simulator.step(env.task.action.parse(action(), env.state))),
+            "plain MuJoCo": lambda: rate(env, lambda: simulator.plain_step(parse(action(), env.state))),
+            "physics and state": lambda: rate(env, lambda: simulator.step(parse(action(), env.state))),
             "environment": lambda: rate(env, lambda: env.step(action())),
             "whole training": lambda: train(learner, seconds),
         }, options.rounds)
@@ -79,16 +79,6 @@ def rate(env: WalkEnv, step: Callable[[], object]) -> float:
         step()
     synchronize(env)
     return STEPS * env.num_rows / (perf_counter() - began)
-
-
-def plain_step(env: WalkEnv, action: torch.Tensor) -> None:
-    """Steps the simulator's batch with the targets of these actions, and nothing else."""
-    simulator = env.simulator
-    if env.on_host:
-        simulator.target.copy_(env.task.action.parse(action, env.state))  # type: ignore[attr-defined]
-        simulator.batch.step(nstep=SUBSTEPS)  # type: ignore[attr-defined]
-    else:
-        simulator.plain_step(env.task.action.parse(action, env.state))  # type: ignore[attr-defined]
 
 
 def train(learner: Learner, seconds: dict[str, list[float]]) -> float:

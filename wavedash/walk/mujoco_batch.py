@@ -66,6 +66,10 @@ class MujocoSimulator(Simulator):
         was_reset = torch.from_numpy(self.batch.warning[:, WRONG, 1].any(-1))  # since it was placed, which clears warnings
         torch.logical_or(was_reset, self.state.is_impossible, out=self.broken)
 
+    def plain_step(self, target: Tensor) -> None:
+        self.target.copy_(target)
+        self.batch.step(nstep=SUBSTEPS)
+
     def place(self, robots: Tensor) -> None:
         ids = robots.nonzero().flatten()
         if not len(ids):

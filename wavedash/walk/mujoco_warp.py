@@ -146,6 +146,12 @@ class MujocoWarpSimulator(Simulator):
         self._rest(~sound)
         self._clear_forces(~sound)
 
+    def plain_step(self, target: Tensor) -> None:
+        self.target.copy_(target)
+        with on_torch(self.device):
+            for _ in range(SUBSTEPS):
+                mjw.step(self.silent, self.data)
+
     def place(self, robots: Tensor) -> None:
         mask, memory = robots.unsqueeze(-1), self.state.memory
         self._write_physics(robots)

@@ -42,6 +42,11 @@ class Simulator(ABC):
         tick."""
 
     @abstractmethod
+    def plain_step(self, target: Tensor) -> None:
+        """Moves all robots on by as many ticks and does nothing else: what physics alone costs, for benchmarks. `state` is not
+        written; all robots must be placed before `step` is called again."""
+
+    @abstractmethod
     def place(self, robots: Tensor) -> None:
         """Takes over tile, pose, velocities and physics of these robots [E] from `state` and `physics`, at rest otherwise, and
         fills in the rest of their state."""
