@@ -293,6 +293,69 @@ def test_starts_that_cannot_be_drawn_are_not_written(monkeypatch: pytest.MonkeyP
         each.close()
 
 
+def test_starts_write_the_beginnings_of_those_arenas_that_may_draw_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of twelve arenas, three play each lane, and the store has several beginnings for every arena."""
+    env = arenas()
+    shard = env._shards[0]
+    sizes: dict[str, int] = {}
+    for name, start in shard.task.start.parts.items():
+        def write(state: Any, generator: Any, name: str = name, write: Any = start.write) -> None:
+            sizes[name] = state.arenas
+            write(state, generator)
+
+        monkeypatch.setattr(start, "write", write)
+    for share, playing in ((0.25, 3), (0.5, 6), (0.0, 0)):
+        change_tasks(env.tasks, with_share("turtle", share))
+        sizes.clear()
+        env.reset(0)
+        expected = {"kickoff": 9 - playing, "turtle.turtle": playing, "air.air_dribble": 3}
+        assert sizes == {name: shard.depth * count for name, count in expected.items() if count}
+        lane = shard.task.lanes.following.repeat(shard.depth)
+        drawn = [list(shard.task.start.parts.keys())[i] for i in shard.task.start.drawn.tolist()]
+        assert drawn == [["kickoff", "turtle.turtle", "air.air_dribble"][number] for number in lane.tolist()]
+        ball = shard.fresh.ball.position[:, 2]
+        assert torch.equal(ball > 400, lane == AIR), "each is written where it was drawn"
+        assert torch.equal(on_roof(shard.fresh.cars).any(-1), lane == TURTLE)
+    env.close()
+
+
+def test_what_steps_keep_of_lanes_follows_every_change() -> None:
+    """Weights, endings and lanes that change in the middle of a run count as in arenas that begin with them."""
+    env = arenas()
+    env.reset(0)
+    lanes = {name: {**own, "share": 0.5 if name == "turtle" else 0.25, "rewards": {**own["rewards"], f"{HERE}:Pay": weight}}
+             for (name, own), weight in zip(TASK["lanes"].items(), (7.0, {"weight": 2.0, "coins": 5}), strict=True)}
+    lanes["turtle"] = {**lanes["turtle"], "endings": {"time_out": None}}
+    changed = task(lanes=lanes, zero_sum=0.5)
+    shard = env._shards[0]
+    for step, action in enumerate(random_actions(env, 30)):
+        if step == 8:
+            change_tasks(env.tasks, changed)
+        env.step(action)
+        rewards, endings, lane = shard.task.rewards, shard.task.endings, shard.task.lanes.lane
+        assert torch.equal(rewards._current.squeeze(-1), rewards._factors[:, lane])
+        assert torch.equal(rewards._current_zero_sums.squeeze(-1), rewards._zero_sums[:, lane])
+        assert torch.equal(endings._counting, endings.counts[:, lane])
+    assert shard.task.lanes.settled and (lane == TURTLE).sum() == 6
+    fresh = Task.configured(changed)
+    assert torch.equal(shard.task.rewards._factors, fresh.rewards._factors)
+    env.close()
+
+
+def test_arenas_that_begin_twice_after_a_share_has_changed_tell_their_lanes() -> None:
+    env = arenas()
+    env.reset(0)
+    actions = random_actions(env, 5)
+    for action in actions[:4]:
+        env.step(action)
+    change_tasks(env.tasks, with_share("turtle", 0.5))
+    env.reset(1)
+    env.reset(2)
+    lane = env.step(actions[4]).lane
+    assert lane is not None and torch.equal(lane.view(-1, 2)[:, 0], torch.tensor([TURTLE] * 6 + [AIR] * 3 + [MAIN] * 3))
+    env.close()
+
+
 @pytest.mark.parametrize("chosen", [["kickoff", "wall", "turtle"], ["wall", "kickoff", "random", "shot"]])
 def test_beginnings_without_weights_of_0_are_those_of_a_plain_mixture(chosen: list[str]) -> None:
     """The reference draws with a cumulative sum and writes every start, as a mixture always did."""
@@ -553,7 +616,7 @@ def test_a_step_with_lanes_reads_nothing_on_the_host() -> None:
     env = arenas()
     env.reset(0)
     shard = env._shards[0]
-    shard.on_host = shard.task.measures.may_read = False  # as on a GPU
+    shard.on_host = shard.task.measures.may_read = shard.task.lanes.settled = False  # as on a GPU
     actions = random_actions(env, 12)
     for action in actions:
         shard.send(action)

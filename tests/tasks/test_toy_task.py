@@ -10,7 +10,7 @@ from torch import Tensor
 
 from wavedash.errors import UserError
 from wavedash.saved import Saved, SavedError
-from wavedash.tasks.endings import Ending, TimeOut
+from wavedash.tasks.endings import Ending, Endings, TimeOut
 from wavedash.tasks.lookup import Lookup
 from wavedash.tasks.part import Part
 from wavedash.tasks.rewards import Reward, Rewards
@@ -146,6 +146,53 @@ def test_a_terminal_ending_and_one_that_cuts_off_are_told_apart() -> None:
     state.clock[2] = 20
     terminated, truncated = task.ended(state, state, None)
     assert terminated.tolist() == [False, True, False, False] and truncated.tolist() == [False, False, True, False]
+
+
+class Patient(TimeOut):
+    """Its time begins anew wherever the first agent is at 1."""
+
+    def restarts(self, state: Points, previous: Points, events: None) -> Tensor:
+        return state.place[:, 0] == 1.0
+
+
+class Late(TimeOut):
+    """It decides by itself."""
+
+    def __call__(self, state: Points, previous: Points, events: None) -> Tensor:
+        return state.clock - self.since >= 2 * self.limit
+
+
+def test_time_limits_together_decide_and_remember_what_each_does_alone() -> None:
+    def limits() -> dict[str, Ending]:
+        return {"short": TimeOut(0.5), "off": Off(), "patient": Patient(1.0), "late": Late(0.4), "long": TimeOut(3.0)}
+
+    state, alone = Points.at_zero(), limits()
+    together = Endings(limits())
+    together.bind(state)
+    for ending in alone.values():
+        ending.bind(state)
+    everywhere = torch.ones(E, dtype=torch.bool)
+    random = torch.Generator().manual_seed(0)
+    seen = set()
+    for step in range(60):
+        if step == 30:
+            for endings in (alone, together):
+                endings["long"].set(seconds=0.7)
+        state.clock += 2
+        state.place.copy_(torch.randint(0, 3, (E, C), generator=random).float())
+        expected = {name: ending(state, state, None) for name, ending in alone.items()}
+        terminated, truncated = together(state, state, None)
+        assert torch.equal(terminated, expected["off"])
+        assert torch.equal(truncated, torch.stack([expected[name] for name in alone if name != "off"]).any(0))
+        seen |= {name for name, happened in expected.items() if happened.any()}
+        mask = everywhere if step == 0 else (torch.rand(E, generator=random) < 0.1)
+        together.begin(state, mask)
+        for ending in alone.values():
+            ending.begin(state, mask)
+        saved = together.state_dict()
+        assert set(saved) == {"short.since", "patient.since", "late.since", "long.since"}
+        assert all(torch.equal(x, alone[name.partition(".")[0]].since) for name, x in saved.items())
+    assert {"short", "patient", "late", "long"} <= seen
 
 
 def test_a_restored_task_goes_on_from_the_memory_of_its_parts() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from wavedash.config import OpponentsConfig, PhaseConfig, RunConfig
 from wavedash.config_file import ConfigError, changed_config, is_section
-from wavedash.curriculum.ramp import check_ramp, is_ramp, ramps_in, value_at
+from wavedash.curriculum.ramp import check_ramp, is_ramp, ramps_by_key, ramps_in, value_at
 from wavedash.curriculum.state import PhaseState, saved_phase
 from wavedash.envs.kinds import kind_of
 from wavedash.errors import UserError
@@ -57,6 +57,10 @@ class Plan:
     def settings(self, state: PhaseState, steps: int) -> RunConfig:
         """What counts in this phase after so many steps of the run. It is a configuration without phases."""
         return self.config if not self.phases else self._complete(self._layered(state, steps))
+
+    def ramps(self, state: PhaseState) -> dict[Key, Mapping[str, Any]]:
+        """The ramps of this phase by key, with those of earlier phases that go on in it."""
+        return {at: ramp for key, (_, value) in self._items(state).items() for at, ramp in ramps_by_key(value, key)}
 
     def moves(self, state: PhaseState, steps: int) -> bool:
         """Whether the settings still move by themselves after so many steps: a ramp has not reached its end."""

@@ -6,6 +6,7 @@ from math import isfinite
 from typing import Any
 
 from wavedash.errors import UserError
+from wavedash.yaml_text import Key
 
 KEYS = frozenset({"from", "to", "over"})
 
@@ -26,11 +27,16 @@ def value_at(value: Any, steps: int) -> Any:
 
 def ramps_in(value: Any) -> Iterator[Mapping[str, Any]]:
     """Yields every ramp in a value."""
+    return (ramp for _, ramp in ramps_by_key(value))
+
+
+def ramps_by_key(value: Any, key: Key = ()) -> Iterator[tuple[Key, Mapping[str, Any]]]:
+    """Yields every ramp in a value, with its key if that of the value is `key`."""
     if is_ramp(value):
-        yield value
+        yield key, value
     elif isinstance(value, Mapping | list):
-        for item in value.values() if isinstance(value, Mapping) else value:
-            yield from ramps_in(item)
+        for name, item in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from ramps_by_key(item, (*key, name))
 
 
 def check_ramp(ramp: Mapping[str, Any]) -> None:

@@ -6,7 +6,9 @@ same loop. Every shard draws its actions from a random stream of its own, so res
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -47,6 +49,8 @@ class Shard:
     t: int = 0
     out: list[Rollout] = field(default_factory=list)
     """Where each step of these rows is stored in the current rollout"""
+    lane: Sequence[Tensor] = ()
+    """Where the lane of each step is stored, if the environment has lanes"""
 
     def copy_to_static(self) -> None:
         """Copies observations and memory to the tensors that hold them between rollouts."""
@@ -70,6 +74,15 @@ class Counted:
     """[T, N]: what the environment says of episodes that end, if it does"""
 
 
+class Known(NamedTuple):
+    """Which of K metrics count only in some steps, [K, 1] bool each; None: none of them."""
+
+    attempts: Tensor | None
+    """They count where an attempt was decided"""
+    at_ends: Tensor | None
+    """They count where an episode ends"""
+
+
 class Collector:
     """Fills rollouts, and holds what lasts from one to the next: current observations, memory, random streams."""
 
@@ -84,7 +97,7 @@ class Collector:
         self.stopwatch = stopwatch_for(env.device)
         self.counted = Counted()
         """What was counted in the last rollout. Whoever replays a graph of `collect` puts back what its capture made."""
-        self._are_attempts: dict[tuple[str, ...], Tensor | None] = {}
+        self._names: dict[tuple[str, ...], Known] = {}
         if len(env.lanes) > MOST_LANES:
             raise EnvError(f"the environment has {len(env.lanes)} lanes, and {MOST_LANES} is the most that can be told apart: "
                            "configure fewer")
@@ -118,6 +131,7 @@ class Collector:
         out.final_value.zero_()
         for index, shard in enumerate(self.shards):
             shard.t, shard.out = 0, out.each_step(shard.rows)
+            shard.lane = () if self.lane is None else self.lane[:, shard.rows].unbind(0)
             self._act(index, shard, out)
         unfinished = len(self.shards)
         while unfinished:
@@ -183,7 +197,7 @@ class Collector:
                                                 for memory in (shard.memory, shard.label_memory))
         shard.obs = step.obs
         if self.lane is not None and step.lane is not None:
-            self.lane[shard.t, shard.rows] = step.lane
+            shard.lane[shard.t].copy_(step.lane)
         if step.metrics:
             self._count_metrics(shard, step, rollout)
 
@@ -202,14 +216,17 @@ class Collector:
     def _count_metrics(self, shard: Shard, step: Step, rollout: Rollout) -> None:
         """Adds up all metrics at once: an environment may have dozens, and many small operations are slow on a CPU."""
         names, active = tuple(step.metrics), step.active
-        ended = active & (step.terminated | step.truncated)
         values = torch.stack([x.expand(active.shape) if x.dim() == 0 else x for x in step.metrics.values()])  # [K, N]
-        counted = torch.stack([ended if name.startswith("episode/") else active for name in names])
+        known, counted = self._known(names), active
+        if known.at_ends is not None:
+            counted = active & (step.terminated | step.truncated | ~known.at_ends)  # [K, N]
         if step.lane is not None:
-            counted = (counted & ~values.isnan()) & (step.lane == self._lanes)  # [1 + L, K, N]
-        elif (attempts := self._attempts(names)) is not None:
-            counted &= ~(values.isnan() & attempts)
-        sums = torch.stack([torch.where(counted, values, 0), counted]).sum(-1, dtype=torch.float32)  # [2, K] or [2, 1 + L, K]
+            counted = counted & (step.lane == self._lanes)  # [1 + L, K or 1, N]
+            counted = counted > values.isnan()  # and not NaN, in one operation
+        elif known.attempts is not None:
+            counted = counted > (values.isnan() & known.attempts)
+        counted = counted.expand(*counted.shape[:-2], *values.shape)
+        sums = torch.stack([torch.where(counted, values, 0).sum(-1, dtype=torch.float32), counted.sum(-1, dtype=torch.float32)])
         counts = self.counted
         counts.sums[names] = counts.sums[names] + sums if names in counts.sums else sums
         if "episode/success" in step.metrics:
@@ -217,15 +234,19 @@ class Collector:
                 counts.success = torch.full_like(rollout.reward, torch.nan)
             counts.success[shard.t, shard.rows] = step.metrics["episode/success"]
 
-    def _attempts(self, names: tuple[str, ...]) -> Tensor | None:
-        """[K, 1] bool: which of these metrics are about attempts, and count only where one was decided. None: none of them."""
-        if names not in self._are_attempts:
-            flags = [name.startswith("attempt/") for name in names]
-            mask = torch.zeros(len(names), 1, dtype=torch.bool, device=self.env.device)
-            for place, flag in zip(mask.unbind(0), flags, strict=True):
-                place.fill_(flag)
-            self._are_attempts[names] = mask if any(flags) else None
-        return self._are_attempts[names]
+    def _known(self, names: tuple[str, ...]) -> Known:
+        """What follows from the names of metrics."""
+        if names not in self._names:
+            self._names[names] = Known(*(self._mask([name.startswith(prefix) for name in names])
+                                         for prefix in ("attempt/", "episode/")))
+        return self._names[names]
+
+    def _mask(self, flags: list[bool]) -> Tensor | None:
+        """[K, 1] bool; None: all of them are false."""
+        mask = torch.zeros(len(flags), 1, dtype=torch.bool, device=self.env.device)
+        for place, flag in zip(mask.unbind(0), flags, strict=True):
+            place.fill_(flag)
+        return mask if any(flags) else None
 
     @property
     def metric_sums(self) -> dict[str, Tensor]:

@@ -26,10 +26,8 @@ class NoTouch(TimeOut):
     def __init__(self, seconds: float = 30.0) -> None:
         super().__init__(seconds)
 
-    def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
-        touched = ((events.touches > 0) & state.cars.present).any(-1)
-        self.begin(state, touched)
-        return super().__call__(state, previous, events)
+    def restarts(self, state: GameState, previous: GameState, events: Events) -> Tensor:
+        return state.cars.once("any_touch", lambda: ((events.touches > 0) & state.cars.present).any(-1))
 
 
 class BallOnGround(Ending):
@@ -82,7 +80,7 @@ class Recovered(Ending):
         self.register_buffer("down", torch.zeros_like(state.cars.present))
 
     def begin(self, state: GameState, arenas: Tensor) -> None:
-        self.down.copy_(torch.where(arenas.unsqueeze(-1), on_roof(state.cars), self.down))
+        torch.where(arenas.unsqueeze(-1), on_roof(state.cars), self.down, out=self.down)
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
         waited = self.down.any(-1)

@@ -41,6 +41,8 @@ EVENTS: dict[str, Callable[[Events], Tensor]] = {
 }
 """What a car can do in a step, [E, C] bool. Each is counted per minute of game time, and shown in this order."""
 
+RATES = [f"per_minute/{name}" for name in EVENTS]
+
 
 class Shard:
     """One simulator and its task."""
@@ -76,6 +78,10 @@ class Shard:
         self.masked = task.action.mask(self.state) is not None
         self.observation_space = observation_space(task, self.state)
         self.minutes_per_step = task.action.ticks / TICK_RATE / 60
+        self.paid = [f"reward/{name}" for name in task.rewards.shown]
+        """The names of metrics about what each reward paid"""
+        self.lane_of_rows: Tensor | None = None
+        """What `_lane` has returned last; None: lanes may have changed since"""
         self.watch = RewardWatch(self.state, task.rewards)
 
     def prepare(self) -> None:
@@ -114,11 +120,10 @@ class Shard:
             terminated, truncated = task.ended(state, previous, events)
             reward = task.rewards(state, previous, events).flatten()
             self.watch.check(reward)
-            metrics, active, lane = self._metrics(), self._active(), task.lanes.lane
+            metrics, active, lane = self._metrics(), self._active(), self._lane()
         obs = final_obs = self._observe(stepped=True)
         ended = terminated | truncated
         seats = self.state.seats
-        lanes = None if lane is None else lane.repeat_interleave(seats)
         if not self.on_host or bool(ended.any()):
             final_obs = _copy(obs)
             if task.line_up is not None:
@@ -133,13 +138,20 @@ class Shard:
             final_obs=final_obs,
             active=active,
             metrics=metrics,
-            lane=lanes,
+            lane=lane,
         )
 
     def _active(self) -> Tensor:
         """[N]: the rows of the policy in the current episodes. Rows of other players are inactive."""
         line_up = self.task.line_up
         return self.active if line_up is None else self.active & line_up.of_policy().flatten()
+
+    def _lane(self) -> Tensor | None:
+        """[N]: the lane of each row in the current episodes, if there are lanes; a new tensor if it may have changed."""
+        lanes = self.task.lanes
+        if lanes.lane is not None and not (lanes.settled and self.lane_of_rows is not None):
+            self.lane_of_rows = lanes.lane.repeat_interleave(self.state.seats)
+        return self.lane_of_rows
 
     def keep(self) -> Callable[[], dict[str, Tensor]]:
         """A function that returns everything that the next step depends on, as it is now."""
@@ -229,7 +241,12 @@ class Shard:
         self.used += arenas
         self.simulator.place(arenas)
         self.controls.masked_fill_(arenas.view(-1, 1, 1), 0.0)
-        self.task.begin(self.state, arenas)
+        if not self.task.lanes.settled:
+            self.lane_of_rows = None
+            if self.on_host:
+                self.task.lanes.settle()
+        with self.state.cars.keeping():
+            self.task.begin(self.state, arenas)
 
     def _observe(self, stepped: bool) -> Obs:
         seen: Obs = self.task.observation.build(self.state, self.controls, stepped).flatten(0, 1)
@@ -243,10 +260,10 @@ class Shard:
 
     def _metrics(self) -> dict[str, Tensor]:
         """Metrics per row: what each reward paid, rates of events, and outcomes of attempts."""
-        metrics = {f"reward/{name}": share.view(-1) for name, share in self.task.rewards.shares().items()}
+        metrics = dict(zip(self.paid, self.task.rewards.rows().unbind(0), strict=True))
         happened = torch.stack([found(self.state.events) for found in EVENTS.values()])
         rates = happened.flatten(1) / self.minutes_per_step
-        metrics |= {f"per_minute/{name}": rate for name, rate in zip(EVENTS, rates.unbind(0), strict=True)}
+        metrics |= zip(RATES, rates.unbind(0), strict=True)
         return metrics | self.task.measures(self.state, self.previous, self.state.events, self.task.action.ticks)
 
 

@@ -307,6 +307,15 @@ class GameState:
             torch.where(arenas.unsqueeze(-1), other.memory, self.memory, out=self.memory)
         return self
 
+    def picked(self, places: Tensor) -> GameState:
+        """A copy of the arenas at these places [n]."""
+        return GameState.over(self.memory[places], self.seats)
+
+    def put_(self, places: Tensor, other: GameState, chosen: Tensor) -> GameState:
+        """Takes over another state [n, ...] at these places [n], as far as it is `chosen` [n]."""
+        self.memory[places] = torch.where(chosen.unsqueeze(-1), other.memory, self.memory[places])
+        return self
+
     def part(self, arenas: slice) -> GameState:
         """A state of views over a range of arenas."""
         return GameState.over(self.memory[arenas], self.seats)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from wavedash.rocket.line_up import LineUp
 from wavedash.rocket.measures import Measures
 from wavedash.rocket.parts import Action, Ending, Observation, Part, Start
 from wavedash.rocket.rewards import Rewards
+from wavedash.rocket.state import GameState
 from wavedash.tasks import task
 from wavedash.tasks.endings import Endings
 from wavedash.tasks.lanes import Lane, Lanes
@@ -55,20 +57,30 @@ class Task(task.Task):
         )
 
     @property
-    def played(self) -> list[Part]:
+    def played(self) -> list[Part | Endings]:
         return [*super().played, self.measures, *([] if self.line_up is None else [self.line_up])]
 
     def bind(self, state: Any, beginnings: Any) -> None:
         super().bind(state, beginnings)
+        self._use_kernels(state)
         if self.line_up is not None:
             refuse_overlap(self.lanes, self.line_up, state.shape[0])
             self.line_up.share_view(self.observation, self.action)
+
+    def _use_kernels(self, state: GameState) -> None:
+        """Rewards and endings that have a kernel are computed by it where Warp is installed."""
+        with suppress(UserError):
+            from wavedash.rocket.sim.parts import EndingKernels, RewardKernels
+
+            self.rewards.use(RewardKernels(dict(self.rewards.parts.items()), state))
+            self.endings.use(EndingKernels(dict(self.endings.items()), state))
 
     def bind_lanes(self, state: Any) -> None:
         super().bind_lanes(state)
         self.measures.follow(self.lanes)
 
     def lanes_changed(self) -> None:
+        super().lanes_changed()
         self.measures.lanes_changed()
 
     def generators(self) -> list[torch.Generator]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from torch import Tensor
 from wavedash.tasks.lanes import Lanes, instances
 from wavedash.tasks.lookup import Lookup
 from wavedash.tasks.numbers import Numbers
-from wavedash.tasks.part import Part, Parts
+from wavedash.tasks.part import Faster, Part, Parts
 
 
 class Ending(Part):
@@ -36,9 +36,9 @@ class TimeOut(Ending):
     truncates = True
     settings = ("seconds",)
     since: Tensor
-    """[E]: the clock when the episode began"""
+    """[E]: the clock when the time began"""
     limit: Tensor
-    """[]: ticks that an episode may last"""
+    """[]: ticks that it may last"""
 
     def __init__(self, seconds: float = 300.0) -> None:
         self.seconds = float(seconds)
@@ -50,9 +50,16 @@ class TimeOut(Ending):
         self.write_settings()
 
     def begin(self, state: Any, mask: Tensor) -> None:
-        self.since.copy_(torch.where(mask, state.clock, self.since))
+        torch.where(mask, state.clock, self.since, out=self.since)
+
+    def restarts(self, state: Any, previous: Any, events: Any) -> Tensor | None:
+        """[E] bool: where the time begins anew in the middle of an episode; None: nowhere."""
+        return None
 
     def __call__(self, state: Any, previous: Any, events: Any) -> Tensor:
+        anew = self.restarts(state, previous, events)
+        if anew is not None:
+            self.begin(state, anew)
         return state.clock - self.since >= self.limit
 
     def write_settings(self) -> None:
@@ -61,21 +68,35 @@ class TimeOut(Ending):
 
 class Endings(Parts[Ending]):
     """All endings of a task by name, and where each of them counts: in the main task, and in which lanes. One that is switched
-    off remembers as usual, so that it can be switched on in the middle of an episode."""
+    off remembers as usual, so that it can be switched on in the middle of an episode.
+
+    A task with lanes has many time limits. Their memory is one tensor, so that all of them are one comparison."""
 
     counts: Tensor
     """[n, 1 + L] bool: in which lanes each ending counts, in the order of `order`; the first column is the main task"""
+    _counting: Tensor
+    """[n, E] bool, or [n, 1] without lanes: which endings count in each environment now"""
+    _happened: Tensor
+    """[n, E] bool: which endings happened in the last step"""
+    _since: Tensor
+    """[m, E]: `since` of the time limits, which are the last in the order"""
+    _limits: Tensor
+    """[m, 1]: `limit` of the time limits"""
 
     def __init__(self, endings: Mapping[str, Ending] | Parts[Ending], counting: Collection[str] | None = None,
                  lanes: Mapping[str, Collection[str] | None] | None = None) -> None:
         """`counting`: the names of endings that count in the main task, by default all. `lanes`: those that count in each lane;
         None: the same as in the main task."""
         super().__init__(endings)
-        self.order = sorted(self.keys(), key=lambda name: self[name].truncates)
+        self.order = sorted(self.keys(), key=lambda name: (self[name].truncates, _is_plain_limit(self[name])))
         self.terminating = sum(not ending.truncates for ending in self.values())
+        self._limited = [ending for name in self.order if _is_plain_limit(ending := self[name])]
+        self._others = {name: self[name] for name in self.order[:len(self) - len(self._limited)]}
+        self._faster: Faster | None = None
         self.lane: Tensor | None = None
         self.register_buffer("counts", torch.zeros(len(self), 1 + len(lanes or {}), dtype=torch.bool), persistent=False)
         self._numbers = Numbers(self.counts)
+        self._bound = False
         self.set_counting(self.keys() if counting is None else counting, lanes or {})
 
     @classmethod
@@ -96,20 +117,75 @@ class Endings(Parts[Ending]):
         return {*self.counting, *(name for own in self.of_lanes.values() for name in own or ())}
 
     def follow(self, lanes: Lanes) -> None:
-        """Is called before the endings are bound, with the lanes that environments play."""
+        """Is called before `bind` with the lanes that environments play."""
         self.lane = lanes.lane
+
+    def bind(self, state: Any) -> None:
+        """Is called once before everything else, when sizes and device are known."""
+        for ending in self.values():
+            ending.bind(state)
+        happened = torch.zeros(len(self), state.shape[0], dtype=torch.bool, device=state.device)
+        self.register_buffer("_happened", happened, persistent=False)
+        counting = self.counts if self.lane is None else torch.zeros_like(happened)
+        self.register_buffer("_counting", counting, persistent=False)
+        self._stack_limits()
+        self._bound = True
+        self.lanes_changed()
+
+    def use(self, faster: Faster) -> None:
+        """Takes another way to compute some of these endings, which decides and remembers the same."""
+        self._faster = faster
+
+    def begin(self, state: Any, mask: Tensor) -> None:
+        """Is called when episodes begin in the environments of `mask` [E]."""
+        for ending in self._others.values():
+            ending.begin(state, mask)
+        if self._limited:
+            torch.where(mask, state.clock, self._since, out=self._since)
+
+    def lanes_changed(self) -> None:
+        """Is called after environments have changed their lanes."""
+        if self.lane is not None:
+            torch.index_select(self.counts, 1, self.lane, out=self._counting)
 
     def set_counting(self, counting: Collection[str], lanes: Mapping[str, Collection[str] | None]) -> None:
         """Changes where endings count from the next step on, without a host sync."""
         self.counting, self.of_lanes = list(counting), dict(lanes)
         columns = [counting, *(counting if own is None else own for own in lanes.values())]
         self._numbers.write(self.counts, (name in names for name in self.order for names in columns))
+        if self._bound:
+            self.lanes_changed()
 
     def __call__(self, state: Any, previous: Any, events: Any) -> tuple[Tensor, Tensor]:
         """[E] terminated, [E] truncated."""
-        if not self.order:
-            never = torch.zeros(state.shape[0], dtype=torch.bool, device=state.device)
-            return never, never.clone()
-        happened = torch.stack([self[name](state, previous, events) for name in self.order])  # [n, E]
-        ends = happened & (self.counts if self.lane is None else self.counts[:, self.lane])
+        others = len(self._others)
+        if others:
+            found = {} if self._faster is None else self._faster(state, previous, events)
+            happened = [found[name] if name in found else ending(state, previous, events)
+                        for name, ending in self._others.items()]
+            torch.stack(happened, out=self._happened[:others])
+        if self._limited:
+            for ending in self._limited:
+                anew = ending.restarts(state, previous, events)
+                if anew is not None:
+                    ending.begin(state, anew)
+            torch.ge(state.clock - self._since, self._limits, out=self._happened[others:])
+        ends = self._happened & self._counting
         return ends[:self.terminating].any(0), ends[self.terminating:].any(0)
+
+    def _stack_limits(self) -> None:
+        """Makes the memory of all time limits one tensor, of which theirs are views."""
+        if not self._limited:
+            return
+        self.register_buffer("_since", torch.stack([ending.since for ending in self._limited]), persistent=False)
+        self.register_buffer("_limits", torch.stack([ending.limit for ending in self._limited]).unsqueeze(-1), persistent=False)
+        for ending, since, limit in zip(self._limited, self._since, self._limits, strict=True):
+            ending.register_buffer("since", since)
+            ending.register_buffer("limit", limit.squeeze(0), persistent=False)
+
+
+def _is_plain_limit(ending: Ending) -> TypeGuard[TimeOut]:
+    """Whether an ending is a time limit that differs from `TimeOut` in `restarts` alone."""
+    kind = type(ending)
+    return isinstance(ending, TimeOut) and all(getattr(kind, name) is getattr(TimeOut, name)
+                                               for name in ("__call__", "bind", "begin"))

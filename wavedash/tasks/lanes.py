@@ -54,7 +54,9 @@ class Lanes(Part):
         self.blocks: dict[str, slice] = {}
         """The environments that are set aside for each lane"""
         self.playing: dict[str, int] = {}
-        """How many of them shall play it in their next episodes"""
+        """How many of them shall play it in their next episodes: the first of its block"""
+        self.settled = False
+        """Whether it is known on the host that no environment will change its lane, see `settle`"""
         for name in ("lane", "following"):
             self.register_buffer(name, None, persistent=False)
 
@@ -81,6 +83,11 @@ class Lanes(Part):
             part.register_buffer("plays", plays)
         self.write_settings()
 
+    def settle(self) -> None:
+        """Reads on the host whether all environments play what they shall: then `assign` has nothing to do until a share
+        changes. This is a host sync, so it is not for steps on a GPU."""
+        self.settled = self.settled or (self.lane is not None and torch.equal(self._plays, self._target))
+
     def assign(self, mask: Tensor) -> None:
         """Episodes begin in the environments of `mask` [E]: these take over the lanes that they shall play."""
         torch.where(mask, self._target, self._plays, out=self._plays)
@@ -89,6 +96,7 @@ class Lanes(Part):
     def restored(self) -> None:
         """Is called when the memory of lanes was written."""
         assert self.lane is not None
+        self.settled = False
         torch.sum(self._plays * self.numbers, 0, out=self.lane)
 
     def set_shares(self, shares: Mapping[str, float]) -> None:
@@ -112,7 +120,17 @@ class Lanes(Part):
             target.zero_()
             target[block.start:block.start + playing].fill_(True)
         assert self.following is not None
+        self.settled = False
         torch.sum(self._target * self.numbers, 0, out=self.following)
+
+    def shall_play(self, name: str | None) -> list[slice]:
+        """The environments that shall play a lane in their next episodes; None: the main task."""
+        if name is not None:
+            begin = self.blocks[name].start
+            return [slice(begin, begin + self.playing[name])] if self.playing[name] else []
+        ends = [0, *(block.start + self.playing[lane] for lane, block in self.blocks.items())]
+        begins = [*(block.start for block in self.blocks.values()), self._environments]
+        return [slice(end, begin) for end, begin in zip(ends, begins, strict=True) if end < begin]
 
     @property
     def description(self) -> str:
@@ -131,7 +149,7 @@ class Lanes(Part):
         if end > environments:
             raise UserError(f"the lanes {', '.join(self.parts.keys())} need {end} environments in every group of them, but a "
                             f"group has {environments}: raise env.count, set env.groups=1, or lower the lanes' shares")
-        self.blocks = blocks
+        self.blocks, self._environments = blocks, environments
 
 
 class Instances(NamedTuple):

@@ -10,6 +10,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from wavedash.envs.errors import EnvError
@@ -52,8 +53,7 @@ class Lookup:
 
     def options(self, kind: str, name: str) -> dict[str, inspect.Parameter]:
         """What a part of this name can be made with."""
-        _, *parameters = inspect.signature(self.find(kind, name).__init__).parameters.items()  # without self
-        return dict(parameters)
+        return dict(_parameters(self.find(kind, name)))
 
     def make(self, kind: str, name: str, options: Mapping[str, Any] | None = None) -> Any:
         """Makes a part of this name with these options."""
@@ -91,6 +91,14 @@ def name_of(part: Part) -> str:
     return snake_case(kind.__name__) if ships else f"{kind.__module__}:{kind.__qualname__}"
 
 
+@cache
+def _parameters(kind: type[Part]) -> dict[str, inspect.Parameter]:
+    """What a class is made with, but for `self`."""
+    _, *parameters = inspect.signature(kind.__init__).parameters.items()
+    return dict(parameters)
+
+
+@cache
 def snake_case(name: str) -> str:
     """`VelocityPlayerToBall` -> `velocity_player_to_ball`; a name in snake_case stays as it is."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

@@ -16,7 +16,7 @@ A part is an `nn.Module`, which declares what lasts:
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import ItemsView, KeysView, Mapping, ValuesView
+from collections.abc import Callable, ItemsView, KeysView, Mapping, ValuesView
 from types import MappingProxyType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -96,6 +96,8 @@ class Part(DirectModule, ABC):
 
 
 P = TypeVar("P", bound=Part)
+Faster = Callable[[Any, Any, Any], Mapping[str, Tensor]]
+"""Another way to compute some parts of one kind: it is called as each of them is, and returns what they do by their names"""
 
 
 class Parts(nn.Module, Generic[P]):

@@ -13,7 +13,7 @@ from wavedash.errors import UserError
 from wavedash.tasks.lanes import Lanes, instances
 from wavedash.tasks.lookup import Lookup, snake_case
 from wavedash.tasks.numbers import Numbers
-from wavedash.tasks.part import Part, Parts
+from wavedash.tasks.part import Faster, Part, Parts
 
 Mode = Literal["dense", "sparse", "hybrid"]
 
@@ -44,7 +44,12 @@ class Rewards(Part):
     lane: Tensor | None = None
     """[E]: the lane that each environment plays, if there are lanes"""
     _factors: Tensor
+    """[K, 1, 1], or if there are lanes [K, 1 + L]: what the value of each reward is multiplied by"""
+    _current: Tensor
+    """[K, 1, 1], or if there are lanes [K, E, 1]: that factor in the lanes that environments play now"""
     _shares: Tensor
+    _places: Tensor
+    """[n * E], if there are lanes: where the shares of each title are in the table of all rewards"""
 
     def __init__(self, rewards: Sequence[tuple[str, Reward, float | None]], *, mode: Mode = "dense", dense_scale: float = 0.1,
                  scale: float = 1.0, lanes: Mapping[str, Mapping[str, float] | None] | None = None):
@@ -62,10 +67,14 @@ class Rewards(Part):
         """Weights in lanes by name; None: those of the main task"""
         self.titles = [name if name in self.weights else name.partition(".")[2] for name in self.names]
         """Names without the lane that a reward belongs to"""
+        self.shown = list(self.names)
+        """The names in `shares`: where there are lanes, the different titles"""
         self.mode, self.dense_scale, self.scale = mode, dense_scale, scale
         self.parts = Parts(dict(zip(self.names, self.rewards, strict=True)))
         self.register_buffer("_factors", empty_table(rewards, self.lanes), persistent=False)  # weight, mode, scale
         self._numbers = Numbers(self._factors)
+        self._bound = False
+        self._faster: Faster | None = None
         self.write_settings()
 
     @classmethod
@@ -96,25 +105,40 @@ class Rewards(Part):
         shares = torch.full((len(self.rewards) + 1, *state.shape), torch.nan, device=state.device)
         self.register_buffer("_shares", shares[:-1], persistent=False)
         self._shares.zero_()
+        self.register_buffer("_current", self._in_lanes(self._factors, state.shape), persistent=False)
         if self.lane is not None:
             self._bind_lanes(shares)
         for reward in self.rewards:
             reward.bind(state)
+        self._bound = True
+        self.lanes_changed()
+
+    def use(self, faster: Faster) -> None:
+        """Takes another way to compute some of these rewards, which pays and remembers the same."""
+        self._faster = faster
 
     def begin(self, state: Any, mask: Tensor) -> None:
         for reward in self.rewards:
             reward.begin(state, mask)
 
+    def lanes_changed(self) -> None:
+        """Is called after environments have changed their lanes, or lanes their weights: what each step needs of that is kept
+        until then."""
+        if self.lane is not None:
+            self._current.copy_(self._in_lanes(self._factors, self._shares.shape[1:]))
+            rows = self._row_of_title.index_select(1, self.lane) * len(self.lane) + self._environments
+            self._places.copy_(rows.flatten())
+
     def __call__(self, state: Any, previous: Any, events: Any) -> Tensor:
         """[E, C]: what each agent gets for this step."""
-        values, shape = [reward(state, previous, events) for reward in self.rewards], state.shape
+        found = {} if self._faster is None else self._faster(state, previous, events)
+        values = [found[name] if name in found else reward(state, previous, events) for name, reward in self.parts.items()]
+        shape = state.shape
         for name, value in zip(self.names, values, strict=True):
             if value.shape != shape:
                 raise UserError(f"reward {name!r} returned {list(value.shape)} numbers, not one for each agent of each "
                                 f"environment: {list(shape)}")
-        factors = self._factors if self.lane is None else self._factors[:, self.lane]  # [K, 1] or [K, E]
-        factors = factors.view(*factors.shape, *(1,) * (len(shape) - 1))
-        torch.mul(self.due(torch.stack(values), state), factors, out=self._shares)
+        torch.mul(self.due(torch.stack(values), state), self._current, out=self._shares)
         return self.spread(self._shares.sum(0), state)
 
     def due(self, values: Tensor, state: Any) -> Tensor:
@@ -133,10 +157,13 @@ class Rewards(Part):
     def shares(self) -> dict[str, Tensor]:
         """What each reward contributed to the last step, by name: [E, C], weighted, before it is spread between agents. NaN
         where an environment plays a lane that does not have this reward."""
+        return dict(zip(self.shown, self.rows().view(-1, *self._shares.shape[1:]).unbind(0), strict=True))
+
+    def rows(self) -> Tensor:
+        """[n, E * C]: `shares` as one table, in the order of `shown`."""
         if self.lane is None:
-            return dict(zip(self.names, self._shares.unbind(0), strict=True))
-        table = self._with_nan[self._row_of_title[:, self.lane], self._environments]
-        return dict(zip(self._titles, table.unbind(0), strict=True))
+            return self._shares.flatten(1)
+        return self._with_nan.flatten(0, 1).index_select(0, self._places).view(len(self.shown), -1)
 
     def set_weights(self, weights: Mapping[str, float], lane: str | None = None) -> None:
         """Changes weights from the next step on, without a host sync; rewards that are not named keep theirs. `lane`: those of
@@ -163,8 +190,7 @@ class Rewards(Part):
             raise
 
     def write_settings(self) -> None:
-        if self.mode not in get_args(Mode):
-            raise UserError(f"there is no reward mode {self.mode!r}; the modes are: {', '.join(get_args(Mode))}")
+        self._check_mode()
         dense = {"dense": 1.0, "sparse": 0.0, "hybrid": self.dense_scale}[self.mode]
         factors: list[float] = []
         for name, reward in self.parts.items():
@@ -172,17 +198,31 @@ class Rewards(Part):
             in_lanes = (main if own is None else own.get(name, 0.0) * self.scale for own in self.lanes.values())
             factors += main, *in_lanes
         self._numbers.write(self._factors, factors)
+        if self._bound:
+            self.lanes_changed()
+
+    def _check_mode(self) -> None:
+        if self.mode not in get_args(Mode):
+            raise UserError(f"there is no reward mode {self.mode!r}; the modes are: {', '.join(get_args(Mode))}")
+
+    def _in_lanes(self, table: Tensor, shape: Sequence[int]) -> Tensor:
+        """The numbers of a table [K, 1 + L] in the lanes that environments play now, for rewards of this shape: [K, E, 1];
+        without lanes a view of the table, [K, 1, 1]."""
+        numbers = table if self.lane is None else table.index_select(1, self.lane)
+        return numbers.view(*numbers.shape, *(1,) * (len(shape) - 1))
 
     def _bind_lanes(self, shares: Tensor) -> None:
         """Makes the table of which reward has which title in which lane; the last row of `shares` is NaN, for those that a lane
         does not have."""
         tasks = [self.weights, *(self.weights if own is None else own for own in self.lanes.values())]
-        self._titles = list(dict.fromkeys(self.titles))
+        self.shown = list(dict.fromkeys(self.titles))
         rows = [[next((row for row, (name, title) in enumerate(zip(self.names, self.titles, strict=True))
-                       if title == wanted and name in task), len(self.names)) for task in tasks] for wanted in self._titles]
+                       if title == wanted and name in task), len(self.names)) for task in tasks] for wanted in self.shown]
         self._with_nan = shares
         self._row_of_title = torch.tensor(rows, device=shares.device)  # [titles, 1 + L]
         self._environments = torch.arange(shares.shape[1], device=shares.device)
+        self.register_buffer("_places", torch.zeros(len(rows) * shares.shape[1], dtype=torch.int64, device=shares.device),
+                             persistent=False)
 
 
 def empty_table(rewards: Sized, lanes: Sized) -> Tensor:

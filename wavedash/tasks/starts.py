@@ -20,7 +20,7 @@ from wavedash.tasks.part import Part, Parts
 
 class Start(Part):
     """Writes beginnings of episodes. It is bound to a store with several beginnings for every environment; `begin` is not
-    called."""
+    called. If only some environments may draw it, such as those of a lane, it writes a state of their beginnings alone."""
 
     @abstractmethod
     def write(self, state: Any, generator: torch.Generator) -> None:
@@ -60,7 +60,6 @@ class Mixture(Start):
         for shares in (self.shares, *self.lanes.values()):
             self._check(shares)
         self.parts = Parts(dict(zip(self.names, self.starts, strict=True)))
-        self._playing: Mapping[str, int] = {}
         self.register_buffer("below", torch.zeros(1 + len(self.lanes), len(self.names)), persistent=False)
         self._numbers = Numbers(self.below)
         self._write_weights()
@@ -78,7 +77,7 @@ class Mixture(Start):
 
     def follow(self, lanes: Lanes) -> None:
         """Is called before `bind` with the lanes that environments play."""
-        self.lane, self._playing = lanes.following, lanes.playing
+        self.lane, self._shall_play = lanes.following, lanes.shall_play
 
     def bind(self, state: Any) -> None:
         super().bind(state)
@@ -97,11 +96,15 @@ class Mixture(Start):
         self.drawn.copy_((ticket >= below[:, :-1]).sum(-1))
         default = state.clone()
         for i, (name, start) in enumerate(self.parts.items()):
-            if not self._may_be_drawn(name):
+            places = self._places(name)
+            if places is not None and not len(places):
                 continue
-            written = default.clone()
+            written = default.clone() if places is None else default.picked(places)
             start.write(written, generator)
-            state.copy_(written, self.drawn == i)
+            if places is None:
+                state.copy_(written, self.drawn == i)
+            else:
+                state.put_(places, written, self.drawn[places] == i)
         return None
 
     def set_weights(self, weights: Mapping[str, float], lane: str | None = None) -> None:
@@ -132,10 +135,21 @@ class Mixture(Start):
         own = repr([(self.shares[name], start.description) for name, start in self.parts.items()])
         return f"{own} {self.lanes}" if self.lanes else own
 
-    def _may_be_drawn(self, name: str) -> bool:
-        """Whether a start has a weight in the main task or in a lane that is played. This follows from settings alone, so the
-        random stream is the same after a resume. The others are not written: a curriculum has many that it does not use yet."""
-        return self.shares[name] > 0.0 or any(self.lanes[lane][name] > 0.0 for lane, count in self._playing.items() if count)
+    def _places(self, name: str) -> Tensor | None:
+        """The places in the store of the environments that may draw a start: those that shall play the main task or a lane in
+        which it has a weight. None: all environments. This follows from settings alone, so the random stream is the same after
+        a resume. For the others it is not written: a curriculum has many starts that it does not use yet, and those of a lane
+        are for few environments."""
+        store, device = len(self.drawn), self.drawn.device
+        if self.lane is None:
+            return None if self.shares[name] > 0.0 else self.drawn[:0]
+        tasks = [lane for lane, shares in ((None, self.shares), *self.lanes.items()) if shares[name] > 0.0]
+        ranges = [part for lane in tasks for part in self._shall_play(lane)]
+        environments = len(self.lane)
+        if sum(part.stop - part.start for part in ranges) == environments:
+            return None
+        first = torch.cat([self.drawn[:0], *(torch.arange(part.start, part.stop, device=device) for part in ranges)])
+        return (torch.arange(0, store, environments, device=device).unsqueeze(-1) + first).flatten()
 
     def _write_weights(self) -> None:
         """Writes `below`. It is summed on the host: a GPU sums in another order, by which a start with weight 0 might get a

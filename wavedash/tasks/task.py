@@ -34,9 +34,9 @@ class Task(DirectModule):
         self.lanes = Lanes() if lanes is None else lanes
 
     @property
-    def played(self) -> list[Part]:
+    def played(self) -> list[Part | Endings]:
         """The parts that take part in episodes: all but the start, which only writes their beginnings."""
-        return [self.observation, self.action, self.rewards, *self.endings.values()]
+        return [self.observation, self.action, self.rewards, self.endings]
 
     def bind(self, state: Any, beginnings: Any) -> None:
         """Binds the parts to the environments of `state`, and the start to the store of beginnings."""
@@ -55,9 +55,11 @@ class Task(DirectModule):
 
     def lanes_changed(self) -> None:
         """Is called after environments have changed their lanes."""
+        self.rewards.lanes_changed()
+        self.endings.lanes_changed()
 
     def begin(self, state: Any, mask: Tensor) -> None:
-        if self.lanes.lane is not None:
+        if self.lanes.lane is not None and not self.lanes.settled:
             self.lanes.assign(mask)
             self.lanes_changed()
         for part in self.played:

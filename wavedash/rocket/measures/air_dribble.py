@@ -47,7 +47,7 @@ class AirDribble(Measure):
             self.register_buffer(name, torch.zeros_like(state.cars.team))
 
     def begin(self, state: GameState, arenas: Tensor) -> None:
-        self.count.mul_(~arenas.unsqueeze(-1))
+        self.count.masked_fill_(arenas.unsqueeze(-1), 0)
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Outcome:
         touch, clock, flies = touches(state, events), state.clock.unsqueeze(-1), self._flies(state)

@@ -1,8 +1,8 @@
 """Measures: all measures of a task and of its lanes, and the metrics that their outcomes become."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,11 +13,14 @@ from wavedash.envs.errors import EnvError
 from wavedash.errors import UserError
 from wavedash.rocket import names
 from wavedash.rocket.constants import TICK_RATE
-from wavedash.rocket.parts import Measure, Outcome, Part
+from wavedash.rocket.parts import Measure, Part
 from wavedash.rocket.state import Events, GameState
 from wavedash.tasks.lanes import Lanes
 from wavedash.tasks.part import Parts
 from wavedash.tasks.rewards import label
+
+if TYPE_CHECKING:
+    from wavedash.rocket.sim.measuring import MeasuringKernels
 
 SUCCESS = "attempt/{}"
 TICKS = "attempt/{}_ticks"
@@ -80,7 +83,9 @@ class Measures(Part):
     def bind(self, state: GameState) -> None:
         self.may_read = state.device.type == "cpu"
         rows = state.arenas * state.seats
-        self.nothing, self.never = torch.full((rows,), torch.nan, device=state.device), torch.zeros(rows, device=state.device)
+        self.idle = _idle_metrics(self.titles, torch.full((rows,), torch.nan, device=state.device),
+                                  torch.zeros(rows, device=state.device))
+        """The metrics of a step in which no attempt was decided"""
         for part in (*self.parts.values(), *self.of_lanes.values()):
             part.bind(state)
         self.judge = _Judge(self.parts, state)
@@ -106,10 +111,13 @@ class Measures(Part):
         """The metrics of a step of so many `ticks`, [E * C] each."""
         metrics: dict[str, Tensor] = {}
         if len(self.parts):
-            metrics |= _metrics(self.titles, self.judge(previous, ticks, self.may_read), self.nothing, self.never)
+            rows = self.judge(previous, ticks, self.may_read)
+            metrics |= self.idle if rows is None else _metrics(self.titles, rows.unbind(0))
         for own in self.of_lanes.values():
-            for name, x in own(previous, ticks, self.nothing, self.may_read).items():
-                metrics[name] = torch.where(own.rows, x, metrics[name]) if name in metrics else x
+            found = own(previous, ticks, self.may_read)
+            both = {name: torch.where(own.rows, x, metrics[name]) for name, x in found.items() if name in metrics}
+            metrics |= found
+            metrics |= both
         return metrics
 
 
@@ -136,55 +144,60 @@ class _OfLane(Part):
         for measure in self.parts.values():
             measure.bind(self.part)
         self.judge = _Judge(self.parts, self.part)
+        self.nothing = torch.full((len(self.rows),), torch.nan, device=state.device)
+        self.lanes_changed()
 
     def begin(self, state: GameState, arenas: Tensor) -> None:
+        mine = arenas[self.block]
         for measure in self.parts.values():
-            measure.begin(self.part, arenas[self.block])
+            measure.begin(self.part, mine)
 
     def lanes_changed(self) -> None:
         self.rows.view(len(self.plays), -1).copy_(self.plays.unsqueeze(-1))
+        # New tensors: somebody may still hold those of the last step.
+        self.idle = _idle_metrics(self.titles, self.nothing, torch.where(self.rows, 0.0, torch.nan))
 
-    def __call__(self, previous: GameState, ticks: int, nothing: Tensor, may_read: bool) -> dict[str, Tensor]:
+    def __call__(self, previous: GameState, ticks: int, may_read: bool) -> dict[str, Tensor]:
         """The metrics, [E * C] each; NaN where an arena does not play the lane."""
         if previous is not self.previous:
             self.previous, self.previous_part = previous, previous.part(self.block)
         rows = self.judge(self.previous_part, ticks, may_read)
         if rows is None:
-            return _metrics(self.titles, None, nothing, torch.where(self.rows, 0.0, torch.nan))  # 0 for cars in the lane
+            return self.idle
         rows = torch.where(self.rows, pad(rows, self.columns, value=torch.nan), torch.nan)
-        return _metrics(self.titles, rows, nothing, nothing)
+        return _metrics(self.titles, rows.unbind(0))
 
 
 class _Judge:
-    """Measures over one state, and what they decide in a step. Those that ship have kernels, which are used where Warp is
-    installed: each is one launch instead of some thirty operations."""
+    """Measures over one state, and what they decide in a step. Those that ship have a kernel, which is used where Warp is
+    installed: all of them are one launch instead of some thirty operations each."""
 
     def __init__(self, measures: Parts[Measure], state: GameState) -> None:
         self.measures, self.state = measures, state
         self.previous: GameState | None = None
-        self.kernels: Callable[[], Mapping[str, Outcome]] | None = None
+        self.kernels: MeasuringKernels | None = None
 
     def __call__(self, previous: GameState, ticks: int, may_read: bool) -> Tensor | None:
         """[n, E * C]: the success of attempts for each measure, then attempts per minute, then ticks for each that is timed.
         None: no attempt was decided, which is known only where it may be read on the host."""
-        outcomes = self._outcomes(previous)
-        over = torch.stack([outcome.over for outcome in outcomes]).flatten(1)  # [M, E * C]
+        if previous is not self.previous:
+            self.previous, self.kernels = previous, _kernels(self.measures, self.state, previous)
+        found = {} if self.kernels is None else self.kernels()
+        outcomes = [found[name] if name in found else measure(self.state, previous, self.state.events)
+                    for name, measure in self.measures.items()]
+        if self.kernels is not None and len(found) == len(outcomes):
+            over = self.kernels.over  # [M, E, C]
+        else:
+            over = torch.stack([outcome.over for outcome in outcomes])
         if may_read and not bool(over.any()):
             return None
-        success = torch.stack([outcome.success for outcome in outcomes]).flatten(1)
+        over, success = over.flatten(1), torch.stack([outcome.success for outcome in outcomes]).flatten(1)
         timed = [(success[index], outcome.ticks) for index, outcome in enumerate(outcomes) if outcome.ticks is not None]
         times = [torch.where(succeeded, taken.flatten().float(), torch.nan).unsqueeze(0) for succeeded, taken in timed]
         return torch.cat([torch.where(over, success.float(), torch.nan), over * (60 * TICK_RATE / ticks), *times])
 
-    def _outcomes(self, previous: GameState) -> list[Outcome]:
-        if previous is not self.previous:
-            self.previous, self.kernels = previous, _kernels(self.measures, self.state, previous)
-        found = {} if self.kernels is None else self.kernels()
-        return [found[name] if name in found else measure(self.state, previous, self.state.events)
-                for name, measure in self.measures.items()]
 
-
-def _kernels(measures: Parts[Measure], state: GameState, previous: GameState) -> Callable[[], Mapping[str, Outcome]] | None:
+def _kernels(measures: Parts[Measure], state: GameState, previous: GameState) -> MeasuringKernels | None:
     try:
         from wavedash.rocket.sim.measuring import MeasuringKernels
     except UserError:  # Warp is not installed
@@ -192,13 +205,16 @@ def _kernels(measures: Parts[Measure], state: GameState, previous: GameState) ->
     return MeasuringKernels(measures, state, previous)
 
 
-def _metrics(titles: Sequence[_Titles], rows: Tensor | None, nothing: Tensor, never: Tensor) -> dict[str, Tensor]:
-    """The metrics of all measures. Without `rows` no attempt was decided."""
-    success, per_minute = [each.success for each in titles], [each.per_minute for each in titles]
+def _metrics(titles: Sequence[_Titles], rows: Iterable[Tensor]) -> dict[str, Tensor]:
+    """The metrics of all measures, in the order of what `_Judge` says."""
     ticks = [each.ticks for each in titles if each.ticks is not None]
-    if rows is None:
-        return dict.fromkeys(success, nothing) | dict.fromkeys(per_minute, never) | dict.fromkeys(ticks, nothing)
-    return dict(zip([*success, *per_minute, *ticks], rows.unbind(0), strict=True))
+    return dict(zip([*(each.success for each in titles), *(each.per_minute for each in titles), *ticks], rows, strict=True))
+
+
+def _idle_metrics(titles: Sequence[_Titles], nothing: Tensor, never: Tensor) -> dict[str, Tensor]:
+    """The metrics of all measures if no attempt was decided: a share of `nothing`, and `never` any in a minute."""
+    timed = sum(each.ticks is not None for each in titles)
+    return _metrics(titles, [nothing] * len(titles) + [never] * len(titles) + [nothing] * timed)
 
 
 class _Titles(NamedTuple):

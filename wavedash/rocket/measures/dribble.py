@@ -53,7 +53,7 @@ class Dribble(Measure):
             self.register_buffer(name, torch.zeros_like(state.cars.team))
 
     def begin(self, state: GameState, arenas: Tensor) -> None:
-        self.open.logical_and_(~arenas.unsqueeze(-1))
+        self.open.masked_fill_(arenas.unsqueeze(-1), False)
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Outcome:
         touch, clock, carries = touches(state, events), state.clock.unsqueeze(-1), self._carries(state)

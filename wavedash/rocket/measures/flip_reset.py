@@ -39,7 +39,7 @@ class FlipReset(Measure):
         self.register_buffer("flip", torch.full_like(state.cars.team, NONE))
 
     def begin(self, state: GameState, arenas: Tensor) -> None:
-        self.open.logical_and_(~arenas.unsqueeze(-1))
+        self.open.masked_fill_(arenas.unsqueeze(-1), False)
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Outcome:
         cars, clock = state.cars, state.clock.unsqueeze(-1)

@@ -43,7 +43,7 @@ class JumpChallenge(Measure):
         self.register_buffer("met", torch.zeros_like(state.cars.team))
 
     def begin(self, state: GameState, arenas: Tensor) -> None:
-        self.open.logical_and_(~arenas.unsqueeze(-1))
+        self.open.masked_fill_(arenas.unsqueeze(-1), False)
         self.last.masked_fill_(arenas.unsqueeze(-1), NEVER)
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Outcome:

@@ -42,9 +42,9 @@ class Turtle(Measure):
 
     def begin(self, state: GameState, arenas: Tensor) -> None:
         begins = arenas.unsqueeze(-1)
-        self.down.copy_(torch.where(begins, on_roof(state.cars), self.down))
-        self.missed.logical_and_(~begins)
-        self.since.copy_(torch.where(begins, state.clock.unsqueeze(-1), self.since))
+        torch.where(begins, on_roof(state.cars), self.down, out=self.down)
+        self.missed.masked_fill_(begins, False)
+        torch.where(begins, state.clock.unsqueeze(-1), self.since, out=self.since)
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Outcome:
         cars, clock = state.cars, state.clock.unsqueeze(-1)

@@ -42,7 +42,7 @@ class Wall(Measure):
         self.register_buffer("last", torch.zeros_like(state.cars.team))
 
     def begin(self, state: GameState, arenas: Tensor) -> None:
-        self.open.logical_and_(~arenas.unsqueeze(-1))
+        self.open.masked_fill_(arenas.unsqueeze(-1), False)
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Outcome:
         touch, clock = touches(state, events), state.clock.unsqueeze(-1)

@@ -9,7 +9,17 @@ from torch import Tensor
 
 from wavedash.rocket.constants import BACK_WALL_Y, BALL_MAX_SPEED, BALL_REST_Z, CEILING_Z
 from wavedash.rocket.parts import Reward
-from wavedash.rocket.rewards.measures import along, attacked, defended, goal_backs, length, touched
+from wavedash.rocket.rewards.measures import (
+    along,
+    attacked,
+    ball_change,
+    ball_speed_to_goal,
+    defended,
+    goal_backs,
+    length,
+    touched,
+    toward_goal,
+)
 from wavedash.rocket.state import Events, GameState
 
 
@@ -22,8 +32,7 @@ class VelocityBallToGoal(Reward):
         self.goals = goal_backs(state)
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
-        way = attacked(self.goals, state.cars) - state.ball.position.unsqueeze(1)
-        return along(state.ball.velocity.unsqueeze(1), way) / BALL_MAX_SPEED
+        return ball_speed_to_goal(self.goals, state) / BALL_MAX_SPEED
 
 
 class VelocityBallToOwnGoal(Reward):
@@ -58,7 +67,7 @@ class StrongHit(Reward):
     sparse = True
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
-        change = length(state.ball.velocity - previous.ball.velocity).unsqueeze(-1)
+        change = length(ball_change(state, previous)).unsqueeze(-1)
         return touched(events) * change / BALL_MAX_SPEED
 
 
@@ -73,9 +82,8 @@ class BasicShot(Reward):
         self.goals = goal_backs(state)
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
-        way = attacked(self.goals, state.cars) - state.ball.position.unsqueeze(1)
-        speed = along(state.ball.velocity.unsqueeze(1), way).clamp(min=0.0)
-        speed_before = along(previous.ball.velocity.unsqueeze(1), way).clamp(min=0.0)
+        speed = ball_speed_to_goal(self.goals, state).clamp(min=0.0)
+        speed_before = toward_goal(self.goals, state, previous.ball.velocity).clamp(min=0.0)
         return touched(events) * (speed - speed_before).clamp(min=0.0) / BALL_MAX_SPEED
 
 
@@ -103,8 +111,7 @@ class TouchTowardGoal(Reward):
         self.goals = goal_backs(state)
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
-        way = attacked(self.goals, state.cars) - state.ball.position.unsqueeze(1)
-        change = along((state.ball.velocity - previous.ball.velocity).unsqueeze(1), way) / BALL_MAX_SPEED
+        change = toward_goal(self.goals, state, ball_change(state, previous)) / BALL_MAX_SPEED
         return touched(events) * change.sign() * change.abs().pow(self.power)
 
 

@@ -10,7 +10,16 @@ from torch.nn.functional import leaky_relu
 
 from wavedash.rocket.constants import BOOST_MAX, CAR_MAX_SPEED
 from wavedash.rocket.parts import Reward
-from wavedash.rocket.rewards.measures import along, attacked, defended, goal_backs, length, to_ball
+from wavedash.rocket.rewards.measures import (
+    along,
+    attacked,
+    defended,
+    distance_to_ball,
+    goal_backs,
+    length,
+    to_ball,
+    toward_ball,
+)
 from wavedash.rocket.state import Events, GameState
 
 
@@ -25,7 +34,7 @@ class VelocityPlayerToBall(Reward):
         self.leaving = leaving
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
-        speed = along(state.cars.velocity, to_ball(state)) / CAR_MAX_SPEED
+        speed = toward_ball(state, state.cars.velocity) / CAR_MAX_SPEED
         return leaky_relu(speed, self.leaving)  # below 0: times `leaving`
 
 
@@ -43,7 +52,7 @@ class FaceBall(Reward):
     Typical weight: 0.02; drop it once the bot plays. Farmed by standing and looking."""
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
-        return along(state.cars.forward, to_ball(state))
+        return toward_ball(state, state.cars.forward)
 
 
 class AlignBallGoal(Reward):
@@ -64,7 +73,7 @@ class AlignBallGoal(Reward):
         way, cars = to_ball(state), state.cars
         attack = along(way, attacked(self.goals, cars) - cars.position)
         defend = along(way, cars.position - defended(self.goals, cars))
-        return (self.offense * attack + self.defense * defend) / length(way).clamp(min=1.0)
+        return (self.offense * attack + self.defense * defend) / distance_to_ball(state).clamp(min=1.0)
 
 
 class ClosestToBall(Reward):
@@ -72,7 +81,7 @@ class ClosestToBall(Reward):
     following the ball without hitting it."""
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
-        distance = torch.where(state.cars.alive, length(to_ball(state)), torch.inf)
+        distance = torch.where(state.cars.alive, distance_to_ball(state), torch.inf)
         return distance == distance.amin(-1, keepdim=True)
 
 

@@ -31,6 +31,9 @@ class Rewards(rewards.Rewards):
     _team_spirit: Tensor
     _zero_sum: Tensor
     _zero_sums: Tensor
+    """As `_factors`: the share of what opponents earned by each reward that is subtracted"""
+    _current_zero_sums: Tensor
+    """As `_current`"""
 
     def __init__(self, rewards: Sequence[tuple[str, Reward, float | None]], *, team_spirit: float = 0.0, zero_sum: float = 0.0,
                  zero_sums: Mapping[str, float] | None = None, lane_zero_sums: Mapping[str, Mapping[str, float]] | None = None,
@@ -63,29 +66,38 @@ class Rewards(rewards.Rewards):
         cars = state.cars
         return torch.where((self._is_sparse & cars.present) | cars.alive, values, 0.0)
 
-    def spread(self, own: Tensor, state: GameState) -> Tensor:
-        """Applies team spirit and zero-sum."""
-        if own.device.type == "cpu" and not self._spreads:
-            return own  # not on a GPU: a CUDA graph cannot branch when it is replayed
+    def bind(self, state: GameState) -> None:
         cars = state.cars
-        blue = cars.team == 0
-        member = (torch.stack([blue, ~blue], 1) & cars.present.unsqueeze(1)).float()  # [E, 2, C]
+        member = torch.stack([cars.team == 0, cars.team != 0], 1) & cars.present.unsqueeze(1)  # [E, 2, C]
+        self._member = member.float()
+        self._size = self._member.sum(-1).clamp(min=1.0)  # [E, 2]
+        self._own_team = (cars.team != 0).long()  # [E, C]
+        self._other_team = 1 - self._own_team
+        self.register_buffer("_current_zero_sums", self._in_lanes(self._zero_sums, state.shape), persistent=False)
+        super().bind(state)
 
-        def team_means(x: Tensor) -> tuple[Tensor, Tensor]:
-            """The means of blue and of orange, [E, 1] each."""
-            mean = (member * x.unsqueeze(1)).sum(-1, keepdim=True) / member.sum(-1, keepdim=True).clamp(min=1.0)  # [E, 2, 1]
-            blue_mean, orange_mean = mean.unbind(1)
-            return blue_mean, orange_mean
+    def lanes_changed(self) -> None:
+        super().lanes_changed()
+        if self.lane is not None:
+            self._current_zero_sums.copy_(self._in_lanes(self._zero_sums, self._shares.shape[1:]))
 
-        blue_mean, orange_mean = team_means(own)
-        shared = torch.lerp(own, torch.where(blue, blue_mean, orange_mean), self._team_spirit)
+    def spread(self, own: Tensor, state: GameState) -> Tensor:
+        """Applies team spirit and zero-sum. Cars never change their teams or seats, so who is in which is known."""
+        on_host = own.device.type == "cpu"  # a CUDA graph cannot branch when it is replayed
+        if on_host and not self._spreads:
+            return own
+        shared = own
+        if not (on_host and self.team_spirit == 0.0):
+            shared = torch.lerp(own, self._team_means(own).gather(1, self._own_team), self._team_spirit)
         if self._differ:
-            zero_sums = (self._zero_sums if self.lane is None else self._zero_sums[:, self.lane]).unsqueeze(-1)
-            blue_mean, orange_mean = team_means((zero_sums * self._shares).sum(0))
-            shared = shared - torch.where(blue, orange_mean, blue_mean)
+            theirs = self._team_means((self._current_zero_sums * self._shares).sum(0)).gather(1, self._other_team)
         else:
-            shared = shared - self._zero_sum * torch.where(blue, orange_mean, blue_mean)
-        return shared * cars.present
+            theirs = self._zero_sum * self._team_means(own).gather(1, self._other_team)
+        return (shared - theirs) * state.cars.present
+
+    def _team_means(self, x: Tensor) -> Tensor:
+        """[E, 2]: the means of blue and of orange over their cars."""
+        return (self._member * x.unsqueeze(1)).sum(-1) / self._size
 
     def write_settings(self) -> None:
         if not 0.0 <= self.team_spirit <= 1.0:
@@ -96,13 +108,14 @@ class Rewards(rewards.Rewards):
         for name, share in (item for table in tables for item in table.items()):
             if not isinstance(share, (int, float)) or not 0.0 <= share <= 1.0:
                 raise UserError(f"zero_sum of the reward {name!r} must be from 0 (or false) to 1 (or true), not {share!r}")
-        super().write_settings()
+        self._check_mode()  # before anything is written
         self._team_spirit.fill_(self.team_spirit)
         self._zero_sum.fill_(self.zero_sum)
         others = self.zero_sum, *(self.zero_sum if own is None else 0.0 for own in self.lanes.values())
         shares = [table.get(title, other) for title in self.titles for table, other in zip(tables, others, strict=True)]
         self._zero_sum_numbers.write(self._zero_sums, shares)
         self._spreads = bool(self.team_spirit) or any(shares)
+        super().write_settings()
 
     @property
     def _differ(self) -> bool:

@@ -28,6 +28,17 @@ def to_ball(state: GameState) -> Tensor:
     return state.cars.once("to_ball", lambda: state.ball.position.unsqueeze(1) - state.cars.position)
 
 
+def distance_to_ball(state: GameState) -> Tensor:
+    """[E, C]: length of `to_ball`."""
+    return state.cars.once("distance_to_ball", lambda: length(to_ball(state)))
+
+
+def toward_ball(state: GameState, vector: Tensor) -> Tensor:
+    """[E, C]: component of `vector` along the direction from the car to the ball."""
+    divisor = state.cars.once("to_ball_divisor", lambda: distance_to_ball(state).clamp(min=1.0))
+    return dot(vector, to_ball(state)) / divisor
+
+
 def goal_backs(state: GameState) -> Tensor:
     """[2, 3]: centers of the nets that blue and orange attack, made once, in `bind`. It is the back of the net, not the goal
     line, so that a ball in the goal still moves toward it."""
@@ -37,6 +48,31 @@ def goal_backs(state: GameState) -> Tensor:
 def attacked(goals: Tensor, cars: Cars) -> Tensor:
     """[E, C, 3]: the one of `goal_backs` that each car attacks."""
     return torch.where(cars.team.unsqueeze(-1) == 0, goals[0], goals[1])
+
+
+def ball_to_goal(goals: Tensor, state: GameState) -> Tensor:
+    """[E, C, 3]: vector from the ball to the one of `goal_backs` that each car attacks."""
+    return state.cars.once("ball_to_goal", lambda: attacked(goals, state.cars) - state.ball.position.unsqueeze(1))
+
+
+def ball_to_goal_divisor(goals: Tensor, state: GameState) -> Tensor:
+    """[E, C]: length of `ball_to_goal`, at least 1."""
+    return state.cars.once("ball_to_goal_divisor", lambda: length(ball_to_goal(goals, state)).clamp(min=1.0))
+
+
+def toward_goal(goals: Tensor, state: GameState, vector: Tensor) -> Tensor:
+    """[E, C]: component of `vector` [E, 3] along `ball_to_goal`."""
+    return dot(vector.unsqueeze(1), ball_to_goal(goals, state)) / ball_to_goal_divisor(goals, state)
+
+
+def ball_speed_to_goal(goals: Tensor, state: GameState) -> Tensor:
+    """[E, C]: speed of the ball toward the goal that each car attacks."""
+    return state.cars.once("ball_speed_to_goal", lambda: toward_goal(goals, state, state.ball.velocity))
+
+
+def ball_change(state: GameState, previous: GameState) -> Tensor:
+    """[E, 3]: how much the velocity of the ball has changed in the step."""
+    return state.cars.once("ball_change", lambda: state.ball.velocity - previous.ball.velocity)
 
 
 def defended(goals: Tensor, cars: Cars) -> Tensor:

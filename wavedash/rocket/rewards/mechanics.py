@@ -10,7 +10,18 @@ from torch import Tensor
 
 from wavedash.rocket.constants import BACK_WALL_Y
 from wavedash.rocket.parts import Reward
-from wavedash.rocket.rewards.measures import but_not, dot, flip_left, landed, length, on_roof, surface_speed, to_ball, touched
+from wavedash.rocket.rewards.measures import (
+    but_not,
+    distance_to_ball,
+    dot,
+    flip_left,
+    landed,
+    length,
+    on_roof,
+    surface_speed,
+    to_ball,
+    touched,
+)
 from wavedash.rocket.state import JUMP, PITCH, ROLL, Cars, Events, GameState
 
 FLIP_DEADZONE = 0.5
@@ -50,7 +61,7 @@ class Recovery(Reward):
         self.register_buffer("turtled", torch.zeros_like(state.cars.present))
 
     def begin(self, state: GameState, arenas: Tensor) -> None:
-        self.turtled.copy_(torch.where(arenas.unsqueeze(-1), on_roof(state.cars), self.turtled))
+        torch.where(arenas.unsqueeze(-1), on_roof(state.cars), self.turtled, out=self.turtled)
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
         cars, roof = state.cars, on_roof(state.cars)
@@ -107,8 +118,7 @@ class FlipReset(Reward):
         self.reach, self.min_height = reach, min_height
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
-        cars, way = state.cars, to_ball(state)
-        distance = length(way)
+        cars, way, distance = state.cars, to_ball(state), distance_to_ball(state)
         below_wheels = (dot(cars.up, way) < -0.7 * distance) & (distance < self.reach)
         got_flip = but_not(flip_left(cars), flip_left(previous.cars))
         return got_flip & below_wheels & (cars.position[..., 2] > self.min_height)
@@ -133,7 +143,7 @@ class AerialDistance(Reward):
         self.register_buffer("carried", torch.zeros_like(state.cars.boost))
 
     def begin(self, state: GameState, arenas: Tensor) -> None:
-        self.carries &= ~arenas.unsqueeze(-1)
+        self.carries.masked_fill_(arenas.unsqueeze(-1), False)
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Tensor:
         cars, touch = state.cars, touched(events) & state.cars.present
