@@ -24,6 +24,7 @@ from wavedash.walk.parts import Events, World
 from wavedash.walk.physics import Physics
 from wavedash.walk.robot import HOME, STANDING, STEP
 from wavedash.walk.simulator import Simulator
+from wavedash.walk.state import RobotState
 from wavedash.walk.task import Task
 from wavedash.walk.terrain.ground import Ground
 from wavedash.walk.terrain.layout import Layout
@@ -55,7 +56,7 @@ class WalkEnv(VecEnv):
         self.seen = {key: torch.zeros(self.num_rows, *(space.shape or ()), device=self.device)
                      for key, space in self.observation_space.spaces.items()}
         """The current observations, as the policy has them: noise and the rate of a camera are in them"""
-        self.home = torch.tensor(HOME, device=self.device)
+        self.standing = standing(self.ground).to(self.device)
         self.of_kind = torch.nn.functional.one_hot(task.levels.kind, len(self.ground.kinds)).float()  # [E, kinds]
         self.per_kind = self.of_kind.sum(0).clamp(min=1.0)
         self.terrain = self.ground.heights.double().mean((1, 2))  # [K]
@@ -202,12 +203,8 @@ class WalkEnv(VecEnv):
 
     def _begin(self, robots: Tensor) -> None:
         """Begins episodes of these robots [E], on the tiles of their levels."""
-        task, state, fresh, ground = self.task, self.state, self.fresh, self.ground
-        fresh.memory.zero_()
-        fresh.orientation[:, 0] = 1.0
-        fresh.joint_position.copy_(self.home.expand_as(fresh.joint_position))
-        for axis, start in enumerate((*ground.start, STANDING)):
-            fresh.position[:, axis] = start
+        task, state, fresh = self.task, self.state, self.fresh
+        fresh.memory.copy_(self.standing.expand_as(fresh.memory))
         task.start.write(fresh, self.generator)
         fresh.origin.copy_(fresh.position[:, :2])
         fresh.clock.copy_(state.clock)
@@ -249,6 +246,15 @@ class WalkEnv(VecEnv):
             means = (self.of_kind * levels.level.unsqueeze(-1)).sum(0) / self.per_kind
             metrics |= {f"level/{_short(kind)}": mean for kind, mean in zip(self.ground.kinds, means.unbind(0), strict=True)}
         return metrics
+
+
+def standing(ground: Ground) -> Tensor:
+    """[F]: the memory of a robot that stands in the home pose at the start of its tile, which a start begins to write with."""
+    state = RobotState.zeros(1)
+    state.position.copy_(torch.tensor((*ground.start, STANDING)))
+    state.orientation.copy_(torch.tensor((1.0, 0.0, 0.0, 0.0)))
+    state.joint_position.copy_(torch.tensor(HOME))
+    return state.memory[0]
 
 
 def make_ground(walk: WalkConfig) -> Ground:
