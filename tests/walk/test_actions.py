@@ -51,8 +51,8 @@ def test_the_action_of_a_step_is_the_target_of_its_motors() -> None:
 
 def test_the_learner_executes_the_sampled_action_and_not_the_mean(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a rollout has stored, with its log-probability, is what the motors got."""
-    config = load_config("walk-flat", ["env.count=8", "ppo.rollout_steps=4", "ppo.epochs=1", "ppo.minibatch_size=32", "device=cpu",
-                                       "threads=1", "policy.initial_std=0.25"])
+    config = load_config("walk-flat", ["env.count=8", "ppo.rollout_steps=4", "ppo.epochs=1", "ppo.minibatch_size=32",
+                                       "device=cpu", "threads=1", "policy.initial_std=0.25"])
     got: list[torch.Tensor] = []
     step = MujocoSimulator.step
 
@@ -71,5 +71,6 @@ def test_the_learner_executes_the_sampled_action_and_not_the_mean(monkeypatch: p
         torch.testing.assert_close(executed, torch.stack([parse(action, state) for action in rollout.action]))
         deviation = (rollout.action - rollout.action.mean((0, 1))).std()
         assert float(deviation) == pytest.approx(0.25, rel=0.2), "actions vary as the policy's distribution does"
-        mean = learner.policy.act({key: x[0] for key, x in rollout.obs.items()}, {}, deterministic=True).action  # type: ignore[union-attr]
+        assert isinstance(rollout.obs, dict)
+        mean = learner.policy.act({key: x[0] for key, x in rollout.obs.items()}, {}, deterministic=True).action
         assert (parse(mean, state) - executed[0]).abs().mean() > 0.05, "the control: the mean is something else"

@@ -158,10 +158,11 @@ def test_other_ranges_of_randomisation_count_at_once(halfway: Any) -> None:
 # --- a whole run -----------------------------------------------------------------------------------------------------
 
 RUN = ("walk-rough", "total_steps=768", "env.count=8", "ppo.rollout_steps=8", "ppo.epochs=2", "ppo.minibatch_size=32",
-       "env.walk.levels=3", "env.walk.resolution=0.1", "env.walk.endings={fallen: {}, off_tile: {}, time_out: {seconds: 0.5}}",
-       "env.walk.command_seconds=0.3", "env.walk.randomize.pushes={seconds: 0.2}",
+       "env.walk.levels=3", "env.walk.resolution=0.1", "env.walk.command_seconds=0.3",
+       "env.walk.endings={fallen: {}, off_tile: {}, time_out: {seconds: 0.5}}", "env.walk.randomize.pushes={seconds: 0.2}",
        "policy.memory={kind: gru, size: 16, sequence: 8}", "policy.hidden=[16]", "policy.critic_hidden=[16]",
-       "checkpoint.every=128", "checkpoint.keep=100", "device=cpu", "threads=1", "report.console=off", "report.tensorboard=false")
+       "checkpoint.every=128", "checkpoint.keep=100", "device=cpu", "threads=1", "report.console=off",
+       "report.tensorboard=false")
 
 
 class Copying(Listener):

@@ -1,11 +1,11 @@
 """A walking robot: steps per second of physics, of the environment and of whole training, beside plain stepping of MuJoCo.
 
-    wavedash bench walk [--device cpu|cuda] [--preset NAME] [--robots N] [--rounds N] [OVERRIDE ...]
+wavedash bench walk [--device cpu|cuda] [--preset NAME] [--robots N] [--rounds N] [OVERRIDE ...]
 
 Plain stepping is the simulator's own batch with nothing around it: no state is read, no robot is reset. Physics alone adds the
 state that tasks see; the environment adds observations, rewards, commands, randomisation, endings and resets; training adds the
-policy and its updates. All step the same robots on the same ground with the same random actions, in turns. The table of times says
-where an iteration goes.
+policy and its updates. All step the same robots on the same ground with the same random actions, in turns. The table of times
+says where an iteration goes.
 """
 from __future__ import annotations
 
