@@ -1,16 +1,13 @@
 """The instructions of the pages in docs/ work."""
 from __future__ import annotations
 
-import json
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.one_process import Job, run_jobs
 from wavedash.bench.parity.scenes import SCENES
 from wavedash.config import RunConfig
 from wavedash.config_file import _option_keys, load_config
@@ -21,41 +18,37 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("page", "trainings"), [("own-environment", 3), ("export", 1), ("diagnose", 0), ("from-sb3", 1),
-                                                 ("listeners", 0), ("debug", 2), ("memory", 0)])
+                                                 ("listeners", 0), ("debug", 2), ("memory", 0), ("distillation", 3)])
 def test_a_page_can_be_followed(page: str, trainings: int, tmp_path: Path) -> None:
     """Its files are written, its commands and its Python are run; only the training is shortened."""
-    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    whole = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    jobs: list[Job] = []
     trained = 0
-    for language, text in blocks:
-        named = re.match(r"# (\S+\.\w+)\n", text)
-        if named:
-            (tmp_path / named[1]).write_text(text, encoding="utf-8")
+    for language, text in re.findall(r"^```(\w+)\n(.*?)^```", whole, re.MULTILINE | re.DOTALL):
+        if named := re.match(r"# (\S+\.\w+)\n", text):
+            assert not any(named[1] in job for job in jobs if isinstance(job, dict)), "a module is imported only once"
+            jobs.append({named[1]: text})
             continue
-        commands = [["-c", text]] if language == "python" else [["-m", *shlex.split(line)] for line in text.splitlines()]
+        commands = [] if language == "python" else [shlex.split(line)[1:] for line in text.splitlines()]
         for command in commands:
-            if "train" in command:
+            if command[0] == "train":
                 trained += 1
                 command += [] if "--smoke" in command else ["total_steps=2000"]
-            result = subprocess.run([sys.executable, *command], cwd=tmp_path, env=environment, capture_output=True, text=True)
-            assert result.returncode == 0, f"{command}:\n{result.stdout}{result.stderr}"
+        jobs += [text] if language == "python" else commands
     assert trained == trainings
+    run_jobs(jobs, tmp_path)
 
 
 @pytest.mark.slow
 def test_the_pages_about_the_league_recipes_and_team_sizes_can_be_followed(tmp_path: Path) -> None:
     """Their commands and their Python are run in order, with few games, short ones, and a short training."""
     page = "\n".join((DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("league", "recipes", "team-sizes"))
-    jobs: list[str | list[str]] = []
+    jobs: list[Job] = []
     for language, text in re.findall(r"^```(python|bash)\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
         lines = [line for line in text.splitlines() if line.startswith("wavedash ")]
         jobs += [text] if language == "python" else [shorter(shlex.split(line, comments=True))[1:] for line in lines]
     assert len(jobs) > 5
-    environment = {**os.environ, "PYTHONPATH": str(DOCS.parent), "OMP_NUM_THREADS": "1"}
-    result = subprocess.run([sys.executable, "-c", IN_ONE_PROCESS, json.dumps(jobs)], cwd=tmp_path, env=environment,
-                            capture_output=True, text=True)
-    assert result.returncode == 0, result.stdout + result.stderr
+    run_jobs(jobs, tmp_path)
 
 
 @pytest.mark.slow
@@ -74,11 +67,8 @@ def test_the_pages_about_the_curriculum_and_a_day_can_be_followed(tmp_path: Path
         short = ["--smoke", "device=cpu", "rating={every: 500, games: 2, seconds: 1, most: 1}"] if trains else []
         jobs.setdefault(" ".join(words[:2]) if trains else line, [*named, *short])
     assert len(jobs) >= 8
-    environment = {**os.environ, "PYTHONPATH": str(DOCS.parent), "OMP_NUM_THREADS": "1"}
-    result = subprocess.run([sys.executable, "-c", IN_ONE_PROCESS, json.dumps(list(jobs.values()))], cwd=tmp_path,
-                            env=environment, capture_output=True, text=True)
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert "Phase3-Compete" in result.stdout and "Phase9-Trios" in result.stdout, "all phases were gone through"
+    printed = "".join(run_jobs(list(jobs.values()), tmp_path))
+    assert "Phase3-Compete" in printed and "Phase9-Trios" in printed, "all phases were gone through"
 
 
 def test_the_configuration_on_the_page_about_the_league_is_one(tmp_path: Path) -> None:
@@ -86,20 +76,6 @@ def test_the_configuration_on_the_page_about_the_league_is_one(tmp_path: Path) -
     (tmp_path / "my-bot.yaml").write_text(text, encoding="utf-8")
     config = load_config(str(tmp_path / "my-bot.yaml"))
     assert config.opponents is not None and config.rating is not None and config.checkpoint.best_by == "rating"
-
-
-IN_ONE_PROCESS = """
-import json, sys
-from wavedash.cli.app import app
-
-for job in json.loads(sys.argv[1]):
-    print("---", job, flush=True)
-    if isinstance(job, str):
-        exec(job, {})
-    elif code := app(job, standalone_mode=False):
-        sys.exit(code)
-"""
-"""Runs Python and commands one after the other; a process for each would import torch anew."""
 
 
 def shorter(words: list[str]) -> list[str]:
@@ -159,10 +135,7 @@ def test_the_page_about_the_simulator_names_all_files_of_the_simulator() -> None
 def test_the_program_on_the_page_about_the_simulator_prints_what_the_page_says(tmp_path: Path) -> None:
     page = (DOCS / "simulator.md").read_text(encoding="utf-8")
     blocks = dict(re.findall(r"^```(\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
-    environment = {**os.environ, "PYTHONPATH": str(DOCS.parent), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", blocks["python"]]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
-    assert (result.returncode, result.stdout) == (0, blocks["text"]), result.stderr
+    assert run_jobs([blocks["python"]], tmp_path) == [blocks["text"]]
     *_, first, _, second, _, count = shlex.split(blocks["bash"])
     assert {first, second} <= set(SCENES) and int(count) > 0
 
@@ -178,17 +151,11 @@ def test_a_page_about_a_first_part_can_be_followed(page: str, module_name: str, 
     blocks = re.findall(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert [language for language, _ in blocks] == ["python", "python", "text", "yaml", "bash"]
     (_, module), (_, code), (_, printed), (_, task), (_, command) = blocks
-    (tmp_path / f"{module_name}.py").write_text(module, encoding="utf-8")
-    (tmp_path / f"{name}.yaml").write_text(task, encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{DOCS.parent}", "OMP_NUM_THREADS": "1"}
-    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=environment)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout == printed
     assert command == f"wavedash train {name}.yaml\n"
+    files = {f"{module_name}.py": module, f"{name}.yaml": task}
     smaller = ["--smoke", "env.count=4", "policy.hidden=[16]"]
-    result = subprocess.run([sys.executable, "-m", *command.split(), *smaller], cwd=tmp_path, capture_output=True, text=True,
-                            env=environment)
-    assert result.returncode == 0, result.stderr
+    _, of_code, _ = run_jobs([files, code, [*command.split()[1:], *smaller]], tmp_path)
+    assert of_code == printed
     metrics = next(tmp_path.glob(f"runs/{name}*/*/metrics.jsonl")).read_text(encoding="utf-8")
     assert logged in metrics, "what each reward paid is logged by its name"
 
@@ -217,15 +184,10 @@ def test_the_page_about_measures_can_be_followed(tmp_path: Path) -> None:
     """Its class is written to its file, and its commands are run with the training shortened."""
     page = (DOCS / "measures.md").read_text(encoding="utf-8")
     (module,) = re.findall(r"^```python\n# my_measures.py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    (tmp_path / "my_measures.py").write_text(module, encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{DOCS.parent}", "OMP_NUM_THREADS": "1"}
     commands = re.findall(r"^```bash\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     assert len(commands) == 2
-    for command in commands:
-        smaller = ["--smoke", "env.count=4", "policy.hidden=[16]"]
-        result = subprocess.run([sys.executable, "-m", *shlex.split(command), *smaller], cwd=tmp_path, capture_output=True,
-                                text=True, env=environment)
-        assert result.returncode == 0, result.stderr
+    smaller = ["--smoke", "env.count=4", "policy.hidden=[16]"]
+    run_jobs([{"my_measures.py": module}, *([*shlex.split(command)[1:], *smaller] for command in commands)], tmp_path)
     logged = "".join(file.read_text(encoding="utf-8") for file in tmp_path.glob("runs/*/*/metrics.jsonl"))
     for name in ("turtle", "dribble", "big_boost"):
         assert f"env/per_minute/{name}_attempts" in logged

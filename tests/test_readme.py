@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.one_process import Job, run_jobs
 from wavedash.config_file import load_config
 
 ROOT = Path(__file__).parents[1]
@@ -70,20 +71,16 @@ def test_every_training_command_trains_and_can_be_evaluated_and_resumed(folder: 
     trainings = {tuple(word for word in words[1:] if not word.startswith(("total_steps=", "--smoke")))
                  for words in commands("wavedash") if words[1] == "train"}
     assert trainings >= {("train", "cartpole")}
-    for words in trainings:
-        done = run(folder, "-m", "wavedash", *words, "--smoke", f"name={words[1]}")
-        assert done.returncode == 0, done.stderr
+    begun: list[Job] = [[*words, "--smoke", f"name={words[1]}"] for words in sorted(trainings)]
     alone, against = (words[1:] for words in commands("wavedash") if words[1] == "eval")
-    done = run(folder, "-m", "wavedash", *alone)
-    assert done.returncode == 0 and re.search(r"^return +\d", done.stdout, re.MULTILINE), done.stderr
-    done = run(folder, "-m", "wavedash", *against, "--games", "2")
-    assert done.returncode == 0 and re.search(r"^games +2$", done.stdout, re.MULTILINE), done.stderr
     (export,) = (words[1:] for words in commands("wavedash") if words[1] == "export")
-    done = run(folder, "-m", "wavedash", *export)
-    assert done.returncode == 0 and re.search(r"policy\.onnx.*\nchecked .*CartPole-v1", done.stdout), done.stderr
     assert ["wavedash", "resume"] in commands("wavedash")
-    done = run(folder, "-m", "wavedash", "resume", "runs/cartpole", "total_steps=1_500")
-    assert done.returncode == 0 and "resuming" in done.stdout, done.stderr
+    *_, evaluated, played, exported, resumed = run_jobs(
+        [*begun, alone, [*against, "--games", "2"], export, ["resume", "runs/cartpole", "total_steps=1_500"]], folder)
+    assert re.search(r"^return +\d", evaluated, re.MULTILINE)
+    assert re.search(r"^games +2$", played, re.MULTILINE)
+    assert re.search(r"policy\.onnx.*\nchecked .*CartPole-v1", exported)
+    assert "resuming" in resumed
 
 
 @pytest.mark.slow
@@ -92,10 +89,9 @@ def test_every_other_command_succeeds(folder: Path) -> None:
     assert {words[0] for words in others} == {"config", "doctor", "bench", "diagnose", "rocket", "match", "tournament",
                                               "ladder", "curves"}
     (rated, *_) = folder.glob("runs/rocket-1v1/*/checkpoints")
-    for words in others:  # the games of the tournament are what the ladder reads
-        games = ["--games", "2", "--seconds", "2", "--out", str(rated.parent / "games.csv")]
-        done = run(folder, "-m", "wavedash", *words, *(games if words[0] in ("match", "tournament") else []))
-        assert done.returncode == 0, done.stderr
+    # The games of the tournament are what the ladder reads.
+    games = ["--games", "2", "--seconds", "2", "--out", str(rated.parent / "games.csv")]
+    run_jobs([[*words, *(games if words[0] in ("match", "tournament") else [])] for words in others], folder)
 
 
 def test_its_example_file_is_valid_and_its_example_of_a_mistake_is_true(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

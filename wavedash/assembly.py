@@ -13,6 +13,9 @@ from wavedash.config_file import load_config
 from wavedash.curriculum.curriculum import Curriculum
 from wavedash.curriculum.plan import Plan
 from wavedash.curriculum.state import saved_phase
+from wavedash.distill.loss import DistillLoss
+from wavedash.distill.source import FoundTeacher, TeacherCopy, find_teacher
+from wavedash.distill.teacher import Teacher, check_fits
 from wavedash.envs.kinds import Spaces, kind_of
 from wavedash.envs.make import make_env
 from wavedash.envs.vec_env import VecEnv
@@ -48,7 +51,8 @@ def restored(saved: RankState, ranks: Ranks = ALONE, found: Found | None = None,
         curriculum = Curriculum(config, saved_phase(state))
     # The first iteration has the settings of step 0, whatever was measured before it.
     settings = curriculum.settings(state["steps"] if state["iteration"] else 0)
-    with assembled(settings, ranks, listeners, find_guests(settings, run, trust), decided=True) as learner:
+    guests, teacher = find_guests(settings, run, trust), find_teacher(settings, run, ranks, trust)
+    with assembled(settings, ranks, listeners, guests, decided=True, teacher=teacher) as learner:
         changed = [] if found is None else changes(load_config(str(found.config)), config).values()
         with reading(None if found is None else found.checkpoint):
             check_compatible(state["fingerprint"], learner.fingerprint(), changed)
@@ -58,19 +62,24 @@ def restored(saved: RankState, ranks: Ranks = ALONE, found: Found | None = None,
 
 @contextmanager
 def assembled(config: RunConfig, ranks: Ranks = ALONE, listeners: Sequence[Listener] = (),
-              guests: Sequence[Guest] | None = None, decided: bool = False) -> Iterator[Learner]:
+              guests: Sequence[Guest] | None = None, decided: bool = False,
+              teacher: FoundTeacher | None = None) -> Iterator[Learner]:
     """Makes environment, policy and learner as configured, of a configuration with phases as the first one has it; the
-    environment is closed at the end. `guests` are the opponents from elsewhere, if they were looked up already. The learner's
-    configuration has numbers instead of `auto`; what the machine decides of a new run is left as it is if it is `decided`."""
+    environment is closed at the end. `guests` are the opponents from elsewhere, and `teacher` is the policy that the run learns
+    from, if they were looked up already. The learner's configuration has numbers instead of `auto`; what the machine decides of
+    a new run is left as it is if it is `decided`."""
     config = Plan(config).stages()[0]
     device = prepare_torch(config, ranks)
     ranks.set_device(device)
     config = resolved(config, device, ranks, decided)
     league = None if config.opponents is None else _league(config, device, ranks, guests)
+    teacher = find_teacher(config, ranks=ranks) if teacher is None else teacher
+    own = [*([] if league is None else [league]), *([] if teacher is None else [TeacherCopy(teacher)])]
     with explained_shortage(config, device):
         env = make_env(config.env, device, None if league is None else league.seating.line_up)
         try:
-            yield Learner(env, make_policy(env, config), config, listeners if league is None else [*listeners, league], ranks)
+            loss = None if teacher is None else _distillation(config, teacher, env)
+            yield Learner(env, make_policy(env, config), config, [*listeners, *own], ranks, loss)
         finally:
             env.close()
 
@@ -94,6 +103,15 @@ def _league(config: RunConfig, device: torch.device, ranks: Ranks, guests: Seque
     policy.precision = PRECISIONS.get(config.precision)
     guests = (find_guests(config, None, trust=False) or []) if guests is None else guests
     return League(Seating(config, policy, guests, ranks.rank), config)
+
+
+def _distillation(config: RunConfig, teacher: FoundTeacher, env: VecEnv) -> DistillLoss:
+    """Makes the loss of a run that learns from a teacher. UserError: the teacher does not fit the environment."""
+    assert config.distill is not None
+    check_fits(teacher.policy, Spaces(env.observation_space, env.action_space), teacher.asked)
+    policy = teacher.policy.to(env.device)
+    policy.precision = PRECISIONS.get(config.precision)
+    return DistillLoss(Teacher(policy), config.distill, config.ppo)
 
 
 def prepare_torch(config: RunConfig, ranks: Ranks = ALONE) -> torch.device:

@@ -28,6 +28,7 @@ def check_run(config: RunConfig, trust: bool = False) -> str:
     """Raises UserError for whatever `train` would refuse before its first iteration. `trust`: as in `train`. Returns what is
     chosen on this machine for options that say `auto`."""
     from wavedash.assembly import make_policy
+    from wavedash.distill.source import check_teacher
     from wavedash.memory.choice import chosen, resolved
     from wavedash.runs.initial import initialize
 
@@ -37,6 +38,7 @@ def check_run(config: RunConfig, trust: bool = False) -> str:
     asked, config = config, resolved(config, device)
     spaces = kind_of(config.env).spaces(config.env, device)
     initialize(make_policy(spaces, config), config)
+    check_teacher(config, spaces)
     _check_opponents(config, spaces, device, trust)
     return chosen(asked, config, device)
 

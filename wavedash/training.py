@@ -20,6 +20,7 @@ from wavedash.config import RatingConfig, RunConfig
 from wavedash.config_file import changed_config, load_config, read_override
 from wavedash.curriculum.curriculum import Curriculum
 from wavedash.curriculum.plan import Plan, counting
+from wavedash.distill.source import TeacherCopy, find_teacher
 from wavedash.envs.kinds import kind_of
 from wavedash.errors import UserError
 from wavedash.memory.choice import chosen, resolved
@@ -39,7 +40,7 @@ from wavedash.runs.crash import SkippedUpdates
 from wavedash.runs.find import Fork, Found, find_run
 from wavedash.runs.folder import RunFolder
 from wavedash.runs.fork import fork
-from wavedash.runs.initial import initialize, with_absolute_init
+from wavedash.runs.initial import initialize, with_absolute_paths
 from wavedash.runs.interrupt import Interrupts, SaveNow, SignalKeeper
 from wavedash.runs.live import Live
 from wavedash.runs.saver import Saver
@@ -121,8 +122,8 @@ def _begin(process: Process, config: RunConfig, held: ExitStack) -> tuple[RunFol
     decided = _decided(config, process.ranks)
     curriculum = Curriculum(decided)
     settings = curriculum.settings(0)
-    guests = find_guests(settings, None, process.trust)
-    with assembled(settings, process.ranks, process.listeners, guests, decided=True) as learner:
+    guests, teacher = find_guests(settings, None, process.trust), find_teacher(settings, None, process.ranks, process.trust)
+    with assembled(settings, process.ranks, process.listeners, guests, decided=True, teacher=teacher) as learner:
         begun = _begin_with_policy(learner)
         if said := chosen(config, decided, learner.env.device):
             begun += f"; {said}"
@@ -247,6 +248,12 @@ def _open_league(learner: Learner, run: RunFolder) -> None:
             listener.run = run
 
 
+def _open_teacher(learner: Learner, run: RunFolder) -> None:
+    for listener in learner.listeners:
+        if isinstance(listener, TeacherCopy):
+            listener.run = run
+
+
 def _learn(learner: Learner, curriculum: Curriculum, run: RunFolder | None, process: Process, begun: str = "",
            again: bool = False) -> None:
     """Learns to the end of the run, or until it goes on with another learner; `again`: this one goes on. Ranks other than the
@@ -260,6 +267,7 @@ def _learn(learner: Learner, curriculum: Curriculum, run: RunFolder | None, proc
     curriculum.run, curriculum.saver = run, saver
     if config.opponents is not None:
         _open_league(learner, run)
+    _open_teacher(learner, run)
     panel = None if config.rating is None else _panel(config, config.rating, run, process.trust)
     rated = [] if panel is None else [panel]
     reports = report.listeners(config, run.path, process.early.stop())
@@ -268,7 +276,7 @@ def _learn(learner: Learner, curriculum: Curriculum, run: RunFolder | None, proc
                           SkippedUpdates(run.crash), saver)
     # This comes late, so that a start that failed leaves the folder of the run as it was.
     if not again:
-        recorded = with_absolute_init(curriculum.plan.config)
+        recorded = with_absolute_paths(curriculum.plan.config)
         run.record_start(recorded if panel is None else panel.recorded(recorded))
         if process.asked is not None:
             run.record_asked(process.asked)

@@ -29,7 +29,7 @@ from wavedash.ppo.learner_state import policy_fingerprint
 from wavedash.preflight import check_run
 from wavedash.runs.compatible import IncompatibleError
 from wavedash.runs.content import read_policy
-from wavedash.runs.initial import initialize, with_absolute_init
+from wavedash.runs.initial import initialize, with_absolute_paths
 from wavedash.runs.plain import to_json
 from wavedash.runs.policy_folder import PolicyFolder
 from wavedash.runs.store import CheckpointStore
@@ -109,7 +109,7 @@ def test_a_run_begins_with_it_and_records_its_name():
     assert initialize(policy, config).path == champions.FOLDER / "1v1"
     expected = wavedash.load_policy("champion").policy.state_dict()
     assert all(torch.equal(x, expected[name]) for name, x in policy.state_dict().items())
-    assert with_absolute_init(config).init == "champion"
+    assert with_absolute_paths(config).init == "champion"
 
 
 def test_in_larger_teams_it_is_refused_without_options_that_could_not_work():

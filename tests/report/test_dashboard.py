@@ -51,6 +51,18 @@ def test_the_environment_chooses_what_is_shown_and_what_it_is_called():
     assert "wins" not in plain and "KL" in plain
 
 
+def test_a_student_is_compared_with_its_teacher():
+    learned = {name: x for name, x in METRICS.items() if not name.startswith("policy")}
+    discrete = make_report(3, **learned, distill__loss=0.125, distill__agreement=0.75)
+    shown = numbers(screen(discrete, (RATES,)))
+    assert (shown["loss"], shown["same action"]) == ("0.125", "75.0%")
+    assert not {"KL", "clip range", "clip fraction"} & shown.keys(), "they are PPO's"
+    assert "distill loss 0.125  agreement 0.75" in plain_line(discrete, PROGRESS)
+    continuous = make_report(3, **learned, distill__loss=0.125, distill__error=0.2)
+    assert numbers(screen(continuous, (RATES,)))["relative error"] == "20.0%"
+    assert "teacher" not in "\n".join(screen(make_report(3, **METRICS), (RATES,))), "PPO has none"
+
+
 def test_a_plain_line_has_the_headlines_in_short():
     line = plain_line(make_report(3, **METRICS), PROGRESS, (RATES, PAY))
     assert line.endswith("kl 0.0078  per minute: wins 1.5, falls 0.25  "

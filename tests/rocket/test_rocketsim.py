@@ -572,7 +572,7 @@ def test_a_placed_state_does_not_depend_on_what_was_before(make):
 
 @pytest.mark.slow
 def test_the_order_of_cars_does_not_depend_on_their_addresses(make):
-    """Six cars fall on top of each other. RocketSim by itself has many outcomes; an exception in a hundred remains."""
+    """Six cars fall on top of each other. RocketSim by itself has many outcomes."""
     sim, outcomes = make(24, 3, 3), Counter()
     scene(sim, {"position": (0.0, 2000.0, 300.0)}, {
         seat: {"position": (40.0 * seat, 0.0, 20.0 + 45.0 * seat), "velocity": (500.0, 100.0 * seat, 0.0)}
@@ -580,7 +580,9 @@ def test_the_order_of_cars_does_not_depend_on_their_addresses(make):
     for seed in range(6):
         sim.step(random_controls(sim, seed)[:1].expand(24, -1, -1), ticks=8)
     outcomes.update(record.numpy().tobytes() for record in sim.state.memory)
-    assert outcomes.most_common(1)[0][1] >= 20
+    if sys.platform == "linux":
+        assert len(outcomes) == 1
+    assert outcomes.most_common(1)[0][1] >= 20, "elsewhere an exception in a hundred remains"
 
 
 @pytest.mark.slow

@@ -102,6 +102,47 @@ def test_the_arenas_of_a_killed_worker_go_on(make, moment, caplog):  # noqa: F81
 
 
 @posix
+@pytest.mark.parametrize("moment", ["idle", "stepping"])
+def test_games_that_went_on_in_a_new_worker_are_resumed_bit_for_bit(make, moment, caplog):  # noqa: F811
+    """Cars drive, so that the new worker lacks what RocketSim does not expose: the saved game must be the one it played."""
+    sim, other = make(4, 1, 1, workers=2), make(4, 1, 1)
+    for step in range(10):
+        if step == 6:
+            if moment == "stepping":
+                os.kill(pids(sim)[1], signal.SIGSTOP)
+                sim.send(chase(sim, step), ticks=8)
+            os.kill(pids(sim)[1], signal.SIGKILL)
+        if sim._stepping:
+            sim.recv()
+        else:
+            sim.step(chase(sim, step), ticks=8)
+    assert sim.health == {"worker_restarts": 1}
+    other.load(sim.save())
+    assert "differ" not in caplog.text
+    for step in range(10, 20):
+        controls = chase(sim, step)
+        for each in (sim, other):
+            each.step(controls, ticks=8)
+        assert_same(sim.state, other.state)
+
+
+@posix
+def test_a_worker_that_dies_in_its_first_step_begins_with_what_was_placed(make):  # noqa: F811
+    sim, healthy = make(2, 1, 1, workers=1), make(2, 1, 1)
+    for each in (sim, healthy):
+        scene(each, {"position": (0.0, 100.0, 500.0), "velocity": (0.0, 0.0, 900.0)}, {}, tick=50)
+    controls, worker = chase(healthy, 0), sim._supervisor.workers[0]
+    sim.send(controls, ticks=20_000)
+    while worker.signs.doing[0] != STEPPING:
+        time.sleep(0.001)
+    os.kill(worker.pid, signal.SIGKILL)
+    sim.recv()
+    healthy.step(controls, ticks=20_000)
+    assert sim.health == {"worker_restarts": 1}
+    assert_same(sim.state, healthy.state)
+
+
+@posix
 def test_a_worker_that_dies_after_its_step_does_not_do_it_again(make):  # noqa: F811
     """The step is already in memory when the worker dies before its answer is read."""
     sim, healthy = make(2, 1, 1, workers=1), make(2, 1, 1)

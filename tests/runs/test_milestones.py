@@ -8,6 +8,7 @@ import json
 import os
 import random
 import shutil
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -250,6 +251,35 @@ def test_one_by_order_is_beside_the_regular_ones_and_in_the_folder_of_its_phase(
     assert torch.equal(again.weights(), learner.weights()), "a run goes on from one bit for bit"
 
 
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_save_reads_no_other_milestones_however_many_there_are(tmp_path, monkeypatch, killed):
+    """A process reads each once, to save later than all of them even where the clock was set back. After a kill it reads those
+    that it repeats, too."""
+    run, config = make_run(tmp_path, every=20, total_steps=300)
+    learner_for(run, config, 10).learn()
+    before = run.milestones.listed()[0]
+    if killed:
+        for lost in ("final", "checkpoints/step-000000000280", "checkpoints/step-000000000300"):
+            shutil.rmtree(run.path / lost)
+    saver = Saver(run, config.checkpoint, MilestonesConfig(every=10))
+    again = StandInLearner([saver, Orders(saver, {33: [None, "x"], 35: ["y"]})], total_steps=400)
+    again.load_state(*run.newest().load())
+    opened, really = Counter[str](), builtins.open
+
+    def open_and_count(file, *args, **kwargs):
+        opened[str(file)] += 1
+        return really(file, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "open", open_and_count)
+    monkeypatch.setattr("time.time_ns", lambda: 0)
+    again.learn()
+    monkeypatch.undo()
+    reads = {one.name: opened[str(one.checkpoint.path / "manifest.json")] for one in before}
+    assert reads == {name_of(step): 2 if killed and step > 260 else 1 for step in range(10, 301, 10)}
+    after = [one.name for one in reversed(run.milestones.listed()[0])]
+    assert after[30:] == ["310", "320", "330", "330-x", "340", "350", "350-y", "360", "370", "380", "390", "400"]
+
+
 @pytest.mark.parametrize("label", ["", "40M", "a/b", "..", "a.2", "ä", "a b", "a" * 61, "-x"])
 def test_what_cannot_name_a_folder_is_refused(tmp_path, label):
     run, config = make_run(tmp_path, total_steps=20)
@@ -324,7 +354,7 @@ def test_dying_at_any_system_call_neither_misses_a_milestone_nor_repeats_one(tmp
         if code == 0:
             break
         assert code == 7
-    assert fatal > 60 and repeated > 3  # some deaths must have left a milestone without the checkpoint after it
+    assert fatal > 50 and repeated > 3  # some deaths must have left a milestone without the checkpoint after it
 
 
 @pytest.mark.parametrize("killed", [False, True])

@@ -72,6 +72,8 @@ BASES: dict[str, tuple[str, ...]] = {
     "rated with places": ("rocket-1v1", *ROCKET, RATED, "env.rocket.observation={advanced_obs_plus: {team_size: 2}}"),
     "rated league": ("rocket-1v1", *LEAGUE, RATED),
     "wandb": ("cartpole", *TINY, "report.wandb=true"),
+    "distilled": ("pendulum", *TINY, "policy.initial_std=0.2", "distill.teacher=TEACHER"),
+    "pendulum": ("pendulum", *TINY),
     "debugged": ("cartpole", *TINY, "debug.learning=true"),
 }
 SHORT = "tests/ShortCartPole-v0"
@@ -302,6 +304,9 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "ppo.obs_clip": Counts("0.01", base="normalised"),
     "ppo.normalize_reward": Counts("true", lambda learner: learner.return_moments is not None, True),
     "ppo.reward_clip": Counts("0.01", base="normalised"),
+    "distill.teacher": Refused("another", "distilled"),
+    "distill.act": Counts("mean", base="distilled"),
+    "distill.critic": Counts("true", after=lambda run, _: "loss/value" in run.metrics[-1], expected=True, base="distilled"),
     "opponents.share": Counts("1.0", lambda learner: len(line_up(learner).arena), 4, "league"),
     "opponents.most": Counts("1.0", lambda learner: len(line_up(learner).arena), 4, "league"),
     "opponents.slots": Counts("1", lambda learner: line_up(learner).slots, 1, "league"),
@@ -417,8 +422,9 @@ class Runs:
     def trained(self, base: str) -> Path:
         folder = self.root / base
         if not folder.exists():
+            teacher = str(self.trained("pendulum")) if base == "distilled" else ""
             os.environ["WAVEDASH_RUNS"] = str(folder)
-            assert train(*BASES[base]) == 0
+            assert train(*(option.replace("TEACHER", teacher) for option in BASES[base])) == 0
         return folder
 
     def unchanged(self, base: str) -> Resumed:

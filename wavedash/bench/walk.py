@@ -1,11 +1,11 @@
 """A walking robot: steps per second of physics, of the environment and of whole training, beside plain stepping of MuJoCo.
 
-wavedash bench walk [--device cpu|cuda] [--preset NAME] [--robots N] [--rounds N] [OVERRIDE ...]
+    wavedash bench walk [--device cpu|cuda] [--preset NAME] [--robots N] [--rounds N] [OVERRIDE ...]
 
 Plain stepping is the simulator's own batch with nothing around it: no state is read, no robot is reset. Physics alone adds the
-state that tasks see; the environment adds observations, rewards, commands, randomisation, endings and resets; training adds the
-policy and its updates. All step the same robots on the same ground with the same random actions, in turns. The table of times
-says where an iteration goes.
+state that tasks see; the environment adds observations, rewards, commands, randomisation, endings and resets; training adds
+the policy and its updates. All step the same robots on the same ground with the same random actions, in turns. The last line
+says where the time of an iteration goes.
 """
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def main(arguments: list[str]) -> None:
         share = statistics.median(mine / plain for mine, plain in zip(rates[name], rates["plain MuJoCo"], strict=True))
         print(f"{name}: {100 * share:.0f} % of plain stepping")
     total = sum(map(statistics.median, seconds.values()))
-    print("an iteration: " + ", ".join(f"{name} {1e3 * statistics.median(x):.0f} ms ({100 * statistics.median(x) / total:.0f} %)"
-                                       for name, x in seconds.items()))
+    times = {name: statistics.median(x) for name, x in seconds.items()}
+    print("an iteration: " + ", ".join(f"{name} {1e3 * x:.0f} ms ({100 * x / total:.0f} %)" for name, x in times.items()))
 
 
 def rate(env: WalkEnv, step: Callable[[], object]) -> float:

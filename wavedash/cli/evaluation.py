@@ -71,6 +71,33 @@ def evaluate(
 
 
 @commands.command(no_args_is_help=True)
+def render(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder or a checkpoint of a walking robot.")],
+    video: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="FILE", help="A name.mp4 or name.gif. [default: a window, where there is a display]"),
+    ] = None,
+    terrain: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="NAME", help="A kind of terrain, such as stairs_up. [default: the first of the run]"),
+    ] = None,
+    level: Annotated[Optional[int], typer.Option(help="Its level. [default: the hardest]")] = None,  # noqa: UP045
+    seconds: Annotated[float, typer.Option(min=0.1, help="The most; less if the robot falls or reaches the end.")] = 10.0,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    trust: Trust = False,
+) -> None:
+    """Film a walking robot: from outside, and what its camera sees. It needs no display and no graphics card."""
+    from pathlib import Path
+
+    from wavedash.envs.kinds import kind_of
+    from wavedash.loading import load_run
+
+    loaded = load_run(run, trust=trust)
+    typer.echo(kind_of(loaded.config.env).film(loaded, None if video is None else Path(video), terrain=terrain, level=level,
+                                               seconds=seconds, seed=seed))
+
+
+@commands.command(no_args_is_help=True)
 def export(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder or a checkpoint.")],
     format: Annotated[Optional[ExportFormat], typer.Option(help="By default what --out names, else both.")] = None,  # noqa: UP045

@@ -5,6 +5,7 @@ these models is in `config_file.py`.
 """
 from wavedash.config.curriculum import LimitConfig, PhaseConfig, UntilConfig
 from wavedash.config.debug import DebugConfig
+from wavedash.config.distill import DistillConfig
 from wavedash.config.env import EnvConfig
 from wavedash.config.league import OpponentsConfig, RatingConfig
 from wavedash.config.policy import EncoderConfig, GSDEConfig, MemoryConfig, PolicyConfig
@@ -15,8 +16,8 @@ from wavedash.config.section import AUTO, AutoPositive, Fraction, Named, NonNega
 from wavedash.config.walk import WalkConfig
 
 __all__ = [
-    "AUTO", "AutoPositive", "CheckpointConfig", "DebugConfig", "DecayConfig", "EncoderConfig", "EnvConfig", "Fraction",
-    "GSDEConfig", "LaneConfig", "LimitConfig", "MemoryConfig", "MilestonesConfig", "Named", "NonNegative",
+    "AUTO", "AutoPositive", "CheckpointConfig", "DebugConfig", "DecayConfig", "DistillConfig", "EncoderConfig", "EnvConfig",
+    "Fraction", "GSDEConfig", "LaneConfig", "LimitConfig", "MemoryConfig", "MilestonesConfig", "Named", "NonNegative",
     "OpponentsConfig", "PPOConfig", "PhaseConfig", "PolicyConfig", "Positive", "RatingConfig", "ReportConfig",
     "RocketConfig", "RunConfig", "ScheduleConfig", "Section", "TeamSize", "UntilConfig",
     "WalkConfig",

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from wavedash.config.curriculum import PhaseConfig
 from wavedash.config.debug import DebugConfig
+from wavedash.config.distill import DistillConfig
 from wavedash.config.env import EnvConfig
 from wavedash.config.league import OpponentsConfig, RatingConfig
 from wavedash.config.policy import PolicyConfig
@@ -86,6 +87,8 @@ class RunConfig(Section):
     env: EnvConfig
     policy: PolicyConfig = PolicyConfig()
     ppo: PPOConfig = PPOConfig()
+    distill: DistillConfig | None = None
+    """A teacher to learn from instead of from rewards; none when not set: the run learns by PPO."""
     opponents: OpponentsConfig | None = None
     """Opponents other than the newest self, for env.rocket with two teams; none when not set. `opponents={}`: the defaults."""
     rating: RatingConfig | None = None
@@ -117,6 +120,27 @@ class RunConfig(Section):
         if self.ppo.critic_warmup and self.policy.shared:
             raise ValueError(f"ppo.critic_warmup={self.ppo.critic_warmup} needs policy.shared=false: with one trunk for both, "
                              "what the critic learns changes the actor")
+        return self
+
+    @model_validator(mode="after")
+    def _learns_from_its_teacher(self) -> RunConfig:
+        if self.distill is None:
+            return self
+        ppo = self.ppo
+        refused = {
+            "ppo.target_kl": ppo.target_kl is not None, "ppo.schedule.kind=kl": ppo.schedule.kind == "kl",
+            "ppo.keep_samples": ppo.keep_samples < 1.0, "compile": self.compile,
+            "ppo.critic_warmup": ppo.critic_warmup > 0 and not self.distill.critic,
+        }
+        why = {
+            "ppo.target_kl": "no KL is measured; leave it at null",
+            "ppo.schedule.kind=kl": "no KL is measured; use constant, linear or cosine",
+            "ppo.keep_samples": "samples are not ranked by advantages; leave it at 1.0",
+            "compile": "only PPO's networks are compiled; leave it at false",
+            "ppo.critic_warmup": "no critic is trained; leave it at 0, or set distill.critic=true",
+        }
+        for option in [option for option, wrong in refused.items() if wrong]:
+            raise ValueError(f"{option} is not for a run that learns from a teacher (distill): {why[option]}")
         return self
 
     @model_validator(mode="after")

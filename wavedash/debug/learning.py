@@ -115,11 +115,8 @@ class Learning(DebugReport):
             found.problem(f"the policy's entropy fell from {first[ENTROPY]:.3g} to {last[ENTROPY]:.3g} nats in "
                           f"{len(self.rows)} iterations; {advice}")
 
-    def _signal(self, found: Findings, learner: Learner) -> None:
+    def _rewards(self, found: Findings) -> None:
         rows = self.rows
-        if (share := rows[-1]["active"]) < 0.5:
-            found.problem(f"only {share:.0%} of the rows are learned from: the others are inactive (other players, empty "
-                          "seats, dropped episodes)")
         if all(row["reward/paid"] == 0 for row in rows):
             found.problem(f"no reward was paid in {len(rows)} iterations, so there is nothing to learn from: pay for something "
                           "that random play already does now and then")
@@ -135,6 +132,14 @@ class Learning(DebugReport):
             found.problem(f"values are far from their targets: {last['value/mean']:.3g} on average, where the targets are "
                           f"{last['target/mean']:.3g} (deviation {last['target/std']:.3g}). Set ppo.normalize_reward=true, or "
                           "scale the rewards so that returns are of the size of 1 to 10")
+
+    def _signal(self, found: Findings, learner: Learner) -> None:
+        rows = self.rows
+        if (share := rows[-1]["active"]) < 0.5:
+            found.problem(f"only {share:.0%} of the rows are learned from: the others are inactive (other players, empty "
+                          "seats, dropped episodes)")
+        if learner.updater.loss.values:  # a student learns from its teacher, whatever the rewards are
+            self._rewards(found)
         if sum(row["optim/gradient_steps"] for row in rows) < 2 * len(rows):
             found.say(f"there is {rows[-1]['optim/gradient_steps']:.0f} gradient step an iteration: with ppo.minibatch_size="
                       f"{learner.config.ppo.minibatch_size} a minibatch is the whole batch")

@@ -102,7 +102,8 @@ def inference(learner: Learner, play: RandomPlay, out: Rollout) -> Work:
     steps: list[list[Step]] = [[] for _ in play.shards]
     play(lambda index, step: steps[index].append(_copied(step)))
     env = RecordedSteps(learner.env, steps)
-    collector = Collector(env, learner.policy, learner.config.ppo.rollout_steps, learner.config.seed)
+    collector = Collector(env, learner.policy, learner.config.ppo.rollout_steps, learner.config.seed,
+                          loss=learner.updater.loss)
     collector.start(env.reset())
     collector.stopwatch = Stopwatch()  # it is never read, and one for a GPU would accumulate events
     return captured_like_training(learner, lambda: collector.collect(out), [shard.generator for shard in collector.shards])

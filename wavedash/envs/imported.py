@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 WHOLE = ("count", "device")
 """Parameters by which a function that makes a whole VecEnv is recognised."""
-SHIPPED = frozenset(f"wavedash.envs.puzzles:{name}" for name in ("RepeatPrevious", "TMaze", "masked_cartpole"))
+SHIPPED = frozenset(f"wavedash.envs.puzzles:{name}" for name in ("RepeatPrevious", "TMaze", "masked_cartpole",
+                                                                        "cartpole_with_positions"))
 """Environments of this package, which presets name by their import path."""
 
 

@@ -16,7 +16,11 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from wavedash.errors import UserError
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import gymnasium
     import torch
     from pydantic import BaseModel
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from wavedash.config import EnvConfig
     from wavedash.envs.vec_env import VecEnv
     from wavedash.findings import Findings
+    from wavedash.loading import LoadedRun
     from wavedash.trained_policy import TrainedPolicy
 
 
@@ -167,6 +172,11 @@ class Kind(ABC):
         nothing. It must make environments of its own (`config.count` is that of the run) and close them; `policy` plays
         there."""
         return None
+
+    def film(self, run: LoadedRun, video: Path | None, **options: Any) -> str:
+        """Shows how the policy of a run plays: writes a video, or without a file opens a window. Returns a line about it."""
+        raise UserError(f"{self.describe(run.config.env)} cannot be filmed; Rocket League is shown by viewers of its own: "
+                        "docs/watch.md")
 
     def options(self, config: EnvConfig) -> Any:
         """`env.kwargs`, checked and read as `Options`; None where there are none. EnvError: names what is wrong with them."""

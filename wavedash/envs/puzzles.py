@@ -26,6 +26,23 @@ def masked_cartpole(max_episode_steps: int = 500) -> gymnasium.Env[Any, Any]:
     return PositionsOnly(gymnasium.make("CartPole-v1", max_episode_steps=max_episode_steps))
 
 
+class WithPositions(gymnasium.ObservationWrapper[Any, Any, Any]):
+    """CartPole seen in two ways at once: `obs` with velocities, for a teacher, and `positions` without, for its student."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any]):
+        super().__init__(env)
+        self.observation_space = spaces.Dict({"obs": env.observation_space,
+                                              "positions": PositionsOnly(env).observation_space})
+
+    def observation(self, observation: Any) -> Any:
+        return {"obs": observation, "positions": observation[[0, 2]]}
+
+
+def cartpole_with_positions(max_episode_steps: int = 500) -> gymnasium.Env[Any, Any]:
+    """CartPole for a student without velocities and a teacher with them; see docs/distillation.md."""
+    return WithPositions(gymnasium.make("CartPole-v1", max_episode_steps=max_episode_steps))
+
+
 class RepeatPrevious(gymnasium.Env[Any, Any]):
     """A card of four suits is shown at every step; name the one of `delay` steps ago. An episode pays 1 at best, -1 at worst,
     -0.5 by chance."""

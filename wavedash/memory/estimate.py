@@ -42,7 +42,7 @@ def memory_of(config: RunConfig, shapes: Shapes, device: torch.device) -> dict[s
     stored = steps * ppo.buffer_rollouts
     minibatch = min(ppo.minibatch_size, stored)
     low = config.precision != "fp32"
-    sample = shapes.observation + shapes.action
+    sample = _observed(config, shapes) + shapes.action
     sequence = shapes.memory / config.policy.memory.sequence  # of a step
     graphs = _graphs(config, minibatch, stored, device)
     # The gradient of an activation is as large as the activation, and two layers are at work at the same time. Probabilities,
@@ -56,6 +56,7 @@ def memory_of(config: RunConfig, shapes: Shapes, device: torch.device) -> dict[s
         "minibatch": graphs * minibatch * (sample + LEARNING + 8 + sequence),  # 8: its number
         "activations": graphs * Split(ppo).at_once(minibatch) * (shapes.activations + backward),
         "inference": rows * _inference(shapes),
+        **_teacher(config, shapes, rows),
         **_opponents(config, shapes, rows, low),
         **_rating(config, shapes, device),
         "programs": GPU_PROGRAMS if device.type == "cuda" else CPU_PROGRAMS,
@@ -73,6 +74,18 @@ def _graphs(config: RunConfig, minibatch: int, stored: int, device: torch.device
 def _inference(shapes: Shapes) -> int:
     """A row: its observations, its memory before and after, and the input and output of a layer of each network."""
     return VIEWS * shapes.observation + 2 * shapes.memory + 2 * shapes.networks * shapes.widest
+
+
+def _observed(config: RunConfig, shapes: Shapes) -> int:
+    """What is stored of an observation: all of it, or what the student needs and what the teacher says."""
+    if config.distill is None:
+        return shapes.observation
+    return (shapes.by_both if config.distill.critic else shapes.by_actor) + shapes.label
+
+
+def _teacher(config: RunConfig, shapes: Shapes, rows: int) -> Mapping[str, float]:
+    """The teacher, which is not read for an estimate: taken to be as large as the student."""
+    return {} if config.distill is None else {"teacher": shapes.actor_weights + rows * _inference(shapes)}
 
 
 def _opponents(config: RunConfig, shapes: Shapes, rows: int, low: bool) -> Mapping[str, float]:

@@ -1,6 +1,7 @@
 """The sizes of a run's observations and networks, in bytes: all that an estimate of its memory needs to know of them."""
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from math import prod
 
@@ -8,9 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
+from wavedash.distill.teacher import label_shape
 from wavedash.envs.kinds import Spaces
 from wavedash.envs.obs import empty_obs, map_obs, named_tensors
 from wavedash.policy.actor_critic import ActorCritic
+from wavedash.ppo.rollout import stored_space
 
 TRACED = 2
 """Samples, or sequences, of the evaluation in which activations are counted"""
@@ -40,19 +43,29 @@ class Shapes:
     """The largest tensor among them"""
     outputs: int
     """What the heads return for one sample: logits or means, and the value"""
+    by_actor: int = 0
+    """Those keys of an observation that the actor sees, and the action mask; only distillation stores so little"""
+    by_both: int = 0
+    """Those keys that actor or critic see, and the action mask"""
+    label: int = 0
+    """What a teacher says of a row"""
 
     @classmethod
     def of(cls, spaces: Spaces, policy: ActorCritic) -> Shapes:
         """The sizes of this policy, with its precision. The activations are counted in an evaluation of a few samples: they are
         those of any network, and grow with the number of samples and nothing else."""
-        row = named_tensors(empty_obs(spaces.observation_space, 1)).values()
+        def stored(keys: Collection[str] | None) -> int:
+            row = empty_obs(stored_space(spaces.observation_space, keys), 1)
+            return sum(map(_bytes, named_tensors(row).values()))
+
+        keys = {name: network.encoders.keys for name, network in policy.trunks.items()}
         # Some tensors do not grow with the samples, such as copies of the weights in low precision.
         samples = TRACED * (policy.sequence_length or 1)
         of_a_sample = [-(-(more - few) // samples)
                        for few, more in zip(_kept(policy, TRACED), _kept(policy, 2 * TRACED), strict=True)]
         return cls(
             rows=spaces.rows,
-            observation=sum(map(_bytes, row)),
+            observation=stored(None),
             action=prod(policy.head.action_shape) * policy.head.action_dtype.itemsize,
             memory=sum(map(_bytes, policy.initial_memory(1).values())),
             weights=sum(map(_bytes, policy.parameters())),
@@ -61,6 +74,9 @@ class Shapes:
             activations=sum(of_a_sample),
             widest=max(of_a_sample),
             outputs=4 * (1 + sum(layer.out_features for layer in policy.head.modules() if isinstance(layer, nn.Linear))),
+            by_actor=stored(keys["actor"]),
+            by_both=stored({key for seen in keys.values() for key in seen}),
+            label=4 * prod(label_shape(spaces.action_space)),
         )
 
 

@@ -94,6 +94,10 @@ class ActorCritic(nn.Module):
         """The length of the sequences that it learns from; None for a policy without memory, which learns from single steps."""
         return None if self.config.memory.kind == "none" else self.config.memory.sequence
 
+    @property
+    def _actor_trunk(self) -> dict[str, Trunk]:
+        return {"actor": self.trunks["actor"]}
+
     def normalize(self, obs: Obs) -> Obs:
         return obs if self.normalizer is None else self.normalizer(obs)
 
@@ -112,13 +116,14 @@ class ActorCritic(nn.Module):
 
     def act(
         self, obs: Obs, memory: State, generator: torch.Generator | None = None, deterministic: Tensor | bool = False,
-        noise: Tensor | None = None,
+        noise: Tensor | None = None, critic: bool = True,
     ) -> Decision:
         """Takes one step of every row. `deterministic` is for all rows, or per row [N]. `noise` is what `draw_noise` returned;
-        without it a policy with gSDE draws noise of the same size anew in every step."""
+        without it a policy with gSDE draws noise of the same size anew in every step. Without `critic`, only the actor is
+        computed: values are 0, and the critic's memory stays as it is."""
         with self._autocast():
-            features, after = trunk.step(self.trunks, sensed(obs), memory)
-        distribution, value = self._heads(features, action_mask(obs))
+            features, after = trunk.step(self.trunks if critic else self._actor_trunk, sensed(obs), memory)
+        distribution = self.head(self._full(features["actor"]), action_mask(obs))
         if deterministic is True:
             action = distribution.mode()
         else:
@@ -129,7 +134,10 @@ class ActorCritic(nn.Module):
             if isinstance(deterministic, Tensor):
                 rows = deterministic.view(-1, *(1,) * (action.dim() - 1))
                 action = torch.where(rows, distribution.mode(), action)
-        return Decision(action, distribution.log_prob(action), value, after)
+        log_prob = distribution.log_prob(action)
+        if not critic:
+            return Decision(action, log_prob, torch.zeros_like(log_prob), {**memory, **after})
+        return Decision(action, log_prob, self._value(features), after)
 
     def value(self, obs: Obs, memory: State) -> Tensor:
         """Returns V(obs), given `memory`, which is not changed."""
@@ -143,6 +151,19 @@ class ActorCritic(nn.Module):
         with self._autocast():
             features = trunk.sequence(self.trunks, sensed(obs), memory or {}, fresh)
         return self._heads(features, action_mask(obs))
+
+    def step_actor(self, obs: Obs, memory: State) -> tuple[Distribution, State]:
+        """Returns the action distribution of one step of every row, and the actor's memory after it. The critic is left out,
+        here and in `memory`."""
+        with self._autocast():
+            features, after = trunk.step(self._actor_trunk, sensed(obs), memory)
+        return self.head(self._full(features["actor"]), action_mask(obs)), after
+
+    def forward_actor(self, obs: Obs, memory: State | None = None, fresh: Tensor | None = None) -> Distribution:
+        """Returns the action distribution of stored steps or sequences as `forward` does, without the critic."""
+        with self._autocast():
+            features = trunk.sequence(self._actor_trunk, sensed(obs), memory or {}, fresh)
+        return self.head(self._full(features["actor"]), action_mask(obs))
 
     def evaluate(self, obs: Obs, action: Tensor, memory: State | None = None, fresh: Tensor | None = None) -> Evaluation:
         """Returns log-probability, entropy and value of stored steps [B, ...]; with memory, of sequences [L, B, ...] that start

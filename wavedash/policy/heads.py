@@ -102,6 +102,12 @@ class ContinuousHead(nn.Module):
         """Returns a stored action in units where the range is [-1, 1]."""
         return action
 
+    @property
+    def unit_bounds(self) -> tuple[Tensor, Tensor]:
+        """The bounds of each dimension in these units: -1 and 1, or what there is where one of them is infinite."""
+        finite = (self.high - self.low).isfinite()
+        return self.low.masked_fill(finite, -1.0), self.high.masked_fill(finite, 1.0)
+
     def env_action(self, action: Tensor) -> Tensor:
         scaled = torch.addcmul(self.centre, self.unit(action), self.half_range)
         clipped = torch.clamp(scaled, self.low, self.high)

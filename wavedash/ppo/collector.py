@@ -15,6 +15,7 @@ from wavedash.envs.obs import Obs, map_obs
 from wavedash.envs.vec_env import EnvError, Step, VecEnv
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.policy.memory import State
+from wavedash.ppo.loss import Loss
 from wavedash.ppo.ranks import ALONE, Ranks
 from wavedash.ppo.rollout import Rollout
 from wavedash.ppo.stopwatch import stopwatch_for
@@ -34,12 +35,15 @@ class Shard:
     memory: State
     obs: Obs
     """What the next action sees, as the environment gave it (often a view of the environment's memory)"""
+    label_memory: State = field(default_factory=dict)
+    """What a labeller of the loss remembers of these rows"""
     noise: Tensor | None = None
     """gSDE: the noise matrices [n, F, A] of these rows. Each rollout begins with new ones, so they are not saved."""
     standardized: Obs | None = None
     """`obs`, standardised but not clipped: kept until the step tells which rows count for the statistics"""
-    static: tuple[Obs, State] | None = None
-    """Tensors that hold observations and memory between rollouts: a captured CUDA graph always reads the same addresses"""
+    static: tuple[Obs, State, State] | None = None
+    """Tensors that hold observations, memory and the labeller's memory between rollouts: a captured CUDA graph always reads the
+    same addresses"""
     t: int = 0
     out: list[Rollout] = field(default_factory=list)
     """Where each step of these rows is stored in the current rollout"""
@@ -47,10 +51,12 @@ class Shard:
     def copy_to_static(self) -> None:
         """Copies observations and memory to the tensors that hold them between rollouts."""
         if self.static is not None:
-            map_obs(Tensor.copy_, self.static[0], self.obs)
-            for name, x in self.memory.items():
-                self.static[1][name].copy_(x)
-            self.obs, self.memory = self.static[0], dict(self.static[1])
+            obs, *states = self.static
+            map_obs(Tensor.copy_, obs, self.obs)
+            for state, now in zip(states, (self.memory, self.label_memory), strict=True):
+                for name, x in now.items():
+                    state[name].copy_(x)
+            self.obs, self.memory, self.label_memory = obs, *map(dict, states)
 
 
 @dataclass
@@ -67,9 +73,11 @@ class Counted:
 class Collector:
     """Fills rollouts, and holds what lasts from one to the next: current observations, memory, random streams."""
 
-    def __init__(self, env: VecEnv, policy: ActorCritic, steps: int, seed: int, ranks: Ranks = ALONE):
-        """All `ranks` have equally many shards, and the random streams of shards are numbered over all ranks."""
+    def __init__(self, env: VecEnv, policy: ActorCritic, steps: int, seed: int, ranks: Ranks = ALONE, loss: Loss | None = None):
+        """All `ranks` have equally many shards, and the random streams of shards are numbered over all ranks. `loss` says what
+        rollouts must hold; None: what those of PPO hold."""
         self.env, self.policy, self.steps, self.seed, self.ranks = env, policy, steps, seed, ranks
+        self.loss = Loss() if loss is None else loss
         self.shards: list[Shard] = []
         self.may_sync = env.device.type == "cpu"
         """Whether it may read on the host which episodes ended. On a GPU that would be a host sync."""
@@ -94,14 +102,17 @@ class Collector:
             generator = torch.Generator(self.env.device).manual_seed(stream_seed(self.seed, "actions", first_stream + index))
             memory = self.policy.initial_memory(rows.stop - rows.start)
             shard = Shard(rows, generator, memory, map_obs(lambda x, rows=rows: x[rows].clone(), obs))
+            if self.loss.labeller is not None:
+                shard.label_memory = self.loss.labeller.initial_memory(rows.stop - rows.start)
             if self.env.capturable:
-                shard.static = shard.obs, dict(memory)
+                shard.static = shard.obs, dict(memory), dict(shard.label_memory)
             shards.append(shard)
         self.shards = shards
 
     @torch.no_grad()
     def collect(self, out: Rollout) -> Tensor:
-        """Collects T steps of every row into `out` and returns V of the observations after the last step, [N]."""
+        """Collects T steps of every row into `out` and returns V of the observations after the last step, [N]; zeros where the
+        loss needs no values."""
         set_torch_threads(max(rows.stop - rows.start for rows in self.env.groups), self.policy.config)
         self.counted = Counted()
         out.final_value.zero_()
@@ -122,6 +133,8 @@ class Collector:
         for shard in self.shards:
             shard.copy_to_static()
         out.blank_inactive()
+        if not self.loss.values:
+            return torch.zeros_like(out.value[0])
         last_value = [self.policy.value(self.policy.normalize(shard.obs), shard.memory) for shard in self.shards]
         self.stopwatch.lap("inference")
         return torch.cat(last_value)
@@ -137,13 +150,18 @@ class Collector:
             # Infinity becomes NaN, which clipping keeps: a clipped infinity would look like any other number, and hide a fault.
             obs = self.policy.normalizer.clipped(map_obs(_infinite_as_nan, shard.standardized))
         shard.noise = self.policy.draw_noise(shard.t, shard.rows.stop - shard.rows.start, shard.noise, shard.generator)
-        decision = self.policy.act(obs, shard.memory, shard.generator, noise=shard.noise)
+        decision = self.policy.act(obs, shard.memory, shard.generator, deterministic=not self.loss.explores, noise=shard.noise,
+                                   critic=self.loss.values)
         out = shard.out[shard.t]
         map_obs(Tensor.copy_, out.obs, obs)
         out.action.copy_(decision.action)
         out.log_prob.copy_(decision.log_prob)
         out.value.copy_(decision.value)
         shard.memory = decision.memory
+        if self.loss.labeller is not None:
+            labels, shard.label_memory = self.loss.labeller.label(shard.obs, shard.label_memory)
+            for name, x in out.labels.items():
+                x.copy_(labels[name])
         action = self.policy.head.env_action(decision.action)
         self.stopwatch.lap("inference")
         self.env.send(index, action)
@@ -157,11 +175,12 @@ class Collector:
         out.active.copy_(step.active)
         if self.policy.normalizer is not None and shard.standardized is not None:
             self.policy.normalizer.accumulate(shard.standardized, step.active.float())
-        if step.final_obs is not step.obs:
+        if step.final_obs is not step.obs and self.loss.values:
             self._value_truncated(shard, step, out.final_value)
-        if shard.memory:
+        if shard.memory or shard.label_memory:
             over = (~step.active | step.terminated | step.truncated).view(-1, 1, 1)
-            shard.memory = {name: x.masked_fill(over, 0.0) for name, x in shard.memory.items()}
+            shard.memory, shard.label_memory = ({name: x.masked_fill(over, 0.0) for name, x in memory.items()}
+                                                for memory in (shard.memory, shard.label_memory))
         shard.obs = step.obs
         if self.lane is not None and step.lane is not None:
             self.lane[shard.t, shard.rows] = step.lane
@@ -226,6 +245,7 @@ class Collector:
         for index, shard in enumerate(self.shards):
             state[f"actions.{index}"] = shard.generator.get_state()
             state |= {f"memory.{index}.{name}": x for name, x in shard.memory.items()}
+            state |= {f"labels.{index}.{name}": x for name, x in shard.label_memory.items()}
         return state
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
@@ -233,7 +253,9 @@ class Collector:
         for index, shard in enumerate(self.shards):
             if f"actions.{index}" in state:
                 shard.generator.set_state(state[f"actions.{index}"])
-                shard.memory = {name: x.copy_(state[f"memory.{index}.{name}"]) for name, x in shard.memory.items()}
+                for saved, memory in (("memory", shard.memory), ("labels", shard.label_memory)):
+                    for name, x in memory.items():
+                        x.copy_(state[f"{saved}.{index}.{name}"])
 
 
 def _infinite_as_nan(x: Tensor) -> Tensor:

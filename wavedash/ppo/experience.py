@@ -39,7 +39,7 @@ class Batch(NamedTuple):
     fresh: Tensor | None
     """[L, B] where an episode begins"""
     labels: dict[str, Tensor]
-    """What the loss adds to each step, see `Loss.labels`"""
+    """What the loss adds to each step: the labels of its labeller, and `Loss.labels`"""
 
     @property
     def stored(self) -> Stored:
@@ -95,7 +95,7 @@ class Experience:
         self.samples, self.rows, self.length = buffer.samples, buffer.rows, buffer.sequence_length
         numbers = torch.empty(*self.samples.value.shape, len(Stored._fields), device=self.samples.value.device)
         fresh = None if self.length is None else torch.empty_like(self.samples.active)
-        self.all = Batch(self.samples.obs, self.samples.action, numbers, self.samples.memory, fresh, {})
+        self.all = Batch(self.samples.obs, self.samples.action, numbers, self.samples.memory, fresh, dict(self.samples.labels))
         self._labels = labels
         self.size = len(numbers) // (self.length or 1)
         """The number of steps, or of sequences"""

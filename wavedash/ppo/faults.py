@@ -31,7 +31,7 @@ def may_be_faulty(rollout: Rollout, env: VecEnv) -> Tensor:
     active, truncated = rollout.active, rollout.active & rollout.truncated
     # A sum is finite only if every number is. (It may also overflow: `explain` looks at each number.)
     total = (rollout.reward * active).sum() + rollout.final_value.masked_fill(~truncated, 0.0).sum()
-    for x in _floats(rollout.obs).values():
+    for x in (*_floats(rollout.obs).values(), *rollout.labels.values()):
         total = total + x.sum()
     faulty = ~total.isfinite()
     mask = action_mask(rollout.obs)
@@ -44,8 +44,8 @@ def explain(rollout: Rollout, length: Tensor, env: VecEnv) -> str | None:
     """Returns a message about the first fault of a rollout, or None if the environment is not to blame.
 
     `length` [T, N] is the number of steps of each row's episode, this step included."""
-    found = [finding for finding in (_observation(rollout, length, env), _mask(rollout, length, env),
-                                     _reward(rollout, length, env), _last_observation(rollout, length, env)) if finding]
+    looks = (_observation, _label, _mask, _reward, _last_observation)
+    found = [finding for finding in (look(rollout, length, env) for look in looks) if finding]
     first = min(found, key=lambda finding: finding.t, default=None)
     if first is not None and _diverged_at(rollout) <= first.t:
         return None  # the policy diverged before: what the environment made of its actions is not the cause
@@ -64,6 +64,19 @@ def _observation(rollout: Rollout, length: Tensor, env: VecEnv) -> Finding | Non
             part = "observation" if isinstance(rollout.obs, Tensor) else f"observation {key!r}"
             findings.append(Finding(t, f"{part}{index} of {env.name_row(row)} is {float(x[tuple(place)])} "
                                        f"{_before(length[t, row])}. {ADVICE}"))
+    return min(findings, key=lambda finding: finding.t, default=None)
+
+
+def _label(rollout: Rollout, length: Tensor, env: VecEnv) -> Finding | None:
+    """What a teacher sees is not stored, but what it says is."""
+    findings = []
+    for name, x in rollout.labels.items():
+        place = _first(~x.isfinite())
+        if place:
+            t, row = place[:2]
+            findings.append(Finding(t, f"the label {name!r} of {env.name_row(row)} is {float(x[tuple(place)])} "
+                                       f"{_before(length[t, row])}: something that only the teacher sees is not finite. "
+                                       f"{ADVICE}"))
     return min(findings, key=lambda finding: finding.t, default=None)
 
 

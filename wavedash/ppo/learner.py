@@ -30,6 +30,7 @@ from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.ppo.listeners import Listeners
 from wavedash.ppo.loss import KL, Loss
 from wavedash.ppo.metrics import EPISODES, SKIPPED, STEPS, named_metrics, read_metrics
+from wavedash.ppo.ppo_loss import PPOLoss
 from wavedash.ppo.rank_state import StateTensors
 from wavedash.ppo.ranks import ALONE, Ranks
 from wavedash.ppo.readout import Readout
@@ -64,7 +65,8 @@ class Learner:
         decide_threads(config.threads, ranks.local_size)
         self.env, self.config, self._listeners, self.ranks = env, config, Listeners(listeners), ranks
         self.policy = policy.to(env.device)
-        self.collector = Collector(env, self.policy, ppo.rollout_steps, config.seed, ranks)
+        loss = PPOLoss(ppo, env.device) if loss is None else loss
+        self.collector = Collector(env, self.policy, ppo.rollout_steps, config.seed, ranks, loss)
         self.policy.precision = PRECISIONS.get(config.precision)
         if config.compile:
             self.policy.compile_networks()
@@ -74,7 +76,8 @@ class Learner:
         self.buffer = RolloutBuffer(
             ppo.buffer_rollouts, ppo.rollout_steps, env.num_rows, env.observation_space,
             self.policy.head.action_shape, self.policy.head.action_dtype, env.device,
-            self.policy.initial_memory(env.num_rows), self.policy.sequence_length,
+            self.policy.initial_memory(env.num_rows), self.policy.sequence_length, loss.observed(self.policy),
+            None if loss.labeller is None else loss.labeller.shapes,
         )
         self.return_moments = RunningMoments(()).to(env.device) if ppo.normalize_reward else None
         self.discount = ppo.gamma
@@ -198,9 +201,10 @@ class Learner:
         return episodes
 
     def complete(self, rollout: Rollout, last_value: Tensor) -> RolloutEpisodes:
-        """Follows the episodes of a rollout that was just collected and estimates its advantages."""
+        """Follows the episodes of a rollout that was just collected and estimates its advantages, if the loss reads them."""
         episodes = self.follow_episodes(rollout)
-        self.estimate_advantages(rollout, last_value)
+        if self.updater.loss.values:
+            self.estimate_advantages(rollout, last_value)
         return episodes
 
     def follow_episodes(self, rollout: Rollout) -> RolloutEpisodes:

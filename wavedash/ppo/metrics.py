@@ -74,7 +74,7 @@ def named_metrics(learner: Learner, readout: Readout) -> dict[str, float]:
     sums, metrics = dict(readout.sums), dict(readout.shared)
     applied, skipped = int(metrics.pop(APPLIED)), int(metrics.pop(SKIPPED))
     if not applied:  # losses of an update in which every step was skipped mean nothing
-        metrics = {name: x for name, x in metrics.items() if not name.startswith(("loss/", "policy/"))}
+        metrics = {name: x for name, x in metrics.items() if not name.startswith(("loss/", "policy/", "distill/"))}
     if learner.updater.scale is not None and applied:  # dynamic loss scaling overflows now and then by design
         metrics["optim/scale_overflows"], skipped = float(skipped), 0
     metrics |= {STEPS: sums[STEPS], EPISODES: sums[EPISODES], SKIPPED: float(skipped), "optim/gradient_steps": float(applied)}
@@ -128,16 +128,18 @@ def _update_metrics(learner: Learner, rollout: Rollout, table: UpdateTable) -> d
     """Returns numbers that are the same on all ranks."""
     applied, maximum = table[APPLIED], learner.policy.head.max_entropy
     numbers = {APPLIED: applied.sum(), SKIPPED: (~table[GRAD_NORM].isfinite()).sum()}
-    for name, mean in table.means().items():
+    loss = learner.updater.loss
+    for name, mean in loss.metrics(table.means()).items():
         if name != APPLIED:
             numbers[name] = mean
         if name == ENTROPY and maximum is not None:
             numbers["policy/entropy_share"] = mean / maximum
     moved = learner.updater.optimizer.parameters - learner.before_update["parameters"]
     numbers["optim/update_size"] = torch.linalg.vector_norm(moved)
-    active = rollout.active.float()
-    error, total = (_variance(x, active, learner.ranks) for x in (rollout.returns - rollout.value, rollout.returns))
-    numbers["loss/explained_variance"] = 1.0 - error / total.clamp(min=1e-12)
+    if loss.values:
+        active = rollout.active.float()
+        error, total = (_variance(x, active, learner.ranks) for x in (rollout.returns - rollout.value, rollout.returns))
+        numbers["loss/explained_variance"] = 1.0 - error / total.clamp(min=1e-12)
     return numbers
 
 

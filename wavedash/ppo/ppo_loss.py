@@ -80,21 +80,11 @@ def ppo_loss(
     objective = ratio * advantage
     beyond = objective > bound  # clipped: no gradient
 
-    error = new.value - returns
-    value_loss, value_gradient = error.square(), 2.0 * error
-    if config.value_clip is not None:
-        move = new.value - value
-        clipped_error = value + move.clamp(-config.value_clip, config.value_clip) - returns
-        # The larger of both losses counts; a clipped value has no gradient.
-        clipped_loss = clipped_error.square()
-        clipped_gradient = 2.0 * clipped_error.masked_fill(move.abs() > config.value_clip, 0.0)
-        value_gradient = torch.where(clipped_loss > value_loss, clipped_gradient, value_gradient)
-        value_loss = torch.max(clipped_loss, value_loss)
-
+    value_error, value_gradient = value_loss(new.value, value, returns, config.value_clip)
     drift = ratio - 1.0
     terms = LossTerms(
         policy=-torch.where(beyond, bound, objective),
-        value=value_loss,
+        value=value_error,
         entropy=new.entropy,
         kl=drift - log_ratio,  # Schulman's k3 estimator of KL(old || new): unbiased, never negative
         clipped=(drift.abs() > coefficients.clip_range).float(),
@@ -105,3 +95,20 @@ def ppo_loss(
         value=(config.value_coef * weight) * value_gradient,
     )
     return terms, gradients
+
+
+@torch.no_grad()
+def value_loss(new: Tensor, old: Tensor, returns: Tensor, clip: float | None) -> tuple[Tensor, Tensor]:
+    """Returns the squared error of new values, of every sample, and its derivative. With `clip`, a value that has moved further
+    than that from the old one counts as if it had moved so far, where that makes the loss larger."""
+    error = new - returns
+    loss, gradient = error.square(), 2.0 * error
+    if clip is not None:
+        move = new - old
+        clipped_error = old + move.clamp(-clip, clip) - returns
+        # The larger of both losses counts; a clipped value has no gradient.
+        clipped_loss = clipped_error.square()
+        clipped_gradient = 2.0 * clipped_error.masked_fill(move.abs() > clip, 0.0)
+        gradient = torch.where(clipped_loss > loss, clipped_gradient, gradient)
+        loss = torch.max(clipped_loss, loss)
+    return loss, gradient

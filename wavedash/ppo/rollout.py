@@ -5,15 +5,15 @@ draws its minibatches from all with one index.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import gymnasium
 import torch
 from torch import Tensor
 
-from wavedash.envs.obs import Obs, empty_obs, map_obs, named_tensors
+from wavedash.envs.obs import ACTION_MASK, Obs, empty_obs, map_obs, named_tensors
 from wavedash.policy.memory import State
 
 
@@ -42,6 +42,8 @@ class Rollout:
     """[T, N] the target of the critic: advantage + value"""
     memory: State
     """[T / L, N, ...] the policy's memory before the first step of each sequence; empty without memory"""
+    labels: dict[str, Tensor] = field(default_factory=dict)
+    """[T, N, ...] by name, what a labeller of the loss has said of each step"""
 
     @property
     def done(self) -> Tensor:
@@ -50,13 +52,13 @@ class Rollout:
     def each_step(self, rows: slice) -> list[Rollout]:
         """Returns T rollouts of one step each, [n, ...], as views of these rows: slicing once is faster than at every write."""
         columns: list[Any] = []
-        for field in fields(self):
-            column = getattr(self, field.name)
-            if field.name == "memory":  # it is stored once a sequence, not at every step
+        for name, column in ((each.name, getattr(self, each.name)) for each in fields(self)):
+            if name == "memory":  # it is stored once a sequence, not at every step
                 columns.append([{}] * len(self.reward))
             elif isinstance(column, dict):
                 parts = [part[:, rows].unbind(0) for part in column.values()]
-                columns.append([dict(zip(column, values, strict=True)) for values in zip(*parts, strict=True)])
+                steps = zip(*parts, strict=True) if parts else [()] * len(self.reward)
+                columns.append([dict(zip(column, values, strict=True)) for values in steps])
             else:
                 columns.append(column[:, rows].unbind(0))
         return [Rollout(*values) for values in zip(*columns, strict=True)]
@@ -72,15 +74,15 @@ class Rollout:
         """Overwrites what inactive steps hold: it may be NaN, and NaN times a weight of 0 is still NaN. Their value stays,
         because the step before bootstraps from it."""
         inactive = ~self.active
-        zeros = [(x, 0.0) for x in (*named_tensors(self.obs).values(), self.reward)]
+        zeros = [(x, 0.0) for x in (*named_tensors(self.obs).values(), self.reward, *self.labels.values())]
         for x, blank in [*zeros, (self.action, 0.5)]:  # an action of 0.5 is possible under every distribution
             if x.is_floating_point():  # integers (pictures, choices, masks) cannot be NaN
                 x.masked_fill_(inactive.view(*inactive.shape, *(1,) * (x.dim() - inactive.dim())), blank)
 
     def tensors(self) -> dict[str, Tensor]:
         named: dict[str, Tensor] = {}
-        for field in fields(self):
-            named |= named_tensors(getattr(self, field.name), field.name)
+        for column in fields(self):
+            named |= named_tensors(getattr(self, column.name), column.name)
         return named
 
 
@@ -98,8 +100,11 @@ class RolloutBuffer:
         device: torch.device,
         memory: State | None = None,
         sequence_length: int | None = None,
+        observed: Collection[str] | None = None,
+        labels: Mapping[str, tuple[int, ...]] | None = None,
     ):
-        """`memory` is the initial memory of all rows; one is stored before every `sequence_length` steps."""
+        """`memory` is the initial memory of all rows; one is stored before every `sequence_length` steps. `observed` are the
+        keys of observations that are stored, None: all. `labels` are the shapes of labels by name."""
         self.capacity, self.steps, self.rows, self.sequence_length = capacity, steps, rows, sequence_length
         shape, sequences = (capacity, steps, rows), steps // (sequence_length or steps)
 
@@ -107,11 +112,12 @@ class RolloutBuffer:
             return torch.zeros(shape, dtype=dtype, device=device)
 
         self.all = Rollout(
-            obs=map_obs(torch.Tensor.zero_, empty_obs(observation_space, *shape, device=device)),
+            obs=map_obs(torch.Tensor.zero_, empty_obs(stored_space(observation_space, observed), *shape, device=device)),
             action=torch.zeros(*shape, *action_shape, dtype=action_dtype, device=device),
             log_prob=scalar(), value=scalar(), reward=scalar(), terminated=scalar(torch.bool), truncated=scalar(torch.bool),
             active=scalar(torch.bool), final_value=scalar(), advantage=scalar(), returns=scalar(),
             memory={name: x.expand(capacity, sequences, *x.shape).clone() for name, x in (memory or {}).items()},
+            labels={name: torch.zeros(*shape, *one, device=device) for name, one in (labels or {}).items()},
         )
         self.filled = 0
         self.newest = -1
@@ -135,7 +141,7 @@ class RolloutBuffer:
         return torch.cat([self.slot(index).fresh.flatten() for index in range(self.filled)])
 
     def _each(self, view: Callable[[Tensor], Tensor]) -> Rollout:
-        parts: Any = {field.name: map_obs(view, getattr(self.all, field.name)) for field in fields(Rollout)}
+        parts: Any = {column.name: map_obs(view, getattr(self.all, column.name)) for column in fields(Rollout)}
         return Rollout(**parts)
 
     def clear(self) -> None:
@@ -152,3 +158,10 @@ class RolloutBuffer:
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         for name, tensor in self.all.tensors().items():
             tensor.copy_(state[name])
+
+
+def stored_space(space: gymnasium.Space[Any], observed: Collection[str] | None) -> gymnasium.Space[Any]:
+    """Returns the space of those keys that are stored: the observed ones, and the action mask."""
+    if observed is None or not isinstance(space, gymnasium.spaces.Dict):
+        return space
+    return gymnasium.spaces.Dict({key: part for key, part in space.spaces.items() if key in (*observed, ACTION_MASK)})

@@ -69,7 +69,7 @@ class Updater:
             raise UserError(f"ppo.target_kl={config.target_kl} needs the metric {KL}, which the loss {type(self.loss).__name__}"
                             " does not measure: set ppo.target_kl=null")
         # Collectives between ranks cannot be captured; advantages normalised per minibatch need one in the middle of a step.
-        self.graphs = graphs and (ranks.size == 1 or config.normalize_advantage != "minibatch")
+        self.graphs = graphs and (ranks.size == 1 or self.normalizes != "minibatch")
         critic_rate = config.critic_learning_rate
         groups: dict[str, tuple[Iterable[nn.Parameter], float]] = {"policy": (policy.parameters(), config.learning_rate)}
         if critic_rate is not None or config.critic_warmup:
@@ -101,6 +101,11 @@ class Updater:
         """The columns of the table that an update returns."""
         return (*self.loss.terms, GRAD_NORM, APPLIED)
 
+    @property
+    def normalizes(self) -> str:
+        """Over what advantages are normalised: `batch`, `minibatch` or `off`, as where the loss does not read them."""
+        return self.config.normalize_advantage if self.loss.values else "off"
+
     def update(self, buffer: RolloutBuffer) -> UpdateTable:
         """Runs all epochs over the buffer. torch.OutOfMemoryError, on all ranks: one of them had not enough memory for its
         samples, a gradient or a step. Weights and optimiser are then somewhere in the update; after `restore` and
@@ -115,7 +120,7 @@ class Updater:
         without_autograd = self.policy.explicit is not None and not self.loss.autograd
         with torch.inference_mode() if without_autograd else torch.no_grad():
             self.shortage.meet(lambda: self.experience_of(buffer).refresh(),
-                               2 if self.config.normalize_advantage == "batch" else 0)
+                               2 if self.normalizes == "batch" else 0)
             self.shortage.settle()
             table = self._run_epochs(self.experience_of(buffer))
         self.shortage.settle()
@@ -161,7 +166,7 @@ class Updater:
     def experience_of(self, buffer: RolloutBuffer) -> Experience:
         """Returns the experience to draw from. It is created anew when the buffer holds more rollouts than before."""
         if self.experience is None or self.experience.buffer is not buffer or self.experience.filled != buffer.filled:
-            self.experience = Experience(buffer, self.config.normalize_advantage == "batch", self.ranks, self.loss.labels)
+            self.experience = Experience(buffer, self.normalizes == "batch", self.ranks, self.loss.labels)
             self._graphs.clear()
         return self.experience
 
@@ -195,7 +200,7 @@ class Updater:
     def _step_with_others(self, gradient: Callable[[], None], step: Callable[[], Tensor]) -> Tensor:
         """Makes a step with the gradients of several ranks. A rank whose memory is too small still meets the others, with a
         gradient that is not finite, so that nobody applies it; at the end of the update all of them know."""
-        self.shortage.meet(gradient, 2 if self.config.normalize_advantage == "minibatch" else 0)
+        self.shortage.meet(gradient, 2 if self.normalizes == "minibatch" else 0)
         if self.shortage:
             self.optimizer.reduce_buffer.fill_(torch.nan)
         self.shortage.noticed(lambda: self.ranks.mean_(self.optimizer.reduce_buffer))
@@ -204,8 +209,8 @@ class Updater:
 
     def _compute_gradient(self, batch: Batch) -> None:
         """Computes gradient, means and count of this rank's minibatch."""
-        config, stored = self.config, batch.stored
-        if config.normalize_advantage == "minibatch":
+        stored = batch.stored
+        if self.normalizes == "minibatch":
             stored.advantage.copy_(normalized(stored.advantage, stored.weight, self.ranks))
         self.optimizer.zero_grad()
         self.count.copy_(stored.weight.sum())

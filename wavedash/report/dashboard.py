@@ -45,7 +45,7 @@ class LiveView:
         own = [_headline_table(headline, report) for headline in headlines]
         recent, *rest = _tables(report)
         of_league = [_rating_table(report), _league_table(report)]
-        self.tables = [*own[:1], *of_league, recent, *own[1:], *rest]  # the most important first
+        self.tables = [*own[:1], *of_league, recent, _teacher_table(report), *own[1:], *rest]  # the most important first
         self.below = [_health_line(report, progress)]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -57,7 +57,8 @@ class LiveView:
 
 def plain_line(report: IterationReport, progress: Progress, headlines: Sequence[Headline] = ()) -> str:
     """Returns a report as one line, for log files and pipes. Metrics that were not measured are left out."""
-    shown = {"return": "recent/return", "length": "recent/length", "success": "recent/success", "kl": "policy/kl"}
+    shown = {"return": "recent/return", "length": "recent/length", "success": "recent/success", "kl": "policy/kl",
+             "distill loss": "distill/loss", "agreement": "distill/agreement", "error": "distill/error"}
     parts = [
         *([] if report.phase is None else [report.phase]),
         f"{report.steps:,}/{report.total_steps:,} steps ({_share(report):.0%})",
@@ -138,6 +139,14 @@ def _league_table(report: IterationReport) -> MetricTable:
     return MetricTable("opponents", [*rows, *(Row(f"points against {name}", f"{x:.1%}") for name, x in shares.items())])
 
 
+def _teacher_table(report: IterationReport) -> MetricTable:
+    """Makes the table of what a student has learned of its teacher."""
+    loss, agreement, error = (report.metrics.get(f"distill/{name}") for name in ("loss", "agreement", "error"))
+    rows = [] if loss is None else [Row("loss", _number(loss))]
+    rows += [] if agreement is None else [Row("same action", f"{agreement:.1%}")]
+    return MetricTable("teacher", [*rows, *([] if error is None else [Row("relative error", f"{error:.1%}")])])
+
+
 def _tables(report: IterationReport) -> list[MetricTable]:
     metrics = report.metrics
     recent, success = metrics.get("recent/count"), metrics.get("recent/success")
@@ -148,8 +157,10 @@ def _tables(report: IterationReport) -> list[MetricTable]:
             *([] if success is None else [Row("success rate", _number(success))]),
         ]),
         MetricTable("this rollout", [
-            Row("KL", _number(metrics.get("policy/kl"))),
-            Row("clip fraction", _number(metrics.get("policy/clip_fraction"))),
+            *([] if "distill/loss" in metrics else [
+                Row("KL", _number(metrics.get("policy/kl"))),
+                Row("clip fraction", _number(metrics.get("policy/clip_fraction"))),
+            ]),
             Row("episode return", _number(metrics.get("rollout/return"))),
             Row("episode length", _number(metrics.get("rollout/length"))),
             Row("reward per step", _number(metrics.get("rollout/reward"))),
@@ -162,7 +173,7 @@ def _tables(report: IterationReport) -> list[MetricTable]:
             Row("episodes", f"{report.episodes:,}"),
             Row("rollouts", f"{report.iteration:,}"),
             Row("learning rate", _number(metrics.get("optim/learning_rate"))),
-            Row("clip range", _number(metrics.get("optim/clip_range"))),
+            *([] if "distill/loss" in metrics else [Row("clip range", _number(metrics.get("optim/clip_range")))]),
         ]),
     ]
 

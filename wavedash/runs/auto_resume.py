@@ -105,7 +105,8 @@ def _settings(found: Found, config: RunConfig, trust: bool, say: Say) -> RunConf
         merged = counting(merged, wanted, found.checkpoint.load([])[1])
     for key, why in FIXED.items():
         path = tuple(key.split("."))
-        if value_at(config, path) != value_at(before, path) and not (asked is None and key == "init"):  # recorded as a path
+        recorded_as_path = asked is None and key in ("init", "distill.teacher")
+        if value_at(config, path) != value_at(before, path) and not recorded_as_path:
             say(f"  {key}={value_at(config, path)} does not count, it stays {value_at(recorded, path)}: {why}")
     for line in changes(recorded, merged).values():
         say(f"  {line}")
@@ -121,12 +122,17 @@ def settings_now(recorded: RunConfig, asked: RunConfig | None, config: RunConfig
     kept, wanted = recorded.model_dump(), config.model_dump()
     values = wanted if asked is None else _in_a_list(_three_way(*map(_by_name, (asked, config, recorded))), config)
     for key in (*FIXED, *(name for name in config.undecided)):  # `auto` was decided when the run began
-        *path, name = key.split(".")
-        inside, source = values, kept
-        for part in path:
-            inside, source = inside[part], source[part]
-        inside[name] = source[name]
+        _keep(values, kept, key.split("."))
     return checked_config(values)
+
+
+def _keep(values: dict[str, Any], kept: Mapping[str, Any], key: Sequence[str]) -> None:
+    """Sets what a key leads to as it is in `kept`; the whole section around it, where only one of both has that."""
+    name, *rest = key
+    if rest and values[name] is not None and kept[name] is not None:
+        _keep(values[name], kept[name], rest)
+    else:
+        values[name] = kept[name]
 
 
 def _by_name(config: RunConfig) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from wavedash.runs.plain import from_json, to_json
 FIXED = {
     "name": "the folder of the run is named by it",
     "init": "it says with which weights a run begins, and this one goes on from those of its checkpoint",
+    "distill.teacher": "it says from whom a run learns, and a copy of that policy is in its folder. To go on without it, begin "
+                       "a run by PPO with this one's policy: wavedash train ... distill=null init=RUN",
     "seed": "random streams go on from where they were saved",
     "policy.orthogonal": "it says how weights are initialised, and these weights are trained already",
 }

@@ -13,6 +13,7 @@
       milestones/       versions that are kept for ever, by name (40M/); see milestones.py
       forked.json       where the run came from, if it went on from a milestone of another; see fork.py
       league/           policies that the run plays against, where it has opponents; results.csv: how these games ended
+      teacher/          the policy that the run learns from, where it has a teacher; see wavedash/distill
       crash/            data of failed updates, to find the cause
       debug/            reports of the debug switches, a file for each; see wavedash/debug
 """

@@ -74,6 +74,8 @@ def _carried(config: RunConfig) -> Iterator[str]:
         yield "games.csv"
     if config.opponents is not None:
         yield "league"
+    if config.distill is not None:
+        yield "teacher"
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -62,11 +62,17 @@ def _source(init: str, teams: int | None) -> Checkpoint | PolicyFolder:
                        "to begin with") from error
 
 
-def with_absolute_init(config: RunConfig) -> RunConfig:
-    """Returns the configuration as the run folder records it: a path in `init` does not depend on the current folder."""
-    if config.init is None or champions.is_champion(config.init):
-        return config
-    return config.model_copy(update={"init": str(Path(config.init).absolute())})
+def with_absolute_paths(config: RunConfig) -> RunConfig:
+    """Returns the configuration as the run folder records it: paths of policies do not depend on the current folder."""
+    distill = config.distill
+    if distill is not None:
+        distill = distill.model_copy(update={"teacher": _absolute(distill.teacher)})
+    init = None if config.init is None else _absolute(config.init)
+    return config.model_copy(update={"init": init, "distill": distill})
+
+
+def _absolute(policy: str) -> str:
+    return policy if champions.is_champion(policy) else str(Path(policy).absolute())
 
 
 def _environment_of(source: Checkpoint | PolicyFolder, like: EnvConfig) -> EnvConfig | None:

@@ -16,7 +16,8 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -101,8 +102,8 @@ class Milestone:
     @property
     def mark(self) -> int:
         """The steps that its name stands for. It was saved at the end of the iteration that came past them."""
-        found = NAME.fullmatch(self.name)
-        return self.checkpoint.step if found is None else read_steps(found[1]) or 0
+        mark = _mark_of(self.checkpoint.path)
+        return self.checkpoint.step if mark is None else mark
 
     def facts(self) -> dict[str, Any]:
         """Returns what `milestone.json` and `wavedash milestones --json` say of it. None: not known."""
@@ -131,11 +132,23 @@ class MilestoneStore(CheckpointStore):
         self.since: int | None = None
         """When the checkpoint was saved from which the run goes on (milliseconds since 1970). What was saved later belongs to
         iterations that the run repeats. None: the run repeats nothing."""
+        self._last: list[Checkpoint] | None = None
+        """The last one that was saved, if any; None: not looked for yet"""
 
     def save(self, step: int, tensors: Tensors, state: dict[str, Any], metadata: dict[str, Any]) -> Path:
         """Does what a store does, but a milestone that the run has written before it was killed stays as it is."""
         there = self._repeated(step)
         return super().save(step, tensors, state, metadata) if there is None else there.path
+
+    @contextmanager
+    def ordered(self, every: int, label: str | None) -> Iterator[None]:
+        """Within it, what is saved is not one of the regular milestones: a user has ordered it."""
+        kept = self.every, self.label, self.since
+        self.every, self.label, self.since = every, label, None
+        try:
+            yield
+        finally:
+            self.every, self.label, self.since = kept
 
     def listed(self) -> tuple[list[Milestone], list[CheckpointError]]:
         """Returns the milestones by their manifests, the last saved first, and the errors of those that cannot be read."""
@@ -174,11 +187,11 @@ class MilestoneStore(CheckpointStore):
         if self.since is None:
             return None
         mark = self._mark(step)
-        for milestone in self.listed()[0]:
-            if milestone.mark == mark and milestone.checkpoint.manifest.saved_at > self.since:
+        for checkpoint in self._open_all([path for path in self._paths() if _mark_of(path) == mark])[0]:
+            if checkpoint.manifest.saved_at > self.since:
                 try:
-                    milestone.checkpoint.verify()
-                    return milestone.checkpoint
+                    checkpoint.verify()
+                    return checkpoint
                 except CheckpointError as error:
                     log.warning("a milestone is saved once more: %s", error)
         return None
@@ -208,8 +221,22 @@ class MilestoneStore(CheckpointStore):
                 files[SIGNATURE] = signature
         return files
 
-    def _prune(self, step: int, earlier: list[Checkpoint]) -> None:
+    def _earlier(self) -> list[Checkpoint]:
+        """Returns the last milestone alone: none are removed, and there may be hundreds. They are read once, because no other
+        process writes any."""
+        if self._last is None:
+            self._last = super()._earlier()[:1]
+        return self._last
+
+    def _finish(self, saved: Checkpoint, earlier: list[Checkpoint]) -> None:
         """Removes nothing."""
+        self._last = [saved]
+
+
+def _mark_of(path: Path) -> int | None:
+    """Returns the steps that the name of a milestone's folder stands for."""
+    found = NAME.fullmatch(path.name)
+    return None if found is None else read_steps(found[1]) or 0
 
 
 def _folders(path: Path) -> list[Path]:

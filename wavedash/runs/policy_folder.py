@@ -83,16 +83,20 @@ class PolicyFolder:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     @classmethod
-    def write(cls, path: Path, config: RunConfig, policy: Mapping[str, Tensor], state: dict[str, Any]) -> PolicyFolder:
+    def write(cls, path: Path, config: RunConfig | None, policy: Mapping[str, Tensor], state: dict[str, Any],
+              signed: bool = True) -> PolicyFolder:
         """Returns once a new folder is durable; readers find all of it or nothing. It is this user's own, so code that the
-        configuration names is trusted. CheckpointError: it was not written."""
+        configuration names is trusted, unless it is not `signed`. Without `config` it can be read, but not be played with.
+        CheckpointError: it was not written."""
         temporary = path.with_name(f"{HIDDEN}{path.name}")
         try:
             temporary.mkdir(parents=True, exist_ok=True)
-            write_durably(temporary / CONFIG, dump_config(config).encode())
+            if config is not None:
+                write_durably(temporary / CONFIG, dump_config(config).encode())
             write_durably(temporary / POLICY, tensor_bytes("policy", policy))
             write_durably(temporary / STATE, to_json(state).encode())
-            sign(temporary, config)
+            if config is not None and signed:
+                sign(temporary, config)
             sync_folder(temporary)
             os.rename(temporary, path)
             sync_folder(path.parent)

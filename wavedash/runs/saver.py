@@ -210,13 +210,12 @@ class Saver(Listener):
         check_label(label)
         if label is None and self._last_milestone is not None and self._last_milestone[0] == learner.steps:
             return self._last_milestone[1]
-        store = self._run.milestones
-        store.every = NAMED_BY if learner.steps >= 100 * NAMED_BY else 1
-        store.label, store.phase = label, learner.phase
+        self._named.phase = learner.phase
         # The league has just taken this version in. A run that is killed after this must go on with that.
         self.save_again(learner)
-        with uninterrupted(), self._counted():
-            return self._save(store, self._content(learner))
+        every = NAMED_BY if learner.steps >= 100 * NAMED_BY else 1
+        with uninterrupted(), self._counted(), self._named.ordered(every, label):
+            return self._save(self._named, self._content(learner))
 
     def _save_missing_milestone(self, learner: Learner) -> None:
         """Tries once more at the end what could not be written before."""

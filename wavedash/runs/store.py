@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,7 @@ class CheckpointStore:
 
     def save(self, step: int, tensors: Tensors, state: dict[str, Any], metadata: dict[str, Any]) -> Path:
         """Returns its path once the checkpoint is durable. CheckpointError: nothing was added, and the others are untouched."""
-        earlier, _ = self._open_all()
+        earlier = self._earlier()
         latest = earlier[0].manifest.saved_at if earlier else 0
         target = self._free_path(step)
         temporary = self.folder / f"{HIDDEN}{target.name}"  # not beside the target, whose folder may not exist yet
@@ -71,7 +71,7 @@ class CheckpointStore:
             raise CheckpointError(f"step {step:,} was not saved: {error}") from error
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-        self._prune(step, earlier)
+        self._finish(Checkpoint(target, manifest), earlier)
         return target
 
     def newest(self) -> Checkpoint | None:
@@ -104,11 +104,11 @@ class CheckpointStore:
         for path in self.folder.glob(f"{HIDDEN}*"):
             shutil.rmtree(path, ignore_errors=True)
 
-    def _open_all(self) -> tuple[list[Checkpoint], list[CheckpointError]]:
-        """Returns the checkpoints, the last saved first, and the errors of broken ones. The time of saving counts, not the
-        step: a run may have been resumed from an earlier step."""
+    def _open_all(self, paths: Sequence[Path] | None = None) -> tuple[list[Checkpoint], list[CheckpointError]]:
+        """Returns the checkpoints, or those of `paths`, the last saved first, and the errors of broken ones. The time of saving
+        counts, not the step: a run may have been resumed from an earlier step."""
         checkpoints, broken = [], []
-        for path in self._paths():
+        for path in self._paths() if paths is None else paths:
             try:
                 checkpoints.append(Checkpoint.open(path))
             except CheckpointError as error:
@@ -130,6 +130,17 @@ class CheckpointStore:
         """Returns files that are written beside tensors and state."""
         return {}
 
+    def _earlier(self) -> list[Checkpoint]:
+        """Returns the checkpoints that a save has to know of, the last saved first."""
+        return self._open_all()[0]
+
+    def _finish(self, saved: Checkpoint, earlier: list[Checkpoint]) -> None:
+        """Is called once a checkpoint is durable: removes the older ones that need not stay."""
+        same = [checkpoint for checkpoint in earlier if checkpoint.step == saved.step]
+        others = [checkpoint for checkpoint in earlier if checkpoint.step != saved.step]
+        too_many = others[self.keep - 1:] if self.keep is not None else []
+        self._remove(same + too_many)
+
     # -------------------------------------------------------------------------------------------------------------------
 
     def _free_path(self, step: int) -> Path:
@@ -137,11 +148,8 @@ class CheckpointStore:
         again = (plain.with_name(f"{plain.name}.{number}") for number in itertools.count(2))
         return next(path for path in itertools.chain([plain], again) if not os.path.lexists(path))
 
-    def _prune(self, step: int, earlier: list[Checkpoint]) -> None:
-        same = [checkpoint for checkpoint in earlier if checkpoint.step == step]
-        others = [checkpoint for checkpoint in earlier if checkpoint.step != step]
-        too_many = others[self.keep - 1:] if self.keep is not None else []
-        for checkpoint in same + too_many:
+    def _remove(self, checkpoints: list[Checkpoint]) -> None:
+        for checkpoint in checkpoints:
             hidden = self.folder / f"{HIDDEN}{checkpoint.path.name}"
             try:
                 os.rename(checkpoint.path, hidden)  # hidden in one move: a kill must not leave half a checkpoint

@@ -1,18 +1,20 @@
 """The kind of environments that `env.walk` configures: robots that walk. It imports MuJoCo and torch only to make one."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wavedash.envs.kinds import Evaluation, Kind
 from wavedash.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     import torch
 
     from wavedash.config import EnvConfig, WalkConfig
     from wavedash.envs.vec_env import VecEnv
+    from wavedash.loading import LoadedRun
 
 ROBOTS_PER_CORE = 128
 FEWEST, MOST = 1_024, 8_192
@@ -69,6 +71,11 @@ class WalkKind(Kind):
 
     def evaluation(self, config: EnvConfig) -> Evaluation:
         return Evaluation(episodes=128, environments=128)
+
+    def film(self, run: LoadedRun, video: Path | None, **options: Any) -> str:
+        from wavedash.walk.render.film import film
+
+        return film(run, video, **options)
 
 
 def check_package() -> None:

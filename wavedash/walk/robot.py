@@ -13,7 +13,7 @@ HOME = (0.0, 0.9, -1.8) * len(LEGS)
 JOINT_RANGES = ((-0.802851, 0.802851), (-1.0472, 4.18879), (-2.69653, -0.916298)) * len(LEGS)
 """rad: the limits of all joints, as a1.xml has them"""
 STANDING = 0.28
-"""m: the height of the trunk's centre above flat ground when a robot begins to stand there; it then settles by 4 cm"""
+"""m: the height of the trunk's centre above flat ground when a robot begins to stand; it settles by 4 cm under its weight"""
 KP, KD = 40.0, 0.5
 """N m/rad, N m s/rad: gains of the PD control of all joints, in the middle of the range that Agarwal et al. 2022 draw from"""
 MAX_TORQUE = 33.5

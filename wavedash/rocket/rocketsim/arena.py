@@ -11,6 +11,7 @@ import numpy as np
 
 from wavedash.envs.errors import EnvError
 from wavedash.rocket.constants import CAR_REST_Z, GOAL_Y, HITBOXES, KICKOFF_SPAWNS, RESPAWN_SPOTS
+from wavedash.rocket.rocketsim.car_order import add_cars, enlarge_car_set
 from wavedash.rocket.rocketsim.events import LONG_AGO, ArenaEvents
 from wavedash.rocket.rocketsim.fields import BODY, FLAGS, HIT_VECTORS, SCALARS, VECTORS
 from wavedash.rocket.rocketsim.package import rocketsim
@@ -19,9 +20,6 @@ from wavedash.rocket.seats import Seat
 
 FIRST_TICK = 1 << 40
 """Where an arena's clock starts. It cannot be set back, and a state may hold touches from before the arena was made"""
-
-TEMPORARY_CARS = 300
-"""Cars that `_enlarge_car_set` adds and removes; RocketSim's limit is 512 bodies"""
 
 
 class RocketSimArena:
@@ -34,7 +32,8 @@ class RocketSimArena:
         _late_arena().clone_into(self._arena)
         self._arena.step(1)  # Bullet's very first tick takes 1/60 s, so it happens before there are cars
         self._ball, self._pads = self._arena.ball, self._arena.get_boost_pads()
-        self._configs = [rs.CarConfig(hitbox) for hitbox in range(len(HITBOXES))]
+        configs = [rs.CarConfig(hitbox) for hitbox in range(len(HITBOXES))]
+        self._teams_and_configs = [(seat.team, configs[seat.hitbox]) for seat in seats]
         self._controls, self._empty_state = rs.CarControls(), rs.CarState()
         self._rules = self._arena.get_mutator_config(), self._arena.get_mutator_config()
         self._rules[0].ball_radius -= 1.0
@@ -50,7 +49,7 @@ class RocketSimArena:
         """Cars by seat"""
         self._inactive_pads: set[int] = set()
         """Pads that are not back yet, or that a car has not left"""
-        self._enlarge_car_set()
+        enlarge_car_set(self._arena)
         self._replace_bodies()
         self._place_kickoff()
 
@@ -144,13 +143,6 @@ class RocketSimArena:
                 if not np.isfinite(values).all():
                     raise EnvError(f"an arena was placed with a {part}.{name} that is not finite: {values.tolist()}")
 
-    def _enlarge_car_set(self) -> None:
-        """RocketSim iterates over its cars in the order of a hash set of their addresses, and where one drives over another the
-        order makes a difference. After many cars were added the set stays so large that cars seldom share a bucket; then the
-        order is that in which they were added, whatever their addresses."""
-        for car in reversed([self._arena.add_car(0) for _ in range(TEMPORARY_CARS)]):
-            self._arena.remove_car(car)
-
     def _place_kickoff(self) -> None:
         """Puts the cars on the spots of a kick-off, each team in the order of its seats. (RocketSim's own kick-off takes cars
         in the order of their addresses.)"""
@@ -174,12 +166,12 @@ class RocketSimArena:
         empty = [seat for seat, who in enumerate(self._seats) if not who.present]
         if self._all_cars:
             for seat in empty:
-                self._all_cars[seat] = self._new_car(seat)
+                self._all_cars[seat] = self._arena.add_car(*self._teams_and_configs[seat])
             for car in reversed(self._all_cars):
                 self._arena.remove_car(car)
             for rules in self._rules:  # RocketSim makes a new ball when its size changes
                 self._arena.set_mutator_config(rules)
-        self._all_cars = [self._new_car(seat) for seat in range(len(self._seats))]
+        self._all_cars = add_cars(self._arena, self._teams_and_configs)
         self.number_offset = self._all_cars[0].id
         for seat in reversed(empty):
             self._arena.remove_car(self._all_cars[seat])
@@ -189,9 +181,6 @@ class RocketSimArena:
         self.events.demoed.clear()
         for column, name in enumerate(Seat._fields):
             self._record["cars"][name][:] = [seat[column] for seat in self._seats]
-
-    def _new_car(self, seat: int) -> Any:
-        return self._arena.add_car(self._seats[seat].team, self._configs[self._seats[seat].hitbox])
 
     def _load_ball(self) -> None:
         fields, state = self._record["ball"], self._rs.BallState()

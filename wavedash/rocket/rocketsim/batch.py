@@ -53,6 +53,7 @@ class ArenaBatch:
             self._load_placed()
             self._tick(ticks, delay)
             arrays.done[:] = number
+            arrays.placed.fill(False)  # not before: a process that does the first step again would begin with kick-offs
         arrays.records[:] = arrays.next_records
 
     def _load_placed(self) -> None:
@@ -66,7 +67,6 @@ class ArenaBatch:
             self._arenas[i].load()
             self._reader.set_offsets(i, self._arenas[i].number_offset, self._arenas[i].tick_offset)
         self._pulse.rest()
-        self._arrays.placed.fill(False)
         self._goes_on = False
 
     def _tick(self, ticks: int, delay: int) -> None:

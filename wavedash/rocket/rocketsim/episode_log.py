@@ -16,7 +16,7 @@ from wavedash.rocket.rocketsim.record import Array, SharedArrays
 
 
 class EpisodeLog:
-    """The log of E arenas. A game begins when its arena is placed."""
+    """The log of E arenas. A game begins when its arena is placed, or goes on in another process."""
 
     def __init__(self, arrays: SharedArrays) -> None:
         self._beginnings = arrays.records.copy()  # [E, R]: what each arena was placed with
@@ -35,6 +35,11 @@ class EpisodeLog:
         self._age += 1
         self._steps.append((arrays.controls.copy(), ticks, delay))
 
+    def begin(self, arenas: slice, arrays: SharedArrays) -> None:
+        """The step that was added last is the first of these games after all, because a new worker does it."""
+        self._beginnings[arenas] = arrays.records[arenas]
+        self._age[arenas] = 1
+
     def age_of(self, arena: int) -> int:
         """Steps since the arena was placed."""
         return int(self._age[arena])
@@ -52,5 +57,5 @@ class EpisodeLog:
             "beginnings": torch.from_numpy(beginnings.view(np.int32)),
             "age": torch.from_numpy(age),
             "controls": torch.from_numpy(np.stack([controls for controls, _, _ in steps])) if steps else torch.empty(0),
-            "timing": torch.tensor([[ticks, delay] for _, ticks, delay in steps]).view(-1, 2),
+            "timing": torch.tensor([[ticks, delay] for _, ticks, delay in steps], dtype=torch.int64).view(-1, 2),
         }

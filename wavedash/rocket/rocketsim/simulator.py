@@ -48,7 +48,8 @@ class RocketSimSimulator(Simulator):
 
     - A goal stops its arena for the rest of the step: the state stays that of the goal until the arena is placed or stepped.
     - The same states and controls give the same games, bit for bit, whatever was before and however many workers there are.
-      (With three cars or more, one arena in some hundred can differ in the last digits where one car drives over another.)
+      (That is so on Linux. Elsewhere, with three cars or more, one game in a hundred can differ where one car drives over
+      another: see car_order.py.)
     - A state that is placed lacks what RocketSim does not expose: forces of the wheels, contacts of the last tick and the order
       in which these are solved. In the air nothing is missing; on the wheels the velocity 8 ticks later is about 4 and seldom
       more than 20 uu/s off from that of the game from which the state was taken.
@@ -68,7 +69,7 @@ class RocketSimSimulator(Simulator):
         self.device = torch.device(device)
         self._step = (0, 0, 0)
         self._stepping = False
-        self._woken = np.zeros(arenas, np.bool_)
+        self._anew = np.ones(arenas, np.bool_)  # [E]: arenas that are new, have a new worker or rested before the next step
         self._shares = shares(arenas, workers) if workers else []
         self._supervisor = Supervisor(
             [Post(f"RocketSim worker {index} (arenas {first + share.start} to {first + share.stop - 1})",
@@ -102,8 +103,8 @@ class RocketSimSimulator(Simulator):
         else:
             np.minimum(controls.detach().numpy(), 1.0, out=self._arrays.controls)
             np.maximum(self._arrays.controls, -1.0, out=self._arrays.controls)
-        self._arrays.placed[:] |= self._arrays.resting | self._woken  # RocketSim has no past of these
-        self._woken.fill(False)
+        self._arrays.placed[:] |= self._arrays.resting | self._anew
+        self._anew.fill(False)
         self._log.record(self._arrays, ticks, delay)
         self._step = (self._step[0] + 1, ticks, delay)
         for worker in self._supervisor.workers:
@@ -137,7 +138,7 @@ class RocketSimSimulator(Simulator):
         if self._stepping:
             raise EnvError("the arenas are still stepping: recv() before rest()")
         resting = arenas.cpu().numpy()
-        self._woken |= self._arrays.resting & ~resting
+        self._anew |= self._arrays.resting & ~resting
         self._arrays.resting[:] = resting
 
     def save(self) -> dict[str, Tensor]:
@@ -145,11 +146,12 @@ class RocketSimSimulator(Simulator):
 
     def keep(self) -> Callable[[], dict[str, Tensor]]:
         """The controls of long games are copied only when they are needed."""
-        records, log = super().save(), self._log.keep()
-        return lambda: {**records, **log()}
+        records, log, begins = super().save(), self._log.keep(), self._begins()
+        return lambda: {**records, **log(), "begins": begins}
 
     def load(self, saved: dict[str, Tensor]) -> None:
-        """Plays the saved games again. A game that comes out differently goes on from its saved state."""
+        """Plays the saved games again. One that begins with the next step has nothing to play: its saved state is its
+        beginning. A game that comes out differently goes on from its saved state."""
         if "age" not in saved:
             raise EnvError("the saved arenas are those of another simulator: set env.rocket.simulator to what it was, or go on "
                            "without the saved arenas")
@@ -161,12 +163,20 @@ class RocketSimSimulator(Simulator):
             torch.where(begins.unsqueeze(-1), beginnings, memory, out=memory)
             self.place(begins)
             self.step(controls[number], ticks, delay)
-        differ = (memory != saved["records"].to(on)).any(-1)
+        begins = saved.get("begins", torch.zeros_like(ages, dtype=torch.bool)).to(on)  # older checkpoints lack it
+        differ = (memory != saved["records"].to(on)).any(-1) & ~begins
         memory.copy_(saved["records"])
-        self.place(differ)
+        self.place(begins | differ)
         if bool(differ.any()):
             logger.warning("%d of %d games differ when they are played again, and go on from their saved states",
                            int(differ.sum()), len(differ))
+
+    def _begins(self) -> Tensor:
+        """[E]: arenas whose next step begins a game, because RocketSim has no past of their states: those that were placed,
+        that rest or have rested, that are new or have a new worker."""
+        arrays = self._arrays
+        placed = self._mirror.placed.cpu() if self._mirror else torch.from_numpy(arrays.placed)
+        return placed | torch.from_numpy(arrays.resting | self._anew)
 
     def _check_saved(self, saved: Saved) -> None:
         for name in ("records", "beginnings"):
@@ -178,6 +188,8 @@ class RocketSimSimulator(Simulator):
         controls = saved.has("controls", torch.float32, (None, self.state.arenas, self.state.seats, 8) if steps else (0,))
         if len(controls) != steps:
             saved.refuse(f"{saved.prefix}controls holds {len(controls):,} steps, but timing {steps:,}")
+        if "begins" in saved.tensors:
+            saved.has("begins", torch.bool, (self.state.arenas,))
         saved.has("age", torch.int64, (self.state.arenas,))
         saved.is_between("age", 0, steps)
 
@@ -204,8 +216,17 @@ class RocketSimSimulator(Simulator):
             raise EnvError(str(failure))
         self._supervisor.replace(worker, failure.told(self._where(worker)) + self._again(worker),
                                  lost="its arenas go on from their last state")
+        self._begin_games_of(worker)
         if self._stepping:
             worker.tell(STEP.pack(*self._step))
+
+    def _begin_games_of(self, worker: Worker) -> None:
+        """Lets games begin in the arenas of a new worker: with the step under way, or with the next if that is complete."""
+        share = self._shares[worker.index]
+        if self._stepping and self._arrays.done[share.start] != self._step[0]:
+            self._log.begin(share, self._arrays)
+        else:
+            self._anew[share] = True
 
     def _arena_of(self, worker: Worker) -> int | None:
         """The arena in which the worker was, if any."""
@@ -234,12 +255,13 @@ class _DeviceMirror:
         self._host = host
         self._host_controls, self._host_placed = torch.from_numpy(arrays.controls), torch.from_numpy(arrays.placed)
         self.state = host.to(device)
-        self._placed = torch.zeros(host.arenas, dtype=torch.bool, device=device)
+        self.placed = torch.zeros(host.arenas, dtype=torch.bool, device=device)
+        """Arenas that were placed since the last step"""
         self._placing = False
         self._arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
 
     def place(self, arenas: Tensor) -> None:
-        self._placed.logical_or_(arenas)
+        self.placed.logical_or_(arenas)
         self._placing = True
 
     def to_host(self, controls: Tensor) -> None:
@@ -248,8 +270,8 @@ class _DeviceMirror:
         self._host_controls.copy_(controls.clamp(-1.0, 1.0), non_blocking=True)
         if self._placing:
             self._host.memory.copy_(self.state.memory, non_blocking=True)
-            self._host_placed.copy_(self._placed, non_blocking=True)
-            self._placed.zero_()
+            self._host_placed.copy_(self.placed, non_blocking=True)
+            self.placed.zero_()
             self._placing = False
         self._arrived.record()
         self._arrived.synchronize()
