@@ -124,6 +124,8 @@ def test_each_part_of_the_state_is_needed(lost: str, halfway: Any) -> None:
 
 def test_what_does_not_fit_is_refused(halfway: Any) -> None:
     saved = halfway[0]
+    with pytest.raises(EnvError, match="another simulator"):
+        make_env(ROBOTS, **EVERYTHING).load_state({**saved, "physics_of": saved["physics_of"] + 1})
     with pytest.raises(EnvError, match=r"does not fit this task.*env\.count"):
         make_env(ROBOTS + 1, **EVERYTHING).load_state(saved)
     with pytest.raises(EnvError, match="other terrain"):

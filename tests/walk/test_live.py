@@ -104,8 +104,8 @@ def test_phases_change_a_walking_task(tmp_path: Path, monkeypatch: pytest.Monkey
               "{name: walk, set: {env.walk.rewards: {alive: 0.5, track_velocity: 1}, env.walk.reward_floor: 0}}]")
     weights = Weights()
     assert train("walk-flat", phases, "total_steps=192", "env.count=4", "ppo.rollout_steps=8", "ppo.epochs=1",
-                 "ppo.minibatch_size=16", "policy.hidden=[8]", "device=cpu", "threads=1", "report.console=off", "report.tensorboard=false",
-                 listeners=[weights]) == 0
+                 "ppo.minibatch_size=16", "policy.hidden=[8]", "device=cpu", "threads=1", "report.console=off",
+                 "report.tensorboard=false", listeners=[weights]) == 0
     first, last = weights.seen[0], weights.seen[-1]
     assert {name for name, weight in first.items() if weight} == {"alive"} and first["track_velocity"] == 0.0
     assert {name: weight for name, weight in last.items() if weight} == {"alive": 0.5, "track_velocity": 1.0}

@@ -61,7 +61,8 @@ class WalkEnv(VecEnv):
         self.per_kind = self.of_kind.sum(0).clamp(min=1.0)
         self.terrain = self.ground.heights.double().mean((1, 2))  # [K]
         self.ranges = torch.tensor(zlib.crc32(task.randomizations.description.encode()))
-        """A checkpoint knows by `terrain` and `ranges` whether the ground and what is randomised are the same"""
+        self.physics_of = torch.tensor(zlib.crc32(type(simulator).__name__.encode()))
+        """A checkpoint knows by these whether the ground, what is randomised and the simulator are the same"""
 
     @classmethod
     def configured(cls, config: EnvConfig, device: torch.device | str = "cpu") -> WalkEnv:
@@ -133,10 +134,13 @@ class WalkEnv(VecEnv):
         saved = {name: x.clone() for name, x in self._own().items()}
         saved |= {f"{SIMULATOR}{name}": x for name, x in self.simulator.save().items()}
         saved |= {f"{TASK}{name}": x.clone() for name, x in self.task.state_dict().items()}
-        return saved | {"terrain": self.terrain.clone(), "ranges": self.ranges.clone(), "generator": self.generator.get_state()}
+        return saved | {"terrain": self.terrain.clone(), "ranges": self.ranges.clone(), "physics_of": self.physics_of.clone(),
+                        "generator": self.generator.get_state()}
 
     def load_state(self, state: dict[str, Tensor]) -> Obs:
         saved = Saved("env", state)
+        if int(saved.is_like("physics_of", self.physics_of)) != int(self.physics_of):
+            raise EnvError("the saved state of the robots is that of another simulator")
         own = self._own()
         differ = [name for name, x in own.items() if name not in state or state[name].shape != x.shape]
         if differ:
@@ -151,7 +155,7 @@ class WalkEnv(VecEnv):
         of_task = Saved("env", _below(state, TASK), TASK)
         remembered = self.task.compare(of_task)
         generator = saved.is_like("generator", self.generator.get_state())
-        same_ranges = saved.is_like("ranges", self.ranges).equal(self.ranges.cpu())
+        same_ranges = int(saved.is_like("ranges", self.ranges)) == int(self.ranges)
         for name, x in own.items():
             x.copy_(state[name])
         self.generator.set_state(generator)
