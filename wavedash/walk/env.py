@@ -80,6 +80,10 @@ class WalkEnv(VecEnv):
         return [self.generator]
 
     @property
+    def health(self) -> dict[str, int]:
+        return self.simulator.health
+
+    @property
     def headlines(self) -> Sequence[Headline]:
         walking = {"walk/speed": "m/s forward", "walk/wanted": "m/s wanted", "walk/error": "m/s off", "walk/power": "W"}
         levels = {f"level/{_short(kind)}": _short(kind).replace("_", " ") for kind in self.ground.kinds}

@@ -30,6 +30,11 @@ class Simulator(ABC):
     def device(self) -> torch.device:
         return self.state.device
 
+    @property
+    def health(self) -> dict[str, int]:
+        """Counters of trouble since the start, read once an iteration."""
+        return {}
+
     @abstractmethod
     def step(self, target: Tensor) -> None:
         """Moves all robots on by `SUBSTEPS` ticks, with the motors pulling to the joint angles `target` [E, 12], which each
