@@ -144,5 +144,5 @@ def test_a_robot_that_turns_left_has_a_positive_rate_and_is_paid_for_it() -> Non
     state = env.state
     assert state.yaw[0] > 0 > state.yaw[1] and state.angular_velocity[0, 2] > 0 > state.angular_velocity[1, 2]
     for reward in (TrackTurning(), Progress()):
-        paid = reward(state, state, None)  # type: ignore[arg-type]
+        paid = reward(state, state, None)
         assert paid[0] > paid[1]

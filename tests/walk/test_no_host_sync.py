@@ -30,7 +30,7 @@ def as_on_a_gpu(**options: Any) -> WalkEnv:
 def _physics_may_sync(monkeypatch: pytest.MonkeyPatch) -> None:
     def freed(method: Any) -> Any:
         def call(self: Any, *args: Tensor) -> Any:
-            with _disable_current_modes():  # type: ignore[no-untyped-call]
+            with _disable_current_modes():
                 return method(self, *args)
 
         return call

@@ -32,11 +32,11 @@ def walked(act: Callable[[Obs], Tensor]) -> tuple[float, float]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_a_robot_learns_to_walk_at_the_speed_that_it_is_told(seed: int) -> None:
-    """About 25 s of CPU time. Actions are sampled, as in training: after so few steps the gait lives by the noise, and the mean
-    action alone hardly moves."""
-    config = load_config("walk-flat", [f"seed={seed}", "env.count=128", "ppo.minibatch_size=768", f"total_steps={STEPS}",
+def test_a_robot_learns_to_walk_at_the_speed_that_it_is_told() -> None:
+    """About 25 s of CPU time. With the seeds 0, 1 and 2 the ratio was 0.87, 0.91 and 0.90, and one of 32 robots fell within the
+    ten seconds; before learning it was -0.26. Actions are sampled, as in training: after so few steps the gait lives by the
+    noise, and the mean action alone hardly moves."""
+    config = load_config("walk-flat", ["env.count=128", "ppo.minibatch_size=768", f"total_steps={STEPS}",
                                        f"env.walk.commands={{ahead: {{speed: {SPEED}, turn: 0}}}}", "device=cpu"])
     with assembled(config) as learner:
         policy, generator = learner.policy, torch.Generator().manual_seed(0)
@@ -50,9 +50,8 @@ def test_a_robot_learns_to_walk_at_the_speed_that_it_is_told(seed: int) -> None:
         while learner.steps < STEPS:
             learner.iterate()
         ratio, fell = walked(act)
-    print("SEED", seed, ratio, fell, untrained)
     assert 0.7 < ratio < 1.3 and fell <= 0.1
-    assert abs(untrained) < 0.3, "the control: the same noise without learning"
+    assert untrained < 0.2, "the control: the same noise without learning"
 
 
 @pytest.mark.parametrize("size", [0.0, 1.0])
@@ -60,4 +59,4 @@ def test_robots_that_stand_or_flail_do_not_walk(size: float) -> None:
     """The control of the test above."""
     generator = torch.Generator().manual_seed(0)
     ratio, _ = walked(lambda obs: size * (2 * torch.rand(ROBOTS, 12, generator=generator) - 1))
-    assert abs(ratio) < 0.3
+    assert ratio < 0.2
