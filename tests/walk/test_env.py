@@ -179,6 +179,17 @@ def test_a_robot_whose_physics_breaks_is_inactive_for_a_step_and_nobody_else_not
             torch.testing.assert_close(env.state.joint_position[2], torch.tensor(HOME))  # it stands at its start again
 
 
+def test_velocities_that_no_robot_has_are_broken_physics_also_where_mujoco_accepts_them() -> None:
+    env = make_env(3, starts=STILL, endings={"time_out": {"seconds": 20}})
+    env.reset(0)
+    assert isinstance(env.simulator, MujocoSimulator)
+    env.simulator.qpos[1, 2], env.simulator.qvel[1, 0] = 500.0, 2_000.0
+    step = rest(env)
+    assert not env.simulator.batch.warning[..., 1].any(), "MuJoCo has found nothing wrong"
+    assert step.active.tolist() == [True, False, True] and step.truncated.tolist() == [False, True, False]
+    assert rest(env).active.all()
+
+
 def test_the_same_seed_gives_the_same_episodes_also_from_an_environment_that_was_used() -> None:
     options: dict[str, Any] = {"randomize": {"payload": {}, "friction": {}, "latency": {}, "pushes": {"seconds": 0.1}},
                                "endings": SHORT, "levels": 1}
