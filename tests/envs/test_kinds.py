@@ -30,21 +30,23 @@ WHOLE = "tests.envs.whole_envs"
 
 @pytest.mark.parametrize(("source", "title"), [
     ({"id": "CartPole-v1"}, "CartPole-v1"), ({"factory": f"{WHOLE}:Rows"}, f"{WHOLE}:Rows"),
-    ({"rocket": {"blue": 2, "orange": 3}}, "Rocket League 2v3"),
+    ({"rocket": {"blue": 2, "orange": 3}}, "Rocket League 2v3"), ({"walk": {"terrain": {"rough": 1}}}, "robots on rough"),
 ])
 def test_a_kind_is_known_by_its_option(source, title):
     assert EnvConfig(**source).title == title
 
 
-@pytest.mark.parametrize("source", [{}, {"id": "CartPole-v1", "factory": "a:b"}, {"factory": "a:b", "rocket": {}}])
+@pytest.mark.parametrize("source", [{}, {"id": "CartPole-v1", "factory": "a:b"}, {"factory": "a:b", "rocket": {}},
+                                    {"rocket": {}, "walk": {}}])
 def test_none_or_two_kinds_are_refused_with_a_list_of_all(source):
-    with pytest.raises(ValidationError, match=r"exactly one of env\.id \(.*\), env\.factory \(.*\) and env\.rocket \(.*\)"):
+    listed = r"exactly one of env\.id \(.*\), env\.factory \(.*\), env\.rocket \(.*\) and env\.walk \(.*\)"
+    with pytest.raises(ValidationError, match=listed):
         EnvConfig(**source)
 
 
 def test_a_configuration_is_checked_without_torch_and_warp():
     code = ("import sys, wavedash; from wavedash.config import EnvConfig; EnvConfig(rocket={}).title; EnvConfig(id='x').title; "
-            "assert not {'torch', 'warp', 'RocketSim', 'gymnasium'} & set(sys.modules)")
+            "EnvConfig(walk={}).title; assert not {'torch', 'warp', 'RocketSim', 'gymnasium', 'mujoco'} & set(sys.modules)")
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr == ""
 
 
@@ -57,7 +59,8 @@ def kinds_named(code):
 def test_nothing_outside_the_registry_names_a_kind():
     """Exempt are the kinds themselves, what is about Rocket League alone (its package, benchmarks and matches), and the adapter
     that writes configurations."""
-    theirs = {"rocket", "bench", "compat", "evaluate/against.py", "evaluate/matches.py", "envs/gymnasium", "envs/imported.py"}
+    theirs = {"rocket", "walk", "bench", "compat", "evaluate/against.py", "evaluate/matches.py", "envs/gymnasium",
+              "envs/imported.py"}
     assert kinds_named("if config.env.rocket is not None: use(config.id)") == ["config.env.rocket", "config.id"], "the control"
     found = {}
     for file in PACKAGE.rglob("*.py"):

@@ -62,6 +62,8 @@ ROOMY = ("rocket-1v1", *TINY, "env.count=8", "env.groups=1", "ppo.rollout_steps=
          "env.rocket.endings={time_out: {seconds: 0.1}}", "opponents.most=0.5", "opponents.slots=2",
          "opponents.snapshot_every=20", "opponents.refresh_every=1", "policy.memory={kind: gru, size: 4, sequence: 4}")
 """The same with room: opponents in none, 25 or 50 % of the arenas."""
+WALK = ("walk-flat", *TINY, "total_steps=256", "env.walk.endings={fallen: {}, off_tile: null, time_out: {seconds: 0.2}}")
+"""Eight iterations of 32 steps with four robots."""
 AT = 4
 """The iteration after which settings change."""
 
@@ -182,6 +184,9 @@ CHANGES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "lanes": (LANES, ("env.rocket.lanes.turtle.share=1", "env.rocket.lanes.turtle.starts.kickoff=1",
                       "env.rocket.lanes.turtle.rewards.recovery=3", "env.rocket.lanes.turtle.endings.time_out.seconds=0.2")),
     "a lane that is left": (LANES, ("env.rocket.lanes.turtle.share=0",)),
+    "a walking robot": (WALK, ("env.walk.rewards.track_velocity.weight=3", "env.walk.rewards.torque.weight=0",
+                               "env.walk.reward_floor=-1", "env.walk.endings.time_out.seconds=0.1",
+                               "env.walk.endings.fallen.tilt=20")),
     "opponents": (LEAGUE, ("opponents.strategy=recent", "opponents.decay=0.1", "opponents.refresh_every=2",
                            "opponents.pool=2")),
     "more opponents": ((*ROOMY, "opponents.share=0"), ("opponents.share=0.5",)),
@@ -277,6 +282,14 @@ REFUSED_TASK = {
 }
 
 
+REFUSED_WALK = {
+    "env.walk.rewards.tourqe=1": "did you mean 'env.walk.rewards.torque",
+    "env.walk.commands.ahead.speed=1": "wavedash resume RUN env.walk.commands.ahead.speed=...",
+    "env.walk.endings.off_tile.margin=1": "env.walk.endings.off_tile",
+    "env.walk.rewards.torque=heavy": "torque",
+    "env.walk.levels=3": "wavedash resume RUN env.walk.levels=...",
+    "env.walk.endings.time_out.seconds=.nan": "ValueError: cannot convert float NaN to integer",
+}
 REFUSED_SHARE = {
     "opponents.share=0.6": "resume RUN opponents.most=0.6 opponents.share=0.6",
     "opponents.share=-0.1": "opponents.share: expected greater than or equal to 0",
@@ -286,9 +299,9 @@ REFUSED_WITHOUT_ROOM = {"opponents.share=0.4": "wavedash resume RUN opponents.sh
 
 
 @pytest.mark.parametrize(("settings", "refused"), [
-    (CARTPOLE, REFUSED), (ROCKET, REFUSED_TASK), ((*ROOMY, "opponents.share=0.5"), REFUSED_SHARE),
+    (CARTPOLE, REFUSED), (ROCKET, REFUSED_TASK), (WALK, REFUSED_WALK), ((*ROOMY, "opponents.share=0.5"), REFUSED_SHARE),
     (LEAGUE, REFUSED_WITHOUT_ROOM),
-], ids=["cartpole", "rocket", "opponents with room", "opponents"])
+], ids=["cartpole", "rocket", "walk", "opponents with room", "opponents"])
 def test_what_cannot_change_is_refused_and_changes_nothing(settings, refused, tmp_path, monkeypatch, unchanged):
     last, asking = LastWords(), [Asking(*words.split("; ")) for words in refused]
     run = trained(in_folder(tmp_path / "asked", monkeypatch), settings, *asking, last)

@@ -71,6 +71,12 @@ BASES: dict[str, tuple[str, ...]] = {
     "rated": ("rocket-1v1", *ROCKET, RATED),
     "rated with places": ("rocket-1v1", *ROCKET, RATED, "env.rocket.observation={advanced_obs_plus: {team_size: 2}}"),
     "rated league": ("rocket-1v1", *LEAGUE, RATED),
+    "walk": ("walk-flat", *TINY, "env.walk.rewards={track_velocity: 1, track_turning: 0.5}", "env.walk.levels=2",
+             "env.walk.terrain={rough: 1, stairs_up: 1}", "env.walk.resolution=0.1",
+             "env.walk.endings={fallen: {}, time_out: {seconds: 0.1}}"),
+    "randomised walk": ("walk-flat", *TINY, "env.walk.terrain={rough: 1}", "env.walk.levels=3", "env.walk.first_level=0",
+                        "env.walk.resolution=0.1", "env.walk.endings={time_out: {seconds: 0.1}}",
+                        "env.walk.randomize={friction: {}}"),
     "wandb": ("cartpole", *TINY, "report.wandb=true"),
     "distilled": ("pendulum", *TINY, "policy.initial_std=0.2", "distill.teacher=TEACHER"),
     "pendulum": ("pendulum", *TINY),
@@ -135,6 +141,14 @@ def task(learner: Learner) -> Any:
 
 def cars(learner: Learner) -> Any:
     return learner.env.state_of(0).cars  # type: ignore[attr-defined]
+
+
+def ground(learner: Learner) -> Any:
+    return learner.env.ground  # type: ignore[attr-defined]
+
+
+def physics(learner: Learner) -> Any:
+    return learner.env.simulator.physics  # type: ignore[attr-defined]
 
 
 def line_up(learner: Learner) -> Any:
@@ -247,6 +261,30 @@ KEYS: dict[str, Counts | Fails | Refused] = {
                                ["turtle"], "rocket"),
     "env.rocket.measures": Counts("[turtle, wall]", lambda learner: list(task(learner).measures.parts.keys()),
                                   ["turtle", "wall"], "rocket"),
+    "env.walk.simulator": Counts("mujoco_warp", lambda learner: type(learner.env.simulator).__name__,  # type: ignore[attr-defined]
+                                 "MujocoWarpSimulator", "walk"),
+    "env.walk.terrain": Counts("{stones: 1}", lambda learner: ground(learner).kinds[-1], "stones", "walk"),
+    "env.walk.levels": Counts("3", lambda learner: ground(learner).levels, 3, "walk"),
+    "env.walk.hardest": Counts("0.5", lambda learner: ground(learner).difficulty(1), 0.5, "walk"),
+    "env.walk.first_level": Counts("0", lambda learner: task(learner).levels.first, 0, "walk"),
+    "env.walk.curriculum": Counts("false", lambda learner: task(learner).levels.moves, False, "walk"),
+    "env.walk.layout": Counts("track", lambda learner: ground(learner).length, 20.0, "walk"),
+    "env.walk.resolution": Counts("0.2", lambda learner: ground(learner).resolution, 0.2, "walk"),
+    "env.walk.terrain_seed": Counts("1", base="walk"),
+    "env.walk.observation": Refused("{proprioception: {}}", "walk"),
+    "env.walk.action": Counts("{joint_targets: {scale: 0.25}}", lambda learner: float(task(learner).action.scale[0]), 0.25,
+                              "walk"),
+    "env.walk.commands": Counts("{ahead: {speed: 0.123}}", lambda learner: task(learner).commands.parts["ahead"].speed, 0.123,
+                                "walk"),
+    "env.walk.command_seconds": Counts("0.04", lambda learner: task(learner).commands.steps, 2, "walk"),
+    "env.walk.rewards": Counts("{track_turning: 5}", after=ratio("env/reward/track_turning"), expected=10.0, base="walk"),
+    "env.walk.reward_floor": Counts("7", after=mean_reward, expected=0.14, base="walk"),
+    "env.walk.starts": Counts("{stand: {shift: 0.0}}", lambda learner: task(learner).start.starts[0].shift, 0.0, "walk"),
+    "env.walk.endings": Counts("{time_out: {seconds: 0.06}}", after=episode_length, expected=3.0, base="walk"),
+    "env.walk.randomize": Counts("{payload: {low: 2, high: 2}}", lambda learner: physics(learner).payload.tolist(), [2.0] * 4,
+                                 "walk"),
+    "env.walk.progressive": Counts("false", after=lambda run, unchanged: weights(run) != weights(unchanged), expected=True,
+                                   base="randomised walk"),
     "policy.encoders": Refused("{obs: {kind: mlp, hidden: [4]}}"),
     "policy.actor_keys": Refused("[obs]"),
     "policy.critic_keys": Refused("[obs]"),
@@ -472,6 +510,9 @@ def _as_before() -> Iterator[None]:
 @pytest.mark.parametrize("key", KEYS)
 def test_a_changed_setting_counts_or_is_refused_by_name(key: str, runs: Runs) -> None:
     rule = KEYS[key]
+    if key == "env.walk.simulator":
+        pytest.importorskip("mujoco_warp")
+        pytest.importorskip("wavedash.walk.mujoco_warp")
     change = [f"{key}={rule.value}"] if key == "total_steps" else [GOAL, f"{key}={rule.value}"]
     if isinstance(rule, Refused):
         with pytest.raises(UserError, match=key.replace(".", r"\.")):

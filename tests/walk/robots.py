@@ -54,7 +54,7 @@ def made_up(robots: int = 5, seed: int = 0) -> RobotState:
 
 def mirrored_joints(joints: Tensor) -> Tensor:
     """[..., 12]: legs change sides; hips turn about the axis that lies in the mirror."""
-    legs = joints.unflatten(-1, (4, 3))[..., [1, 0, 3, 2], :]  # type: ignore[no-untyped-call]
+    legs = joints.unflatten(-1, (4, 3))[..., [1, 0, 3, 2], :]
     mirrored: Tensor = (legs * torch.tensor([-1.0, 1.0, 1.0])).flatten(-2)
     return mirrored
 

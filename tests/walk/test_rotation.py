@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from tests.roundings import assert_rounded
-from wavedash.walk.rotation import from_yaw, rotate, rotate_back, wrapped, yaw_of
+from wavedash.walk.rotation import down_of, from_yaw, rotate, rotate_back, wrapped, yaw_of
 
 GENERATOR = torch.Generator().manual_seed(0)
 Q = torch.nn.functional.normalize(torch.randn(50, 4, generator=GENERATOR, dtype=torch.float64), dim=-1)
@@ -27,6 +27,11 @@ def test_vectors_turn_into_the_world_and_back() -> None:
     for turned, back in ((rotate(Q, V), False), (rotate_back(Q, V), True)):
         assert_rounded(turned, by_mujoco(Q, V, back), 60, V.norm(dim=-1, keepdim=True).expand(50, 3), torch.float64)
     assert not torch.allclose(rotate(Q, V), rotate_back(Q, V)), "the control: both directions differ"
+
+
+def test_down_is_where_gravity_pulls_to() -> None:
+    down = torch.tensor([[0.0, 0.0, -1.0]], dtype=torch.float64).expand(50, 3)
+    torch.testing.assert_close(down_of(Q), by_mujoco(Q, down, back=True))
 
 
 def test_the_yaw_is_where_the_front_points_to() -> None:

@@ -6,11 +6,12 @@ import numpy as np
 import torch
 
 from tests.walk.robots import home, made_up, make_ground, standing
+from wavedash.walk.mujoco_batch import MujocoSimulator
 from wavedash.walk.robot import LEGS
 from wavedash.walk.state import FIELDS, RobotState, place_of
 
 
-def tossed(steps: int = 15):  # type: ignore[no-untyped-def]
+def tossed(steps: int = 15) -> tuple[MujocoSimulator, RobotState]:
     """Robots that tumble, with a simulation of MuJoCo's for each."""
     generator = torch.Generator().manual_seed(1)
     simulator = standing(4)

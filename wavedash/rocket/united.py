@@ -1,18 +1,11 @@
-"""A task together with the parts of other tasks, which are switched off.
-
-A run whose phases have different tasks holds the parts of all phases from its beginning. So a change of phase changes numbers
-only: parts need not be made or bound, and no CUDA graph is captured anew.
-"""
+"""A Rocket League task together with the parts of other tasks, which are switched off (tasks/united.py)."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from wavedash.config import LaneConfig, Named, RocketConfig
 from wavedash.errors import UserError
-
-Weighted = dict[str, float | dict[str, Any]]
-Endings = dict[str, dict[str, Any] | None]
+from wavedash.tasks.united import first, united_endings, united_weights
 
 
 def united(config: RocketConfig, others: Sequence[RocketConfig]) -> RocketConfig:
@@ -25,41 +18,26 @@ def united(config: RocketConfig, others: Sequence[RocketConfig]) -> RocketConfig
     the names of what is saved and the random streams of starts, is the same in all phases."""
     tasks = [*others, config]
     return config.model_copy(update={
-        "rewards": _weighted(config.rewards, [task.rewards for task in tasks]),
-        "starts": _weighted(config.starts, [task.starts for task in tasks]),
-        "endings": _endings(config.endings, [task.endings for task in tasks]),
+        "rewards": united_weights(config.rewards, [task.rewards for task in tasks]),
+        "starts": united_weights(config.starts, [task.starts for task in tasks]),
+        "endings": united_endings(config.endings, [task.endings for task in tasks]),
         "lanes": _lanes(config.lanes, [task.lanes for task in tasks]),
         "measures": _measures(config.measures, [task.measures for task in tasks]),
     })
 
 
-def _weighted(own: Weighted, all_of: Sequence[Weighted]) -> Weighted:
-    """Rewards or starts; those that are not our own get weight 0."""
-    off = {name: {**value, "weight": 0.0} if isinstance(value, Mapping) else 0.0 for name, value in _first(all_of).items()}
-    return {name: _plain(own.get(name, value)) for name, value in off.items()}
-
-
-def _plain(value: float | dict[str, Any]) -> float | dict[str, Any]:
-    """A weight alone is written as a number in all tasks, so that tasks with the same options have the same keys."""
-    return value["weight"] if isinstance(value, Mapping) and list(value) == ["weight"] else value
-
-
-def _endings(own: Endings, all_of: Sequence[Endings]) -> Endings:
-    return {name: own.get(name) for name in _first(all_of)}
-
-
 def _lanes(own: Mapping[str, LaneConfig], all_of: Sequence[Mapping[str, LaneConfig]]) -> dict[str, LaneConfig]:
     lanes: dict[str, LaneConfig] = {}
-    for name, first in _first(all_of).items():
+    for name, as_first in first(all_of).items():
         same = [task[name] for task in all_of if name in task]
-        lane = own.get(name) or first.model_copy(update={"share": 0.0})
+        lane = own.get(name) or as_first.model_copy(update={"share": 0.0})
         rewards = [each.rewards for each in same if each.rewards is not None]
         endings = [each.endings for each in same if each.endings is not None]
         lanes[name] = lane.model_copy(update={
             "most": max(each.room for each in same),
-            "starts": _weighted(lane.starts, [each.starts for each in same]),
-            "rewards": None if lane.rewards is None else _weighted(lane.rewards, rewards),
-            "endings": None if lane.endings is None else _endings(lane.endings, endings),
+            "starts": united_weights(lane.starts, [each.starts for each in same]),
+            "rewards": None if lane.rewards is None else united_weights(lane.rewards, rewards),
+            "endings": None if lane.endings is None else united_endings(lane.endings, endings),
             "measures": _measures(lane.measures, [each.measures for each in same]),
         })
     _refuse_too_many(lanes)
@@ -76,16 +54,8 @@ def _refuse_too_many(lanes: Mapping[str, LaneConfig]) -> None:
 
 def _measures(own: Sequence[Named], all_of: Sequence[Sequence[Named]]) -> list[Named]:
     by_name = {_name(named): named for named in own}
-    return [by_name.get(name, named) for name, named in _first([{_name(x): x for x in named} for named in all_of]).items()]
+    return [by_name.get(name, named) for name, named in first([{_name(x): x for x in named} for named in all_of]).items()]
 
 
 def _name(named: Named) -> str:
     return named if isinstance(named, str) else ", ".join(named)
-
-
-def _first(all_of: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Everything by name as it appears first, in the order of appearance."""
-    found: dict[str, Any] = {}
-    for each in all_of:
-        found |= {name: value for name, value in each.items() if name not in found}
-    return found

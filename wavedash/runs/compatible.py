@@ -40,9 +40,11 @@ def check_changes(then: RunConfig, now: RunConfig) -> None:
 
 def changes(then: RunConfig, now: RunConfig) -> dict[str, str]:
     """Returns, by key, the settings that differ: `env.count was 8, now 16`."""
-    old, new = (dict(_values(config.model_dump(mode="json"))) for config in (then, now))
+    old, new = (dict(_values(config.model_dump(mode="json"), with_empty=True)) for config in (then, now))
+    keys = sorted(old.keys() | new.keys())
     return {key: f"{key} was {old.get(key, 'not set')}, now {new.get(key, 'not set')}"
-            for key in sorted(old.keys() | new.keys()) if old.get(key, _MISSING) != new.get(key, _MISSING)}
+            for key in keys if old.get(key, _MISSING) != new.get(key, _MISSING)
+            and not any(other.startswith(f"{key}.") for other in keys)}  # what was empty is named by what is in it now
 
 
 def check_compatible(saved: Mapping[str, Any], now: Mapping[str, Any], changed: Iterable[str] = ()) -> None:
@@ -79,9 +81,10 @@ def _of_weights(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
     return {**rest, "ppo.normalize_obs": fingerprint.get("normalize_obs") is not None}
 
 
-def _values(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _values(tree: Mapping[str, Any], prefix: str = "", with_empty: bool = False) -> Iterator[tuple[str, Any]]:
+    """Yields all values by their dotted names. `with_empty`: mappings without any (a part without options) count as values."""
     for key, value in tree.items():
-        if isinstance(value, Mapping):
-            yield from _values(value, f"{prefix}{key}.")
+        if isinstance(value, Mapping) and (value or not with_empty):
+            yield from _values(value, f"{prefix}{key}.", with_empty)
         else:
             yield prefix + key, value

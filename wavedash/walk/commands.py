@@ -95,11 +95,11 @@ class Commands(Part):
         for number, command in enumerate(self.parts.values()):
             own_speed, own_turn = command.draw(state, generator)
             speed, turn = torch.where(drawn == number, own_speed, speed), torch.where(drawn == number, own_turn, turn)
-        state.command[:, 0] = torch.where(mask, speed, state.command[:, 0])
+        state.command[:, 0].copy_(torch.where(mask, speed, state.command[:, 0]))
         state.heading.copy_(torch.where(mask, wrapped(state.yaw + turn), state.heading))
         self.left.copy_(torch.where(mask, self.steps, self.left))
 
     def follow(self, state: RobotState) -> None:
         """Computes the rate of turning that leads every robot to its direction."""
         rate = self.stiffness * wrapped(state.heading - state.yaw)
-        state.command[:, 2] = rate.clamp(-self.fastest, self.fastest)
+        state.command[:, 2].copy_(rate.clamp(-self.fastest, self.fastest))

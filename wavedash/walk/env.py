@@ -24,6 +24,7 @@ from wavedash.walk.parts import Events, World
 from wavedash.walk.physics import Physics
 from wavedash.walk.robot import HOME, STANDING, STEP
 from wavedash.walk.simulator import Simulator
+from wavedash.walk.state import RobotState
 from wavedash.walk.task import Task
 from wavedash.walk.terrain.ground import Ground
 from wavedash.walk.terrain.layout import Layout
@@ -55,12 +56,13 @@ class WalkEnv(VecEnv):
         self.seen = {key: torch.zeros(self.num_rows, *(space.shape or ()), device=self.device)
                      for key, space in self.observation_space.spaces.items()}
         """The current observations, as the policy has them: noise and the rate of a camera are in them"""
-        self.home = torch.tensor(HOME, device=self.device)
+        self.standing = standing(self.ground).to(self.device)
         self.of_kind = torch.nn.functional.one_hot(task.levels.kind, len(self.ground.kinds)).float()  # [E, kinds]
         self.per_kind = self.of_kind.sum(0).clamp(min=1.0)
         self.terrain = self.ground.heights.double().mean((1, 2))  # [K]
         self.ranges = torch.tensor(zlib.crc32(task.randomizations.description.encode()))
-        """A checkpoint knows by `terrain` and `ranges` whether the ground and what is randomised are the same"""
+        self.physics_of = torch.tensor(zlib.crc32(type(simulator).__name__.encode()))
+        """A checkpoint knows by these whether the ground, what is randomised and the simulator are the same"""
 
     @classmethod
     def configured(cls, config: EnvConfig, device: torch.device | str = "cpu") -> WalkEnv:
@@ -136,10 +138,13 @@ class WalkEnv(VecEnv):
         saved = {name: x.clone() for name, x in self._own().items()}
         saved |= {f"{SIMULATOR}{name}": x for name, x in self.simulator.save().items()}
         saved |= {f"{TASK}{name}": x.clone() for name, x in self.task.state_dict().items()}
-        return saved | {"terrain": self.terrain.clone(), "ranges": self.ranges.clone(), "generator": self.generator.get_state()}
+        return saved | {"terrain": self.terrain.clone(), "ranges": self.ranges.clone(), "physics_of": self.physics_of.clone(),
+                        "generator": self.generator.get_state()}
 
     def load_state(self, state: dict[str, Tensor]) -> Obs:
         saved = Saved("env", state)
+        if int(saved.is_like("physics_of", self.physics_of)) != int(self.physics_of):
+            raise EnvError("the saved state of the robots is that of another simulator")
         own = self._own()
         differ = [name for name, x in own.items() if name not in state or state[name].shape != x.shape]
         if differ:
@@ -154,7 +159,7 @@ class WalkEnv(VecEnv):
         of_task = Saved("env", _below(state, TASK), TASK)
         remembered = self.task.compare(of_task)
         generator = saved.is_like("generator", self.generator.get_state())
-        same_ranges = saved.is_like("ranges", self.ranges).equal(self.ranges.cpu())
+        same_ranges = int(saved.is_like("ranges", self.ranges)) == int(self.ranges)
         for name, x in own.items():
             x.copy_(state[name])
         self.generator.set_state(generator)
@@ -206,12 +211,8 @@ class WalkEnv(VecEnv):
 
     def _begin(self, robots: Tensor) -> None:
         """Begins episodes of these robots [E], on the tiles of their levels."""
-        task, state, fresh, ground = self.task, self.state, self.fresh, self.ground
-        fresh.memory.zero_()
-        fresh.orientation[:, 0] = 1.0
-        fresh.joint_position.copy_(self.home.expand_as(fresh.joint_position))
-        for axis, start in enumerate((*ground.start, STANDING)):
-            fresh.position[:, axis] = start
+        task, state, fresh = self.task, self.state, self.fresh
+        fresh.memory.copy_(self.standing.expand_as(fresh.memory))
         task.start.write(fresh, self.generator)
         fresh.origin.copy_(fresh.position[:, :2])
         fresh.clock.copy_(state.clock)
@@ -253,6 +254,15 @@ class WalkEnv(VecEnv):
             means = (self.of_kind * levels.level.unsqueeze(-1)).sum(0) / self.per_kind
             metrics |= {f"level/{_short(kind)}": mean for kind, mean in zip(self.ground.kinds, means.unbind(0), strict=True)}
         return metrics
+
+
+def standing(ground: Ground) -> Tensor:
+    """[F]: the memory of a robot that stands in the home pose at the start of its tile, which a start begins to write with."""
+    state = RobotState.zeros(1)
+    state.position.copy_(torch.tensor((*ground.start, STANDING)))
+    state.orientation.copy_(torch.tensor((1.0, 0.0, 0.0, 0.0)))
+    state.joint_position.copy_(torch.tensor(HOME))
+    return state.memory[0]
 
 
 def make_ground(walk: WalkConfig) -> Ground:

@@ -7,6 +7,7 @@ from wavedash.envs.kinds import Evaluation, Kind
 from wavedash.errors import UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     import torch
@@ -47,6 +48,26 @@ class WalkKind(Kind):
         if device.type == "cuda":
             return FEWEST, MOST
         return ROBOTS_PER_CORE, min(MOST, ROBOTS_PER_CORE << (cores() - 1).bit_length())
+
+    def live_keys(self, config: EnvConfig) -> list[tuple[str, ...]]:
+        from wavedash.walk.live import live_keys
+
+        return [("walk", *key) for key in live_keys(_task(config))]
+
+    def change(self, env: VecEnv, config: EnvConfig) -> None:
+        from wavedash.walk.live import change_tasks
+
+        change_tasks(env.tasks, _task(config))
+
+    def united(self, config: EnvConfig, others: Sequence[EnvConfig]) -> EnvConfig:
+        from wavedash.tasks.united import united_endings, united_weights
+
+        walk, tasks = _task(config), [_task(other) for other in (*others, config)]
+        return config.model_copy(update={"walk": walk.model_copy(update={
+            "rewards": united_weights(walk.rewards, [task.rewards for task in tasks]),
+            "starts": united_weights(walk.starts, [task.starts for task in tasks]),
+            "endings": united_endings(walk.endings, [task.endings for task in tasks]),
+        })})
 
     def evaluation(self, config: EnvConfig) -> Evaluation:
         return Evaluation(episodes=128, environments=128)

@@ -95,8 +95,8 @@ class MujocoSimulator(Simulator):
     def set_bodies(self) -> None:
         mass, centre, inertia = (self.batch.expand(name) for name in ("body_mass", "body_ipos", "body_inertia"))
         before = self.model.body_mass[TRUNK]
-        mass[:, TRUNK] = before + self.physics.payload.numpy()
-        centre[:, TRUNK] = self.model.body_ipos[TRUNK] + self.physics.offset.numpy()
+        mass[:, TRUNK] = before + self.physics.payload.double().numpy()
+        centre[:, TRUNK] = self.model.body_ipos[TRUNK] + self.physics.offset.double().numpy()
         inertia[:, TRUNK] = self.model.body_inertia[TRUNK] * (mass[:, TRUNK, None] / before)
         self.batch.set_const()
 

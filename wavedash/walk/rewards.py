@@ -21,13 +21,21 @@ class Rewards(rewards.Rewards):
     `floor`: a step never pays less. With 0, as in legged_gym, a robot that is bad at everything has no reason to fall over
     soon."""
 
+    settings = (*rewards.Rewards.settings, "floor")
+    _least: Tensor
+
     def __init__(self, rewards: Sequence[tuple[str, rewards.Reward, float | None]], floor: float | None = None,
                  **options: Any) -> None:
-        super().__init__(rewards, **{"scale": STEP, **options})
         self.floor = floor
+        self.register_buffer("_least", torch.zeros(()), persistent=False)
+        super().__init__(rewards, **{"scale": STEP, **options})
 
     def spread(self, own: Tensor, state: RobotState) -> Tensor:
-        return own if self.floor is None else own.clamp(min=self.floor * STEP)
+        return torch.maximum(own, self._least)
+
+    def write_settings(self) -> None:
+        super().write_settings()
+        self._least.fill_(-torch.inf if self.floor is None else self.floor * STEP)
 
 
 class Progress(Reward):

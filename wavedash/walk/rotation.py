@@ -19,6 +19,12 @@ def rotate_back(q: Tensor, v: Tensor) -> Tensor:
     return v - w * t + torch.linalg.cross(u, t)
 
 
+def down_of(q: Tensor) -> Tensor:
+    """[..., 3]: the direction down, in the body's frame: 0, 0, -1 if it is upright."""
+    w, x, y, z = q.unbind(-1)
+    return torch.stack((2.0 * (w * y - x * z), -2.0 * (w * x + y * z), 2.0 * (x * x + y * y) - 1.0), -1)
+
+
 def yaw_of(q: Tensor) -> Tensor:
     """[...]: the direction that the body's x axis points to in the plane, rad."""
     w, x, y, z = q.unbind(-1)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from wavedash.walk.robot import SUBSTEP
-from wavedash.walk.rotation import rotate_back, yaw_of
+from wavedash.walk.rotation import down_of, rotate_back, yaw_of
 
 FIELDS: dict[str, tuple[int, ...]] = {
     "position": (3,), "orientation": (4,), "joint_position": (12,),
@@ -124,9 +124,7 @@ class RobotState:
 
     def derive(self) -> None:
         """Computes what follows from positions and velocities."""
-        down = self.gravity.new_zeros(len(self.memory), 3)
-        down[:, 2] = -1.0
-        self.gravity.copy_(rotate_back(self.orientation, down))
+        self.gravity.copy_(down_of(self.orientation))
         self.body_velocity.copy_(rotate_back(self.orientation, self.velocity))
         self.yaw.copy_(yaw_of(self.orientation))
 

@@ -1,0 +1,125 @@
+"""What robots are paid for: values by hand on made-up states."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.roundings import assert_rounded
+from tests.walk.robots import made_up
+from wavedash.errors import UserError
+from wavedash.walk.names import PARTS
+from wavedash.walk.parts import Events
+from wavedash.walk.rewards import Rewards
+from wavedash.walk.robot import HOME, JOINT_RANGES, STEP
+from wavedash.walk.state import RobotState
+
+ROBOTS = 5
+
+
+def scene() -> tuple[RobotState, RobotState, Events]:
+    state, previous = made_up(ROBOTS, 0), made_up(ROBOTS, 1)
+    state.torque.mul_(20.0)
+    state.foot_force.mul_(30.0)
+    generator = torch.Generator().manual_seed(2)
+    landed = torch.rand(ROBOTS, 4, generator=generator) < 0.5
+    return state, previous, Events(landed, torch.rand(ROBOTS, 4, generator=generator))
+
+
+def by_hand(name: str, i: int, s: RobotState, p: RobotState, e: Events) -> float:
+    """The reward of robot i, in plain Python."""
+    def numbers(x: Tensor) -> Any:
+        return x[i].tolist()
+
+    command, v, w = numbers(s.command), numbers(s.body_velocity), numbers(s.angular_velocity)
+    torque, dq, q = numbers(s.torque), numbers(s.joint_velocity), numbers(s.joint_position)
+    touching = [force[2] > 1.0 for force in numbers(s.foot_force)]
+    feet = range(4)
+    if name == "progress":
+        return command[0] - abs(command[0] - v[0]) - abs(command[2] - w[2])
+    if name == "track_velocity":
+        return math.exp(-((command[0] - v[0]) ** 2 + (command[1] - v[1]) ** 2) / 0.25)
+    if name == "track_turning":
+        return math.exp(-((command[2] - w[2]) ** 2) / 0.25)
+    if name == "alive":
+        return 1.0
+    if name == "work":
+        return -sum(abs(a * b) for a, b in zip(torque, dq, strict=True))
+    if name == "torque":
+        return -sum(a * a for a in torque)
+    if name == "torque_limit":
+        return -sum(max(0.0, abs(a) - 0.9 * 33.5) for a in torque)
+    if name == "joint_acceleration":
+        return -sum(((a - b) / STEP) ** 2 for a, b in zip(dq, numbers(p.joint_velocity), strict=True))
+    if name == "action_rate":
+        return -sum((a - b) ** 2 for a, b in zip(numbers(s.action), numbers(p.action), strict=True))
+    if name == "foot_jerk":
+        return -sum(math.dist(a, b) for a, b in zip(numbers(s.foot_force), numbers(p.foot_force), strict=True))
+    if name == "foot_drag":
+        return -sum(math.hypot(*numbers(s.foot_velocity)[foot][:2]) for foot in feet if touching[foot])
+    if name == "collision":
+        return -float(sum(x > 0 for x in numbers(s.thigh_contact) + numbers(s.calf_contact)))
+    if name == "bounce":
+        return -float(v[2] ** 2)
+    if name == "wobble":
+        return -float(w[0] ** 2 + w[1] ** 2)
+    if name == "tilt":
+        return -float(numbers(s.gravity)[0] ** 2 + numbers(s.gravity)[1] ** 2)
+    if name == "air_time":
+        moving = command[0] > 0.1 or abs(command[2]) > 0.1
+        return moving * sum(min(numbers(e.flight)[foot], 0.5) - 0.25 for foot in feet if numbers(e.landed)[foot])
+    if name == "joint_limits":
+        over = [abs(a - (low + high) / 2) - 0.9 * (high - low) / 2 for a, (low, high) in zip(q, JOINT_RANGES, strict=True)]
+        return -sum(max(0.0, x) for x in over)
+    assert name == "home_pose"
+    return -sum((a - b) ** 2 for a, b in zip(q, HOME, strict=True))
+
+
+@pytest.mark.parametrize("name", sorted(PARTS.shipped("reward")))
+def test_a_reward_pays_what_it_says(name: str) -> None:
+    state, previous, events = scene()
+    reward = PARTS.make("reward", name)
+    reward.bind(state)
+    paid = reward(state, previous, events)
+    expected = [by_hand(name, i, state, previous, events) for i in range(ROBOTS)]
+    size = max(map(abs, expected)) + 1.0
+    assert_rounded(paid, expected, 100, [size] * ROBOTS)
+    assert name == "alive" or len(set(expected)) > 1, "the control: robots differ"
+
+
+def test_a_tilt_pays_the_square_of_its_sine() -> None:
+    state = RobotState.zeros(1)
+    angle = 0.3
+    state.orientation.copy_(torch.tensor([[math.cos(angle / 2), 0.0, math.sin(angle / 2), 0.0]]))
+    state.derive()
+    tilt = PARTS.make("reward", "tilt")
+    assert float(tilt(state, state, None)) == pytest.approx(-math.sin(angle) ** 2)
+
+
+def test_weights_are_per_second() -> None:
+    state, previous, events = scene()
+    rewards = Rewards.named({"alive": 2.0, "bounce": 3.0}, PARTS)
+    rewards.bind(state)
+    expected = STEP * (2.0 - 3.0 * state.body_velocity[:, 2].square())
+    torch.testing.assert_close(rewards(state, previous, events), expected)
+    torch.testing.assert_close(sum(rewards.shares().values()), expected)
+
+
+def test_a_step_pays_at_least_the_floor() -> None:
+    state, previous, events = scene()
+    plain, floored = (Rewards.named({"alive": 1.0, "torque": 0.01}, PARTS, floor=floor) for floor in (None, -0.5))
+    for rewards in (plain, floored):
+        rewards.bind(state)
+    whole = plain(state, previous, events)
+    assert (whole < -0.5 * STEP).any() and torch.equal(floored(state, previous, events), whole.clamp(min=-0.5 * STEP))
+    assert torch.equal(floored.table, plain.table), "shares are what each would pay"
+
+
+def test_a_reward_needs_a_known_name_and_options() -> None:
+    with pytest.raises(UserError, match="did you mean 'torque'"):
+        Rewards.named({"torqe": 1.0}, PARTS)
+    with pytest.raises(UserError, match="has no option 'with'; did you mean 'width'"):
+        Rewards.named({"track_velocity": {"weight": 1.0, "with": 2.0}}, PARTS)
