@@ -38,7 +38,8 @@ def test_a_kind_is_known_by_its_option(source, title):
 
 @pytest.mark.parametrize("source", [{}, {"id": "CartPole-v1", "factory": "a:b"}, {"factory": "a:b", "rocket": {}}])
 def test_none_or_two_kinds_are_refused_with_a_list_of_all(source):
-    with pytest.raises(ValidationError, match=r"exactly one of env\.id \(.*\), env\.factory \(.*\) and env\.rocket \(.*\)"):
+    every = r"exactly one of env\.id \(.*\), env\.factory \(.*\), env\.rocket \(.*\) and env\.walk \(.*\)"
+    with pytest.raises(ValidationError, match=every):
         EnvConfig(**source)
 
 
@@ -55,9 +56,10 @@ def kinds_named(code):
 
 
 def test_nothing_outside_the_registry_names_a_kind():
-    """Exempt are the kinds themselves, what is about Rocket League alone (its package, benchmarks and matches), and the adapter
-    that writes configurations."""
-    theirs = {"rocket", "bench", "compat", "evaluate/against.py", "evaluate/matches.py", "envs/gymnasium", "envs/imported.py"}
+    """Exempt are the kinds themselves, what is about Rocket League or walking alone (their packages, benchmarks and matches),
+    and the adapter that writes configurations."""
+    theirs = {"rocket", "walk", "bench", "compat", "evaluate/against.py", "evaluate/matches.py", "envs/gymnasium",
+              "envs/imported.py"}
     assert kinds_named("if config.env.rocket is not None: use(config.id)") == ["config.env.rocket", "config.id"], "the control"
     found = {}
     for file in PACKAGE.rglob("*.py"):
