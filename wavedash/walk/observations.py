@@ -5,6 +5,8 @@ real.
 """
 from __future__ import annotations
 
+from typing import Any
+
 import gymnasium
 import numpy as np
 import torch
@@ -12,12 +14,15 @@ from torch import Tensor
 
 from wavedash.walk.parts import Observation
 from wavedash.walk.physics import Physics
-from wavedash.walk.robot import HOME, KD, KP, STANDING
+from wavedash.walk.robot import HOME, KD, KP, STANDING, TOUCH
 from wavedash.walk.sensors.camera import DepthCamera
 from wavedash.walk.sensors.depth import Optics
 from wavedash.walk.sensors.scan import Scan, parkour_grid
 from wavedash.walk.sensors.tiles import Tiles
 from wavedash.walk.state import RobotState
+
+TURNING, JOINT_SPEED, HEIGHT = 0.25, 0.05, 4.0
+"""Factors that make rates of turning (rad/s), velocities of joints (rad/s) and heights (m) about 1"""
 
 
 class _Vector(Observation):
@@ -47,13 +52,26 @@ class Proprioception(_Vector):
         self.home = torch.tensor(HOME, device=state.device)
         deviations = [0.05] * 3 + [0.02] * 3 + [0.01] * 12 + [0.05] * 12
         self.deviation = self.noise * torch.tensor(deviations, device=state.device)
-        self.scale = torch.tensor([0.25] * 3 + [1.0] * 3 + [1.0] * 12 + [0.05] * 12, device=state.device)
+        self.scale = torch.tensor([TURNING] * 3 + [1.0] * 3 + [1.0] * 12 + [JOINT_SPEED] * 12, device=state.device)
 
     def build(self, state: RobotState) -> Tensor:
         felt = torch.cat((state.angular_velocity, state.gravity, state.joint_position - self.home, state.joint_velocity), -1)
         if self.noise:
             felt = self.blurred(felt, self.deviation)
         return torch.cat((felt * self.scale, state.action, state.touching.float()), -1)
+
+    def describe(self) -> dict[str, Any]:
+        return {"shape": [self.size], "parts": [
+            {"reading": "angular_velocity", "size": 3, "scale": TURNING, "unit": "rad/s",
+             "about": "of the trunk about its x (forward), y (left) and z (up) axis: a gyroscope"},
+            {"reading": "gravity", "size": 3, "scale": 1.0,
+             "about": "its direction in the trunk's frame: 0, 0, -1 if it is upright"},
+            {"reading": "joint_position", "size": 12, "subtract": list(HOME), "scale": 1.0, "unit": "rad", "order": "joints"},
+            {"reading": "joint_velocity", "size": 12, "scale": JOINT_SPEED, "unit": "rad/s", "order": "joints"},
+            {"reading": "last_action", "size": 12, "scale": 1.0, "order": "joints",
+             "about": "the policy's last output `action`; zeros at the beginning"},
+            {"reading": "touching", "size": 4, "scale": 1.0, "order": "legs",
+             "about": f"1 if the ground pushes the foot up with more than {TOUCH:g} N, else 0; zeros at the beginning"}]}
 
 
 class Commands(_Vector):
@@ -63,6 +81,12 @@ class Commands(_Vector):
 
     def build(self, state: RobotState) -> Tensor:
         return state.command[:, ::2].clone()
+
+    def describe(self) -> dict[str, Any]:
+        return {"shape": [self.size], "parts": [
+            {"reading": "speed", "size": 1, "scale": 1.0, "unit": "m/s", "about": "wanted forward"},
+            {"reading": "turning", "size": 1, "scale": 1.0, "unit": "rad/s",
+             "about": "wanted to the left; `heading` says how it follows from a direction to turn to"}]}
 
 
 class Privileged(_Vector):
@@ -114,7 +138,14 @@ class Scandots(_Vector):
         seen = heights - (state.position[:, 2:] - STANDING) + self.drifted.unsqueeze(-1)
         if self.noise:
             seen = self.blurred(seen, 0.07 * self.noise)
-        return seen.clamp(-1.0, 1.0) * 4.0
+        return seen.clamp(-1.0, 1.0) * HEIGHT
+
+    def describe(self) -> dict[str, Any]:
+        return {"shape": [self.size], "parts": [
+            {"reading": "heights", "size": self.size, "subtract": -STANDING, "clip": [-1.0, 1.0], "scale": HEIGHT, "unit": "m",
+             "points": [[round(x, 6) for x in point] for point in self.offsets.tolist()],
+             "about": "of the ground relative to the trunk's centre, below points ahead (x) and to the left (y) of it, m, "
+                      "which turn with the trunk's yaw and do not tilt with it"}]}
 
 
 class Depth(Observation):
@@ -147,3 +178,15 @@ class Depth(Observation):
 
     def build(self, state: RobotState) -> Tensor:
         return (self.camera.images / self.optics.far).unsqueeze(1)
+
+    def describe(self) -> dict[str, Any]:
+        optics = self.optics
+        return {"shape": list(self.space().shape), "parts": [
+            {"reading": "depth", "size": optics.rows * optics.columns, "scale": 1.0 / optics.far, "unit": "m",
+             "rows": optics.rows, "columns": optics.columns, "field_of_view": optics.field_of_view, "far": optics.far,
+             "position": list(optics.position), "pitch": optics.pitch, "steps_between_images": list(self.period),
+             "steps_of_latency": list(self.latency),
+             "about": "along the optical axis of a camera at `position` in the trunk's frame, m, that looks ahead and `pitch` "
+                      "degrees down; its horizontal field of view is in degrees; row 0 is the top, column 0 the left; `far` "
+                      "where nothing is nearer. An image comes every so many steps and is so many steps old, each between the "
+                      "two numbers"}]}
