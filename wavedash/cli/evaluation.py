@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Optional
+from pathlib import Path
+from typing import Annotated, Any, Optional
 
 import typer
 
@@ -30,7 +31,8 @@ class ExportFormat(StrEnum):
 
 @commands.command("eval", no_args_is_help=True)
 def evaluate(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder.")],
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="A run folder. Several are measured one by one, and "
+                                                                     "compared.")],
     episodes: Annotated[
         Optional[int],  # noqa: UP045 (typer reads the annotation at run time)
         typer.Option("--episodes", "--games", min=1, show_default=False,
@@ -49,25 +51,84 @@ def evaluate(
         typer.Option(help="With --against. [default: the one it was trained in]", show_default=False),
     ] = None,
     starts: Annotated[StartsName, typer.Option(help="With --against: how games begin.")] = StartsName.KICKOFF,
+    terrain: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="NAME,...", help="Walking: kinds of terrain, such as stairs_up,stones. [default: the run's]"),
+    ] = None,
+    levels: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="NUMBER,...", help="Walking: levels of the terrain, such as 0,5,9. [default: all]"),
+    ] = None,
+    noisy: Annotated[bool, typer.Option("--noisy", help="Walking: sensors make the errors of real ones.")] = False,
+    pushes: Annotated[bool, typer.Option("--pushes", help="Walking: robots are pushed now and then.")] = False,
+    speed: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(show_default=False, help="Walking: m/s that robots are told to walk. [default: 0.5]"),
+    ] = None,
+    seconds: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(show_default=False, help="Walking: how long. [default: as long as 80 % of the speed needs for the track]"),
+    ] = None,
+    json: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="FILE", help="Write everything that was measured to this file as well."),
+    ] = None,
     trust: Trust = False,
 ) -> None:
     """Measure a trained policy over fresh episodes."""
+    own: dict[str, Any] = {
+        "random": random or None, "terrain": _listed(terrain), "levels": _numbers(levels), "noisy": noisy or None,
+        "pushes": pushes or None, "speed": speed, "seconds": seconds,
+    }
     if against is not None and random:
         raise UserError("--random plays the run's own task; for games against random actions use --against random")
     if against is not None:
         from wavedash.evaluate.against import play_against
 
+        refused = [name for name, value in {**own, "json": json}.items() if value is not None]
+        if refused or len(runs) > 1:
+            raise UserError(f"{f'--{refused[0]}' if refused else 'more than one RUN'} does not go with --against PLAYER")
         progress = Shown()
-        found = play_against(run, against, simulator.value if simulator else None, episodes, deterministic,
+        found = play_against(runs[0], against, simulator.value if simulator else None, episodes, deterministic,
                              own_starts=starts is StartsName.TASK, trust=trust, progress=progress)
         progress.end()
         typer.echo(str(found))
         return
     if simulator is not None or starts is not StartsName.KICKOFF:
         raise UserError("--simulator and --starts go with --against PLAYER; without it a run plays its own task")
-    from wavedash.evaluate.own_task import evaluate
+    if json is not None and not Path(json).absolute().parent.is_dir():
+        raise UserError(f"--json {json}: there is no folder {Path(json).absolute().parent}")
+    from wavedash.evaluate.measure import measure, side_by_side
 
-    typer.echo(str(evaluate(run, episodes=episodes, deterministic=deterministic, random=random, trust=trust)))
+    progress, results = Shown(), {}
+    for run in runs:
+        results[run] = measure(run, episodes, deterministic, trust=trust, progress=progress(run, "the time"), **own)
+    progress.end()
+    typer.echo(side_by_side(results))
+    if json is not None:
+        _write_json(Path(json), [result.plain() for result in results.values()])
+
+
+def _listed(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _numbers(text: str | None) -> list[int] | None:
+    try:
+        return None if text is None else [int(number) for number in _listed(text) or ()]
+    except ValueError:
+        raise UserError(f"--levels takes whole numbers such as 0,5,9, not {text!r}") from None
+
+
+def _write_json(file: Path, results: list[dict[str, Any]]) -> None:
+    """Writes one result, or a list of several."""
+    import json
+
+    text = json.dumps(results[0] if len(results) == 1 else results, indent=1)
+    try:
+        file.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot write {file}: {error.strerror}") from error
 
 
 @commands.command(no_args_is_help=True)

@@ -18,14 +18,14 @@ class Shown:
         self.live = sys.stderr.isatty()
         self.began = self.last = time.monotonic()
 
-    def __call__(self, text: str) -> Progress:
-        """For one match, which `text` describes."""
+    def __call__(self, text: str, whole: str = "the games") -> Progress:
+        """For one match, or whatever else `text` describes; shares are shares of `whole`."""
         def show(share: float) -> None:
             now = time.monotonic()
             if now - self.last < (0.5 if self.live else 30.0):
                 return
             self.last = now
-            line = f"{text}: {100 * share:.0f} % of the games, {now - self.began:.0f} s"
+            line = f"{text}: {100 * share:.0f} % of {whole}, {now - self.began:.0f} s"
             typer.echo(f"\r{line}\033[K" if self.live else line, err=True, nl=not self.live)
 
         return show

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from wavedash.config import EnvConfig
     from wavedash.envs.vec_env import VecEnv
+    from wavedash.evaluate.measure import Measured
     from wavedash.findings import Findings
     from wavedash.loading import LoadedRun
     from wavedash.trained_policy import TrainedPolicy
@@ -63,6 +64,8 @@ class Kind(ABC):
     meaning_options: tuple[str, ...] = ("id", "factory", "kwargs", "wrappers", "frame_stack")
     """Options of `EnvConfig` that say what the numbers of observations and actions mean. A policy that was trained with other
     values of them sees and does something else here, even if its networks fit."""
+    eval_options: tuple[str, ...] = ("random",)
+    """Options of `wavedash eval` that `evaluate` takes, beside those that all kinds take; others are refused"""
     Options: ClassVar[type[BaseModel] | None] = None
     """The options of a kind that `env.factory` names: a subclass of `wavedash.config.Section`, read from `env.kwargs` by
     `options`. A kind with an option of `EnvConfig` has its own there."""
@@ -166,6 +169,21 @@ class Kind(ABC):
     def evaluation(self, config: EnvConfig) -> Evaluation:
         """The defaults of `wavedash eval`."""
         return Evaluation()
+
+    def evaluate(self, run: LoadedRun, episodes: int | None = None, deterministic: bool = True, seed: int = 1,
+                 progress: Callable[[float], None] | None = None, **options: Any) -> Measured:
+        """Measures a policy on its own device, as `wavedash eval` prints it: by default over episodes of its own task.
+        `episodes`: how many; None: as many as `evaluation` says. `progress` is told the share that is done. `options`: those of
+        `eval_options` that were given."""
+        from wavedash.evaluate.own_task import play_own_task
+
+        return play_own_task(run, episodes, deterministic, seed, **options)
+
+    def files_beside_export(self, run: LoadedRun, description: Mapping[str, Any],
+                            policies: Mapping[str, str]) -> Mapping[str, bytes]:
+        """What whoever deploys an exported policy needs beside it, by name of a file (`terrain/stairs.npy`). `description`:
+        that of the exported model. `policies`: the names of its files, by format."""
+        return {}
 
     def debug_report(self, switch: str, config: EnvConfig, device: torch.device, policy: TrainedPolicy) -> Findings | None:
         """What only this kind can say for the report of a debug switch, such as `actions`, before the first iteration; None:

@@ -2,15 +2,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from wavedash.envs.headline import Headline
 from wavedash.envs.kinds import kind_of
 from wavedash.evaluate.episodes import Games, play
+from wavedash.evaluate.measure import Measured
 from wavedash.evaluate.random_play import RandomPlayer
 from wavedash.evaluate.shares import Sample
-from wavedash.loading import load_run
+from wavedash.loading import LoadedRun, load_run
 from wavedash.seeding import stream_seed
 
 
@@ -20,7 +22,13 @@ def evaluate(
 ) -> EvaluationResult:
     """Plays `episodes` whole episodes, of every row of the environment, on the device of the run; without a number, as many as
     its kind says. `random`: then as many with random actions. `trust`: also run code that a run of another user names."""
-    loaded = load_run(run, trust=trust).to_run_device()
+    return play_own_task(load_run(run, trust=trust).to_run_device(), episodes, deterministic, seed, random)
+
+
+def play_own_task(
+    loaded: LoadedRun, episodes: int | None = None, deterministic: bool = True, seed: int = 1, random: bool = False,
+) -> EvaluationResult:
+    """Does what `evaluate` does, on the device of the policy."""
     policy, config = loaded.policy, loaded.config.env
     defaults = kind_of(config).evaluation(config)
     episodes = episodes or defaults.episodes
@@ -36,7 +44,7 @@ def evaluate(
 
 
 @dataclass(frozen=True)
-class EvaluationResult:
+class EvaluationResult(Measured):
     """Statistics of whole episodes, if wanted beside those of random play; `str()` is the table that `wavedash eval` prints."""
 
     checkpoint: Path
@@ -57,6 +65,11 @@ class EvaluationResult:
     @property
     def interval(self) -> tuple[float, float]:
         return Sample(self.returns).interval
+
+    def plain(self) -> dict[str, Any]:
+        """Everything that was measured, for JSON: a number for each episode."""
+        return {"policy": str(self.checkpoint), "deterministic": self.deterministic, "episodes": len(self.returns),
+                **asdict(self.games), "random": None if self.random is None else asdict(self.random)}
 
     def __str__(self) -> str:
         games, whole = self.games, Sample(self.returns)

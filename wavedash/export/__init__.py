@@ -5,8 +5,9 @@ Before the file is written, its bytes are loaded again and compared with the liv
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ from wavedash.runs.durable import replace_file
 from wavedash.runs.folder import RunFolder
 from wavedash.runs.links import refuse_links
 from wavedash.runs.trust import UntrustedError
+from wavedash.threads import set_torch_threads
 
 ROWS = 3
 """The batch size of the check. It differs from that of tracing, so that a batch size fixed by accident is noticed."""
@@ -38,6 +40,8 @@ class Exported:
     description: dict[str, Any]
     env_name: str
     agreements: list[Agreement]
+    beside: list[Path] = field(default_factory=list)
+    """Files that the kind of environment adds, for whoever deploys the policy"""
 
     def __str__(self) -> str:
         lines = [("policy", str(self.checkpoint))]
@@ -46,6 +50,8 @@ class Exported:
             lines.append(("written", f"{file} ({file.stat().st_size:,} bytes)"))
             lines.append(("checked", f"{found.episodes} episodes, {found.steps:,} steps beside the policy in {self.env_name}: "
                                      f"largest difference {found.difference:.1g}"))
+        if self.beside:
+            lines.append(("beside", ", ".join(str(file.relative_to(self.files[0].parent)) for file in self.beside)))
         return "\n".join(f"{name:<10}{value}" for name, value in lines)
 
 
@@ -73,16 +79,20 @@ def export_policy(
     description = describe(actor, policy, loaded.source)
     text = json.dumps(description, indent=1, allow_nan=False)
     data = {name: FORMATS[name].write(actor, text) for name in files}
+    folder = next(iter(files.values())).parent
+    added = _beside(loaded, description, {name: file.name for name, file in files.items()})
+    beside = {folder / name: content for name, content in added.items()}
     env, env_name = _check_env(loaded)
     with closing(env):
+        set_torch_threads(env.num_rows, policy.config)  # a few rows are slower on several threads, by far on a busy machine
         agreements = [compare_with_policy(policy, actor, FORMATS[name].load(data[name]), env, episodes) for name in files]
-    for name, file in files.items():
+    for file, content in {**{file: data[name] for name, file in files.items()}, **beside}.items():
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(file, data[name])
+            replace_file(file, content)
         except OSError as error:
             raise UserError(f"cannot write {file}: {error.strerror}; choose another place with --out") from error
-    return Exported(loaded.path, list(files.values()), description, env_name, agreements)
+    return Exported(loaded.path, list(files.values()), description, env_name, agreements, list(beside))
 
 
 def _files(format: str | None, out: Path) -> dict[str, Path]:
@@ -95,6 +105,16 @@ def _files(format: str | None, out: Path) -> dict[str, Path]:
             return {name: out}
     chosen = [name for name in FORMATS if format in (None, "both", name)]
     return {name: out / f"policy{FORMATS[name].suffix}" for name in chosen}
+
+
+def _beside(run: LoadedRun, description: dict[str, Any], policies: dict[str, str]) -> Mapping[str, bytes]:
+    """Returns the files that the run's kind of environment adds to an export; none where its configuration cannot be read or
+    names code of somebody else."""
+    try:
+        kind = kind_of(run.config.env)
+    except UserError:
+        return {}
+    return kind.files_beside_export(run, description, policies)
 
 
 def _check_env(run: LoadedRun) -> tuple[VecEnv, str]:

@@ -20,7 +20,8 @@ from wavedash.tasks.part import Part, Parts
 
 class Start(Part):
     """Writes beginnings of episodes. It is bound to a store with several beginnings for every environment; `begin` is not
-    called. If only some environments may draw it, such as those of a lane, it writes a state of their beginnings alone."""
+    called. If only some environments may draw it, such as those of a lane, it writes a state of their beginnings
+    alone, unless it has buffers as long as the store."""
 
     @abstractmethod
     def write(self, state: Any, generator: torch.Generator) -> None:
@@ -143,6 +144,8 @@ class Mixture(Start):
         store, device = len(self.drawn), self.drawn.device
         if self.lane is None:
             return None if self.shares[name] > 0.0 else self.drawn[:0]
+        if any(len(x) == store for x in self.parts[name].buffers() if x.dim()):
+            return None  # it remembers something about every place of the store
         tasks = [lane for lane, shares in ((None, self.shares), *self.lanes.items()) if shares[name] > 0.0]
         ranges = [part for lane in tasks for part in self._shall_play(lane)]
         environments = len(self.lane)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -33,3 +34,7 @@ class JointTargets(Action):
 
     def parse(self, action: Tensor, state: RobotState) -> Tensor:
         return self.home + self.scale * action.clamp(-1.0, 1.0)
+
+    def describe(self) -> dict[str, Any]:
+        return {"shape": [len(HOME)], "target": "joint angle = home + scale * clipped action, rad", "clip": [-1.0, 1.0],
+                "scale": [round(x, 6) for x in self.scale.tolist()]}

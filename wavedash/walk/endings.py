@@ -38,7 +38,7 @@ class OffTile(Ending):
 
     def bind(self, state: RobotState) -> None:
         super().bind(state)
-        ground = self.world.ground
+        ground = self.context.ground
         extent = torch.tensor([ground.length, ground.width], device=state.device) / 2 - self.margin
         self.extent = torch.full_like(extent, torch.inf) if ground.is_flat else extent  # a plane has no edge
 

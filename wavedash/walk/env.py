@@ -20,7 +20,7 @@ from wavedash.envs.vec_env import Obs, Step, VecEnv
 from wavedash.saved import Saved
 from wavedash.seeding import stream_seed
 from wavedash.threads import cores
-from wavedash.walk.parts import Events, World
+from wavedash.walk.parts import Events, Context
 from wavedash.walk.physics import Physics
 from wavedash.walk.robot import HOME, STANDING, STEP
 from wavedash.walk.simulator import Simulator
@@ -49,7 +49,7 @@ class WalkEnv(VecEnv):
         self.generator = torch.Generator(self.device)
         self.previous, self.fresh = self.state.clone(), self.state.clone()
         self.everywhere = torch.ones(self.num_rows, dtype=torch.bool, device=self.device)
-        task.meet(World(self.ground, simulator.physics, self.generator))
+        task.meet(Context(self.ground, simulator.physics, self.generator))
         task.bind(self.state, self.fresh)
         self.action_space: gymnasium.spaces.Box = task.action.space
         self.observation_space: gymnasium.spaces.Dict = task.observation.space

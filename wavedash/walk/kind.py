@@ -7,7 +7,7 @@ from wavedash.envs.kinds import Evaluation, Kind
 from wavedash.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     import torch
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from wavedash.config import EnvConfig, WalkConfig
     from wavedash.envs.vec_env import VecEnv
     from wavedash.loading import LoadedRun
+    from wavedash.walk.evaluate.results import WalkingResult
 
 ROBOTS_PER_CORE = 128
 FEWEST, MOST = 1_024, 8_192
@@ -27,6 +28,7 @@ class WalkKind(Kind):
     about = "a walking robot"
     plural = "robots"
     meaning_options = ("walk.observation", "walk.action")
+    eval_options = ("terrain", "levels", "noisy", "pushes", "speed", "seconds")
 
     def describe(self, config: EnvConfig) -> str:
         return f"robots on {', '.join(name.rpartition(':')[2] for name in _task(config).terrain)}"
@@ -71,6 +73,21 @@ class WalkKind(Kind):
 
     def evaluation(self, config: EnvConfig) -> Evaluation:
         return Evaluation(episodes=128, environments=128)
+
+    def evaluate(self, run: LoadedRun, episodes: int | None = None, deterministic: bool = True, seed: int = 1,
+                 progress: Callable[[float], None] | None = None, **options: Any) -> WalkingResult:
+        """Robots walk tracks of all kinds and levels of terrain; `episodes` is how many walk each."""
+        check_package()
+        from wavedash.walk.evaluate.walking import evaluate_walking
+
+        return evaluate_walking(run, episodes, deterministic, seed, progress=progress, **options)
+
+    def files_beside_export(self, run: LoadedRun, description: Mapping[str, Any],
+                            policies: Mapping[str, str]) -> Mapping[str, bytes]:
+        check_package()
+        from wavedash.walk.deployment import files
+
+        return files(_task(run.config.env), description, policies)
 
     def film(self, run: LoadedRun, video: Path | None, **options: Any) -> str:
         from wavedash.walk.render.film import film

@@ -122,7 +122,8 @@ class MujocoSimulator(Simulator):
         physics = self.physics
         if self.tiles is not None:
             self.tiles[robots] = self.state.tile.numpy()[robots]
-        self.friction[robots[:, None], self.feet, 0] = physics.friction.numpy()[robots, None]
+        # Rounded, because 0.8 as a float32 is not the model's 0.8: a robot that is not randomised is exactly that of a1.xml.
+        self.friction[robots[:, None], self.feet, 0] = physics.friction.double().numpy().round(6)[robots, None]
         strength = physics.strength.numpy()[robots]
         kp, kd = (strength * x.numpy()[robots, None] for x in (physics.kp, physics.kd))
         self.gain[robots, :, 0] = kp

@@ -5,6 +5,8 @@ real.
 """
 from __future__ import annotations
 
+from typing import Any
+
 import gymnasium
 import numpy as np
 import torch
@@ -12,12 +14,15 @@ from torch import Tensor
 
 from wavedash.walk.parts import Observation
 from wavedash.walk.physics import Physics
-from wavedash.walk.robot import HOME, KD, KP, STANDING
+from wavedash.walk.robot import HOME, KD, KP, STANDING, TOUCH
 from wavedash.walk.sensors.camera import DepthCamera
 from wavedash.walk.sensors.depth import Optics
 from wavedash.walk.sensors.scan import Scan, parkour_grid
 from wavedash.walk.sensors.tiles import Tiles
 from wavedash.walk.state import RobotState
+
+TURNING, JOINT_SPEED, HEIGHT = 0.25, 0.05, 4.0
+"""Factors that make rates of turning (rad/s), velocities of joints (rad/s) and heights (m) about 1"""
 
 
 class _Vector(Observation):
@@ -30,7 +35,7 @@ class _Vector(Observation):
 
     def blurred(self, x: Tensor, deviation: float | Tensor) -> Tensor:
         """Adds normal noise."""
-        return x + deviation * torch.randn(x.shape, generator=self.world.generator, device=x.device)
+        return x + deviation * torch.randn(x.shape, generator=self.context.generator, device=x.device)
 
 
 class Proprioception(_Vector):
@@ -47,13 +52,26 @@ class Proprioception(_Vector):
         self.home = torch.tensor(HOME, device=state.device)
         deviations = [0.05] * 3 + [0.02] * 3 + [0.01] * 12 + [0.05] * 12
         self.deviation = self.noise * torch.tensor(deviations, device=state.device)
-        self.scale = torch.tensor([0.25] * 3 + [1.0] * 3 + [1.0] * 12 + [0.05] * 12, device=state.device)
+        self.scale = torch.tensor([TURNING] * 3 + [1.0] * 3 + [1.0] * 12 + [JOINT_SPEED] * 12, device=state.device)
 
     def build(self, state: RobotState) -> Tensor:
         felt = torch.cat((state.angular_velocity, state.gravity, state.joint_position - self.home, state.joint_velocity), -1)
         if self.noise:
             felt = self.blurred(felt, self.deviation)
         return torch.cat((felt * self.scale, state.action, state.touching.float()), -1)
+
+    def describe(self) -> dict[str, Any]:
+        return {"shape": [self.size], "parts": [
+            {"reading": "angular_velocity", "size": 3, "scale": TURNING, "unit": "rad/s",
+             "about": "of the trunk about its x (forward), y (left) and z (up) axis: a gyroscope"},
+            {"reading": "gravity", "size": 3, "scale": 1.0,
+             "about": "its direction in the trunk's frame: 0, 0, -1 if it is upright"},
+            {"reading": "joint_position", "size": 12, "subtract": list(HOME), "scale": 1.0, "unit": "rad", "order": "joints"},
+            {"reading": "joint_velocity", "size": 12, "scale": JOINT_SPEED, "unit": "rad/s", "order": "joints"},
+            {"reading": "last_action", "size": 12, "scale": 1.0, "order": "joints",
+             "about": "the policy's last output `action`; zeros at the beginning"},
+            {"reading": "touching", "size": 4, "scale": 1.0, "order": "legs",
+             "about": f"1 if the ground pushes the foot up with more than {TOUCH:g} N, else 0; zeros at the beginning"}]}
 
 
 class Commands(_Vector):
@@ -64,6 +82,12 @@ class Commands(_Vector):
     def build(self, state: RobotState) -> Tensor:
         return state.command[:, ::2].clone()
 
+    def describe(self) -> dict[str, Any]:
+        return {"shape": [self.size], "parts": [
+            {"reading": "speed", "size": 1, "scale": 1.0, "unit": "m/s", "about": "wanted forward"},
+            {"reading": "turning", "size": 1, "scale": 1.0, "unit": "rad/s",
+             "about": "wanted to the left; `heading` says how it follows from a direction to turn to"}]}
+
 
 class Privileged(_Vector):
     """What only a simulator knows: the trunk's velocity, its height above the ground, forces on the feet, and the robot's
@@ -72,9 +96,9 @@ class Privileged(_Vector):
     size = 3 + 1 + 4 + 1 + 3 + 1 + 12 + 2 + 1
 
     def build(self, state: RobotState) -> Tensor:
-        world = self.world
-        physics: Physics = world.physics
-        height = state.position[:, 2:] - world.ground.height(state.tile, state.position[:, None, :2])
+        context = self.context
+        physics: Physics = context.physics
+        height = state.position[:, 2:] - context.ground.height(state.tile, state.position[:, None, :2])
         return torch.cat((
             state.body_velocity, (height - 0.25) * 5.0, state.foot_force.norm(dim=-1) / 50.0, physics.payload[:, None] / 3.0,
             physics.offset * 10.0, physics.friction[:, None] - Physics.FRICTION, (physics.strength - 1.0) * 10.0,
@@ -100,13 +124,13 @@ class Scandots(_Vector):
 
     def bind(self, state: RobotState) -> None:
         super().bind(state)
-        ground = self.world.ground
+        ground = self.context.ground
         self.scan = Scan(Tiles(ground.heights, ground.resolution), state.shape[0], self.offsets)
         self.register_buffer("drifted", torch.zeros(state.shape, device=state.device))
 
     def begin(self, state: RobotState, mask: Tensor) -> None:
         if self.drift:
-            drawn = self.drift * torch.randn(state.shape, generator=self.world.generator, device=state.device)
+            drawn = self.drift * torch.randn(state.shape, generator=self.context.generator, device=state.device)
             self.drifted.copy_(torch.where(mask, drawn, self.drifted))
 
     def build(self, state: RobotState) -> Tensor:
@@ -114,7 +138,14 @@ class Scandots(_Vector):
         seen = heights - (state.position[:, 2:] - STANDING) + self.drifted.unsqueeze(-1)
         if self.noise:
             seen = self.blurred(seen, 0.07 * self.noise)
-        return seen.clamp(-1.0, 1.0) * 4.0
+        return seen.clamp(-1.0, 1.0) * HEIGHT
+
+    def describe(self) -> dict[str, Any]:
+        return {"shape": [self.size], "parts": [
+            {"reading": "heights", "size": self.size, "subtract": -STANDING, "clip": [-1.0, 1.0], "scale": HEIGHT, "unit": "m",
+             "points": [[round(x, 6) for x in point] for point in self.offsets.tolist()],
+             "about": "of the ground relative to the trunk's centre, below points ahead (x) and to the left (y) of it, m, "
+                      "which turn with the trunk's yaw and do not tilt with it"}]}
 
 
 class Depth(Observation):
@@ -135,15 +166,27 @@ class Depth(Observation):
 
     def bind(self, state: RobotState) -> None:
         super().bind(state)
-        ground = self.world.ground
+        ground = self.context.ground
         tiles = Tiles(ground.heights, ground.resolution)
         self.camera = DepthCamera(tiles, state.shape[0], self.optics, self.period, self.latency)
 
     def renew(self, state: RobotState) -> None:
-        self.camera.step(state.position, state.orientation, state.tile, self.world.generator)
+        self.camera.step(state.position, state.orientation, state.tile, self.context.generator)
 
     def begin(self, state: RobotState, mask: Tensor) -> None:
-        self.camera.restart(mask, state.position, state.orientation, state.tile, self.world.generator)
+        self.camera.restart(mask, state.position, state.orientation, state.tile, self.context.generator)
 
     def build(self, state: RobotState) -> Tensor:
         return (self.camera.images / self.optics.far).unsqueeze(1)
+
+    def describe(self) -> dict[str, Any]:
+        optics = self.optics
+        return {"shape": list(self.space().shape), "parts": [
+            {"reading": "depth", "size": optics.rows * optics.columns, "scale": 1.0 / optics.far, "unit": "m",
+             "rows": optics.rows, "columns": optics.columns, "field_of_view": optics.field_of_view, "far": optics.far,
+             "position": list(optics.position), "pitch": optics.pitch, "steps_between_images": list(self.period),
+             "steps_of_latency": list(self.latency),
+             "about": "along the optical axis of a camera at `position` in the trunk's frame, m, that looks ahead and `pitch` "
+                      "degrees down; its horizontal field of view is in degrees; row 0 is the top, column 0 the left; `far` "
+                      "where nothing is nearer. An image comes every so many steps and is so many steps old, each between the "
+                      "two numbers"}]}

@@ -5,7 +5,7 @@ All of them see E robots at once: a state with tensors [E, ...] (`RobotState`).
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import gymnasium
 import torch
@@ -27,7 +27,7 @@ class Events(NamedTuple):
     """[E, 4]: s, how long it had been in the air before"""
 
 
-class World(NamedTuple):
+class Context(NamedTuple):
     """What a part may know beside the state of the robots, handed to `Part.meet` before it is bound."""
 
     ground: Ground
@@ -39,11 +39,11 @@ class World(NamedTuple):
 class Observation(Part):
     """One key of what the policy sees."""
 
-    world: World
+    context: Context
 
-    def meet(self, world: World) -> None:
+    def meet(self, context: Context) -> None:
         """Is called before `bind`."""
-        self.world = world
+        self.context = context
 
     @abstractmethod
     def space(self) -> gymnasium.spaces.Box:
@@ -57,6 +57,12 @@ class Observation(Part):
         """Is called once after every step, before `build`: the place for what follows a clock of its own, such as a camera.
         When an episode begins, `begin` is called as well, and `build` once more."""
 
+    def describe(self) -> dict[str, Any]:
+        """What its numbers mean, as plain values for the file that goes with an exported policy: `parts`, one after another,
+        each a `reading` of `size` numbers, of which `subtract` is subtracted, which are then clipped to `clip` and multiplied
+        by `scale`. It may be called before `bind`."""
+        return {"shape": list(self.space().shape), "parts": []}
+
 
 class Action(Part):
     """How actions become angles that the motors pull to."""
@@ -66,6 +72,10 @@ class Action(Part):
     @abstractmethod
     def parse(self, action: Tensor, state: RobotState) -> Tensor:
         """[E, 12]: target angles of the joints, from actions [E, ...]."""
+
+    def describe(self) -> dict[str, Any]:
+        """What its numbers mean, as plain values for the file that goes with an exported policy."""
+        return {"shape": list(self.space.shape)}
 
 
 class Reward(rewards.Reward):
@@ -79,11 +89,11 @@ class Reward(rewards.Reward):
 class Start(starts.Start):
     """How episodes begin: poses and velocities of robots on the platform of their tile."""
 
-    world: World
+    context: Context
 
-    def meet(self, world: World) -> None:
+    def meet(self, context: Context) -> None:
         """Is called before `bind`."""
-        self.world = world
+        self.context = context
 
     @abstractmethod
     def write(self, state: RobotState, generator: torch.Generator) -> None:
@@ -93,11 +103,11 @@ class Start(starts.Start):
 class Ending(endings.Ending):
     """Decides when an episode ends."""
 
-    world: World
+    context: Context
 
-    def meet(self, world: World) -> None:
+    def meet(self, context: Context) -> None:
         """Is called before `bind`."""
-        self.world = world
+        self.context = context
 
     @abstractmethod
     def __call__(self, state: RobotState, previous: RobotState, events: Events) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from wavedash.walk.robot import SUBSTEP
+from wavedash.walk.robot import SUBSTEP, TOUCH
 from wavedash.walk.rotation import down_of, rotate_back, yaw_of
 
 FIELDS: dict[str, tuple[int, ...]] = {
@@ -109,8 +109,8 @@ class RobotState:
 
     @property
     def touching(self) -> Tensor:
-        """[E, 4] bool: the foot is on the ground, with a force of more than 1 N."""
-        return self.foot_force[..., 2] > 1.0
+        """[E, 4] bool: the foot is on the ground, with a force of more than `TOUCH`."""
+        return self.foot_force[..., 2] > TOUCH
 
     @property
     def is_impossible(self) -> Tensor:

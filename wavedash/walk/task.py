@@ -18,7 +18,7 @@ from wavedash.tasks.starts import Mixture
 from wavedash.walk.commands import Commands
 from wavedash.walk.levels import Levels
 from wavedash.walk.names import PARTS
-from wavedash.walk.parts import Action, Ending, Observation, Randomization, Start, World
+from wavedash.walk.parts import Action, Ending, Observation, Randomization, Start, Context
 from wavedash.walk.physics import Physics
 from wavedash.walk.rewards import Rewards
 from wavedash.walk.state import RobotState
@@ -117,14 +117,14 @@ class Task(task.Task):
         )
 
     @property
-    def played(self) -> list[Part]:
+    def played(self) -> list[Part | Endings]:
         return [*super().played, self.commands, self.levels, self.randomizations]
 
-    def meet(self, world: World) -> None:
+    def meet(self, context: Context) -> None:
         """Tells parts about the ground, before they are bound."""
         for part in self.modules():
             if isinstance(part, (Observation, Start, Ending)):
-                part.meet(world)
+                part.meet(context)
 
 
 def _named(kind: str, value: Named) -> Any:

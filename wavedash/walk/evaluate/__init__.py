@@ -1,0 +1,1 @@
+"""How well a policy walks: distance, falls, success, error and energy on every kind and level of terrain."""
