@@ -73,7 +73,7 @@ def test_the_time_suffices_for_the_way_at_eighty_percent_of_the_speed() -> None:
 
 def test_distance_is_forward_and_the_end_counts_as_the_whole_way() -> None:
     watch, state = Watch(), RobotState.zeros(5)
-    watch.world = SimpleNamespace(ground=make_ground(layout="track"))
+    watch.context = SimpleNamespace(ground=make_ground(layout="track"))
     watch.bind(state)
     state.origin[:, 0] = -9.1
     state.position[:, 0] = torch.tensor([-5.1, 9.5, 9.6, 0.0, -9.9])

@@ -20,7 +20,7 @@ from wavedash.envs.vec_env import Obs, Step, VecEnv
 from wavedash.saved import Saved
 from wavedash.seeding import stream_seed
 from wavedash.threads import cores
-from wavedash.walk.parts import Events, Context
+from wavedash.walk.parts import Context, Events
 from wavedash.walk.physics import Physics
 from wavedash.walk.robot import HOME, STANDING, STEP
 from wavedash.walk.simulator import Simulator

@@ -18,7 +18,7 @@ from wavedash.tasks.starts import Mixture
 from wavedash.walk.commands import Commands
 from wavedash.walk.levels import Levels
 from wavedash.walk.names import PARTS
-from wavedash.walk.parts import Action, Ending, Observation, Randomization, Start, Context
+from wavedash.walk.parts import Action, Context, Ending, Observation, Randomization, Start
 from wavedash.walk.physics import Physics
 from wavedash.walk.rewards import Rewards
 from wavedash.walk.state import RobotState

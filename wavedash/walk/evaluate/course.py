@@ -133,7 +133,7 @@ class Watch(Ending):
 
     def bind(self, state: RobotState) -> None:
         super().bind(state)
-        ground = self.world.ground
+        ground = self.context.ground
         self.way, self.end, self.side = way(ground), ground.length / 2 - RIM, ground.width / 2 - SIDE
         self.begin_of_track = SIDE - ground.length / 2
         nobody = torch.zeros(state.shape, dtype=torch.bool, device=state.device)
