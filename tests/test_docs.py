@@ -40,6 +40,26 @@ def test_a_page_can_be_followed(page: str, trainings: int, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+def test_the_page_about_walking_can_be_followed(tmp_path: Path) -> None:
+    """Its files are written, its commands and its Python are run, with few robots for a short time; benchmarks are left out."""
+    short = {"train": ["total_steps=1000", "env.count=16", "ppo.minibatch_size=192", "ppo.epochs=1", "device=cpu"],
+             "eval": ["--episodes", "1", "--seconds", "1"], "render": ["--seconds", "0.2"], "export": ["--episodes", "1"]}
+    jobs: list[Job] = []
+    for language, text in re.findall(r"^```(\w+)\n(.*?)^```", (DOCS / "walking.md").read_text(encoding="utf-8"),
+                                     re.MULTILINE | re.DOTALL):
+        if named := re.match(r"# (\S+\.\w+)\n", text):
+            jobs.append({named[1]: text})
+        elif language == "python":
+            jobs.append(text)
+        elif language == "bash":
+            commands = [shlex.split(line, comments=True)[1:] for line in text.splitlines()]
+            jobs += [[*words, *short.get(words[0], [])] for words in commands if words[0] != "bench"]
+    assert sum(isinstance(job, list) and job[0] == "train" for job in jobs) == 4
+    printed = "".join(run_jobs(jobs, tmp_path))
+    assert (tmp_path / "walk.gif").exists() and (tmp_path / "walker" / "robot.json").exists() and "stairs_up" in printed
+
+
+@pytest.mark.slow
 def test_the_pages_about_the_league_recipes_and_team_sizes_can_be_followed(tmp_path: Path) -> None:
     """Their commands and their Python are run in order, with few games, short ones, and a short training."""
     page = "\n".join((DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("league", "recipes", "team-sizes"))
