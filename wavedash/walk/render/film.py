@@ -1,7 +1,10 @@
 """A film of a policy: one robot walks, and a camera follows it, with what it sees beside it."""
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter, sleep
 from typing import Any
@@ -11,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wavedash.config import EnvConfig, WalkConfig
 from wavedash.errors import UserError
 from wavedash.loading import LoadedRun
 from wavedash.walk.env import WalkEnv
+from wavedash.walk.evaluate.course import Course
 from wavedash.walk.model import GROUND, make_model
 from wavedash.walk.observations import Depth, Scandots
 from wavedash.walk.render.camera import Follow, FollowCamera
@@ -34,14 +37,17 @@ DOT = 0.012
 
 def film(run: LoadedRun, video: Path | None, terrain: str | None = None, level: int | None = None, seconds: float = 10.0,
          seed: int = 0) -> str:
-    """Lets the policy of a run walk along a track, and writes a video of it; without a file, it is shown in MuJoCo's viewer.
-    Returns a line about it."""
+    """Lets the policy of a run walk on the course that it is measured on, and writes a video of it; without a file, it is shown
+    in MuJoCo's viewer. `terrain`: by default the first of the run; `level`: by default the hardest. Returns a line about it."""
     if video is not None:
         check_video(video)
-    config = track_of(run.config.env, terrain, level)
-    env = run.make_env(1, config)
-    assert isinstance(env, WalkEnv)
+    task = run.config.env.walk
+    assert task is not None
+    kinds, levels = [terrain or next(iter(task.terrain))], None if level is None else [level]
+    course = Course.of(task, kinds, levels, seconds=seconds, seed=seed)
+    env, _ = replace(course, tiles=course.tiles[-1:]).make_env(1, run.policy.device)
     try:
+        run.check_spaces(env)
         steps = walk(run, env, round(seconds / STEP), seed)
         if video is None:
             watch(env, steps)
@@ -50,27 +56,6 @@ def film(run: LoadedRun, video: Path | None, terrain: str | None = None, level: 
         return f"wrote {video}: {env.state.walked[0]:.1f} m on {env.name_row(0).partition(' on ')[2]}"
     finally:
         env.close()
-
-
-def track_of(config: EnvConfig, terrain: str | None, level: int | None) -> EnvConfig:
-    """The same task for one robot that walks straight ahead along one kind of terrain."""
-    walk = config.walk
-    assert walk is not None
-    kind = terrain or next(iter(walk.terrain))
-    if kind not in walk.terrain and terrain is None:
-        raise UserError("the run has no terrain")
-    options = walk.terrain.get(kind, 1.0)
-    last = walk.levels - 1
-    if level is not None and not 0 <= level <= last:
-        raise UserError(f"there is no level {level}: this run has levels 0 to {last}")
-    difficulty = walk.hardest * (last if level is None else level) / max(1, last)
-    made: WalkConfig = walk.model_copy(update={
-        "terrain": {kind: options}, "levels": 1, "hardest": difficulty, "layout": "track", "curriculum": False,
-        "commands": {"ahead": {"weight": 1.0, "speed": 0.5, "turn": 0.0}}, "command_seconds": 1e6,
-        "starts": {"stand": {"weight": 1.0, "turn": 0.0, "shift": 0.05}},
-        "randomize": {name: value for name, value in walk.randomize.items() if name != "pushes"},
-    })
-    return config.model_copy(update={"walk": made, "count": 1, "workers": 0})
 
 
 @torch.no_grad()
@@ -147,14 +132,12 @@ class Poses:
 
 def watch(env: WalkEnv, steps: Iterator[Tensor]) -> None:
     """Shows the robot in MuJoCo's viewer, at the speed of real time, until the window is closed."""
-    poses = Poses(env)
-    try:
-        import mujoco.viewer
+    if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        raise UserError("there is no display for MuJoCo's viewer here: write a video instead with --video walk.mp4")
+    import mujoco.viewer
 
-        window = mujoco.viewer.launch_passive(poses.model, poses.data)
-    except Exception as error:
-        raise UserError(f"MuJoCo's viewer cannot open a window here ({error}): write a video instead with --video walk.mp4"
-                        ) from error
+    poses = Poses(env)
+    window = mujoco.viewer.launch_passive(poses.model, poses.data)
     with window:
         for _ in steps:
             began = perf_counter()
