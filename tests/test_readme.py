@@ -87,11 +87,12 @@ def test_every_training_command_trains_and_can_be_evaluated_and_resumed(folder: 
 def test_every_other_command_succeeds(folder: Path) -> None:
     others = [words[1:] for words in commands("wavedash") if words[1] not in ("train", "eval", "export", "resume")]
     assert {words[0] for words in others} == {"config", "doctor", "bench", "diagnose", "rocket", "match", "tournament",
-                                              "ladder", "curves"}
+                                              "ladder", "curves", "render"}
     (rated, *_) = folder.glob("runs/rocket-1v1/*/checkpoints")
     # The games of the tournament are what the ladder reads.
     games = ["--games", "2", "--seconds", "2", "--out", str(rated.parent / "games.csv")]
-    run_jobs([[*words, *(games if words[0] in ("match", "tournament") else [])] for words in others], folder)
+    short = {"match": games, "tournament": games, "render": ["--seconds", "0.2"]}
+    run_jobs([[*words, *short.get(words[0], [])] for words in others], folder)
 
 
 def test_its_example_file_is_valid_and_its_example_of_a_mistake_is_true(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

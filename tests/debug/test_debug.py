@@ -126,8 +126,10 @@ def test_terms_of_lanes_do_not_hide_those_of_the_main_task(tmp_path: Path) -> No
     assert any(problem.startswith("reward alive pays the same in every step, 1,") for problem in found)
     text = (folder / "debug" / "rewards.txt").read_text(encoding="utf-8")
     assert "nan" not in text and "of arena 2, played apart" in text and "of arena 0, played apart" not in text
-    (steps,) = re.findall(r"in the ([0-9,]+) steps of the main task", text)
-    (line,) = (line.split() for line in text[text.index(steps):].splitlines() if line.strip().startswith("alive "))
+    told = re.search(r"in the ([0-9,]+) steps of the main task", text)
+    assert told is not None
+    steps = told[1]
+    (line,) = (line.split() for line in text[told.start():].splitlines() if line.strip().startswith("alive "))
     assert float(line[1]) == int(steps.replace(",", "")) and float(line[2]) == 1.0, "one for every step of the main task"
 
 

@@ -330,7 +330,7 @@ def config(simulator: str, size: int) -> EnvConfig:
 def test_results_in_an_environment_are_those_of_its_goals(simulator, size):
     env, line_ups = environment(config(simulator, size), lambda task: Opponents(task.action, [Idle(), Several(3)], 0.7))
     for task in env.tasks:
-        task.endings._parts["goal"] = task.endings._modules["goal"] = SeenGoal()
+        task.endings._parts["goal"] = task.endings._modules["goal"] = task.endings._others["goal"] = SeenGoal()
     env.reset(0)
     references = [SlowCount(line_up) for line_up in line_ups]
     nothing = torch.full((env.num_rows,), 8)
