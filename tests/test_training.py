@@ -59,11 +59,12 @@ def test_a_run_that_is_killed_three_times_ends_as_one_that_never_was(
     for _ in range(3):
         process = subprocess.Popen([sys.executable, "-m", "wavedash", *command], cwd=tmp_path, stdout=subprocess.DEVNULL)
         seen = _wait_for_more(tmp_path, seen, process)
-        time.sleep(random.random() * 0.3)
+        time.sleep(random.random() * 0.1)  # the whole run takes a second: it must not end before it is killed
         process.send_signal(signal.SIGKILL)
         process.wait()
         command = ["resume"]
-    wavedash(tmp_path, "resume")
+    if not list(tmp_path.glob("runs/*/*/final/step-*")):  # a slow machine may let it end just before the last kill
+        wavedash(tmp_path, "resume")
     expected, got = final_tensors(undisturbed), final_tensors(tmp_path)
     assert expected.keys() == got.keys()
     for name, tensor in expected.items():
