@@ -196,6 +196,12 @@ class Kind(ABC):
         raise UserError(f"{self.describe(run.config.env)} cannot be filmed; Rocket League is shown by viewers of its own: "
                         "docs/watch.md")
 
+    def stage(self, config: EnvConfig) -> str:
+        """The class that plays its runs on the page, `module:Class`: a `wavedash.web.stage.base.Stage`. It is named and not
+        returned, because nothing but the page needs it. UserError: it cannot be shown."""
+        raise UserError(f"{self.describe(config)} cannot be shown on the page yet: it shows runs of Rocket League (env.rocket) "
+                        "and of walking robots (env.walk). Its curves are on the page all the same")
+
     def options(self, config: EnvConfig) -> Any:
         """`env.kwargs`, checked and read as `Options`; None where there are none. EnvError: names what is wrong with them."""
         from wavedash.envs.options import read_options

@@ -140,6 +140,9 @@ class RocketKind(Kind):
 
         return config.model_copy(update={"rocket": united(_task(config), [_task(other) for other in others])})
 
+    def stage(self, config: EnvConfig) -> str:
+        return "wavedash.web.stage.rocket:RocketStage"
+
     def team_size(self, config: EnvConfig) -> int:
         return _task(config).largest.larger
 
