@@ -159,6 +159,12 @@ class ActorCritic(nn.Module):
             features, after = trunk.step(self._actor_trunk, sensed(obs), memory)
         return self.head(self._full(features["actor"]), action_mask(obs)), after
 
+    def step_both(self, obs: Obs, memory: State) -> tuple[Distribution, Tensor, State]:
+        """Returns the action distribution and the value of one step of every row, and the memory of both after it."""
+        with self._autocast():
+            features, after = trunk.step(self.trunks, sensed(obs), memory)
+        return *self._heads(features, action_mask(obs)), after
+
     def forward_actor(self, obs: Obs, memory: State | None = None, fresh: Tensor | None = None) -> Distribution:
         """Returns the action distribution of stored steps or sequences as `forward` does, without the critic."""
         with self._autocast():

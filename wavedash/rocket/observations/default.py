@@ -41,6 +41,24 @@ class DefaultObs(Observation):
         check_team_size(seats, self.zero_padding, "zero_padding")
         return GLOBAL + PER_CAR * 2 * self.zero_padding
 
+    def names(self, seats: int) -> list[str]:
+        """A name for every number."""
+        def xyz(*vectors: str) -> list[str]:
+            return [f"{vector}.{axis}" for vector in vectors for axis in "xyz"]
+
+        others = (self.size(seats) - GLOBAL) // PER_CAR - 1
+        mates = others if self.zero_padding is None else self.zero_padding - 1
+        cars = ["own", *(f"other{i}" for i in range(1, others + 1))] if self.zero_padding is None else [
+            "own", *(f"ally{i}" for i in range(1, mates + 1)), *(f"opponent{i}" for i in range(1, others - mates + 1))]
+        return [
+            *xyz("ball.position", "ball.velocity", "ball.angular_velocity"), *(f"pad{i}.timer" for i in range(len(PADS))),
+            *(f"own.{name}" for name in ("holds_jump", "handbrake", "has_jumped", "is_jumping", "has_flipped", "is_flipping",
+                                         "has_double_jumped", "can_flip", "air_time_since_jump")),
+            *(name for car in cars for name in (
+                *xyz(*(f"{car}.{vector}" for vector in ("position", "forward", "up", "velocity", "angular_velocity"))),
+                *(f"{car}.{name}" for name in ("boost", "demo_timer", "on_ground", "is_boosting", "is_supersonic")))),
+        ]
+
     def bind(self, state: GameState) -> None:
         device = state.memory.device
         self.seating = Seating(state.seats, self.zero_padding, device)

@@ -95,6 +95,15 @@ class Rewards(rewards.Rewards):
             theirs = self._zero_sum * self._team_means(own).gather(1, self._other_team)
         return (shared - theirs) * state.cars.present
 
+    def spread_table(self, state: GameState) -> Tensor:
+        """[K, E, C]: what each reward contributed to what cars were paid for the last step, after team spirit and zero-sum.
+        Summed over the rewards it is what was paid."""
+        own, teams = self._shares, (len(self._shares), -1, -1)
+        means = (self._member * own.unsqueeze(2)).sum(-1) / self._size  # [K, E, 2]
+        shared = torch.lerp(own, means.gather(2, self._own_team.expand(teams)), self._team_spirit)
+        theirs = self._current_zero_sums * means.gather(2, self._other_team.expand(teams))
+        return (shared - theirs) * state.cars.present
+
     def _team_means(self, x: Tensor) -> Tensor:
         """[E, 2]: the means of blue and of orange over their cars."""
         return (self._member * x.unsqueeze(1)).sum(-1) / self._size

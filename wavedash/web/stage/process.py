@@ -1,7 +1,7 @@
 """The process of a stage: it plays in real time, obeys commands, and ends when the server is gone.
 
-It is started by the spawn method: `Process(target=main, args=(connection, json))`. The server closes its copy of the stage's end
-of the connection after the start, so that each side sees when the other is gone.
+It is started by the spawn method: `Process(target=main, args=(connection, json))`. The server closes its copy of the stage's
+end of the connection after the start, so that each side sees when the other is gone.
 """
 from __future__ import annotations
 
