@@ -140,8 +140,7 @@ class RocketStage(Stage):
         elif what == "controls":
             self.line_up.human.hold(self._driven(command), command.get("controls"))
         elif what == "head":
-            car = command.get("car")
-            self.watched = None if car is None else whole_number(command, "car", self.cars)
+            self.watched = None if command.get("car") is None else whole_number(command, "car", self.cars)
             self.with_observation = command.get("observation") is True
             self.head_sent = 0.0
             self._think_aloud()
