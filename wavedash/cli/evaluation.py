@@ -138,6 +138,10 @@ def render(
         Optional[str],  # noqa: UP045
         typer.Option(metavar="FILE", help="A name.mp4 or name.gif. [default: a window, where there is a display]"),
     ] = None,
+    recording: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="FILE", help="Instead: a name.wdr, which the page plays (docs/watch.md)."),
+    ] = None,
     terrain: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(metavar="NAME", help="A kind of terrain, such as stairs_up. [default: the first of the run]"),
@@ -153,9 +157,12 @@ def render(
     from wavedash.envs.kinds import kind_of
     from wavedash.loading import load_run
 
+    if recording is not None and video is not None:
+        raise UserError("a walk is written either as --video or as --recording: name one of them")
     loaded = load_run(run, trust=trust)
-    typer.echo(kind_of(loaded.config.env).film(loaded, None if video is None else Path(video), terrain=terrain, level=level,
-                                               seconds=seconds, seed=seed))
+    file = video if recording is None else recording
+    typer.echo(kind_of(loaded.config.env).film(loaded, None if file is None else Path(file), terrain=terrain, level=level,
+                                               seconds=seconds, seed=seed, recording=recording is not None))
 
 
 @commands.command(no_args_is_help=True)

@@ -89,7 +89,14 @@ class WalkKind(Kind):
 
         return files(_task(run.config.env), description, policies)
 
-    def film(self, run: LoadedRun, video: Path | None, **options: Any) -> str:
+    def film(self, run: LoadedRun, video: Path | None, *, recording: bool = False, **options: Any) -> str:
+        """Writes a video, or with `recording` a recording."""
+        if recording:
+            check_package()
+            from wavedash.walk.recording import record_to_file
+
+            assert video is not None
+            return record_to_file(run, video, **options)
         from wavedash.walk.render.film import film
 
         return film(run, video, **options)

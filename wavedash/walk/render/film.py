@@ -115,14 +115,15 @@ class Poses:
         model, data = self.model, self.data
         robot: list[Any] = [model.geom_type, data.geom_xpos, data.geom_xmat.reshape(-1, 3, 3), model.geom_size, model.geom_rgba]
         if self.dots is not None:
-            points = self._dots(state)
+            points = self.ground_points(state)
             count = len(points)
             dots = [np.full(count, SPHERE), points, np.tile(np.eye(3), (count, 1, 1)), np.full((count, 3), DOT),
                     np.tile([0.95, 0.25, 0.2, 1.0], (count, 1))]
             robot = [np.concatenate(both) for both in zip(robot, dots, strict=True)]
         return Shapes(*robot)
 
-    def _dots(self, state: RobotState) -> np.ndarray:
+    def ground_points(self, state: RobotState) -> np.ndarray:
+        """[P, 3] m: where the robot samples the ground."""
         assert self.dots is not None
         heights = self.dots.scan(state.position, state.orientation, state.tile)[0]
         yaw, offsets = state.yaw[0], self.dots.offsets.to(state.device)
