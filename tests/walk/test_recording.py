@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from wavedash.cli.app import app
 from wavedash.loading import load_run
 from wavedash.recordings import Recording, read
+from wavedash.walk.env import WalkEnv
 from wavedash.walk.model import GROUND, make_model
 from wavedash.walk.recording import ANGLE, TURN, Frames, Walk, make_course_env, record_walk
 from wavedash.walk.state import place_of
@@ -110,6 +111,7 @@ def test_scandots_lie_on_the_ground(tmp_path):
     config = load_run(WALKER).config.env
     walk = config.walk.model_copy(update={"terrain": {"stairs_up": 1.0}, "observation": {"scandots": {}, "depth": {}}})
     env = make_env(config.model_copy(update={"walk": walk, "count": 1}), torch.device("cpu"))
+    assert isinstance(env, WalkEnv)
     env.reset(3)
     frames = Frames(env)
     record = frames.record(0, 0.0)

@@ -58,7 +58,7 @@ def test_the_head_is_what_the_policy_did(tmp_path: Path) -> None:
     """The chosen action is the one whose controls the car has; probabilities and value are those of the policy for the
     observation that is shown, computed from the state by a copy of the policy's own parts."""
     stage, out = staged(tmp_path)
-    policy = find_entrant("champion", size=1).run.policy.policy  # type: ignore[union-attr]
+    policy = find_entrant("champion", size=1).run.policy.policy
     table = torch.tensor(LookupTable().rows())
     for step in range(120):
         before, last = stage.state.clone(), stage.env.controls[0].clone()
@@ -73,7 +73,7 @@ def test_the_head_is_what_the_policy_did(tmp_path: Path) -> None:
         seen, actions = AdvancedObsPlus(**_options(stage)), LookupTable()
         for part in (seen, actions):
             part.bind(before)
-        obs = {"obs": seen.build(before, last)[0, :1], "action_mask": actions.mask(before)[0, :1].to(torch.int8)}  # type: ignore[index]
+        obs = {"obs": seen.build(before, last)[0, :1], "action_mask": actions.mask(before)[0, :1].to(torch.int8)}
         assert np.allclose([x for _, x in decision["observation"]], obs["obs"][0], atol=1e-6)
         with torch.no_grad():
             distribution, _ = policy.step_actor(policy.normalize(obs), {})
@@ -126,7 +126,7 @@ def test_reward_terms_are_those_of_the_own_task(tmp_path: Path) -> None:
         stage.step()
         if stage.over:
             break
-        actions = torch.stack([stage.policies[car].thought.action[0] for car in (0, 1)])  # type: ignore[union-attr]
+        actions = torch.stack([stage.policies[car].thought.action[0] for car in (0, 1)])
         expected.append(env.step(actions).reward.tolist())
         paid.append(out.last("cars.reward").sum(-1).tolist())
         assert torch.allclose(stage.state.ball.position, env.state_of(0).ball.position, atol=1.0)
@@ -192,6 +192,7 @@ def test_what_is_no_controls_is_refused(controls: Any) -> None:
 
 def test_impossible_places_are_refused(tmp_path: Path) -> None:
     stage, out = staged(tmp_path, blue="idle", orange="idle")
+    wrong: dict[str, Any]
     for wrong, why in [({"ball": {"position": [0, 0, float("nan")]}}, "finite"),
                        ({"ball": {"velocity": [9e5, 0, 0]}}, "faster"),
                        ({"cars": [{"position": [0, 0, 0]}, {"position": [10, 0, 0]}]}, "stand in each other"),
