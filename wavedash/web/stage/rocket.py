@@ -73,7 +73,8 @@ class RocketStage(Stage):
         self.nothing = torch.zeros(self.env.num_rows, dtype=torch.int64)
         self.seed: int | None = seed
         self.score, self.over = [0, 0], False
-        self.watched: int | None = None
+        self.watched: list[int] = []
+        """Cars whose heads somebody looks at"""
         self.with_observation, self.head_sent = False, 0.0
 
     def _make_rewards(self, entrants: list[Entrant], sides: list[Player]) -> None:
@@ -140,7 +141,9 @@ class RocketStage(Stage):
         elif what == "controls":
             self.line_up.human.hold(self._driven(command), command.get("controls"))
         elif what == "head":
-            self.watched = None if command.get("car") is None else whole_number(command, "car", self.cars)
+            cars = command.get("cars")
+            asked = [{"car": car} for car in cars] if isinstance(cars, list) else [command] if command.get("car") is not None else []
+            self.watched = sorted({whole_number(one, "car", self.cars) for one in asked})
             self.with_observation = command.get("observation") is True
             self.head_sent = 0.0
             self._think_aloud()
@@ -201,19 +204,19 @@ class RocketStage(Stage):
         return Head(value, action, tops, probabilities, paid if self.terms else None)
 
     def _think_aloud(self) -> None:
-        """Sends what the watched car thinks, not too often."""
-        car, now = self.watched, time.monotonic()
-        if car is None or now - self.head_sent < 1 / HEADS_PER_SECOND:
+        """Sends what the watched cars think, not too often."""
+        now = time.monotonic()
+        if not self.watched or now - self.head_sent < 1 / HEADS_PER_SECOND:
             return
         self.head_sent = now
-        policy = self.policies.get(car)
-        if policy is None or car in self.line_up.taken:
-            self.out.head(car, None)
-            self.watched = None if policy is None else car
-        elif (decision := policy.decision(car, self.cars, self.with_observation)) is not None:
-            own = self.rewards.get(car)
-            paid = {} if own is None else dict(zip(own.names, own.last[:, car].tolist(), strict=True))
-            self.out.head(car, {**decision, "rewards": paid})
+        for car in self.watched:
+            policy = self.policies.get(car)
+            if policy is None or car in self.line_up.taken:
+                self.out.head(car, None)
+            elif (decision := policy.decision(car, self.cars, self.with_observation)) is not None:
+                own = self.rewards.get(car)
+                paid = {} if own is None else dict(zip(own.names, own.last[:, car].tolist(), strict=True))
+                self.out.head(car, {**decision, "rewards": paid})
 
 
 def _seen(entrant: Entrant, deterministic: bool, seed: int) -> Player:

@@ -1,0 +1,105 @@
+"""StageProcess: a stage in a process of its own, as the server sees it.
+
+A thread reads what the stage says and hands it to the server's loop, another one writes what it is told. Both are bounded: a
+loop that is busy makes the stage wait, and a stage that does not listen loses commands, so that neither grows in memory.
+"""
+from __future__ import annotations
+
+import asyncio
+import json
+import multiprocessing
+import queue
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from wavedash.web.stage.process import main
+from wavedash.web.stage.protocol import Message, receive, send_message
+
+AHEAD = 64
+"""Messages of a stage that may wait for the loop, and commands that may wait for a stage"""
+SECONDS_TO_END = 5.0
+"""A stage that has not ended so long after its connection was closed is killed"""
+
+Heard = Callable[[Message | bytes], None]
+
+
+class StageProcess:
+    """One stage, from its start to its end. `heard` is called in the loop with all that it says; the last message is always a
+    status, `failed` if the stage ended by itself."""
+
+    def __init__(self, asked: Mapping[str, Any], heard: Heard) -> None:
+        self._asked, self._heard = json.dumps(asked), heard
+        self._loop = asyncio.get_running_loop()
+        self._room = threading.Semaphore(AHEAD)
+        self._told: queue.Queue[Mapping[str, Any] | None] = queue.Queue(AHEAD)
+        self._closed = False
+
+    async def start(self) -> None:
+        """Starts the process. OSError: the system does not allow another one."""
+        await asyncio.to_thread(self._start)
+
+    def _start(self) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        self._connection, theirs = spawn.Pipe()
+        self._process = spawn.Process(target=main, args=(theirs, self._asked), name="wavedash-stage")
+        self._process.start()
+        theirs.close()  # so that each side sees when the other is gone
+        for target in (self._read, self._write):
+            threading.Thread(target=target, daemon=True, name=f"stage {target.__name__}").start()
+
+    def tell(self, command: Mapping[str, Any]) -> bool:
+        """Hands a command to the stage. False: it is too busy, and the command is dropped."""
+        try:
+            self._told.put_nowait(command)
+        except queue.Full:
+            return False
+        return True
+
+    async def stop(self) -> None:
+        """Ends the process; nothing is heard of it any more."""
+        self._closed = True
+        await asyncio.to_thread(self._end)
+
+    def _end(self) -> None:
+        with suppress(queue.Full):
+            self._told.put_nowait(None)
+        with suppress(OSError):
+            self._connection.close()
+        self._process.join(SECONDS_TO_END)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                message = receive(self._connection)
+            except ValueError:
+                continue  # no message of a stage: what comes next may be one
+            except (EOFError, OSError, TypeError):  # TypeError: the connection was closed by another thread
+                break
+            self._room.acquire()
+            self._hand_over(message)
+        if not self._closed:
+            self._process.join(SECONDS_TO_END)
+            code = self._process.exitcode
+            if code != 0:  # one that ends by itself has said why
+                self._hand_over({"type": "status", "state": "failed", "text": f"the process of the game has ended ({code})"})
+
+    def _hand_over(self, message: Message | bytes) -> None:
+        def hear() -> None:
+            self._room.release()
+            if not self._closed:
+                self._heard(message)
+
+        with suppress(RuntimeError):  # the server is ending
+            self._loop.call_soon_threadsafe(hear)
+
+    def _write(self) -> None:
+        while (command := self._told.get()) is not None:
+            try:
+                send_message(self._connection, command)
+            except (OSError, ValueError, TypeError):
+                return
