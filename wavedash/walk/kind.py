@@ -89,6 +89,10 @@ class WalkKind(Kind):
 
         return files(_task(run.config.env), description, policies)
 
+    def stage(self, config: EnvConfig) -> str:
+        check_package()
+        return "wavedash.web.stage.walk:WalkStage"
+
     def film(self, run: LoadedRun, video: Path | None, *, recording: bool = False, **options: Any) -> str:
         """Writes a video, or with `recording` a recording."""
         if recording:

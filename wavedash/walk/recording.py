@@ -22,6 +22,7 @@ from wavedash.loading import LoadedRun
 from wavedash.recordings.file import SUFFIX, Recording
 from wavedash.recordings.header import Event, Header, event, make_header
 from wavedash.recordings.layout import Field, Layout, Records
+from wavedash.runs.policy_folder import PolicyFolder
 from wavedash.walk.env import WalkEnv
 from wavedash.walk.evaluate.course import Course, Watch
 from wavedash.walk.observations import Depth
@@ -131,8 +132,12 @@ class Walk:
         """The environment has one robot, and the spaces of the policy."""
         self.run, self.env, self.deterministic = run, env, deterministic
         self.frames = Frames(env, depth)
-        self.obs: Any = env.reset(seed)
-        run.policy.reset(torch.ones(1, dtype=torch.bool, device=env.device))
+        self.restart(seed)
+
+    def restart(self, seed: int) -> None:
+        """Begins an episode anew."""
+        self.obs: Any = self.env.reset(seed)
+        self.run.policy.reset(torch.ones(1, dtype=torch.bool, device=self.env.device))
         self.tick = 0
         """Steps of this episode"""
         self._rewards: Tensor | None = None
@@ -247,7 +252,7 @@ def record_walk(run: LoadedRun, terrain: str | None = None, level: int | None = 
 def describe(walk: Walk, source: str, title: str | None = None, run: str | None = None) -> Header:
     """The header of the episode that begins now."""
     origin = walk.run.source
-    name = getattr(origin, "name", None) or origin.path.absolute().name
+    name = origin.name if isinstance(origin, PolicyFolder) else f"{walk.run.config.name}@{origin.step}"
     where = walk.env.name_row(0).partition(" on ")[2]
     return walk.frames.header(title or f"{name} on {where}", source, name, run, origin.step)
 

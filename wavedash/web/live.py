@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -17,8 +16,9 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from wavedash.errors import UserError
+from wavedash.web.games import Game, read_game
 from wavedash.web.guard import PROTOCOL, WRITABLE
-from wavedash.web.library import Library, Player
+from wavedash.web.library import Library
 from wavedash.web.stage.protocol import MOST_COMMAND, Message, plain
 from wavedash.web.stages import StageProcess
 
@@ -29,9 +29,7 @@ SEND_SECONDS = 5.0
 """A viewer who takes longer than this for one message is sent away"""
 GRACE = 10.0
 """Seconds without viewers after which the game ends"""
-SIMULATORS = ("rocketsim", "warp")
-START = re.compile(r"[a-z0-9_]{1,40}(:[0-9]{1,3})?")
-PASSED_ON = ("pause", "continue", "step", "speed", "restart", "place", "record")
+PASSED_ON = ("pause", "continue", "step", "speed", "restart", "place", "course", "record")
 """Commands that go to the stage as they are, with the token"""
 
 
@@ -84,13 +82,13 @@ class Viewer:
 class Live:
     """The game that viewers watch, and who watches it."""
 
-    def __init__(self, library: Library, folder: Path, first: Callable[[], Mapping[str, Any]], grace: float = GRACE) -> None:
-        """`folder`: where recordings go. `first`: says what is played first, as `play` does, with names of players instead of
-        ids; it may look into folders, and UserError says why nothing can be played."""
+    def __init__(self, library: Library, folder: Path, first: Callable[[], Game], grace: float = GRACE) -> None:
+        """`folder`: where recordings go. `first`: says what is played first; it may look into folders, and UserError says why
+        nothing can be played."""
         self._library, self._folder, self._first, self._grace = library, folder, first, grace
         self.viewers: set[Viewer] = set()
         self._stage: StageProcess | None = None
-        self._asked: Mapping[str, Any] | None = None
+        self._game: Game | None = None
         self._shown: dict[str, Message] = {}
         """The last status and header: what a viewer is told who comes later"""
         self._frame: bytes | None = None
@@ -100,6 +98,11 @@ class Live:
     @property
     def playing(self) -> bool:
         return self._stage is not None
+
+    @property
+    def watching(self) -> dict[str, str] | None:
+        """Names of those who play, or were the last to play."""
+        return None if self._game is None else self._game.who
 
     async def serve(self, socket: WebSocket) -> None:
         """Serves one viewer until it is gone."""
@@ -153,17 +156,17 @@ class Live:
         async with self._changing:
             if self._stage is None:
                 try:
-                    await self._play(self._asked or await asyncio.to_thread(self._first))
+                    await self._play(self._game if self._game is not None else await asyncio.to_thread(self._first))
                 except UserError as error:
                     self._hear({"type": "status", "state": "waiting", "text": str(error)})
 
-    async def _play(self, asked: Mapping[str, Any]) -> None:
+    async def _play(self, game: Game) -> None:
         if self._stage is not None:
             await self._stage.stop()
-        self._shown, self._frame, self._asked = {}, None, asked
+        self._shown, self._frame, self._game = {}, None, game
         for viewer in self.viewers:
             viewer.drives = None
-        self._stage = StageProcess({**asked, "folder": str(self._folder), "trust": self._library.trust}, self._hear)
+        self._stage = StageProcess({**game.asked(), "folder": str(self._folder), "trust": self._library.trust}, self._hear)
         try:
             await self._stage.start()
         except OSError as error:
@@ -234,9 +237,9 @@ class Live:
         if not viewer.writable:
             raise UserError("this needs the token: open the address with #token=... that was printed in the terminal")
         if what == "play":
-            asked = await asyncio.to_thread(self._read_play, command)
+            game = await asyncio.to_thread(read_game, self._library, command)
             async with self._changing:
-                await self._play(asked)
+                await self._play(game)
         elif what == "drive":
             car = command.get("car")
             if any(other.drives == car for other in self.viewers if other is not viewer):
@@ -258,21 +261,3 @@ class Live:
     def _pass_on(self, viewer: Viewer, command: Mapping[str, Any]) -> None:
         if not self._tell(command):
             raise UserError("no game is played now, or it is too busy")
-
-    def _read_play(self, command: Mapping[str, Any]) -> dict[str, Any]:
-        """What a stage is asked for. Players are named by their ids, everything else is one of a few words."""
-        size, simulator, start = command.get("size", 1), command.get("simulator", "rocketsim"), command.get("start", "kickoff")
-        if isinstance(size, bool) or size not in (1, 2, 3):
-            raise UserError("size must be 1, 2 or 3")
-        if simulator not in SIMULATORS:
-            raise UserError(f"simulator must be {' or '.join(SIMULATORS)}")
-        if not isinstance(start, str) or not START.fullmatch(start):
-            raise UserError("start must be the name of a start, such as kickoff")
-        blue, orange = (self._named(command.get(side)) for side in ("blue", "orange"))
-        return {"blue": blue.source, "orange": orange.source, "size": size, "simulator": simulator, "start": start,
-                "deterministic": command.get("deterministic", True) is True}
-
-    def _named(self, id: Any) -> Player:
-        if not isinstance(id, str):
-            raise UserError("blue and orange must be ids of players")
-        return self._library.player(id)

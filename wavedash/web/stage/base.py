@@ -90,3 +90,10 @@ def whole_number(command: Mapping[str, Any], key: str, count: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < count:
         raise UserError(f"{key} must be a whole number from 0 to {count - 1}")
     return value
+
+
+def cars_asked(command: Mapping[str, Any], count: int) -> list[int]:
+    """The cars whose heads a command asks for: `cars`, or the one `car`; none. UserError: there is no such car."""
+    cars = command.get("cars")
+    asked = cars if isinstance(cars, list) else [] if command.get("car") is None else [command["car"]]
+    return sorted({whole_number({"car": car}, "car", count) for car in asked})

@@ -133,7 +133,7 @@ class Transport:
             self.out.send({"type": "recorded", "file": path.name})
         else:
             self.stage.obey(command)
-            if what in ("drive", "leave"):
+            if what in ("drive", "leave", "course"):
                 self._say()
 
     def _play(self, playing: bool) -> None:

@@ -26,7 +26,7 @@ from wavedash.rocket.parts import Player, Start
 from wavedash.rocket.recording.frames import TOP, Head, RocketFrames, players_of
 from wavedash.rocket.rewards import Rewards
 from wavedash.rocket.state import GameState
-from wavedash.web.stage.base import Out, Stage, whole_number
+from wavedash.web.stage.base import Out, Stage, cars_asked, whole_number
 from wavedash.web.stage.head import SeenPolicy
 from wavedash.web.stage.place import placed
 from wavedash.web.stage.rewards import OwnRewards
@@ -141,9 +141,7 @@ class RocketStage(Stage):
         elif what == "controls":
             self.line_up.human.hold(self._driven(command), command.get("controls"))
         elif what == "head":
-            cars = command.get("cars")
-            asked = [{"car": car} for car in cars] if isinstance(cars, list) else [command] if command.get("car") is not None else []
-            self.watched = sorted({whole_number(one, "car", self.cars) for one in asked})
+            self.watched = cars_asked(command, self.cars)
             self.with_observation = command.get("observation") is True
             self.head_sent = 0.0
             self._think_aloud()
