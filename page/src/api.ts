@@ -24,36 +24,76 @@ export interface RunRow {
 
 export interface Checkpoint { name: string; step: number; saved_at: string | number | null; age: number | null; bytes: number }
 
-export interface RunDetails {
-  id: string;
-  title: string;
+export interface Milestone { name: string; step: number; time?: string | null; [fact: string]: unknown }
+
+/** Shares of 1 and bytes; null where the machine does not tell. */
+export interface MachineLoad {
+  cpu: number | null;
+  cores?: number | null;
+  memory: number | null;
+  memory_used?: number | null;
+  memory_total?: number | null;
+  gpu: { name: string; used: number | null; memory: number | null; memory_total: number | null; temperature: number | null } | null;
+}
+
+export interface RunDetails extends RunRow {
   config: string;
   command: string | null;
+  /** How often the run was started, the first time included. */
+  starts?: number;
+  holder?: string | null;
   versions: Record<string, unknown> | null;
+  /** The one that was saved last comes first. */
   checkpoints: Checkpoint[];
-  milestones: Record<string, unknown>[];
+  milestones: Milestone[];
   phase: string | null;
   log?: string[];
   disk: { free: number | null; run_bytes: number | null; hours_left: number | null } | null;
-  health: Record<string, number | string | null>;
+  /** Counters of trouble, and `checkpoint_age` in seconds. */
+  health: Record<string, number | null>;
   steps_per_second: number | null;
   time_split: Record<string, number>;
   eta_seconds: number | null;
-  machine: { cpu: number | null; memory: number | null; gpu: Record<string, unknown> | null } | null;
+  machine: MachineLoad | null;
   healthy: Record<string, [number | null, number | null]>;
-  [key: string]: unknown;
 }
 
 export interface Metrics {
+  /** Another number where rows that were read before are no longer true: the run was resumed from an older checkpoint. */
+  edition?: number;
   names: string[];
   steps: number[];
   columns: Record<string, (number | null)[]>;
   phases: { step: number; name: string }[];
-  events: { step: number | null; time: string | number | null; text: string }[];
+  events: RunEvent[];
 }
 
-export type RunEvent = Record<string, unknown>;
-export type Ladder = Record<string, unknown>;
+/** Something that was done to a run, or refused. */
+export interface RunEvent {
+  step: number | null;
+  time: string | number | null;
+  text: string;
+  by?: string | null;
+  key?: string | null;
+  refused?: string | null;
+}
+
+export interface Rated { value: number; low: number; high: number; games: number }
+
+export interface Ladder {
+  games: number;
+  reference_games: number;
+  scale: string;
+  /** The strongest first. */
+  ratings: ({ player: string } & Rated)[];
+  /** Ratings of the versions of each run, by steps. */
+  runs: Record<string, ({ steps: number } & Rated)[]>;
+  /** Cars per team of these games, and of all games that there are. */
+  size: number | null;
+  sizes: number[];
+  /** Row against column: the share of points, null where they did not meet. */
+  matrix: { players: string[]; win_rate: (number | null)[][]; games: number[][] };
+}
 
 export interface Settings {
   settings: { key: string; value: unknown; [more: string]: unknown }[];
@@ -161,7 +201,7 @@ export class Api {
   runs = () => this.source.json("/api/runs") as Promise<RunRow[]>;
   run = (id: string) => this.source.json(`/api/runs/${id}`) as Promise<RunDetails>;
   events = (id: string) => this.source.json(`/api/runs/${id}/events`) as Promise<RunEvent[]>;
-  ladder = (id: string) => this.source.json(`/api/runs/${id}/ladder`) as Promise<Ladder>;
+  ladder = (id: string, size?: number) => this.source.json(`/api/runs/${id}/ladder${size ? `?size=${size}` : ""}`) as Promise<Ladder>;
   settings = (id: string) => this.source.json(`/api/runs/${id}/settings`) as Promise<Settings>;
   players = () => this.source.json("/api/players") as Promise<Player[]>;
   starts = () => this.source.json("/api/starts") as Promise<string[]>;

@@ -5,6 +5,7 @@ checkpoint: the file is then shorter, or other bytes are where the last line was
 """
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -23,6 +24,7 @@ LONGEST_LINE = 1 << 20
 KEPT_TAIL = 64
 """Bytes before the place that was read to, by which a file is known again"""
 PIECE = 1 << 20
+_editions = itertools.count(1)
 
 
 class MetricsTail:
@@ -40,6 +42,8 @@ class MetricsTail:
         self._phases: list[dict[str, Any]] = []
         self._phase: str | None = None
         self.last: dict[str, Any] = {}
+        self._edition = next(_editions)
+        """Another number whenever rows that were told before are no longer true"""
 
     def refresh(self) -> None:
         """Reads what was written since the last call. A file that is not there has no rows."""
@@ -79,6 +83,8 @@ class MetricsTail:
             return
         if not isinstance(row, dict) or (steps := _number(row.get("steps"))) is None:
             return
+        if self._steps and self._steps[-1] >= steps:
+            self._edition = next(_editions)
         while self._steps and self._steps[-1] >= steps:
             self._drop_last()  # the run went back, and the file could not be cut
         before = self._steps[-1] if self._steps else 0.0
@@ -126,17 +132,18 @@ class MetricsTail:
 
     def table(self, asked: list[str] | None = None, points: int = 1500, after: float | None = None) -> dict[str, Any]:
         """Steps and columns, those after a step. Where there are more than `points`, each point is the mean of neighbouring
-        iterations, and stands at the step of the last of them."""
+        iterations, and stands at the step of the last of them. Rows may be added to those of the same `edition`; where it is
+        another one, all must be asked for again."""
         with self._lock:
             names, steps = sorted(self._columns), np.array(self._steps)
             chosen = {name: np.array(self._columns[name]) for name in (names if asked is None else asked)
                       if name in self._columns}
-            phases = list(self._phases)
+            phases, edition = list(self._phases), self._edition
         begin = 0 if after is None else int(np.searchsorted(steps, after, side="right"))
         size = max(1, -(-(len(steps) - begin) // max(1, points)))
         starts = np.arange(begin, len(steps), size)
         ends = np.minimum(starts + size, len(steps)) - 1
-        return {"names": names, "steps": steps[ends].tolist(),
+        return {"edition": edition, "names": names, "steps": steps[ends].tolist(),
                 "columns": {name: _means(column, len(steps), starts) for name, column in chosen.items()}, "phases": phases}
 
 
