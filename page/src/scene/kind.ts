@@ -26,6 +26,10 @@ export interface KindScene {
   readonly focus: Vector3;
   /** Distances of cameras: `chase` behind a body, `height` above it, `far` for the view of everything. */
   readonly reach: { chase: number; height: number; far: number; center: Vector3 };
+  /** From where the director looks at the focus, relative to it; without it, from the side of the field. */
+  readonly view?: Vector3;
+  /** The height of the ground below a point, so that cameras stay above it; without it, 0. */
+  floor?(x: number, z: number): number;
   /** Moves everything to this moment; `elapsed` seconds of display time passed since the last call. `eye` is the camera. */
   show(moment: Moment, elapsed: number, eye: Vector3): void;
   /** The point of the picture that a position of the kind's own coordinates has. */
