@@ -6,21 +6,28 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route, WebSocketRoute
 
 from wavedash import __version__
 from wavedash.errors import UserError
+from wavedash.runs.plain import from_json
+from wavedash.web.games import Game, first_game
 from wavedash.web.guard import WRITABLE, Guard, is_loopback
-from wavedash.web.library import Library, UnknownError
+from wavedash.web.library import RECORDINGS, Library, Run, UnknownError
+from wavedash.web.live import GRACE, Live
+from wavedash.web.recorded import Recorded
 from wavedash.web.run_data import RunData
+from wavedash.web.steering import BusyError, NoAnswerError, NotTrainedError, Steering
 
 STATIC = Path(__file__).parent / "static"
 FILES = {
@@ -30,6 +37,10 @@ FILES = {
 }
 """The files of the page, by path. They hold no data, so they are the only answers that never need the token."""
 MOST_POINTS = 20_000
+STATUS: dict[type[Exception], int] = {
+    UserError: 400, UnknownError: 404, NotTrainedError: 409, BusyError: 503, NoAnswerError: 504,
+}
+"""Which status a mistake is answered with; its words are the answer"""
 
 
 class Json(JSONResponse):
@@ -39,13 +50,16 @@ class Json(JSONResponse):
         return json.dumps(_finite(content), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def make_app(library: Library, token: str, host: str = "127.0.0.1", run: str | None = None) -> Guard:
-    """The application, with its guard. `host` is the address that it is bound to, `run` the id of the run to show first."""
-    data = RunData(library)
+def make_app(library: Library, token: str, host: str = "127.0.0.1", run: str | None = None,
+             first: Callable[[], Game] | None = None, grace: float = GRACE) -> Guard:
+    """The application, with its guard. `host` is the address that it is bound to, `run` the id of the run to show first,
+    `first` what is played first (see Live), `grace` the seconds for which a game goes on without viewers."""
+    data, recorded, steering = RunData(library), Recorded(library), Steering()
+    live = Live(library, library.root / RECORDINGS, first or (lambda: first_game(library)), grace)
 
     def about(request: Request) -> Any:
         return {"version": __version__, "loopback": is_loopback(host), "writable": request.scope[WRITABLE], "run": run,
-                "watching": None}
+                "watching": live.watching}
 
     def metrics(request: Request) -> Any:
         names, after = request.query_params.get("names"), request.query_params.get("after")
@@ -55,10 +69,27 @@ def make_app(library: Library, token: str, host: str = "127.0.0.1", run: str | N
         asked = None if names is None else [name for name in names.split(",") if name]
         return data.metrics(_run(request), asked, points, None if after is None else _number(after, "after"))
 
-    def _run(request: Request) -> Any:
+    def recording(request: Request) -> Response:
+        name, size, pieces = recorded.open(request.path_params["id"])
+        headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Length": str(size)}
+        return StreamingResponse(pieces, media_type="application/octet-stream", headers=headers)
+
+    async def settings(request: Request) -> Any:
+        if not request.scope[WRITABLE]:  # a run is asked, so this is no mere look into its folder
+            raise HTTPException(401, "the settings of a run need the token: open the address with #token=... that was printed")
+        return await steering.settings(await run_in_threadpool(_run, request))
+
+    async def set_(request: Request) -> Any:
+        try:
+            asked = from_json(await request.body())
+        except ValueError as error:
+            raise UserError(f"the request is no JSON: {error}") from None
+        return await steering.set(await run_in_threadpool(_run, request), asked)
+
+    def _run(request: Request) -> Run:
         return library.run(request.path_params["id"])
 
-    routes = {
+    gets: dict[str, Callable[[Request], Any]] = {
         "/api/about": about,
         "/api/runs": lambda request: [data.row(one) for one in library.runs()],
         "/api/runs/{id}": lambda request: data.details(_run(request)),
@@ -67,11 +98,24 @@ def make_app(library: Library, token: str, host: str = "127.0.0.1", run: str | N
         "/api/runs/{id}/ladder": lambda request: data.ladder(_run(request)),
         "/api/players": lambda request: [player.as_json() for player in library.players()],
         "/api/starts": lambda request: library.starts(),
+        "/api/recordings": lambda request: recorded.rows(),
     }
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        await live.close()
+
     app = Starlette(
         routes=[*(Route(path, _file(*file), methods=["GET"]) for path, file in FILES.items()),
-                *(Route(path, _answering(answer), methods=["GET"]) for path, answer in routes.items())],
-        exception_handlers={UnknownError: _unknown, UserError: _mistake, HTTPException: _http, Exception: _failed},
+                *(Route(path, _answering(answer), methods=["GET"]) for path, answer in gets.items()),
+                Route("/api/recordings/{id}", recording, methods=["GET"]),
+                Route("/api/runs/{id}/settings", _awaiting(settings), methods=["GET"]),
+                Route("/api/runs/{id}/set", _awaiting(set_), methods=["POST"]),
+                WebSocketRoute("/api/watch", live.serve)],
+        exception_handlers={**{kind: _mistake(status) for kind, status in STATUS.items()}, HTTPException: _http,
+                            Exception: _failed},
+        lifespan=lifespan,
     )
     app.router.redirect_slashes = False
     return Guard(app, token, host, FILES)
@@ -80,6 +124,13 @@ def make_app(library: Library, token: str, host: str = "127.0.0.1", run: str | N
 def _answering(answer: Callable[[Request], Any]) -> Callable[[Request], Response]:
     def endpoint(request: Request) -> Response:
         return Json(answer(request))
+
+    return endpoint
+
+
+def _awaiting(answer: Callable[[Request], Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        return Json(await answer(request))
 
     return endpoint
 
@@ -94,12 +145,11 @@ def _file(name: str, media: str) -> Callable[[Request], Response]:
     return endpoint
 
 
-def _unknown(request: Request, error: Exception) -> Response:
-    return Json({"error": str(error)}, 404)
+def _mistake(status: int) -> Callable[[Request, Exception], Response]:
+    def answer(request: Request, error: Exception) -> Response:
+        return Json({"error": str(error)}, status)
 
-
-def _mistake(request: Request, error: Exception) -> Response:
-    return Json({"error": str(error)}, 400)
+    return answer
 
 
 def _http(request: Request, error: Exception) -> Response:

@@ -27,6 +27,8 @@ from wavedash.runs.trust import run_config
 
 RECORDINGS = "recordings"
 RUNGS = "rungs"
+NEWEST = "newest"
+"""The name of the player that is the newest checkpoint of a run"""
 OFTEN = 1.0
 """Seconds between two looks at the folders"""
 
@@ -50,6 +52,8 @@ class Player:
     run: str | None = None
     refused: str | None = None
     """Why it must not play here"""
+    follows: bool = False
+    """Whether it is the newest checkpoint of its run, whichever that is. Its id stays when a newer one is saved"""
 
     def as_json(self) -> dict[str, Any]:
         shown = ("id", "name", "group", "step", "size", "kind", "run", "refused")
@@ -157,10 +161,7 @@ class Library:
     def players(self) -> list[Player]:
         """Everybody who can play, scripts first. The first call imports the scripts, which takes seconds."""
         found = [Player(_hash(f"script:{name}"), name, "scripts", name) for name in self._script_names()]
-        for name in champions.champion_names()[1:]:
-            mode = name.rpartition("-")[2]
-            folder = champions.FOLDER / mode
-            found.append(Player(_hash(f"champion:{mode}"), name, "champions", name, _steps(folder), int(mode[0])))
+        found += [_champion(mode) for mode in champions.modes()]
         found += self._rungs()
         for run in self.runs():
             found += self._players_of(run)
@@ -174,6 +175,11 @@ class Library:
         if player.refused is not None:
             raise UserError(player.refused)
         return player
+
+    def champion(self, size: int = 1) -> Player:
+        """The champion of teams of this size. UserError: none ships."""
+        champions.champion_folder(champions.NAME, size)
+        return _champion(f"{size}v{size}")
 
     def player_by_source(self, source: str) -> Player | None:
         """The player whom a user has named in a terminal."""
@@ -227,17 +233,23 @@ class Library:
             return []
         refused = self._refused(run.folder.config)
         size, kind = team_size(config), kind_name(config)
-        found: dict[Path, str] = {}
-        for name in ("final", "best", "checkpoints"):
-            if latest := run.folder.store(name).latest():
-                found[latest.path] = {"checkpoints": "newest"}.get(name, name)
+        stores = {name: run.folder.store(name).latest() for name in ("checkpoints", "final", "best")}
+        found = {name: one for name, one in stores.items() if one is not None and name != "checkpoints"}
+        if newest := stores["checkpoints"] or stores["final"]:
+            found = {NEWEST: newest, **found}
         with suppress(UserError, OSError):
-            found |= {one.checkpoint.path: one.full_name for one in run.folder.milestones.listed()[0]}
-        made = []
-        for path, name in found.items():
-            made.append(Player(self._id(path), f"{config.name} {name}", run.title, str(path), _manifest_step(path), size, kind,
-                               run.id, refused))
-        return made
+            found |= {one.full_name: one.checkpoint for one in run.folder.milestones.listed()[0]}
+        return [Player(self._id(run.folder.path / NEWEST if name == NEWEST else one.path), f"{config.name} {name}", run.title,
+                       str(one.path), one.step, size, kind, run.id, refused, name == NEWEST) for name, one in found.items()]
+
+    def newest(self, run: Run) -> Player | None:
+        """The newest checkpoint of a run. None: it has none yet."""
+        return next((player for player in self._players_of(run) if player.follows), None)
+
+    def renewed(self, player: Player) -> Player:
+        """The player as it is now: one that follows a run may have a newer checkpoint."""
+        run = self._runs.get(player.run or "") if player.follows else None
+        return player if run is None else self.newest(run) or player
 
     def _refused(self, config: Path) -> str | None:
         """Why a policy must not play here: its configuration names code of somebody else."""
@@ -288,6 +300,11 @@ def team_size(config: RunConfig | None) -> int | None:
         return None
 
 
+def _champion(mode: str) -> Player:
+    name = f"{champions.NAME}-{mode}"
+    return Player(_hash(f"champion:{mode}"), name, "champions", name, _steps(champions.FOLDER / mode), int(mode[0]))
+
+
 def _config(path: Path) -> RunConfig | None:
     from wavedash.config_file import load_config
 
@@ -327,13 +344,4 @@ def _steps(folder: Path) -> int | None:
         steps = from_json((folder / "state.json").read_bytes())["steps"]
         return steps if isinstance(steps, int) else None
     except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _manifest_step(path: Path) -> int | None:
-    from wavedash.runs.checkpoint import Checkpoint
-
-    try:
-        return Checkpoint.open(path).step
-    except UserError:
         return None

@@ -162,12 +162,12 @@ class RunData:
 
 def state_of(run: Run, steps: int, total: int | None) -> str:
     """`running`, `finished` or `stopped`."""
-    if _runs(run):
+    if is_trained(run):
         return "running"
     return "finished" if total is not None and steps >= total else "stopped"
 
 
-def _runs(run: Run) -> bool:
+def is_trained(run: Run) -> bool:
     """Whether a process trains the run. One that was killed leaves its name behind, so it is looked for."""
     holder = re.fullmatch(r"process (\d+) on (.*)", run.folder.holder or "")
     if holder is None:

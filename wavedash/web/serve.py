@@ -15,6 +15,7 @@ from wavedash.errors import UserError
 from wavedash.web.app import make_app
 from wavedash.web.guard import is_loopback
 from wavedash.web.library import Library
+from wavedash.web.stage.protocol import MOST_COMMAND
 
 FIRST_PORT, LAST_PORT = 8600, 8999
 
@@ -62,8 +63,8 @@ def main() -> None:
     app = make_app(Library(options.runs), token, options.host)
     host = f"[{options.host}]" if ":" in options.host else options.host
     print(f"http://{host}:{bound.getsockname()[1]}/#token={token}", flush=True)
-    config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="off", ws="websockets-sansio",
-                            server_header=False, timeout_keep_alive=30)
+    config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="on", ws="websockets-sansio",
+                            server_header=False, timeout_keep_alive=30, ws_max_size=MOST_COMMAND, timeout_graceful_shutdown=3)
     uvicorn.Server(config).run([bound])
 
 

@@ -1,0 +1,84 @@
+"""Game: what a stage is asked to play, and which game is shown before anybody has chosen one."""
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from wavedash.errors import UserError
+from wavedash.web.library import Library, Player, Run, kind_name, team_size
+
+SIMULATORS = ("rocketsim", "warp")
+SIZES = (1, 2, 3)
+START = re.compile(r"[a-z0-9_]{1,40}(:[0-9]{1,3})?")
+
+
+@dataclass(frozen=True)
+class Game:
+    """Who plays whom, and how."""
+
+    blue: Player
+    orange: Player
+    size: int = 1
+    simulator: str = "rocketsim"
+    start: str = "kickoff"
+    deterministic: bool = True
+
+    def __post_init__(self) -> None:
+        """Raises UserError where something is none of the few words that it can be."""
+        if isinstance(self.size, bool) or self.size not in SIZES:
+            raise UserError(f"size must be {', '.join(map(str, SIZES[:-1]))} or {SIZES[-1]}")
+        if self.simulator not in SIMULATORS:
+            raise UserError(f"simulator must be {' or '.join(SIMULATORS)}")
+        if not isinstance(self.start, str) or not START.fullmatch(self.start):
+            raise UserError("start must be the name of a start, such as kickoff")
+        if self.deterministic not in (True, False):
+            raise UserError("deterministic must be true or false")
+
+    @property
+    def who(self) -> dict[str, str]:
+        return {"blue": self.blue.name, "orange": self.orange.name}
+
+    def asked(self) -> dict[str, Any]:
+        """What a stage is asked for."""
+        return {"blue": self.blue.source, "orange": self.orange.source, "size": self.size, "simulator": self.simulator,
+                "start": self.start, "deterministic": self.deterministic}
+
+    def renewed(self, library: Library) -> Game:
+        """The same game, in which whoever follows a run is its newest checkpoint of now."""
+        blue, orange = (library.renewed(player) for player in (self.blue, self.orange))
+        return self if (blue, orange) == (self.blue, self.orange) else replace(self, blue=blue, orange=orange)
+
+
+def read_game(library: Library, command: Mapping[str, Any]) -> Game:
+    """The game that a client asks for by the ids of its players. UserError: it cannot be played."""
+    sides = [command.get(side) for side in ("blue", "orange")]
+    if not all(isinstance(id, str) for id in sides):
+        raise UserError("blue and orange must be ids of players")
+    blue, orange = (library.player(str(id)) for id in sides)
+    chosen = {name: command[name] for name in ("size", "simulator", "start", "deterministic") if name in command}
+    return Game(blue, orange, **chosen)
+
+
+def game_of(library: Library, run: Run) -> Game:
+    """The newest policy of a run against itself, in teams as it was trained. UserError: it has none yet."""
+    config = run.config()
+    player = library.newest(run)
+    if player is None:
+        raise UserError(f"{run.title} has no checkpoint yet: its first one is shown when it is saved")
+    if player.refused is not None:
+        raise UserError(player.refused)
+    size = team_size(config) if kind_name(config) == "rocket" else None
+    return Game(player, player, size if size in SIZES else 1)
+
+
+def first_game(library: Library) -> Game:
+    """The newest run that has a policy against itself; where there is none, the champion against itself."""
+    for run in library.runs():
+        try:
+            return game_of(library, run)
+        except UserError:
+            continue
+    champion = library.champion()
+    return Game(champion, champion)
