@@ -22,14 +22,14 @@ def make_header(kind: str, title: str, source: str, ticks_per_frame: int, second
                 players: Sequence[Mapping[str, Any]] = (), scene: Mapping[str, Any] | None = None,
                 events: Sequence[Event] = (), reward_terms: Sequence[str] = (),
                 actions: Sequence[Sequence[float]] | None = None, run: str | None = None,
-                step: int | None = None) -> Header:
+                step: int | None = None, score: Sequence[int] | None = None) -> Header:
     """A header of now. It is checked: RecordingError says what is wrong."""
     header: Header = {
         "format": FORMAT, "kind": kind, "title": title, "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "source": source, "seconds_per_tick": seconds_per_tick, "ticks_per_frame": ticks_per_frame, "record": layout.to_json(),
         "players": [dict(player) for player in players], "scene": dict(scene or {}), "events": list(events),
         "reward_terms": list(reward_terms), "actions": None if actions is None else [list(map(float, row)) for row in actions],
-        "run": run, "step": step,
+        "run": run, "step": step, **({} if score is None else {"score": list(score)}),
     }
     check_header(header)
     return header
@@ -51,6 +51,8 @@ def check_header(header: object, frames: int | None = None) -> Layout:
     for key, (says, holds) in _RULES.items():
         if key not in header or not holds(header[key]):
             raise RecordingError(f"the header of the recording has no {key} that is {says}")
+    if "score" in header and not (_is_list(header["score"], 2, _is_count) and len(header["score"]) == 2):
+        raise RecordingError("the score of the recording is not a list of two whole numbers: those of blue and orange")
     for happened in header["events"]:
         _check_event(happened, frames)
     return Layout.from_json(header["record"])

@@ -20,6 +20,7 @@ from wavedash.envs.headline import Headline
 from wavedash.envs.obs import named_tensors
 from wavedash.envs.vec_env import Obs, Step, VecEnv
 from wavedash.rocket.constants import TICK_RATE
+from wavedash.rocket.recording.tape import Tape
 from wavedash.rocket.shard import EVENTS, Shard
 from wavedash.rocket.simulator import Simulator
 from wavedash.rocket.state import GameState
@@ -144,6 +145,12 @@ class RocketEnv(VecEnv):
     def controls(self) -> Sequence[Tensor]:
         """[E, C, 8] of each shard: the controls that its last step gave the cars; zeros where an episode has just begun."""
         return [shard.controls for shard in self._shards]
+
+    def attach(self, tapes: Sequence[Tape | None]) -> None:
+        """Every shard keeps its steps on its tape from now on, or on none. CUDA graphs that were captured before know nothing
+        of it."""
+        for shard, tape in zip(self._shards, tapes, strict=True):
+            shard.tape = tape
 
     def prepare(self) -> None:
         for shard in self._shards:

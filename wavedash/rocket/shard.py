@@ -16,6 +16,7 @@ from wavedash.envs.errors import EnvError
 from wavedash.envs.obs import ACTION_MASK
 from wavedash.envs.vec_env import Obs, Step
 from wavedash.rocket.constants import TICK_RATE
+from wavedash.rocket.recording.tape import Tape
 from wavedash.rocket.rehearsal import observation_space
 from wavedash.rocket.saved_records import check_records
 from wavedash.rocket.simulator import Simulator
@@ -83,6 +84,8 @@ class Shard:
         self.lane_of_rows: Tensor | None = None
         """What `_lane` has returned last; None: lanes may have changed since"""
         self.watch = RewardWatch(self.state, task.rewards)
+        self.tape: Tape | None = None
+        """Where steps of some arenas are kept to record them. It must be there before a step is captured."""
 
     def prepare(self) -> None:
         """On a GPU, beginnings are written anew before every rollout, because a step cannot tell whether they are used up. On a
@@ -124,6 +127,8 @@ class Shard:
         obs = final_obs = self._observe(stepped=True)
         ended = terminated | truncated
         seats = self.state.seats
+        if self.tape is not None:
+            self.tape.write(state, previous, ended, active, metrics)
         if not self.on_host or bool(ended.any()):
             final_obs = _copy(obs)
             if task.line_up is not None:

@@ -73,7 +73,7 @@ class RocketFrames:
             "tick": _array(game.tick),
             "score": _array(game.score),
             "goal": _array(game.goal),
-            "touched": self.car_of[np.clip(_array(ball.last_touch), -1, len(self.car_of) - 2)],
+            "touched": self.cars_at(_array(ball.last_touch)),
             "ball.position": _array(ball.position),
             "ball.rotation": quaternion_of(_array(ball.rotation)),
             "ball.velocity": _array(ball.velocity),
@@ -90,6 +90,10 @@ class RocketFrames:
         if self.head:
             values |= self._thoughts(head or Head(), state.arenas)
         return self.layout.encode(values)
+
+    def cars_at(self, seats: NDArray[Any]) -> NDArray[Any]:
+        """The cars in these seats, -1 for nobody."""
+        return self.car_of[np.clip(seats, -1, len(self.car_of) - 2)]
 
     def header(self, title: str, source: str, ticks_per_frame: int, players: Sequence[Mapping[str, Any]],
                **more: Any) -> Header:

@@ -23,6 +23,7 @@ from wavedash.rocket.constants import TICK_RATE
 from wavedash.rocket.endings import TimeOut
 from wavedash.rocket.env import RocketEnv, check_simulator
 from wavedash.rocket.parts import Player, Start
+from wavedash.rocket.recording.events import Narrator, happened_in
 from wavedash.rocket.recording.frames import TOP, Head, RocketFrames, players_of
 from wavedash.rocket.rewards import Rewards
 from wavedash.rocket.state import GameState
@@ -31,7 +32,7 @@ from wavedash.web.stage.head import SeenPolicy
 from wavedash.web.stage.place import placed
 from wavedash.web.stage.rewards import OwnRewards
 from wavedash.web.stage.seats import Moment, Sides, StageStart, StageTask, pace_of
-from wavedash.web.stage.tape import Tape, events_of
+from wavedash.web.stage.tape import Tape
 
 AFTER_GAME = 1.5
 """Seconds for which the end of a game is shown"""
@@ -174,6 +175,7 @@ class RocketStage(Stage):
                                     scene={"size": f"{size}v{size}", "simulator": self.simulator, "start": self.start},
                                     reward_terms=self.terms, actions=self.table)
         self.tape = Tape(header, self.frames.layout, TICK_RATE / self.pace.ticks)
+        self.narrator = Narrator([player["name"] for player in seats], self.env.step_seconds)
         self.out.header(header)
         self._show(self.state.clone(), np.zeros((1, self.cars, len(self.terms))))
 
@@ -181,7 +183,7 @@ class RocketStage(Stage):
         """Sends a frame and what happened in it. The score is that of all games."""
         moment.game.score.copy_(torch.tensor([self.score]))
         record = self.frames.record(moment, 0, self._thoughts(paid) if self.policies else None)
-        for event in events_of(moment, self.tape.frames, self.names):
+        for event in self.narrator.tell(happened_in(moment, self.frames), self.tape.frames):
             self.tape.events.append(event)
             self.out.event(event)
         self.tape.add(record)
