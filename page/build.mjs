@@ -26,13 +26,13 @@ const options = {
 };
 
 await mkdir(out, { recursive: true });
-await copyFile(join(here, "index.html"), join(out, "index.html"));
+for (const name of ["index.html", "icon.svg"]) await copyFile(join(here, name), join(out, name));
 if (process.argv.includes("--watch")) {
   await (await context(options)).watch();
 } else {
   await build(options);
   let sum = 0;
-  for (const name of ["index.html", "page.css", "page.js"]) {
+  for (const name of ["index.html", "icon.svg", "page.css", "page.js"]) {
     const bytes = await readFile(join(out, name));
     const packed = gzipSync(bytes, { level: 9 }).length;
     sum += packed;

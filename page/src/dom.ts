@@ -51,6 +51,11 @@ export function replace(element: Element, ...children: Child[]): void {
   append(element, ...children);
 }
 
+/** Sets the text of an element, if it is another one: the document is not touched for nothing. */
+export function say(element: Element, text: string): void {
+  if (element.textContent !== text) element.textContent = text;
+}
+
 /** Sets a custom CSS property, which CSP allows where a style attribute is forbidden. */
 export function property(element: HTMLElement | SVGElement, name: string, value: string | number): void {
   element.style.setProperty(name, String(value));

@@ -2,6 +2,7 @@
 import "../style/base.css";
 import "../style/watch.css";
 import "../style/head.css";
+import "../style/panels.css";
 import "../style/run.css";
 import "../style/ladder.css";
 import "../style/steer.css";

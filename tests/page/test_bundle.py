@@ -12,7 +12,7 @@ from tests.page.browser import required
 
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "wavedash" / "web" / "static"
-FILES = ("index.html", "page.css", "page.js")
+FILES = ("icon.svg", "index.html", "page.css", "page.js")
 
 
 @pytest.fixture(scope="module")

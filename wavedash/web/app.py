@@ -32,6 +32,7 @@ from wavedash.web.steering import BusyError, NoAnswerError, NotTrainedError, Ste
 STATIC = Path(__file__).parent / "static"
 FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
+    "/static/icon.svg": ("icon.svg", "image/svg+xml"),
     "/static/page.js": ("page.js", "text/javascript; charset=utf-8"),
     "/static/page.css": ("page.css", "text/css; charset=utf-8"),
 }

@@ -1,61 +1,103 @@
-// One chart: lines of uPlot, phases as bands with names, events as marks, the healthy band shaded.
+// One chart: lines of uPlot, with its caption, the box at the cursor, a legend, and a table for those who see no picture.
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Context } from "../context";
-import { count, h } from "../dom";
-import { label, type ChartPlan } from "./groups";
-import { shares, smooth, type RunSeries } from "./series";
+import { h, property, replace } from "../dom";
+import { eachTick, percent, short, span, ticks } from "../words";
+import { DASHES, PALETTE } from "./colours";
+import { last, nearest, positive, shares, smooth, usual } from "./columns";
+import { drawBehind, drawMarks, marksNear, marksOf, phaseAt, PHASE_ROOM, type Decor } from "./decor";
+import { label, meaning, type ChartPlan } from "./groups";
+import type { Column, RunSeries } from "./series";
+import { fillTable } from "./table";
+import { Tip } from "./tip";
 
-export const PALETTE = ["#3d7bf5", "#e8762c", "#1fa971", "#b455d6", "#d9a406", "#e0476b", "#14a3b8", "#8a7a63", "#7a88ff", "#66a61e"];
 const HEIGHT = 190;
+const LARGE = 420;
 
-export interface Look { smoothing: number; log: boolean; time: boolean }
+export interface Look { smoothing: number; log: boolean; time: boolean; usual: boolean }
+
+/** What all charts of a page share. */
+export interface Shared {
+  context: Context;
+  look: Look;
+  healthy(): Record<string, [number | null, number | null]>;
+  /** The part of the axis that is shown, of all that there is. */
+  window(min: number, max: number): [number, number];
+  zoom(min: number, max: number): void;
+  reset(): void;
+}
+
+/** "raw": what is behind a smoothed line. "edge": an end of an interval, which is not drawn itself. */
+interface Line { run: RunSeries; name: string; kind: "line" | "raw" | "edge"; colour: string; dash?: number[] }
 
 export class Chart {
   readonly element: HTMLElement;
-  private readonly box = h("div", { class: "chart-box" });
-  private readonly note = h("div", { class: "chart-note", "aria-live": "off" });
-  private readonly table = h("details", { class: "chart-table" }, h("summary", null, "Table"));
+  private readonly box: HTMLElement;
+  private readonly note = h("span", { class: "chart-note number" });
+  private readonly legend = h("div", { class: "chart-legend" });
+  private readonly table = h("div", { class: "chart-table scroll", hidden: true });
+  private readonly tip = new Tip();
+  private readonly hidden = new Set<string>();
   private plot: uPlot | null = null;
   private runs: RunSeries[] = [];
-  private look: Look = { smoothing: 0, log: false, time: false };
-  private drawn: { name: string; run: string }[] = [];
+  private lines: Line[] = [];
+  private key = "";
+  private large = false;
+  private inside = false;
 
-  constructor(private readonly context: Context, readonly plan: ChartPlan, private readonly sync: string,
-    private readonly healthy: () => Record<string, [number | null, number | null]>) {
-    this.element = h("figure", { class: "chart card", "aria-label": plan.title },
-      h("figcaption", null, h("h3", null, plan.title), this.note), this.box, this.table);
-    this.table.addEventListener("toggle", () => this.fillTable());
+  constructor(private readonly shared: Shared, readonly plan: ChartPlan, private readonly sync: string) {
+    const enlarge = h("button", { class: "chart-button", type: "button", "aria-pressed": "false", "aria-label": `Enlarge ${plan.title}`, title: "Enlarge",
+      onclick: () => this.enlarge(enlarge) }, "⤢");
+    const list = h("button", { class: "chart-button", type: "button", "aria-pressed": "false", "aria-label": `Table of ${plan.title}`, title: "As a table",
+      onclick: () => this.toggleTable(list) }, "≡");
+    this.box = h("div", { class: "chart-box", tabindex: 0, role: "group", "aria-label": `${plan.title}: arrow keys move the cursor`,
+      onkeydown: (event: Event) => this.pressed(event as KeyboardEvent), onblur: () => this.leave() }, this.tip.element);
+    this.element = h("figure", { class: "chart card", "aria-label": plan.title, "data-metrics": plan.names.join(" ") },
+      h("figcaption", null, h("h3", { title: plan.names.map((name) => [name, meaning(name)].filter(Boolean).join(": ")).join("\n") }, plan.title),
+        this.note, list, enlarge),
+      this.box, this.legend, this.table);
   }
 
-  /** What the chart holds, for tests. */
-  get held(): Record<string, unknown> {
+  /** What the chart shows of these runs, or would show if it were on the screen; for tests. */
+  held(runs: RunSeries[]): Record<string, unknown> {
+    const { plan } = this;
     return {
-      title: this.plan.title, names: this.plan.names, series: this.drawn,
-      data: this.plot ? this.plot.data.map((column) => [...column]) : [],
-      phases: this.runs[0]?.phases ?? [], marks: this.runs.flatMap((run) => run.events),
+      title: plan.title, names: plan.names, runs: runs.map((run) => run.id), drawn: this.plot !== null,
+      points: runs.map((run) => run.columns[plan.names[0]]?.filter((value) => value !== null).length ?? 0),
+      last: Object.fromEntries(plan.names.map((name) => [name, last(runs[0]?.columns[name])])),
+      phases: runs[0]?.phases ?? [], marks: runs.flatMap((run) => marksOf(run).map((event) => event.text)),
+      lines: this.lines.map(({ name, run, kind }) => ({ name, run: run.id, kind })), hidden: [...this.hidden],
+      x: this.plot ? [this.plot.scales.x.min, this.plot.scales.x.max] : null, y: this.plot ? [this.plot.scales.y.min, this.plot.scales.y.max] : null,
     };
   }
 
-  /** Draws these runs. Lines that stay the same keep the zoom. */
-  draw(runs: RunSeries[], look: Look): void {
-    const anew = !this.plot || runs.length !== this.runs.length || runs.some((run, i) => run !== this.runs[i])
-      || look.log !== this.look.log || look.time !== this.look.time;
+  /** Draws these runs. Where the lines are the same as before, only their data is replaced. */
+  draw(runs: RunSeries[]): void {
     this.runs = runs;
-    this.look = { ...look };
-    const data = this.data();
-    if (anew) this.make(data);
-    else this.keepZoom(data);
-    if (this.table.open) this.fillTable();
+    const { lines, data } = this.lineUp();
+    const { look } = this.shared;
+    const key = JSON.stringify([lines.map((line) => [line.run.id, line.name, line.kind, line.colour]), look.log, look.time, this.phased]);
+    this.lines = lines;
+    if (!this.plot || key !== this.key) {
+      this.key = key;
+      this.make(data);
+    } else {
+      this.plot.setData(data);
+    }
+    if (!this.inside) this.caption(null);
+    if (!this.table.hidden) this.drawTable();
   }
 
   resize(): void {
     const width = this.box.clientWidth;
-    if (this.plot && width && width !== this.plot.width) this.plot.setSize({ width, height: HEIGHT });
+    const height = this.large ? LARGE : HEIGHT;
+    if (this.plot && width && (width !== this.plot.width || height !== this.plot.height)) this.plot.setSize({ width, height });
   }
 
+  /** Draws with the colours of now. */
   remake(): void {
-    if (this.plot) this.make(this.data());
+    if (this.plot) this.make(this.plot.data);
   }
 
   destroy(): void {
@@ -63,168 +105,252 @@ export class Chart {
     this.plot = null;
   }
 
-  /** All metrics of the plan, of all runs, on one axis. */
-  private data(): uPlot.AlignedData {
-    const { plan, look } = this;
-    this.drawn = [];
-    const names = plan.interval ? [...plan.names, ...plan.interval] : plan.names;
-    const tables = this.runs.map((run) => {
-      let columns = names.map((name) => run.columns[name] ?? run.steps.map(() => null));
-      if (plan.share) columns = shares(columns);
-      columns = columns.map((column) => smooth(column, look.smoothing));
-      if (look.log) columns = columns.map((column) => column.map((value) => (value !== null && value > 0 ? value : null)));
-      names.forEach((name) => this.drawn.push({ name, run: run.id }));
-      return [look.time ? run.hours() : run.steps, ...columns] as uPlot.AlignedData;
-    });
-    return tables.length === 1 ? tables[0] : tables.length ? uPlot.join(tables) : [[]];
+  // --- data ----------------------------------------------------------------------------------------------------------
+
+  private get phased(): boolean {
+    return (this.runs[0]?.phases.length ?? 0) > 1;
   }
+
+  /** All metrics of all runs on one axis, those behind others first. */
+  private lineUp(): { lines: Line[]; data: uPlot.AlignedData } {
+    const { plan, shared: { look } } = this;
+    const several = plan.names.length > 1;
+    const lines: Line[] = [];
+    const tables = this.runs.map((run, place) => {
+      const of = (names: readonly string[]) => names.map((name) => run.columns[name] ?? run.steps.map(() => null));
+      const raw = plan.share ? shares(of(plan.names)) : of(plan.names);
+      const columns: Column[] = [];
+      const add = (kind: Line["kind"], names: readonly string[], values: Column[]) => names.forEach((name, i) => {
+        lines.push({ run, name, kind, colour: several ? PALETTE[i % PALETTE.length] : run.colour, dash: several ? DASHES[place % DASHES.length] : undefined });
+        columns.push(look.log ? positive(values[i]) : values[i]);
+      });
+      if (look.smoothing && !plan.share) add("raw", plan.names, raw);
+      if (plan.interval) add("edge", plan.interval, of(plan.interval).map((column) => smooth(column, look.smoothing)));
+      add("line", plan.names, raw.map((column) => smooth(column, look.smoothing)));
+      return [look.time ? run.seconds() : run.steps, ...columns] as uPlot.AlignedData;
+    });
+    return { lines, data: tables.length === 1 ? tables[0] : tables.length ? uPlot.join(tables) : [[]] };
+  }
+
+  /** The values that the vertical axis must show: those in the window, of lines that are not hidden. */
+  private values(plot: uPlot): number[] {
+    const steps = plot.data[0] as number[];
+    if (!steps.length) return [];
+    const [min, max] = this.shared.window(steps[0], steps[steps.length - 1]);
+    const found: number[] = [];
+    this.lines.forEach((line, i) => {
+      if (line.kind === "edge" || this.hidden.has(line.name) || (this.shared.look.usual && line.kind === "raw")) return;
+      const column = plot.data[i + 1];
+      for (let row = 0; row < steps.length; row++) {
+        const value = column[row];
+        if (value !== null && value !== undefined && steps[row] >= min && steps[row] <= max) found.push(value);
+      }
+    });
+    return found;
+  }
+
+  private range(plot: uPlot): [number, number] {
+    const { plan, shared: { look } } = this;
+    const values = this.values(plot);
+    let [min, max] = (look.usual ? usual(values) : values.length ? [smallest(values), largest(values)] : null) ?? [0, 1];
+    if (look.log) return uPlot.rangeLog(min > 0 ? min : 1e-3, max > 0 ? max : 1, 10, false) as [number, number];
+    if (plan.percent && !look.usual) [min, max] = [Math.min(min, 0), Math.max(max, 1)];
+    // An interval may be far wider than what is known about the line, which would then be flat.
+    if (plan.interval) [min, max] = [min - 150, max + 150];
+    // The nearer end of the healthy band is shown, unless the line would become flat.
+    for (const end of this.band ?? []) {
+      if (end === null) continue;
+      const reach = 1.5 * (max - min || Math.abs(max) || 1);
+      if (end < min && min - end < reach) min = end;
+      if (end > max && end - max < reach) max = end;
+    }
+    if (min === max) [min, max] = min === 0 ? [-0.5, 1] : [min - Math.abs(min) / 2, max + Math.abs(max) / 2];
+    return uPlot.rangeNum(min, max, 0.06, true) as [number, number];
+  }
+
+  private get band(): [number | null, number | null] | undefined {
+    return this.plan.names.length === 1 ? this.shared.healthy()[this.plan.names[0]] : undefined;
+  }
+
+  // --- the picture ---------------------------------------------------------------------------------------------------
 
   private make(data: uPlot.AlignedData): void {
     this.destroy();
-    const width = this.box.clientWidth || 320;
-    this.plot = new uPlot(this.options(width), data, this.box);
-    this.plot.over.addEventListener("dblclick", () => this.plot?.setData(this.plot.data, true));
-  }
-
-  private keepZoom(data: uPlot.AlignedData): void {
-    const plot = this.plot!;
-    const before = plot.data[0];
-    const { min, max } = plot.scales.x;
-    const whole = !before.length || (min === before[0] && max === before[before.length - 1]);
-    plot.setData(data, whole);
-    if (!whole) plot.setScale("x", { min: min!, max: max! });
+    this.plot = new uPlot(this.options(this.box.clientWidth || 320), data, this.box);
+    const { over } = this.plot;
+    over.addEventListener("dblclick", () => this.shared.reset());
+    over.addEventListener("mouseenter", () => { this.inside = true; });
+    over.addEventListener("mouseleave", () => this.leave());
+    this.drawLegend();
   }
 
   private options(width: number): uPlot.Options {
-    const { context, plan, look } = this;
-    const several = plan.names.length > 1;
-    const each = plan.names.length + (plan.interval ? 2 : 0);
+    const { shared: { context, look }, plan } = this;
     const line = context.colour("--line");
-    const quiet = context.colour("--quiet");
-    const axis = { stroke: quiet, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1, size: 4 }, font: "11px system-ui" };
-    const lines: uPlot.Series[] = this.drawn.map(({ name }, i) => {
-      const run = Math.floor(i / each);
-      const edge = i % each >= plan.names.length;
-      const colour = several ? PALETTE[(i % each) % PALETTE.length] : this.runs[run].colour;
-      return {
-        label: name, stroke: edge ? "transparent" : colour, width: 1.6, spanGaps: true, scale: "y",
-        dash: several && run ? [[6, 3], [2, 3], [8, 3, 2, 3]][(run - 1) % 3] : undefined,
-        points: { show: edge ? false : undefined, size: 5 },
-      };
+    const axis = { stroke: context.colour("--quiet"), grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1, size: 4 }, font: "11px system-ui, sans-serif" };
+    const bands = this.runs.flatMap((run) => {
+      const edges = this.lines.flatMap((one, i) => (one.run === run && one.kind === "edge" ? [i + 1] : []));
+      return edges.length === 2 ? [{ series: [edges[1], edges[0]] as [number, number], fill: `${run.colour}30` }] : [];
     });
-    const bands = plan.interval
-      ? this.runs.map((run, i) => ({ series: [i * each + each, i * each + each - 1] as [number, number], fill: `${run.colour}2e` })) : [];
     return {
-      width, height: HEIGHT, legend: { show: false }, bands,
-      cursor: { sync: { key: this.sync, setSeries: false }, drag: { x: true, y: false }, points: { size: 6 } },
-      scales: { x: { time: false }, y: { distr: look.log ? 3 : 1 } },
+      width, height: this.large ? LARGE : HEIGHT, legend: { show: false }, bands, padding: [this.phased ? PHASE_ROOM : 8, 14, 0, 0],
+      cursor: {
+        sync: { key: this.sync, setSeries: false, scales: ["x", null] }, drag: { x: true, y: false, setScale: false }, points: { size: 6 }, y: false,
+        dataIdx: (plot, series, row) => (series ? nearest(plot.data[series] as Column, row, Math.max(3, plot.data[0].length * 0.04)) ?? row : row),
+      },
+      scales: {
+        x: { time: false, range: (_plot, min, max) => this.shared.window(min ?? 0, max ?? 1) },
+        y: { distr: look.log ? 3 : 1, range: (plot) => this.range(plot) },
+      },
       axes: [
-        { ...axis, size: 30, values: (_u, ticks) => ticks.map((tick) => (look.time ? `${+tick.toPrecision(3)} h` : count(tick))) },
-        { ...axis, size: 54, values: (_u, ticks) => ticks.map((tick) => (tick === null ? "" : plan.share ? `${Math.round(tick * 100)} %` : count(tick))) },
+        { ...axis, size: 28, ...(look.time ? { incrs: [1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 18000, 43200, 86400, 172800, 604800] } : {}),
+          values: (_plot, values, _axis, _space, distance) => (look.time ? values.map((value) => (value ? span(value) : "0")) : ticks(values, distance)) },
+        { ...axis, size: 52, values: (_plot, values, _axis, _space, distance) => (plan.share || plan.percent ? values.map((value) => (value === null ? "" : percent(value)))
+          : look.log ? eachTick(values) : ticks(values, distance)) },
       ],
-      series: [{}, ...lines],
-      hooks: { drawClear: [(plot) => this.behind(plot)], draw: [(plot) => this.marks(plot)], setCursor: [(plot) => this.say(plot)] },
+      series: [{}, ...this.lines.map((one) => this.series(one))],
+      hooks: {
+        drawClear: [(plot) => drawBehind(plot, this.decor)], draw: [(plot) => drawMarks(plot, this.decor)],
+        setCursor: [(plot) => this.point(plot)], setSelect: [(plot) => this.select(plot)],
+      },
     };
   }
 
-  private x(run: RunSeries, step: number): number {
-    return this.look.time ? run.hoursAt(step) : step;
+  private series(line: Line): uPlot.Series {
+    const drawn = line.kind === "line" ? line.colour : line.kind === "raw" ? `${line.colour}40` : "transparent";
+    return {
+      label: line.name, stroke: drawn, width: line.kind === "raw" ? 1 : 1.7, spanGaps: true, scale: "y", dash: line.dash, show: !this.hidden.has(line.name),
+      // Few values, such as ratings, are points; many are only a line.
+      points: { size: 5, show: (plot, at) => line.kind === "line" && (plot.data[at] as Column).reduce((sum: number, value) => sum + (value === null || value === undefined ? 0 : 1), 0) * 12 < plot.width },
+    };
   }
 
-  /** Phases of the first run, and the healthy band. */
-  private behind(plot: uPlot): void {
-    const { ctx } = plot;
-    const box = plot.bbox;
-    const run = this.runs[0];
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(box.left, box.top, box.width, box.height);
-    ctx.clip();
-    const band = this.plan.band ? this.healthy()[this.plan.band] : undefined;
-    if (band) {
-      const low = band[0] === null ? box.top + box.height : plot.valToPos(band[0], "y", true);
-      const high = band[1] === null ? box.top : plot.valToPos(band[1], "y", true);
-      ctx.globalAlpha = 0.13;
-      ctx.fillStyle = this.context.colour("--good");
-      ctx.fillRect(box.left, high, box.width, low - high);
-    }
-    run?.phases.forEach((phase, i) => {
-      const left = plot.valToPos(this.x(run, phase.step), "x", true);
-      const next = run.phases[i + 1];
-      const right = next ? plot.valToPos(this.x(run, next.step), "x", true) : box.left + box.width;
-      ctx.globalAlpha = i % 2 ? 0 : 0.07;
-      ctx.fillStyle = this.context.colour("--accent");
-      ctx.fillRect(left, box.top, right - left, box.height);
-      ctx.globalAlpha = 0.9;
-      ctx.fillStyle = this.context.colour("--faint");
-      ctx.font = `${10 * devicePixelRatio}px system-ui`;
-      const name = phase.name.replace(/^Phase/, "").replace("-", " ");
-      const shown = ctx.measureText(name).width < right - left - 8 ? name : name.split(" ")[0];
-      if (ctx.measureText(shown).width < right - left) ctx.fillText(shown, Math.max(left, box.left) + 4, box.top + 11 * devicePixelRatio);
-    });
-    ctx.restore();
+  private get decor(): Decor {
+    return { runs: this.runs, band: this.band, colour: this.shared.context.colour,
+      x: (run, step) => (this.shared.look.time ? run.secondsAt(step) : step) };
   }
 
-  private marks(plot: uPlot): void {
-    const { ctx } = plot;
-    const box = plot.bbox;
-    ctx.save();
-    ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
-    ctx.lineWidth = devicePixelRatio;
-    for (const run of this.runs) {
-      ctx.strokeStyle = this.runs.length > 1 ? run.colour : this.context.colour("--warn");
-      for (const event of run.events) {
-        if (event.step === null) continue;
-        const x = plot.valToPos(this.x(run, event.step), "x", true);
-        if (x < box.left || x > box.left + box.width) continue;
-        ctx.beginPath();
-        ctx.moveTo(x, box.top);
-        ctx.lineTo(x, box.top + box.height);
-        ctx.stroke();
-      }
-    }
-    ctx.restore();
+  private select(plot: uPlot): void {
+    const { left, width } = plot.select;
+    if (width < 4) return;
+    this.shared.zoom(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
+    plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
   }
 
-  /** Values under the cursor, and what was done to the run near it. */
-  private say(plot: uPlot): void {
+  // --- the cursor ----------------------------------------------------------------------------------------------------
+
+  /** Says what is under the cursor: in the caption, and in a box where the pointer is. */
+  private point(plot: uPlot): void {
     const { idx, left } = plot.cursor;
-    if (idx === null || idx === undefined || left === undefined || left < 0) {
-      this.note.textContent = this.newest(plot);
+    if (idx === null || idx === undefined || left === undefined || left === null || left < 0) {
+      this.tip.hide();
+      this.caption(null);
       return;
     }
     const at = plot.data[0][idx];
-    const parts = [this.look.time ? `${+at.toPrecision(4)} h` : count(at, 4)];
-    this.drawn.forEach(({ name, run }, i) => {
-      const value = plot.data[i + 1]?.[idx];
-      if (value === null || value === undefined) return;
-      const who = this.runs.length > 1 ? `${this.runs.find((one) => one.id === run)?.title ?? ""} ` : "";
-      const what = this.plan.names.length > 1 || this.plan.interval ? `${label(name)} ` : "";
-      parts.push(`${who}${what}${this.plan.share ? `${(value * 100).toFixed(1)} %` : count(value, 4)}`);
+    this.caption(plot.cursor.idxs ?? null);
+    if (!this.inside) return this.tip.hide();
+    const rows = this.lines.flatMap((line, i) => {
+      const value = plot.data[i + 1]?.[plot.cursor.idxs?.[i + 1] ?? idx];
+      if (line.kind === "raw" || this.hidden.has(line.name) || value === null || value === undefined) return [];
+      return [{ text: this.called(line), value: this.written(value), colour: line.kind === "edge" ? "transparent" : line.colour, order: line.kind === "edge" ? -Infinity : value }];
     });
-    for (const run of this.runs) {
-      for (const event of run.events) {
-        if (event.step !== null && Math.abs(plot.valToPos(this.x(run, event.step), "x") - left) < 5) parts.push(`⚑ ${event.text}`);
-      }
+    const phase = !this.shared.look.time && this.runs[0] ? phaseAt(this.runs[0], at) : null;
+    const title = [this.shared.look.time ? span(at) : `${at.toLocaleString("en")} steps`, phase && this.phased ? `phase ${phase}` : null].filter(Boolean).join(" · ");
+    const offset = plot.bbox.left / devicePixelRatio;
+    this.tip.show(left + offset, plot.width, title, rows, marksNear(plot, this.decor, left));
+  }
+
+  private leave(): void {
+    this.inside = false;
+    this.tip.hide();
+    this.caption(null);
+  }
+
+  private called(line: Line): string {
+    const who = this.runs.length > 1 ? line.run.title : "";
+    const what = this.plan.names.length > 1 || this.plan.interval || !who ? label(line.name) : "";
+    return [who, line.kind === "edge" ? (line.name.endsWith("low") ? "from" : "to") : what].filter(Boolean).join(": ");
+  }
+
+  private written(value: number): string {
+    return this.plan.share || this.plan.percent ? percent(value) : short(value);
+  }
+
+  /** The value of a chart with one line, and whether it is healthy. */
+  private caption(rows: (number | null)[] | null): void {
+    const at = this.lines.findIndex((line) => line.kind === "line");
+    if (!this.plot || this.plan.names.length > 1 || this.runs.length !== 1 || at < 0) {
+      this.note.textContent = "";
+      return;
     }
-    this.note.textContent = parts.join(" · ");
+    const row = rows?.[at + 1];
+    const value = row === null || row === undefined ? last(this.plot.data[at + 1] as Column) : this.plot.data[at + 1][row] ?? null;
+    const [low, high] = this.band ?? [null, null];
+    const verdict = value === null || !this.band ? "" : low !== null && value < low ? `below ${short(low)}` : high !== null && value > high ? `above ${short(high)}` : "healthy";
+    const text = value === null ? "no values yet" : `${this.written(value)}${verdict ? ` · ${verdict}` : ""}`;
+    if (this.note.textContent !== text) this.note.textContent = text;
+    this.note.classList.toggle("warn", verdict !== "" && verdict !== "healthy");
+    this.note.classList.toggle("good", verdict === "healthy");
   }
 
-  private newest(plot: uPlot): string {
-    if (this.plan.names.length > 1 || this.runs.length !== 1) return "";
-    const value = [...(plot.data[1] ?? [])].reverse().find((one) => one !== null && one !== undefined);
-    return value === null || value === undefined ? "no values yet" : count(value, 4);
+  private pressed(event: KeyboardEvent): void {
+    const way = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    if (event.key === "Escape") this.shared.reset();
+    if (!way || !this.plot) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const rows = this.plot.data[0].length;
+    const now = this.inside ? this.plot.cursor.idx ?? rows - 1 : way > 0 ? -1 : rows;
+    const row = Math.min(rows - 1, Math.max(0, now + way * (event.shiftKey ? Math.max(1, Math.round(rows / 20)) : 1)));
+    this.inside = true;
+    this.plot.setCursor({ left: this.plot.valToPos(this.plot.data[0][row], "x"), top: 20 });
   }
 
-  /** The last rows as text, for readers that see no picture. */
-  private fillTable(): void {
-    this.table.querySelector("div")?.remove();
-    if (!this.table.open || !this.plot) return;
-    const data = this.plot.data;
-    const rows = Array.from({ length: Math.min(12, data[0].length) }, (_, i) => data[0].length - 1 - i);
-    this.table.append(h("div", { class: "scroll" }, h("table", { class: "table number" },
-      h("thead", null, h("tr", null, h("th", null, this.look.time ? "hours" : "steps"), ...this.drawn.map(({ name }) => h("th", null, label(name))))),
-      h("tbody", null, ...rows.map((row) => h("tr", null, h("td", null, data[0][row].toLocaleString("en")),
-        ...this.drawn.map((_, i) => h("td", null, count(data[i + 1]?.[row], 5)))))))));
+  // --- legend, size and table ----------------------------------------------------------------------------------------
+
+  private drawLegend(): void {
+    const { names } = this.plan;
+    if (names.length < 2) return;
+    replace(this.legend, ...names.map((name, i) => {
+      const mark = h("i", { class: "swatch" });
+      property(mark, "--swatch", PALETTE[i % PALETTE.length]);
+      return h("button", { type: "button", class: "legend-button", "aria-pressed": String(!this.hidden.has(name)), title: `${name}: show or hide`,
+        onclick: () => this.toggle(name) }, mark, label(name));
+    }));
   }
+
+  private toggle(name: string): void {
+    if (!this.hidden.delete(name)) this.hidden.add(name);
+    this.lines.forEach((line, i) => { if (line.name === name) this.plot?.setSeries(i + 1, { show: !this.hidden.has(name) }); });
+    this.plot?.setData(this.plot.data);
+    const place = this.plan.names.indexOf(name);
+    this.legend.children[place]?.setAttribute("aria-pressed", String(!this.hidden.has(name)));
+  }
+
+  private enlarge(button: HTMLElement): void {
+    this.large = !this.large;
+    button.setAttribute("aria-pressed", String(this.large));
+    this.element.classList.toggle("large", this.large);
+    this.resize();
+  }
+
+  private toggleTable(button: HTMLElement): void {
+    this.table.hidden = !this.table.hidden;
+    button.setAttribute("aria-pressed", String(!this.table.hidden));
+    if (!this.table.hidden) this.drawTable();
+  }
+
+  private drawTable(): void {
+    if (this.plot) fillTable(this.table, this.plan.title, this.shared.look.time, this.plot.data, this.lines.map((line) => (line.kind === "raw" ? null : this.called(line))));
+  }
+}
+
+/** Without spreading: a call has no room for so many arguments. */
+function smallest(values: number[]): number {
+  return values.reduce((a, b) => Math.min(a, b), Infinity);
+}
+
+function largest(values: number[]): number {
+  return values.reduce((a, b) => Math.max(a, b), -Infinity);
 }

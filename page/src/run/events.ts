@@ -1,30 +1,32 @@
-// What was done to a run, and what it has logged: a list with a filter.
+// What was done to a run: a list with a filter.
 import type { RunEvent } from "../api";
 import { count, h, replace } from "../dom";
+import { when } from "../words";
 
-function words(event: RunEvent): string {
-  if (typeof event.text === "string") return event.text;
-  const key = String(event.key ?? "");
-  if (event.refused) return `${key} refused: ${String(event.refused)}`;
-  if ("old" in event) return `${key}: ${JSON.stringify(event.old)} → ${JSON.stringify(event.new)}`;
-  return event.argument === undefined ? key : `${key}: ${String(event.argument)}`;
-}
+const MOST = 300;
 
-/** A time as people write it; the text itself where it is none. */
-export function when(time: unknown): string {
-  if (time === null || time === undefined) return "";
-  const date = new Date(typeof time === "number" ? time * (time < 1e12 ? 1000 : 1) : String(time));
-  return Number.isNaN(date.getTime()) ? String(time) : date.toLocaleString(undefined, { dateStyle: "short", timeStyle: "medium" });
+/** One event as a row of a list. */
+export function eventRow(event: RunEvent): HTMLElement {
+  return h("li", { class: event.refused ? "event refused" : "event" },
+    h("span", { class: "number quiet event-step" }, event.step === null || event.step === undefined ? "" : count(Number(event.step), 4)),
+    h("span", { class: "grow" }, event.text, event.by ? h("span", { class: "quiet" }, ` by ${event.by}`) : null),
+    h("time", { class: "quiet small" }, when(event.time)));
 }
 
 export class Events {
   readonly element: HTMLElement;
   private readonly list = h("ol", { class: "event-list" });
-  private readonly filter = h("input", { class: "input", type: "search", placeholder: "Filter…", "aria-label": "Filter events", oninput: () => this.draw() });
+  private readonly filter = h("input", { class: "input", type: "search", placeholder: "Filter events…", "aria-label": "Filter events", oninput: () => this.draw() });
   private rows: RunEvent[] = [];
+  private drawn = "";
 
   constructor() {
-    this.element = h("section", { class: "card", "aria-label": "Events" }, h("div", { class: "row" }, h("h2", { class: "grow" }, "Events"), this.filter), this.list);
+    this.element = h("section", { class: "card", "aria-label": "Events" },
+      h("div", { class: "row" }, h("h2", { class: "grow" }, "What was done to the run"), h("div", { class: "find" }, this.filter)), this.list);
+  }
+
+  get shown(): number {
+    return this.rows.length;
   }
 
   show(rows: RunEvent[]): void {
@@ -34,11 +36,11 @@ export class Events {
 
   private draw(): void {
     const wanted = this.filter.value.toLowerCase();
-    const rows = this.rows.filter((row) => `${words(row)} ${String(row.by ?? "")}`.toLowerCase().includes(wanted)).slice(-300).reverse();
-    replace(this.list, ...rows.map((row) => h("li", { class: row.refused ? "refused" : null },
-      h("span", { class: "number quiet" }, row.step === undefined || row.step === null ? "" : count(Number(row.step), 4)),
-      h("span", { class: "grow" }, words(row), row.by ? h("span", { class: "quiet" }, ` by ${String(row.by)}`) : null),
-      h("time", { class: "quiet" }, when(row.time)))));
-    if (!rows.length) this.list.append(h("li", { class: "quiet" }, this.rows.length ? "No event has these words." : "Nothing was changed in this run."));
+    const rows = this.rows.filter((row) => `${row.text} ${row.by ?? ""}`.toLowerCase().includes(wanted)).slice(-MOST).reverse();
+    const drawn = JSON.stringify(rows);
+    if (drawn === this.drawn) return;
+    this.drawn = drawn;
+    replace(this.list, ...rows.map(eventRow));
+    if (!rows.length) this.list.append(h("li", { class: "quiet" }, this.rows.length ? "No event has these words." : "Nothing was changed in this run. Changes by `wavedash set` and by the tab Steer are listed here, and phases."));
   }
 }

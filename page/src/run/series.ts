@@ -1,11 +1,12 @@
-// The metrics of one run as they arrive: rows are added, smoothed, and put against steps or training time.
+// The metrics of one run as they arrive: rows are added, and put against steps or training time.
 import type { Api, Metrics } from "../api";
 
 export const POINTS = 1500;
 /** Rows past this number are thinned by asking for the whole run again. */
 const MOST = 2 * POINTS;
+const RATE = "time/steps_per_second";
 
-type Column = (number | null)[];
+export type Column = (number | null)[];
 
 export class RunSeries {
   names: string[] = [];
@@ -14,38 +15,31 @@ export class RunSeries {
   phases: Metrics["phases"] = [];
   events: Metrics["events"] = [];
   private asked = new Set<string>();
+  private edition: number | null = null;
+  private clock: number[] | null = null;
 
-  constructor(readonly id: string, readonly title: string, readonly colour: string) {}
+  /** Set anew whenever other runs are chosen: it tells them apart in few letters. */
+  title = "";
 
-  /** Asks for these metrics; later calls ask only for what is new. True if something has changed. */
-  async load(api: Api, wanted: string[]): Promise<boolean> {
-    const names = [...new Set([...wanted, "time/steps_per_second"])];
+  constructor(readonly id: string, readonly colour: string) {}
+
+  /** Asks for the metrics that `wanted` chooses among all names; later calls ask only for what is new. */
+  async load(api: Api, wanted: (names: string[]) => string[]): Promise<void> {
+    if (!this.names.length) this.names = (await api.metrics(this.id, { names: [RATE], points: 1 })).names;
+    const names = [...new Set([...wanted(this.names), RATE])].filter((name) => this.names.includes(name));
     const whole = !this.steps.length || this.steps.length > MOST || names.some((name) => !this.asked.has(name));
-    if (whole) {
-      const answer = await api.metrics(this.id, { names, points: POINTS });
-      this.take(answer, names);
-      return true;
-    }
     const last = this.steps[this.steps.length - 1];
-    const answer = await api.metrics(this.id, { names, points: POINTS, after: last });
-    const rows = answer.steps.map((step, row) => ({ step, row })).filter(({ step }) => step > last);
-    const other = answer.events.length !== this.events.length || answer.phases.length !== this.phases.length;
-    this.events = answer.events;
-    this.phases = answer.phases;
-    for (const { step, row } of rows) {
-      this.steps.push(step);
-      for (const name of names) (this.columns[name] ??= []).push(answer.columns[name]?.[row] ?? null);
-    }
-    return rows.length > 0 || other;
-  }
-
-  /** Forgets what was read: a run that was killed and resumed writes its last steps anew. */
-  forget(): void {
-    this.steps = [];
+    const answer = await api.metrics(this.id, whole ? { names, points: POINTS } : { names: [...this.asked], points: POINTS, after: last });
+    // A run that was killed and resumed writes its last steps anew, and the server then says another edition.
+    if (whole) this.take(answer, names);
+    else if (answer.edition !== this.edition) this.take(await api.metrics(this.id, { names, points: POINTS }), names);
+    else this.add(answer, last);
+    this.clock = null;
   }
 
   private take(answer: Metrics, names: string[]): void {
     this.names = answer.names;
+    this.edition = answer.edition ?? null;
     this.steps = [...answer.steps];
     this.columns = Object.fromEntries(names.map((name) => [name, [...(answer.columns[name] ?? answer.steps.map(() => null))]]));
     this.phases = answer.phases;
@@ -53,42 +47,33 @@ export class RunSeries {
     this.asked = new Set(names);
   }
 
-  /** Hours of training at each row, from the steps per second; pauses between sittings do not count. */
-  hours(): number[] {
-    const rate = this.columns["time/steps_per_second"] ?? [];
-    let sum = 0;
-    let known = rate.find((value) => value) ?? 1;
-    return this.steps.map((step, row) => {
-      known = rate[row] || known;
-      sum += (step - (row ? this.steps[row - 1] : 0)) / known / 3600;
-      return sum;
+  private add(answer: Metrics, last: number): void {
+    this.names = answer.names;
+    this.events = answer.events;
+    this.phases = answer.phases;
+    answer.steps.forEach((step, row) => {
+      if (step <= last) return;
+      this.steps.push(step);
+      for (const name of this.asked) this.columns[name].push(answer.columns[name]?.[row] ?? null);
     });
   }
 
-  /** Hours of training at a step. */
-  hoursAt(step: number): number {
-    const hours = this.hours();
-    const row = this.steps.findIndex((one) => one >= step);
-    return hours.length ? hours[row < 0 ? hours.length - 1 : row] : 0;
+  /** Seconds of training at each row, from the steps per second; pauses between sittings do not count. */
+  seconds(): number[] {
+    if (this.clock) return this.clock;
+    const rate = this.columns[RATE] ?? [];
+    let sum = 0;
+    let known = rate.find((value) => value) ?? 1;
+    return this.clock = this.steps.map((step, row) => {
+      known = rate[row] || known;
+      return sum += (step - (row ? this.steps[row - 1] : 0)) / known;
+    });
   }
-}
 
-/** Each term as its signed share of the sum of all sizes in the row. */
-export function shares(columns: Column[]): Column[] {
-  const rows = columns[0]?.length ?? 0;
-  const sums = Array.from({ length: rows }, (_, row) => columns.reduce((sum, column) => sum + Math.abs(column[row] ?? 0), 0));
-  return columns.map((column) => column.map((value, row) => (value === null || !sums[row] ? null : value / sums[row])));
-}
-
-/** An exponential mean without a bias at the beginning; `weight` 0 changes nothing. Missing values stay missing. */
-export function smooth(column: Column, weight: number): Column {
-  if (!weight) return column;
-  let mean = 0;
-  let sum = 0;
-  return column.map((value) => {
-    if (value === null) return null;
-    mean = weight * mean + (1 - weight) * value;
-    sum = weight * sum + (1 - weight);
-    return mean / sum;
-  });
+  /** Seconds of training at a step. */
+  secondsAt(step: number): number {
+    const seconds = this.seconds();
+    const row = this.steps.findIndex((one) => one >= step);
+    return seconds.length ? seconds[row < 0 ? seconds.length - 1 : row] : 0;
+  }
 }

@@ -1,113 +1,121 @@
-// The tab Run: the list of runs, the health of the one that is looked at, the curves of all that are chosen.
-import "../../style/panels.css";
+// The tab Run: the list of runs, the state of the one that is looked at, and its curves, with those of all that are chosen.
+import type { RunDetails, RunEvent } from "../api";
 import type { Context, Tab } from "../context";
 import { h } from "../dom";
+import { Refresher } from "../refresher";
 import { Curves } from "./curves";
 import { Events } from "./events";
-import { Health } from "./health";
 import { RunList } from "./list";
+import { Overview } from "./overview";
+import { Saved } from "./saved";
+import { Sections } from "./sections";
 import { RunSeries } from "./series";
+import { Texts } from "./texts";
 
-const SECONDS = 3;
+/** Refreshes between two looks at the details of a run that does not run. */
+const RARELY = 5;
+
+/** The name of a run; where others are called the same, with the end of its folder's name. */
+function shortTitle(title: string, all: string[]): string {
+  const name = title.split("/")[0];
+  return all.filter((other) => other.split("/")[0] === name).length > 1 ? `${name} ${title.split("-").pop()}` : name;
+}
 
 export function mountRun(container: HTMLElement, context: Context): Tab {
   const { api, route } = context;
   const series = new Map<string, RunSeries>();
-  const title = h("h1", { class: "run-name" });
   const trouble = h("p", { class: "trouble", role: "status", hidden: true });
+  const none = h("section", { class: "card empty", hidden: true }, h("h2", null, "There are no runs yet"),
+    h("p", null, "Begin one in a terminal; it appears here within seconds:"), h("p", null, h("code", { class: "command" }, "wavedash train rocket-1v1")));
+  const go = (tab: string, text: string, title: string) => h("button", { class: "button small-button", type: "button", title, onclick: () => {
+    if (list.chosen[0]) route.set({ run: list.chosen[0] });
+    context.open(tab);
+  } }, text);
+  const overview = new Overview(h("span", { class: "row overview-actions" }, go("ladder", "Ladder", "How strong its versions are"),
+    api.live ? go("steer", "Steer", "Change its settings while it runs") : null));
   const events = new Events();
-  const health = new Health(events.element);
-  const curves = new Curves(context, () => void refresh());
+  const saved = new Saved();
+  const texts = new Texts(context);
+  const curves = new Curves(context, () => void refresher.now());
+  const sections = new Sections(route, [["curves", "Curves", curves.element], ["events", "Events", events.element], ["saved", "Checkpoints", saved.element],
+    ["config", "Configuration", texts.config], ["log", "Log", texts.log]]);
+  const main = h("div", { class: "run-main" }, trouble, none, overview.element, sections.element);
   const list = new RunList(() => {
     route.set({ run: list.chosen[0] ?? null, over: list.chosen.slice(1).join(",") || null });
-    void refresh();
+    void refresher.now();
   });
-  container.append(h("div", { class: "run-page" }, list.element,
-    h("div", { class: "run-main" }, title, trouble, health.element, curves.element)));
+  container.append(h("div", { class: "run-page" }, list.element, main));
+  let details: RunDetails | null = null;
 
-  let timer = 0;
-  let visible = false;
-  let turn = 0;
-  let busy = false;
-  let again = false;
+  const refresher = new Refresher(3, api.live, async (turn) => {
+    list.show(await api.runs());
+    pick();
+    none.hidden = list.rows.length > 0;
+    overview.element.hidden = sections.element.hidden = list.rows.length === 0;
+    await Promise.all([about(turn), metrics()]);
+  }, (error) => {
+    trouble.hidden = error === null;
+    if (error !== null) trouble.textContent = `${error.message}. What is shown may be old.`;
+  });
 
-  /** Reads everything that is shown; what fails is said, and what was shown stays. */
-  async function refresh(): Promise<void> {
-    if (busy) {
-      again = true;
+  /** Keeps what is chosen while it exists; else what the address names, the run of this page, one that runs, or the newest. */
+  function pick(): void {
+    if (list.chosen.some((id) => list.row(id))) {
+      if (!list.chosen.every((id) => list.row(id))) list.choose(list.chosen);
       return;
     }
-    busy = true;
-    turn += 1;
-    try {
-      list.show(await api.runs());
-      pick();
-      await Promise.all([about(), metrics()]);
-      trouble.hidden = true;
-    } catch (error) {
-      trouble.textContent = `The server does not answer (${error instanceof Error ? error.message : String(error)}). What is shown may be old.`;
-      trouble.hidden = false;
-    }
-    busy = false;
-    if (again) {
-      again = false;
-      void refresh();
-    }
-  }
-
-  function pick(): void {
-    const known = list.chosen.filter((id) => list.row(id));
-    if (known.length) return;
     const asked = [route.get("run"), ...(route.get("over")?.split(",") ?? [])].filter((id): id is string => !!id && !!list.row(id));
-    const first = list.row(context.about.run ?? "") ?? list.rows.find((row) => row.state === "running") ?? list.rows[0];
-    list.chosen = asked.length ? asked : first ? [first.id] : [];
-    list.show(list.rows);
+    const first = list.row(context.about.run ?? undefined) ?? list.rows.find((row) => row.state === "running") ?? list.rows[0];
+    list.choose(asked.length ? asked : first ? [first.id] : []);
   }
 
-  async function about(): Promise<void> {
+  async function about(turn: number): Promise<void> {
     const row = list.row(list.chosen[0]);
-    title.textContent = row?.title ?? "";
     if (!row) return;
-    const [details, rows] = await Promise.all([api.run(row.id), api.events(row.id)]);
+    const same = details?.id === row.id && details.steps === row.steps && details.state === row.state;
+    if (same && row.state !== "running" && turn % RARELY) return;
+    const [found, rows]: [RunDetails, RunEvent[]] = await Promise.all([api.run(row.id), api.events(row.id)]);
     if (row.id !== list.chosen[0]) return;
-    curves.healthy = details.healthy ?? {};
-    health.show(row, details);
+    details = found;
+    curves.healthy = found.healthy ?? {};
+    overview.show(row, found);
+    saved.show(found);
+    texts.show(found);
     events.show(rows);
+    sections.count("events", rows.length);
+    sections.count("saved", found.checkpoints.length + found.milestones.length);
   }
 
   async function metrics(): Promise<void> {
     const chosen = list.chosen.map((id) => list.row(id)).filter((row) => row !== undefined);
+    for (const id of series.keys()) if (!list.chosen.includes(id)) series.delete(id);
     await Promise.all(chosen.map(async (row) => {
       let one = series.get(row.id);
-      if (!one || one.colour !== list.colour(row.id)) series.set(row.id, one = new RunSeries(row.id, row.title, list.colour(row.id)));
-      // A run that was resumed from an older checkpoint repeats steps: then its curves are read anew.
-      if (one.steps.length && row.steps < one.steps[one.steps.length - 1]) one.forget();
-      if (!one.names.length) one.names = (await api.metrics(row.id, { names: ["recent/return"], points: 2 })).names;
-      await one.load(api, curves.wanted(one.names));
+      if (!one || one.colour !== list.colour(row.id)) series.set(row.id, one = new RunSeries(row.id, list.colour(row.id)));
+      one.title = shortTitle(row.title, chosen.map((other) => other.title));
+      await one.load(api, curves.wanted);
     }));
-    const ready = chosen.map((row) => series.get(row.id)!).filter((one) => one.steps.length);
-    if (ready.length) curves.draw(ready);
+    if (chosen.some((row) => !list.chosen.includes(row.id))) return;  // Others were chosen meanwhile.
+    curves.draw(chosen.map((row) => series.get(row.id)!));
   }
 
-  function tick(): void {
-    window.clearTimeout(timer);
-    if (!visible) return;
-    timer = window.setTimeout(() => {
-      if (document.hidden) return tick();
-      void refresh().finally(tick);
-    }, SECONDS * 1000);
-  }
-
-  context.expose("run", () => ({ chosen: list.chosen, turn, trouble: trouble.hidden ? null : trouble.textContent }));
+  route.changed(() => {
+    const asked = route.get("run");
+    if (!asked || asked === list.chosen[0] || !list.row(asked)) return;
+    list.choose([asked, ...(route.get("over")?.split(",") ?? [])]);
+    void refresher.now();
+  });
+  context.expose("run", () => ({
+    chosen: list.chosen, runs: list.rows.length, turn: refresher.turn, trouble: trouble.hidden ? null : trouble.textContent, section: sections.shown,
+    state: list.row(list.chosen[0])?.state ?? null, phase: details?.phase ?? null, events: events.shown,
+    checkpoints: details?.checkpoints.length ?? 0, milestones: details?.milestones.length ?? 0, points: [...series.values()].map((one) => one.steps.length),
+  }));
   return {
     shown() {
-      visible = true;
-      void refresh();
-      if (api.live) tick();
+      const asked = route.get("run");
+      if (asked && asked !== list.chosen[0] && list.row(asked)) list.choose([asked]);
+      refresher.start();
     },
-    hidden() {
-      visible = false;
-      window.clearTimeout(timer);
-    },
+    hidden: () => refresher.stop(),
   };
 }
