@@ -10,7 +10,20 @@ from typing import Annotated
 import typer
 
 from wavedash import __version__
-from wavedash.cli import benchmarks, champion, config, curves, evaluation, league, live, machine, milestones, rocket, training
+from wavedash.cli import (
+    benchmarks,
+    champion,
+    config,
+    curves,
+    evaluation,
+    league,
+    live,
+    machine,
+    milestones,
+    page_export,
+    rocket,
+    training,
+)
 
 app = typer.Typer(
     help="Trains game-playing and walking agents with PPO.",
@@ -27,6 +40,7 @@ app.add_typer(evaluation.commands)
 app.add_typer(league.commands)
 app.add_typer(machine.commands)
 app.add_typer(benchmarks.commands)
+app.add_typer(page_export.commands, name="page")
 app.add_typer(config.commands, name="config")
 app.add_typer(rocket.commands, name="rocket")
 app.add_typer(champion.commands, name="champion")
