@@ -38,6 +38,8 @@ FILES = {
 }
 """The files of the page, by path. They hold no data, so they are the only answers that never need the token."""
 MOST_POINTS = 20_000
+SIZES = ("1", "2", "3", "4")
+"""Cars per team that a ladder can be asked for"""
 STATUS: dict[type[Exception], int] = {
     UserError: 400, UnknownError: 404, NotTrainedError: 409, BusyError: 503, NoAnswerError: 504,
 }
@@ -70,6 +72,12 @@ def make_app(library: Library, token: str, host: str = "127.0.0.1", run: str | N
         asked = None if names is None else [name for name in names.split(",") if name]
         return data.metrics(_run(request), asked, points, None if after is None else _number(after, "after"))
 
+    def ladder(request: Request) -> Any:
+        size = request.query_params.get("size")
+        if size is not None and size not in SIZES:
+            raise UserError(f"size must be one of {', '.join(SIZES)}")
+        return data.ladder(_run(request), None if size is None else int(size))
+
     def recording(request: Request) -> Response:
         name, size, pieces = recorded.open(request.path_params["id"])
         headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Length": str(size)}
@@ -96,7 +104,7 @@ def make_app(library: Library, token: str, host: str = "127.0.0.1", run: str | N
         "/api/runs/{id}": lambda request: data.details(_run(request)),
         "/api/runs/{id}/metrics": metrics,
         "/api/runs/{id}/events": lambda request: data.events(_run(request)),
-        "/api/runs/{id}/ladder": lambda request: data.ladder(_run(request)),
+        "/api/runs/{id}/ladder": ladder,
         "/api/players": lambda request: [player.as_json() for player in library.players()],
         "/api/starts": lambda request: library.starts(),
         "/api/recordings": lambda request: recorded.rows(),

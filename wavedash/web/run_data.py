@@ -110,9 +110,11 @@ class RunData:
                               "by": row.get("by"), "key": row.get("key"), "refused": refused})
         return found
 
-    def ladder(self, run: Run) -> dict[str, Any]:
-        """Ratings with intervals, and who beat whom how often. UserError: the run has no rated games."""
-        found: dict[str, Any] = run.cached("ladder", stamp_of(run.folder.games, run.folder.events), lambda: _ladder(run))
+    def ladder(self, run: Run, size: int | None = None) -> dict[str, Any]:
+        """Ratings with intervals, and who beat whom how often, in games of so many cars per team; by default of the largest
+        teams. UserError: the run has no such games."""
+        stamp = stamp_of(run.folder.games, run.folder.events)
+        found: dict[str, Any] = run.cached(f"ladder {size}", stamp, lambda: _ladder(run, size))
         if "error" in found:
             raise UserError(found["error"])
         return found
@@ -209,21 +211,22 @@ def _time_split(tail: MetricsTail) -> dict[str, float]:
     return {name: seconds / whole for name, seconds in parts.items()} if whole > 0 else {}
 
 
-def _ladder(run: Run) -> dict[str, Any]:
+def _ladder(run: Run, wanted: int | None) -> dict[str, Any]:
     from wavedash.league.games import GamesFile
     from wavedash.league.ladder import read_ladder
     from wavedash.league.reference import shipped
 
     try:
         sizes = sorted({game.size for game in GamesFile(run.folder.games).read()})
-        ladder = read_ladder([run.folder.games], shipped(), sizes[-1] if sizes else None)
+        size = wanted if wanted is not None else sizes[-1] if sizes else None
+        ladder = read_ladder([run.folder.games], shipped(), size)
         results, order = ladder.results, [player for player in ladder.ratings if player in ladder.results.players]
         at = [results.players.index(player) for player in order]
         played = results.played[at][:, at]
         points = (results.wins + results.draws / 2)[at][:, at]
         rates = [[None if n == 0 else w / n for w, n in zip(won, games, strict=True)]
                  for won, games in zip(points.tolist(), played.tolist(), strict=True)]
-        return {**ladder.as_json(), "size": sizes[-1] if sizes else None, "sizes": sizes,
+        return {**ladder.as_json(), "size": size, "sizes": sizes,
                 "matrix": {"players": order, "win_rate": rates, "games": played.tolist()}}
     except (UserError, OSError, ValueError) as error:
         return {"error": str(error) if isinstance(error, UserError) else "the run has no rated games yet"}
