@@ -20,6 +20,7 @@ from wavedash.cli import (
     live,
     machine,
     milestones,
+    page,
     page_export,
     rocket,
     training,
@@ -34,6 +35,7 @@ app = typer.Typer(
 )
 app.add_typer(training.commands)
 app.add_typer(live.commands)
+app.add_typer(page.commands)
 app.add_typer(milestones.commands)
 app.add_typer(curves.commands)
 app.add_typer(evaluation.commands)

@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from wavedash.errors import UserError
@@ -82,3 +83,53 @@ def first_game(library: Library) -> Game:
             continue
     champion = library.champion()
     return Game(champion, champion)
+
+
+class Wanted:
+    """What a user wants to watch by the words after `wavedash watch`: a run, one or two players, or nothing in particular.
+    UserError: a word means nothing."""
+
+    def __init__(self, library: Library, words: Sequence[str], size: int | None = None, simulator: str = "rocketsim",
+                 start: str = "kickoff", deterministic: bool = True) -> None:
+        self._library, self._size = library, size
+        self._chosen: dict[str, Any] = {"simulator": simulator, "start": start, "deterministic": deterministic}
+        self._run: Run | None = None
+        self._players: list[Player] = []
+        names = [word for word in words if word.lower() not in ("vs", "vs.")]
+        if len(names) > 2:
+            raise UserError(f"one or two players can be watched, not {len(names)}: {', '.join(names)}")
+        if len(names) == 1 and Path(names[0]).exists():
+            self._run = library.run_named(Path(names[0]))
+        if self._run is None:
+            self._players = [library.named(name, size) for name in names]
+        nobody = Player("", "", "", "")
+        Game(nobody, nobody, size or 1, **self._chosen)  # says at once which option is wrong
+
+    @property
+    def run(self) -> str | None:
+        """The id of the run to show first."""
+        if self._run is not None:
+            return self._run.id
+        named = [player.run for player in self._players if player.run is not None]
+        newest = [] if self._players else [run.id for run in self._library.runs()[:1]]
+        return next(iter([*named, *newest]), None)
+
+    @property
+    def title(self) -> str:
+        """What is watched, for the terminal."""
+        if self._run is not None:
+            return self._run.title
+        return " vs ".join(dict.fromkeys(player.name for player in self._players)) or "runs and games"
+
+    def game(self) -> Game:
+        """The game to begin with. UserError: it cannot be played yet."""
+        if self._players:
+            blue, orange = self._players[0], self._players[-1]
+            for player in (blue, orange):
+                if player.refused is not None:
+                    raise UserError(player.refused)
+            sizes = [player.size for player in (blue, orange) if player.size in SIZES]
+            found = Game(blue, orange, next(iter(sizes), 1))
+        else:
+            found = first_game(self._library) if self._run is None else game_of(self._library, self._run)
+        return replace(found, size=self._size or found.size, **self._chosen)

@@ -6,6 +6,7 @@ something has changed.
 """
 from __future__ import annotations
 
+import difflib
 import hashlib
 import os
 import time
@@ -19,14 +20,17 @@ from typing import Any
 from wavedash import champions
 from wavedash.config import RunConfig
 from wavedash.errors import UserError
-from wavedash.runs.checkpoint import MILESTONES
+from wavedash.runs.checkpoint import MANIFEST, MILESTONES
+from wavedash.runs.find import runs_under
 from wavedash.runs.folder import RunFolder, runs_root
 from wavedash.runs.plain import from_json
 from wavedash.runs.policy_folder import PolicyFolder
 from wavedash.runs.trust import run_config
+from wavedash.web.shipped import shipped
 
 RECORDINGS = "recordings"
 RUNGS = "rungs"
+NAMED = "named in the terminal"
 NEWEST = "newest"
 """The name of the player that is the newest checkpoint of a run"""
 OFTEN = 1.0
@@ -106,12 +110,13 @@ class Library:
 
     def __init__(self, root: Path | None = None, extra: Path | None = None, trust: bool = False) -> None:
         """`extra`: a run folder outside of the root. `trust`: policies of runs that name somebody else's code may play."""
-        self.root, self.extra, self.trust = (root or runs_root()).absolute(), extra and extra.absolute(), trust
+        self.root, self.trust = (root or runs_root()).absolute(), trust
+        self.extra = [] if extra is None else [extra.absolute()]
+        """Run folders outside of the root"""
         self._lock, self._at = Lock(), float("-inf")
         self._runs: dict[str, Run] = {}
         self._recordings: dict[str, RecordingFile] = {}
-        self._scripts: list[str] | None = None
-        self._starts: list[str] | None = None
+        self._named: dict[str, Player] = {}
 
     # --- runs --------------------------------------------------------------------------------------------------------
 
@@ -147,8 +152,7 @@ class Library:
     def _folders(self) -> list[Path]:
         configs = [*_glob(self.root, "*/config.yaml"), *_glob(self.root, "*/*/config.yaml")]
         folders = [config.parent for config in configs if _inside(config.parent, self.root) and RunFolder.is_run(config.parent)]
-        if self.extra is not None and RunFolder.is_run(self.extra) and self.extra not in folders:
-            folders.append(self.extra)
+        folders += [path for path in self.extra if path not in folders and RunFolder.is_run(path)]
         return sorted(folders, key=_written, reverse=True)
 
     def _id(self, path: Path) -> str:
@@ -159,8 +163,10 @@ class Library:
     # --- players -----------------------------------------------------------------------------------------------------
 
     def players(self) -> list[Player]:
-        """Everybody who can play, scripts first. The first call imports the scripts, which takes seconds."""
-        found = [Player(_hash(f"script:{name}"), name, "scripts", name) for name in self._script_names()]
+        """Everybody who can play: those who were named in the terminal, scripts, champions, rungs, and those of runs. The first
+        call takes a second or more, in which the scripts are looked for."""
+        found = list(self._named.values())
+        found += [Player(_hash(f"script:{name}"), name, "scripts", name) for name in shipped("player")]
         found += [_champion(mode) for mode in champions.modes()]
         found += self._rungs()
         for run in self.runs():
@@ -181,35 +187,52 @@ class Library:
         champions.champion_folder(champions.NAME, size)
         return _champion(f"{size}v{size}")
 
-    def player_by_source(self, source: str) -> Player | None:
-        """The player whom a user has named in a terminal."""
-        wanted = f"{source}-1v1" if source == champions.NAME else source
-        path = Path(source).absolute()
-        for player in self.players():
-            if player.source == wanted or (path.exists() and Path(player.source) == path):
-                return player
-        return None
+    def named(self, text: str, size: int | None = None) -> Player:
+        """Whom a user has named in the terminal, as for `wavedash match`; of a run, its newest checkpoint. UserError: nobody
+        has this name."""
+        path = Path(text)
+        if champions.is_champion(text):
+            return self.champion(int(text[-1]) if "-" in text else size or 1)
+        if path.exists():
+            if (run := self.run_named(path)) is not None and (newest := self.newest(run)) is not None:
+                return newest
+            config = _config(path / "config.yaml")
+            made = Player(_hash(f"named:{path.absolute()}"), path.name, NAMED, str(path.absolute()), _steps(path),
+                          team_size(config), kind_name(config) if config is not None else "rocket")
+        elif any(sign in text for sign in ":+@"):  # a class, a team or a milestone, which the stage looks for
+            made = Player(_hash(f"named:{text}"), text, NAMED, text)
+        else:
+            return self._script(text)
+        self._named[made.id] = made
+        return made
 
-    def _script_names(self) -> list[str]:
-        if self._scripts is None:
-            try:
-                from wavedash.rocket import names
+    def _script(self, text: str) -> Player:
+        """The script of this name, which may be written as its class is."""
+        scripts = shipped("player")
+        for name in scripts:
+            if name.replace("_", "") == text.replace("_", "").lower():
+                return Player(_hash(f"script:{name}"), name, "scripts", name)
+        known = [*scripts, *champions.champion_names()]
+        near = difflib.get_close_matches(text, known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else "."
+        raise UserError(f"there is no player or run {text!r}{hint} A player is one of {', '.join(known)}; a class of your own "
+                        "as 'module:Class'; or a trained policy: a run, a checkpoint or a folder with one")
 
-                self._scripts = sorted(names.shipped("player"))
-            except (ImportError, UserError):  # without the packages of Rocket League
-                self._scripts = []
-        return self._scripts
+    def run_named(self, path: Path) -> Run | None:
+        """The run in a folder, or the newest one in a folder of runs. None: there is none."""
+        if not RunFolder.is_run(path):
+            if PolicyFolder.is_one(path) or (path / MANIFEST).exists() or not (below := runs_under(path)):
+                return None
+            path = below[0].path
+        if self.run_at(path) is None:
+            with self._lock:
+                self.extra.append(path.absolute())
+                self._at = float("-inf")
+        return self.run_at(path)
 
     def starts(self) -> list[str]:
         """Names of the ways in which a game can begin."""
-        if self._starts is None:
-            try:
-                from wavedash.rocket import names
-
-                self._starts = sorted(names.shipped("start"))
-            except (ImportError, UserError):
-                self._starts = []
-        return self._starts
+        return shipped("start")
 
     def _rungs(self) -> Iterator[Player]:
         for beside in dict.fromkeys([self.root, self.root / RUNGS, self.root.parent / RUNGS]):

@@ -1,23 +1,20 @@
-"""Starts the server of the page: finds a free port, makes the token, and serves until it is stopped.
-
-    python -m wavedash.web.serve [RUNS] [--port 8600] [--host 127.0.0.1] [--token TOKEN]
-"""
+"""Serves the page: finds a free port, makes the token, and answers until it is stopped."""
 from __future__ import annotations
 
-import argparse
 import secrets
 import socket
-from pathlib import Path
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 
 import uvicorn
 
 from wavedash.errors import UserError
-from wavedash.web.app import make_app
-from wavedash.web.guard import is_loopback
-from wavedash.web.library import Library
+from wavedash.web.guard import Guard, is_loopback
 from wavedash.web.stage.protocol import MOST_COMMAND
 
 FIRST_PORT, LAST_PORT = 8600, 8999
+HOST = "127.0.0.1"
 
 
 def bind(host: str, port: int | None = None) -> socket.socket:
@@ -30,9 +27,9 @@ def bind(host: str, port: int | None = None) -> socket.socket:
             bound.bind((host, candidate))
             bound.listen(128)  # not before this is a port taken for certain
             return bound
-        except OSError as failed:
+        except (OSError, OverflowError) as failed:
             bound.close()
-            error = failed
+            error = OSError(str(failed))
     which = f"port {port} is" if port is not None else f"all ports from {FIRST_PORT} to {LAST_PORT} are"
     raise UserError(f"the page cannot be served: {which} taken on {host} ({error}); name another one by --port")
 
@@ -48,25 +45,28 @@ def chosen_token(host: str, token: str | None) -> str:
     return token
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("runs", nargs="?", type=Path)
-    parser.add_argument("--port", type=int)
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--token")
-    options = parser.parse_args()
-    try:
-        token = chosen_token(options.host, options.token)
-        bound = bind(options.host, options.port)
-    except UserError as error:
-        parser.exit(2, f"error: {error}\n")
-    app = make_app(Library(options.runs), token, options.host)
-    host = f"[{options.host}]" if ":" in options.host else options.host
-    print(f"http://{host}:{bound.getsockname()[1]}/#token={token}", flush=True)
-    config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="on", ws="websockets-sansio",
-                            server_header=False, timeout_keep_alive=30, ws_max_size=MOST_COMMAND, timeout_graceful_shutdown=3)
-    uvicorn.Server(config).run([bound])
+def address(bound: socket.socket, host: str, token: str) -> str:
+    """What a user opens. Browsers send no part of it behind # anywhere."""
+    name = "127.0.0.1" if host == "0.0.0.0" else "[::1]" if host == "::" else f"[{host}]" if ":" in host else host
+    return f"http://{name}:{bound.getsockname()[1]}/#token={token}"
 
 
-if __name__ == "__main__":
-    main()
+class Served:
+    """A server on a socket. `run` answers until `stop`, SIGINT or SIGTERM."""
+
+    def __init__(self, app: Guard, bound: socket.socket) -> None:
+        config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="on", ws="websockets-sansio",
+                                server_header=False, timeout_keep_alive=30, ws_max_size=MOST_COMMAND,
+                                timeout_graceful_shutdown=3)
+        self._server, self._bound = uvicorn.Server(config), bound
+
+    def run(self, started: Callable[[], object] | None = None) -> None:
+        """`started` is called in another thread when a browser can open the page."""
+        if started is not None:
+            threading.Thread(target=started, daemon=True).start()  # the socket listens already
+        with suppress(KeyboardInterrupt):
+            self._server.run([self._bound])
+
+    def stop(self) -> None:
+        """May be called from any thread."""
+        self._server.should_exit = True
