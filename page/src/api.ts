@@ -7,6 +7,9 @@ export interface About {
   writable: boolean;
   run: string | null;
   watching: { blue: string; orange: string } | null;
+  /** When an exported page was written, and what it does not hold. */
+  exported?: string;
+  left_out?: string[];
 }
 
 export interface RunRow {

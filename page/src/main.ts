@@ -9,6 +9,7 @@ import "../style/steer.css";
 import { Api, ServerSource, takeToken, type About } from "./api";
 import type { Context, Route, Tab, Theme } from "./context";
 import { h, replace, svg } from "./dom";
+import { exportedNote } from "./exported";
 import { showHelp } from "./help";
 import { mountLadder } from "./ladder/view";
 import { offlineData, OfflineSource } from "./offline";
@@ -174,6 +175,7 @@ async function start(): Promise<void> {
       h("header", { class: "bar" },
         h("div", { class: "brand" }, logo(), h("span", null, "Wavedash")),
         list,
+        exportedNote(about),
         h("button", { class: "button icon", type: "button", "aria-label": "Keyboard help", title: "Keyboard help (?)", id: "help", onclick: showHelp }, "?"),
         h("button", { class: "button icon", type: "button", "aria-label": "Light or dark", title: "Light or dark", id: "theme", onclick: () => themes.toggle() }, themeIcon())),
       h("main", { class: "panes" }, ...panes.values())),
