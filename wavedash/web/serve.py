@@ -10,11 +10,13 @@ from contextlib import suppress
 import uvicorn
 
 from wavedash.errors import UserError
+from wavedash.web.connections import HttpConnection, SocketConnection, limit_kernel_buffers
 from wavedash.web.guard import Guard, is_loopback
 from wavedash.web.stage.protocol import MOST_COMMAND
 
 FIRST_PORT, LAST_PORT = 8600, 8999
-HOST = "127.0.0.1"
+MOST_CONNECTIONS = 400
+"""Connections beyond these are answered that the server is busy: many systems allow a process 1,024 open files"""
 
 
 def bind(host: str, port: int | None = None) -> socket.socket:
@@ -24,6 +26,7 @@ def bind(host: str, port: int | None = None) -> socket.socket:
     for candidate in range(FIRST_PORT, LAST_PORT + 1) if port is None else [port]:
         bound = socket.socket(family, socket.SOCK_STREAM)
         try:
+            limit_kernel_buffers(bound)
             bound.bind((host, candidate))
             bound.listen(128)  # not before this is a port taken for certain
             return bound
@@ -55,9 +58,11 @@ class Served:
     """A server on a socket. `run` answers until `stop`, SIGINT or SIGTERM."""
 
     def __init__(self, app: Guard, bound: socket.socket) -> None:
-        config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="on", ws="websockets-sansio",
-                                server_header=False, timeout_keep_alive=30, ws_max_size=MOST_COMMAND,
-                                timeout_graceful_shutdown=3)
+        config = uvicorn.Config(
+            app, log_level="error", access_log=False, lifespan="on", server_header=False, http=HttpConnection,
+            ws=SocketConnection, ws_max_size=MOST_COMMAND, ws_ping_interval=20.0, ws_ping_timeout=20.0,
+            ws_per_message_deflate=False,  # frames are small, and every viewer's would be packed anew
+            limit_concurrency=MOST_CONNECTIONS, timeout_keep_alive=30, timeout_graceful_shutdown=3)
         self._server, self._bound = uvicorn.Server(config), bound
 
     def run(self, started: Callable[[], object] | None = None) -> None:

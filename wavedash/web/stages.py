@@ -15,14 +15,15 @@ from contextlib import suppress
 from typing import Any
 
 from wavedash.web.stage.process import main
-from wavedash.web.stage.protocol import Message, receive, send_message
+from wavedash.web.stage.protocol import FRAME, MOST_MESSAGE, STAMP, TEXT, send_message
+from wavedash.web.viewer import Said
 
 AHEAD = 64
 """Messages of a stage that may wait for the loop, and commands that may wait for a stage"""
-SECONDS_TO_END = 5.0
+SECONDS_TO_END = 2.0
 """A stage that has not ended so long after its connection was closed is killed"""
 
-Heard = Callable[[Message | bytes], None]
+Heard = Callable[[Said | bytes], None]
 
 
 class StageProcess:
@@ -75,7 +76,7 @@ class StageProcess:
     def _read(self) -> None:
         while True:
             try:
-                message = receive(self._connection)
+                message = _said(self._connection.recv_bytes(MOST_MESSAGE))
             except ValueError:
                 continue  # no message of a stage: what comes next may be one
             except (EOFError, OSError, TypeError):  # TypeError: the connection was closed by another thread
@@ -86,9 +87,9 @@ class StageProcess:
             self._process.join(SECONDS_TO_END)
             code = self._process.exitcode
             if code != 0:  # one that ends by itself has said why
-                self._hand_over({"type": "status", "state": "failed", "text": f"the process of the game has ended ({code})"})
+                self._hand_over(Said.of(type="status", state="failed", text=f"the process of the game has ended ({code})"))
 
-    def _hand_over(self, message: Message | bytes) -> None:
+    def _hand_over(self, message: Said | bytes) -> None:
         def hear() -> None:
             self._room.release()
             if not self._closed:
@@ -103,3 +104,14 @@ class StageProcess:
                 send_message(self._connection, command)
             except (OSError, ValueError, TypeError):
                 return
+
+
+def _said(data: bytes) -> Said | bytes:
+    """A message of a stage: the bytes of a frame from its game number on, or a text with its content. ValueError: neither."""
+    if data[:1] == FRAME and len(data) > STAMP.size:
+        return data[1:]
+    text = data[1:].decode() if data[:1] == TEXT else "null"
+    content = json.loads(text)
+    if not isinstance(content, dict):
+        raise ValueError("a message of a stage is a frame or a JSON object")
+    return Said(text, content)
