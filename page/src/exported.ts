@@ -14,5 +14,5 @@ export function exportedNote(about: About): HTMLElement | null {
     h("ul", null, ...(about.left_out ?? []).map((what) => h("li", null, what)), h("li", null, "live games and steering, which need the run itself: wavedash watch RUN")),
     h("button", { class: "button primary", type: "button", onclick: () => dialog.close() }, "Close"));
   return h("span", { class: "exported" },
-    h("button", { class: "chip", type: "button", id: "exported", title: "About this file", onclick: () => dialog.showModal() }, "exported", h("span", null, ` ${date}`)), dialog);
+    h("button", { class: "chip", type: "button", id: "exported", title: "About this file", "aria-label": `About this file, exported ${date}`, onclick: () => dialog.showModal() }, h("b", null, "i"), h("span", null, ` exported ${date}`)), dialog);
 }

@@ -21,9 +21,9 @@ varying vec3 at;
 
 // Shadows are the share of the sky that spheres hide from a point: exact for one sphere, and soft by themselves.
 const COLOUR = `
-vec3 side = normalize(cross(dFdx(at), dFdy(at)));
+vec3 side = normalize(cross(dFdx(at), dFdy(at)));  // It points to the camera.
 float up = abs(side.z);
-float share = sign(at.z) * sqrt(min(abs(at.z) / reach, 1.0));
+float share = clamp(1.4 * at.z / (abs(at.z) + 0.4 * reach), -1.0, 1.0);
 vec3 ground = share < 0.0 ? mix(middle, low, -share) : mix(middle, high, share);
 ground = mix(steep, ground, smoothstep(0.15, 0.95, up));
 vec2 far = fwidth(at.xy);
@@ -42,7 +42,7 @@ for (int i = 0; i < ${CASTERS}; i++) {
   float d = max(length(to), r);
   open_ *= 1.0 - min(0.9 * r * r / (d * d) * clamp(to.z / d, 0.0, 1.0), 0.8);
 }
-float hill = dot(side * sign(side.z), vec3(-0.45, 0.35, 0.82));
+float hill = dot(side, vec3(-0.45, 0.35, 0.82));
 diffuseColor.rgb = ground * open_ * (0.62 + 0.42 * hill);
 if (plane > 0.0) diffuseColor.a = 1.0 - smoothstep(plane * 0.35, plane, length(at.xy));
 `;

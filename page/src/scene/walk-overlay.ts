@@ -53,11 +53,11 @@ export class WalkOverlay {
   private readonly list = h("dl", { class: "walk-facts" });
   private depth: DepthImage | null = null;
 
-  constructor(private readonly header: WalkHeader, who: string) {
+  constructor(private readonly header: WalkHeader) {
     const where = header.level === null ? header.terrain : `${header.terrain}, level ${header.level}`;
     this.element = h("div", { class: "walk-overlay" },
       h("section", { class: "walk-card", "aria-label": "The walk" },
-        h("div", { class: "walk-who" }, who), h("div", { class: "walk-where" }, where + (header.layout ? ` · ${header.layout}` : "")),
+        h("div", { class: "walk-where" }, where), header.layout && h("div", { class: "quiet" }, header.layout),
         this.list, header.damage && h("p", { class: "walk-damage", role: "status" }, header.damage)));
   }
 

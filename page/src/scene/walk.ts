@@ -43,7 +43,7 @@ export class WalkScene implements KindScene {
     this.ground = new Ground(this.walk.heights);
     this.robot = new Robot(this.walk.shapes, CASTERS);
     this.marks = new Marks(this.walk.heights);
-    this.words = new WalkOverlay(this.walk, this.body.name);
+    this.words = new WalkOverlay(this.walk);
     this.overlay = this.words.element;
     const turned = new Group();
     turned.rotation.x = -Math.PI / 2;
