@@ -1,14 +1,23 @@
 """Commands that train: `train` and `resume`."""
 from __future__ import annotations
 
-from typing import Annotated, Optional
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from wavedash.cli.arguments import Overrides, Source, Trust
 from wavedash.cli.ctrl_c import end_at_ctrl_c
 
+if TYPE_CHECKING:
+    from wavedash.web.beside import PageBeside
+
 commands = typer.Typer()
+
+Page = Annotated[
+    bool, typer.Option("--page", help="Show the run in the browser while it trains; the address is printed. See `watch`.")
+]
 
 
 @commands.command(no_args_is_help=True)
@@ -27,6 +36,7 @@ def train(
     stop_is_success: Annotated[
         bool, typer.Option("--stop-is-success", help="Exit with 0 also when a signal (Ctrl-C) has saved and stopped the run.")
     ] = False,
+    page: Page = False,
 ) -> None:
     """Train a preset or a YAML file in a new run folder under runs/, or go on with a run of it (--resume auto)."""
     end_at_ctrl_c()
@@ -37,8 +47,10 @@ def train(
     config = read_config(source, changes, trust)  # before torch is loaded: a typing mistake is answered at once
     if smoke:
         changes = [*smoke_overrides(config), *changes]
+    beside = _page(resume, trust) if page else None
     from wavedash.training import train
 
+    _print_address(beside)
     code = train(source, *changes, trust=trust, resume=resume)
     raise typer.Exit(0 if stop_is_success else code)
 
@@ -55,11 +67,32 @@ def resume(
                      help="Go on from this milestone (40M, 1.5B, 40000000) in a new run folder; RUN stays as it is."),
     ] = None,
     trust: Trust = False,
+    page: Page = False,
 ) -> None:
     """Go on with a run exactly where it stopped."""
     end_at_ctrl_c()
     words = run_and_overrides or []
     run = words.pop(0) if words and "=" not in words[0] else None
+    beside = _page(run, trust) if page else None
     from wavedash.training import resume
 
+    _print_address(beside)
     raise typer.Exit(resume(run, *words, trust=trust, milestone=milestone))
+
+
+def _page(run: str | None, trust: bool) -> PageBeside | None:
+    """Starts the page, in the first of the processes that train. It gets ready while torch is imported here, and ends with this
+    process. `run`: what is gone on with, which may be outside of the folder of all runs."""
+    if os.environ.get("RANK", "0") != "0":
+        return None
+    from wavedash.runs.folder import RunFolder
+    from wavedash.web.beside import PageBeside
+
+    named = Path(run or "nowhere").absolute()
+    return PageBeside(extra=next((path for path in (named, *named.parents) if RunFolder.is_run(path)), None), trust=trust)
+
+
+def _print_address(page: PageBeside | None) -> None:
+    """Prints where the page is, with the token: to the terminal only, because others may read the log of a run."""
+    if page is not None and (link := page.wait()) is not None:
+        typer.echo(f"watch it at {link}")

@@ -53,15 +53,15 @@ class Json(JSONResponse):
         return json.dumps(_finite(content), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def make_app(library: Library, token: str, host: str = "127.0.0.1", run: str | None = None,
+def make_app(library: Library, token: str, host: str = "127.0.0.1", run: Callable[[], str | None] = lambda: None,
              first: Callable[[], Game] | None = None, grace: float = GRACE) -> Guard:
-    """The application, with its guard. `host` is the address that it is bound to, `run` the id of the run to show first,
+    """The application, with its guard. `host` is the address that it is bound to, `run` says the id of the run to show first,
     `first` what is played first (see Live), `grace` the seconds for which a game goes on without viewers."""
     data, recorded, steering = RunData(library), Recorded(library), Steering()
     live = Live(library, library.root / RECORDINGS, first or (lambda: first_game(library)), grace)
 
     def about(request: Request) -> Any:
-        return {"version": __version__, "loopback": is_loopback(host), "writable": request.scope[WRITABLE], "run": run,
+        return {"version": __version__, "loopback": is_loopback(host), "writable": request.scope[WRITABLE], "run": run(),
                 "watching": live.watching}
 
     def metrics(request: Request) -> Any:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -105,7 +106,6 @@ class Wanted:
         nobody = Player("", "", "", "")
         Game(nobody, nobody, size or 1, **self._chosen)  # says at once which option is wrong
 
-    @property
     def run(self) -> str | None:
         """The id of the run to show first."""
         if self._run is not None:
@@ -133,3 +133,23 @@ class Wanted:
         else:
             found = first_game(self._library) if self._run is None else game_of(self._library, self._run)
         return replace(found, size=self._size or found.size, **self._chosen)
+
+
+class Trained:
+    """What is shown beside a training: the run that a process trains, once it does, and its newest checkpoint."""
+
+    def __init__(self, library: Library, pid: int) -> None:
+        self._library, self._holder = library, f"process {pid} on {socket.gethostname()}"
+
+    def run(self) -> str | None:
+        found = self._found()
+        return None if found is None else found.id
+
+    def game(self) -> Game:
+        run = self._found()
+        if run is None:
+            raise UserError("the training prepares itself: its first checkpoint is shown when it is saved")
+        return game_of(self._library, run)
+
+    def _found(self) -> Run | None:
+        return next((run for run in self._library.runs() if run.folder.holder == self._holder), None)

@@ -1,6 +1,7 @@
 """Serves the page: finds a free port, makes the token, and answers until it is stopped."""
 from __future__ import annotations
 
+import os
 import secrets
 import socket
 import threading
@@ -27,6 +28,8 @@ def bind(host: str, port: int | None = None) -> socket.socket:
         bound = socket.socket(family, socket.SOCK_STREAM)
         try:
             limit_kernel_buffers(bound)
+            if os.name == "posix":  # so that a page that is started again finds its port free; Windows means something else
+                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind((host, candidate))
             bound.listen(128)  # not before this is a port taken for certain
             return bound

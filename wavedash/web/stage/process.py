@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import json
 import math
-import os
 import signal
 import sys
 import time
@@ -19,6 +18,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from wavedash.errors import UserError
+from wavedash.web.priority import be_nice
 from wavedash.web.stage.base import Out, Stage
 from wavedash.web.stage.protocol import receive_command
 
@@ -35,7 +35,7 @@ def main(connection: Connection, asked: str) -> None:
     out = Out(connection)
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal is for the server
-        _be_nice()
+        be_nice(10)
         try:
             out.status("starting", "loading the players")
             stage = make_stage(json.loads(asked), out)
@@ -150,15 +150,3 @@ def _speed(value: object) -> float:
             or not SPEEDS[0] <= value <= SPEEDS[1]:
         raise UserError(f"the speed is a number from {SPEEDS[0]:g} to {SPEEDS[1]:g}")
     return float(value)
-
-
-def _be_nice() -> None:
-    """Lowers the priority of this process: a training goes first."""
-    with suppress(Exception):  # it plays without, too
-        if hasattr(os, "nice"):
-            os.nice(10)
-        else:
-            import ctypes
-
-            kernel = ctypes.windll.kernel32  # type: ignore[attr-defined,unused-ignore]
-            kernel.SetPriorityClass(kernel.GetCurrentProcess(), 0x4000)  # BELOW_NORMAL_PRIORITY_CLASS
