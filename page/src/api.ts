@@ -10,6 +10,8 @@ export interface About {
   /** When an exported page was written, and what it does not hold. */
   exported?: string;
   left_out?: string[];
+  /** The tab to open first; "watch" where it is not said. */
+  tab?: string;
 }
 
 export interface RunRow {

@@ -132,6 +132,7 @@ async function start(): Promise<void> {
   const mounted = new Map<string, Tab>();
   const panes = new Map<string, HTMLElement>();
   const buttons = new Map<string, HTMLButtonElement>();
+  const first = about.tab ?? "watch";
   let current = "";
 
   function show(id: string): void {
@@ -146,7 +147,7 @@ async function start(): Promise<void> {
       button.tabIndex = one.id === current ? 0 : -1;
     }
     document.title = `${tab.title} · Wavedash`;
-    route.set({ tab: tab.id === "watch" ? null : tab.id });
+    route.set({ tab: tab.id === first ? null : tab.id });
     if (!mounted.has(tab.id)) mounted.set(tab.id, tab.mount(panes.get(tab.id)!, context));
     mounted.get(tab.id)!.shown();
   }
@@ -193,8 +194,8 @@ async function start(): Promise<void> {
   document.addEventListener("keydown", (event) => {
     if (event.key === "?" && !typing(event.target)) showHelp();
   });
-  route.changed(() => show(route.get("tab") ?? "watch"));
-  show(route.get("tab") ?? "watch");
+  route.changed(() => show(route.get("tab") ?? first));
+  show(route.get("tab") ?? first);
   if (failed) context.say(failed, "bad");
 }
 

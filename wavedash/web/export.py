@@ -94,6 +94,7 @@ def collect(path: Path, recordings: int, points: int, room: int) -> Export:
     made.left_out.append("the log, the command line, and what would name this machine or its users")
     made.answers["/api/about"] = {
         "version": __version__, "loopback": False, "writable": False, "run": run.id, "watching": None,
+        "tab": "watch" if made.files else "run",
         "exported": datetime.now(UTC).isoformat(timespec="seconds"), "left_out": made.left_out}
     return made
 
