@@ -7,7 +7,7 @@ export interface OfflineData {
   files: Record<string, string>;
 }
 
-/** What a server would answer, by path without the query ("/api/runs/ID/metrics"), and why it would not. */
+/** What a server would answer, by path with or without the query ("/api/runs/ID/metrics"), and why it would not. */
 interface Answers {
   answers: Record<string, unknown>;
   errors: Record<string, string>;
@@ -54,7 +54,8 @@ export class OfflineSource implements Source {
   async json(path: string): Promise<unknown> {
     this.answers ??= unpack(this.data.packed);
     const { answers, errors } = await this.answers;
-    const [question, query] = path.split("?");
+    const [asked, query] = path.split("?");
+    const question = Object.hasOwn(answers, path) ? path : asked;
     if (!Object.hasOwn(answers, question)) throw new ApiError(404, errors[question] ?? "this exported page does not hold that");
     const answer = answers[question];
     // Callers may change what they get, so it is not the original.

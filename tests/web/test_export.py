@@ -62,7 +62,8 @@ def make_run(root: Path, name: str = "bot", recordings: int = 3) -> Path:
     (run / "env.jsonl").write_text(json.dumps({**VERSIONS, "host": HOST}) + "\n")
     (run / "log.txt").write_text(f"started by {USER} on {HOST} in {HOME}\n")
     (run / "games.csv").write_text(HEADER + "".join(
-        f"2026-11-18T09:0{i}:00Z,{100 * i},bot@{100 * i},{HOME}/bots/one,1,{i},1,60.0,rocketsim,{i}\n" for i in range(5)))
+        f"2026-11-18T09:0{i}:00Z,{100 * i},bot@{100 * i},{HOME}/bots/one,{1 + i // 4},{i},1,60.0,rocketsim,{i}\n"
+        for i in range(5)))
     for number in range(recordings):
         make_recording(number).write(run / "recordings" / f"{number}.wdr")
     return run
@@ -141,9 +142,9 @@ def test_it_holds_what_the_server_answers(run: Path, exported: Parsed) -> None:
     assert any("3,000" in what for what in exported.answers["/api/about"]["left_out"])
     assert row["id"] == exported.answers["/api/about"]["run"] == mine.id
     assert (row["steps"], row["title"], row["state"]) == (100 * STEPS, "bot/20261118-090000-abcd", "stopped")
-    ladder = data.ladder(mine)
-    assert exported.answers[f"{here}/ladder"]["matrix"]["games"] == ladder["matrix"]["games"]
-    assert exported.answers[f"{here}/ladder"]["ratings"][0]["player"].startswith("bot@")
+    for size, path in ((2, f"{here}/ladder"), (1, f"{here}/ladder?size=1")):
+        assert exported.answers[path]["matrix"]["games"] == data.ladder(mine, size)["matrix"]["games"]
+        assert exported.answers[path]["ratings"][0]["player"].startswith("bot@") and exported.answers[path]["size"] == size
     details = exported.answers[here]
     assert "rocket:" in details["config"] and details["versions"] == VERSIONS
     (event,) = exported.answers[f"{here}/events"]

@@ -114,9 +114,14 @@ def _without_names(clean: Cleaner, events: list[dict[str, Any]]) -> list[dict[st
 
 
 def _add_ladder(made: Export, clean: Cleaner, data: RunData, run: Run) -> None:
+    """The ladder of the largest teams, and those of other sizes."""
     path = f"/api/runs/{run.id}/ladder"
     try:
-        made.answers[path] = clean.value(data.ladder(run))
+        found = data.ladder(run)
+        made.answers[path] = clean.value(found)
+        for size in found["sizes"]:
+            if size != found["size"]:
+                made.answers[f"{path}?size={size}"] = clean.value(data.ladder(run, size))
     except UserError as error:
         made.errors[path] = clean.text(str(error))
 
