@@ -273,7 +273,7 @@ def _learn(learner: Learner, curriculum: Curriculum, run: RunFolder | None, proc
     reports = report.listeners(config, run.path, process.early.stop())
     debugged = [] if again else _debug_reports(config, run)
     learner.listeners.add(keeper, Live(curriculum, run, saver, again), *rated, curriculum, *reports, *debugged,
-                          SkippedUpdates(run.crash), saver)
+                          SkippedUpdates(run.crash), *_highlights(config, run), saver)
     # This comes late, so that a start that failed leaves the folder of the run as it was.
     if not again:
         recorded = with_absolute_paths(curriculum.plan.config)
@@ -313,6 +313,18 @@ def _panel(config: RunConfig, rating: RatingConfig, run: RunFolder, trust: bool)
     from wavedash.league.panel import Panel
 
     return Panel(config, rating, run.path, trust)
+
+
+def _highlights(config: RunConfig, run: RunFolder) -> list[Listener]:
+    """Makes the listener that records the training. Rocket League is imported only where a run needs it."""
+    if config.recordings is None:
+        return []
+    if config.env.rocket is None:
+        log.info("recordings: highlights are kept of Rocket League tasks only (env.rocket); this run has none")
+        return []
+    from wavedash.rocket.recording.highlights import Highlights
+
+    return [Highlights(config.recordings, run)]
 
 
 def _debug_reports(config: RunConfig, run: RunFolder) -> list[Listener]:

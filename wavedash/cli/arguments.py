@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
@@ -25,4 +26,14 @@ Deterministic = Annotated[
 ]
 Trust = Annotated[
     bool, typer.Option("--trust", help="Run the code that somebody else's run folder names. Look at it before.")
+]
+Record = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(metavar="N|all", show_default=False, help="Keep so many games as recordings, which the page shows "
+                                                           "(docs/recordings.md). Results stay the same."),
+]
+Recordings = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(metavar="FOLDER", show_default=False, help="With --record: where to. [default: recordings/ of the run, else "
+                                                            "beside the runs]"),
 ]

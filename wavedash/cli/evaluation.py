@@ -3,13 +3,17 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from wavedash.cli.arguments import Deterministic, SimulatorName, Trust
+from wavedash.cli.arguments import Deterministic, Record, Recordings, SimulatorName, Trust
 from wavedash.cli.progress import Shown
+from wavedash.cli.recorded import tell_recorded
 from wavedash.errors import UserError
+
+if TYPE_CHECKING:
+    from wavedash.recordings.order import Order
 
 commands = typer.Typer()
 
@@ -73,6 +77,8 @@ def evaluate(
         Optional[str],  # noqa: UP045
         typer.Option(metavar="FILE", help="Write everything that was measured to this file as well."),
     ] = None,
+    record: Record = None,
+    recordings: Recordings = None,
     trust: Trust = False,
 ) -> None:
     """Measure a trained policy over fresh episodes."""
@@ -88,11 +94,12 @@ def evaluate(
         refused = [name for name, value in {**own, "json": json}.items() if value is not None]
         if refused or len(runs) > 1:
             raise UserError(f"{f'--{refused[0]}' if refused else 'more than one RUN'} does not go with --against PLAYER")
-        progress = Shown()
+        order, progress = _order(runs[0], record, recordings), Shown()
         found = play_against(runs[0], against, simulator.value if simulator else None, episodes, deterministic,
-                             own_starts=starts is StartsName.TASK, trust=trust, progress=progress)
+                             own_starts=starts is StartsName.TASK, trust=trust, progress=progress, record=order)
         progress.end()
         typer.echo(str(found))
+        tell_recorded(order)
         return
     if simulator is not None or starts is not StartsName.KICKOFF:
         raise UserError("--simulator and --starts go with --against PLAYER; without it a run plays its own task")
@@ -100,13 +107,28 @@ def evaluate(
         raise UserError(f"--json {json}: there is no folder {Path(json).absolute().parent}")
     from wavedash.evaluate.measure import measure, side_by_side
 
+    orders = {run: _order(run, record, recordings) for run in runs}
     progress, results = Shown(), {}
     for run in runs:
-        results[run] = measure(run, episodes, deterministic, trust=trust, progress=progress(run, "the time"), **own)
+        results[run] = measure(run, episodes, deterministic, trust=trust, progress=progress(run, "the time"),
+                               record=orders[run], **own)
     progress.end()
     typer.echo(side_by_side(results))
     if json is not None:
         _write_json(Path(json), [result.plain() for result in results.values()])
+    for order in orders.values():
+        tell_recorded(order)
+
+
+def _order(run: str, record: str | None, folder: Path | None) -> Order | None:
+    """What is to be recorded of a run, by default into its own folder."""
+    if record is None and folder is None:
+        return None
+    from wavedash.recordings.order import Order
+    from wavedash.runs.find import resolve_policy
+    from wavedash.runs.folder import recordings_folder
+
+    return Order.read(record, folder, recordings_folder(resolve_policy(run).home))
 
 
 def _listed(text: str | None) -> list[str] | None:

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from wavedash.cli.arguments import Deterministic, SimulatorName, Trust
+from wavedash.cli.arguments import Deterministic, Record, Recordings, SimulatorName, Trust
 from wavedash.cli.progress import Shown
+from wavedash.cli.recorded import tell_recorded
 from wavedash.errors import UserError
 
 if TYPE_CHECKING:
     from wavedash.league.match import Terms
     from wavedash.league.players import Entrant
     from wavedash.league.reference import Reference as References
+    from wavedash.recordings.order import Order
 
 commands = typer.Typer()
 
@@ -63,6 +65,8 @@ def match(
     deterministic: Deterministic = True,
     trust: Trust = False,
     out: Out = None,
+    record: Record = None,
+    recordings: Recordings = None,
 ) -> None:
     """Rocket League: play one bot against another.
 
@@ -75,12 +79,13 @@ def match(
     if out is not None:
         _check_new(out, names_of(one, other), terms)
         _append(out, [])  # whether it can be written is found out before anything is played, too
-    progress = Shown()
-    found = compare(one, other, terms, progress)
+    order, progress = _order(record, recordings), Shown()
+    found = compare(one, other, terms, progress, order)
     progress.end()
     _print(found, as_json)  # first of all: if the file cannot be written any more, the result is there
     if out is not None:
         _append(out, found.games)
+    tell_recorded(order)
 
 
 @commands.command(no_args_is_help=True)
@@ -98,6 +103,8 @@ def tournament(
     out: Out = None,
     also: With = None,
     reference: Reference = True,
+    record: Record = None,
+    recordings: Recordings = None,
 ) -> None:
     """Rocket League: let several bots play each other.
 
@@ -116,10 +123,11 @@ def tournament(
     if out is not None:
         _append(out, [])
     known = _reference(also, reference and deterministic)
-    progress = Shown()
-    found = play_tournament(entrants, terms, lambda new: None if out is None else _append(out, new), progress, known)
+    order, progress = _order(record, recordings), Shown()
+    found = play_tournament(entrants, terms, lambda new: None if out is None else _append(out, new), progress, known, order)
     progress.end()
     _print(found, as_json)
+    tell_recorded(order)
 
 
 @commands.command()
@@ -160,6 +168,13 @@ def ladder(
     except OSError as error:
         raise UserError(f"cannot write {out}: {error.strerror or error}; name another file with --out") from error
     typer.echo(f"{'' if as_json else chr(10)}chart: {out}", err=as_json)
+
+
+def _order(record: str | None, folder: Path | None) -> Order | None:
+    from wavedash.recordings.order import Order
+    from wavedash.runs.folder import RECORDINGS, runs_root
+
+    return Order.read(record, folder, runs_root() / RECORDINGS)
 
 
 def _reference(files: list[Path] | None, ships: bool) -> References:

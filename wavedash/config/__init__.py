@@ -10,6 +10,7 @@ from wavedash.config.env import EnvConfig
 from wavedash.config.league import OpponentsConfig, RatingConfig
 from wavedash.config.policy import EncoderConfig, GSDEConfig, MemoryConfig, PolicyConfig
 from wavedash.config.ppo import DecayConfig, PPOConfig, ScheduleConfig
+from wavedash.config.recordings import RecordingsConfig
 from wavedash.config.rocket import LaneConfig, RocketConfig, TeamSize
 from wavedash.config.run import CheckpointConfig, MilestonesConfig, ReportConfig, RunConfig
 from wavedash.config.section import AUTO, AutoPositive, Fraction, Named, NonNegative, Positive, Section
@@ -18,7 +19,7 @@ from wavedash.config.walk import WalkConfig
 __all__ = [
     "AUTO", "AutoPositive", "CheckpointConfig", "DebugConfig", "DecayConfig", "DistillConfig", "EncoderConfig", "EnvConfig",
     "Fraction", "GSDEConfig", "LaneConfig", "LimitConfig", "MemoryConfig", "MilestonesConfig", "Named", "NonNegative",
-    "OpponentsConfig", "PPOConfig", "PhaseConfig", "PolicyConfig", "Positive", "RatingConfig", "ReportConfig",
-    "RocketConfig", "RunConfig", "ScheduleConfig", "Section", "TeamSize", "UntilConfig",
+    "OpponentsConfig", "PPOConfig", "PhaseConfig", "PolicyConfig", "Positive", "RatingConfig", "RecordingsConfig",
+    "ReportConfig", "RocketConfig", "RunConfig", "ScheduleConfig", "Section", "TeamSize", "UntilConfig",
     "WalkConfig",
 ]

@@ -12,6 +12,7 @@ from wavedash.config.env import EnvConfig
 from wavedash.config.league import OpponentsConfig, RatingConfig
 from wavedash.config.policy import PolicyConfig
 from wavedash.config.ppo import PPOConfig
+from wavedash.config.recordings import RecordingsConfig
 from wavedash.config.section import AUTO, Positive, Section
 from wavedash.envs.kinds import kind_of
 
@@ -98,6 +99,8 @@ class RunConfig(Section):
     checkpoint: CheckpointConfig = CheckpointConfig()
     milestones: MilestonesConfig | None = None
     """Versions that are kept for ever; none when not set. `milestones={}`: one every 10 million steps."""
+    recordings: RecordingsConfig | None = None
+    """Highlights of the training as recordings, for env.rocket; none when not set. `recordings={}`: with the defaults."""
     report: ReportConfig = ReportConfig()
     debug: DebugConfig = DebugConfig()
 

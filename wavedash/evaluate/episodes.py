@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -23,12 +24,27 @@ class Games:
     statistics are of the main task"""
 
 
+class Watcher(Protocol):
+    """Looks at episodes while they are played, without an effect on them."""
+
+    def begin(self) -> None:
+        """Is called when all environments were reset."""
+
+    def stepped(self) -> None:
+        """Is called after each step."""
+
+    def look(self) -> None:
+        """Is called after the last step."""
+
+
 @torch.no_grad()
 def play(env: VecEnv, act: Callable[[Obs], Tensor], episodes: int, rounds: int, seed: int,
-         forget: Callable[[Tensor], None] = lambda rows: None) -> Games:
+         forget: Callable[[Tensor], None] = lambda rows: None, watcher: Watcher | None = None) -> Games:
     """Every row plays `rounds` episodes, so that short ones are not favored; those of `episodes` environments are counted.
     `forget` gets a mask of the rows [N] whose episode begins."""
     obs, rows, device = env.reset(seed), env.num_rows, env.device
+    if watcher is not None:
+        watcher.begin()
     sums: dict[str, Tensor] = {name: torch.zeros(rows, device=device) for name in ("return", "length")}
     played, games = [0] * rows, Games()
     attempts: list[list[tuple[str, float]]] = [[] for _ in range(rows)]
@@ -67,6 +83,10 @@ def play(env: VecEnv, act: Callable[[Obs], Tensor], episodes: int, rounds: int, 
             total.masked_fill_(done, 0.0)
         if ended:
             env.prepare()
+        if watcher is not None:
+            watcher.stepped()
+    if watcher is not None:
+        watcher.look()
     return games
 
 

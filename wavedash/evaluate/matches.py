@@ -21,6 +21,7 @@ from wavedash.rocket.endings import Goal, TimeOut
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.line_up import Duel
 from wavedash.rocket.parts import Action, Observation, Player
+from wavedash.rocket.recording.recorder import STEPS, GameRecorder
 from wavedash.rocket.rewards import Rewards
 from wavedash.rocket.starts import FuzzedKickoff
 from wavedash.rocket.state import CONTROLS, Events, GameState
@@ -44,11 +45,12 @@ class Match:
 
     def __init__(self, config: EnvConfig, first: Player, seconds: Player | Sequence[Player], games: int = 100,
                  own_starts: bool = False, device: torch.device | str = "cpu", limit: float = SECONDS, workers: int = 0,
-                 graphs: bool = True) -> None:
+                 graphs: bool = True, recorder: GameRecorder | None = None) -> None:
         """`config` describes the arenas, which are of one team size (see `arenas_of`); its observation, actions, rewards and
         endings do not matter. `games`: against each second player at least so many are played. `own_starts`: those of the
         configured task instead of kick-offs. `limit`: a game without a goal ends after so many seconds. `workers`: processes
         that step RocketSim's arenas; `graphs`: on CUDA, capture a step in a CUDA graph where the simulator allows it.
+        `recorder`: records games, which are the same with and without it.
 
         Each player has the ticks and delay of its own task. A script has those of the first player, or of `config` if that is
         a script too; as the first player it decides at every step of the arenas, whose steps suit all others."""
@@ -89,6 +91,10 @@ class Match:
         self._advance = CapturedCall(self._step, "a step of a match", self.env.generators) if captures else self._step
         self._resting = torch.zeros(self.arenas, dtype=torch.bool, device=self.env.device)
         self._steps_between_looks = 1 if self.env.device.type == "cpu" else round(1.0 / self.env.step_seconds)
+        self.recorder = recorder
+        if recorder is not None:
+            blocks = [range(start, start + self.block) for start in range(0, self.arenas, self.block)]
+            recorder.attach(self.env, blocks, self.rounds, max(STEPS, self._steps_between_looks))
 
     @torch.no_grad()
     def warm_up(self) -> None:
@@ -114,6 +120,8 @@ class Match:
             stream.set_state(beginning)
         self.env.reset(seed)
         self.tally.clear()
+        if self.recorder is not None:
+            self.recorder.begin()
         while (share := self.tally.share()) < 1.0:
             if progress is not None:
                 progress(share)
@@ -121,6 +129,10 @@ class Match:
             for _ in range(self._steps_between_looks):
                 self._advance()
             self.env.prepare()
+            if self.recorder is not None:
+                self.recorder.stepped(self._steps_between_looks)
+        if self.recorder is not None:
+            self.recorder.look()
         if progress is not None:
             progress(1.0)
         return [MatchResult(*self.tally.of(slice(start, start + self.block)), self.size, self.simulator, seed)

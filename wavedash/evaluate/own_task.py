@@ -1,14 +1,15 @@
 """`wavedash eval RUN`: a policy plays new episodes of its own task, if wanted with random play for comparison."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from wavedash.envs.headline import Headline
 from wavedash.envs.kinds import kind_of
-from wavedash.evaluate.episodes import Games, play
+from wavedash.envs.vec_env import VecEnv
+from wavedash.evaluate.episodes import Games, Watcher, play
 from wavedash.evaluate.measure import Measured
 from wavedash.evaluate.random_play import RandomPlayer
 from wavedash.evaluate.shares import Sample
@@ -27,8 +28,10 @@ def evaluate(
 
 def play_own_task(
     loaded: LoadedRun, episodes: int | None = None, deterministic: bool = True, seed: int = 1, random: bool = False,
+    watch: Callable[[VecEnv, int], Watcher] | None = None,
 ) -> EvaluationResult:
-    """Does what `evaluate` does, on the device of the policy."""
+    """Does what `evaluate` does, on the device of the policy. `watch`: makes a watcher of the policy's episodes, of which the
+    environment plays so many one after another; it is made before the first step."""
     policy, config = loaded.policy, loaded.config.env
     defaults = kind_of(config).evaluation(config)
     episodes = episodes or defaults.episodes
@@ -36,7 +39,8 @@ def play_own_task(
     env = loaded.make_env(-(-episodes // rounds))
     try:
         seed = stream_seed(seed, "evaluation")
-        games = play(env, lambda obs: policy.step(obs, deterministic), episodes, rounds, seed, policy.reset)
+        watcher = None if watch is None else watch(env, rounds)
+        games = play(env, lambda obs: policy.step(obs, deterministic), episodes, rounds, seed, policy.reset, watcher)
         baseline = play(env, RandomPlayer(env, seed), episodes, rounds, seed) if random else None
         return EvaluationResult(loaded.path, games, deterministic, baseline, env.headlines)
     finally:

@@ -18,7 +18,9 @@ from wavedash.league.frozen import FrozenPolicies
 from wavedash.league.games import Game
 from wavedash.league.players import Entrant, distinct_names
 from wavedash.league.ratings import elo
+from wavedash.recordings.order import Order
 from wavedash.rocket.parts import Player
+from wavedash.rocket.recording.recorder import GameRecorder, Pairing
 from wavedash.seeding import stream_seed
 from wavedash.threads import cores, cost_of, set_torch_threads
 
@@ -68,20 +70,34 @@ class Terms:
 
 
 def play(terms: Terms, simulator: str, first: Entrant, seconds: Sequence[Entrant],
-         progress: Progress | None = None) -> list[MatchResult]:
-    """Plays the first entrant against each of the others."""
+         progress: Progress | None = None, record: Order | None = None) -> list[MatchResult]:
+    """Plays the first entrant against each of the others. `record`: games to record."""
     players = [entrant.player(terms.deterministic, stream_seed(terms.seed, "player", index))
                for index, entrant in enumerate([first, *seconds])]
     workers = cores() if simulator == "rocketsim" and cores() > 2 and terms.games >= WORTH_WORKERS else 0
     return play_players(arenas_of(terms.size, simulator, terms.hitbox), players[0], players[1:], terms.games, seed=terms.seed,
-                        device=terms.device, limit=terms.seconds, workers=workers, progress=progress)
+                        device=terms.device, limit=terms.seconds, workers=workers, progress=progress,
+                        recorder=None if record is None else match_recorder(record, "match", first, seconds, terms.size,
+                                                                            simulator))
+
+
+def match_recorder(order: Order, source: str, first: Entrant, seconds: Sequence[Entrant], size: int, simulator: str,
+                   start: str = "kickoff", **more: Any) -> GameRecorder:
+    """Records games of the first entrant against each of the others, with `size` cars per team. `source`, and `more`: of
+    headers."""
+    def pairing(block: int, arena: int) -> Pairing:
+        blue, orange = (first, seconds[block]) if arena % 2 == 0 else (seconds[block], first)  # as in `Duel`
+        cars = [(member.name, member.run is not None) for team in (blue, orange) for member in team.members or (team,) * size]
+        return Pairing(f"{blue.name} vs {orange.name}", [name for name, _ in cars], [policy for _, policy in cars])
+
+    return GameRecorder(order, source, pairing, {"size": f"{size}v{size}", "simulator": simulator, "start": start}, **more)
 
 
 def play_players(config: EnvConfig, first: Player, seconds: Sequence[Player], games: int, own_starts: bool = False,
                  seed: int = 1, device: torch.device | str = "cpu", limit: float = SECONDS, workers: int = 0,
-                 progress: Progress | None = None) -> list[MatchResult]:
+                 progress: Progress | None = None, recorder: GameRecorder | None = None) -> list[MatchResult]:
     """Plays a match in arenas of `config`, see Match. Players cannot be used again: each is bound to these arenas."""
-    match = Match(config, first, seconds, games, own_starts, device, limit, workers)
+    match = Match(config, first, seconds, games, own_starts, device, limit, workers, recorder=recorder)
     try:
         networks = [player.actors.config for player in (first, *seconds) if isinstance(player, FrozenPolicies)]
         if networks:
@@ -154,14 +170,14 @@ class Comparison:
         return self.first if low > 0.5 else self.second if high < 0.5 else None
 
 
-def compare(first: Entrant, second: Entrant, terms: Terms,
-            progress: Callable[[str], Progress] | None = None) -> Comparison:
-    """Plays `wavedash match`. `progress`: makes a Progress for a line of text."""
+def compare(first: Entrant, second: Entrant, terms: Terms, progress: Callable[[str], Progress] | None = None,
+            record: Order | None = None) -> Comparison:
+    """Plays `wavedash match`. `progress`: makes a Progress for a line of text; `record`: games to record in each simulator."""
     names = names_of(first, second)
     results = {}
     for simulator in terms.simulators:
         shown = progress(f"{names[0]} against {names[1]} in {simulator}") if progress else None
-        (results[simulator],) = play(terms, simulator, first, [second], shown)
+        (results[simulator],) = play(terms, simulator, first, [second], shown, record)
     return Comparison(*names, terms, results)
 
 

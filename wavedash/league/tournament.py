@@ -21,6 +21,7 @@ from wavedash.league.ratings import Rating, Results, anchors_among, scale_of
 from wavedash.league.reference import NO_REFERENCE, Reference, rate_among
 from wavedash.league.standings import rating_table, reference_line, strongest_first
 from wavedash.league.teams import JOINED_BY, Skill, rate_line_ups
+from wavedash.recordings.order import Order
 
 
 @dataclass(frozen=True)
@@ -166,9 +167,9 @@ class Tournament:
 
 def play_tournament(entrants: Sequence[Entrant], terms: Terms, played: Callable[[list[Game]], None] = lambda games: None,
                     progress: Callable[[str], Progress] | None = None,
-                    reference: Reference = NO_REFERENCE) -> Tournament:
+                    reference: Reference = NO_REFERENCE, record: Order | None = None) -> Tournament:
     """Plays a round robin. `played` is told the games of each match as soon as they are over. `progress`: makes a Progress for
-    a line of text. `reference`: results that count for the ratings too."""
+    a line of text. `reference`: results that count for the ratings too. `record`: games to record of each pair."""
     names = distinct_names(entrants)
     # A script adapts its pace to a policy that it plays against, if the policy is the first of the two.
     order = sorted(entrants, key=lambda entrant: entrant.task is None)
@@ -178,7 +179,7 @@ def play_tournament(entrants: Sequence[Entrant], terms: Terms, played: Callable[
     for number, (simulator, first, seconds) in enumerate(matches, 1):
         others = ", ".join(names[second] for second in seconds)
         shown = progress(f"{number} of {len(matches)}: {names[first]} against {others} in {simulator}") if progress else None
-        for second, result in zip(seconds, play(terms, simulator, first, seconds, shown), strict=True):
+        for second, result in zip(seconds, play(terms, simulator, first, seconds, shown, record), strict=True):
             new = result.games(names[first], names[second])
             played(new)
             games += new

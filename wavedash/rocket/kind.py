@@ -1,7 +1,7 @@
 """The kind of environments that `env.rocket` configures: Rocket League tasks. It imports warp and torch only to make one."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wavedash.config.section import AUTO
 from wavedash.envs.kinds import Kind, Spaces
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     from wavedash.config import EnvConfig, Named, RocketConfig
     from wavedash.envs.vec_env import VecEnv
+    from wavedash.evaluate.measure import Measured
     from wavedash.findings import Findings
+    from wavedash.loading import LoadedRun
+    from wavedash.recordings.order import Order
     from wavedash.rocket.line_up import LineUp
     from wavedash.rocket.task import Task
     from wavedash.trained_policy import TrainedPolicy
@@ -32,6 +35,7 @@ class RocketKind(Kind):
     about = "a Rocket League task"
     plural = "arenas"
     meaning_options = ("rocket.observation", "rocket.action")
+    eval_options = ("random", "record")
 
     def describe(self, config: EnvConfig) -> str:
         return f"Rocket League {', '.join(map(str, _task(config).team_sizes))}"
@@ -139,6 +143,15 @@ class RocketKind(Kind):
         from wavedash.rocket.united import united
 
         return config.model_copy(update={"rocket": united(_task(config), [_task(other) for other in others])})
+
+    def evaluate(self, run: LoadedRun, episodes: int | None = None, deterministic: bool = True, seed: int = 1,
+                 progress: Callable[[float], None] | None = None, *, record: Order | None = None, **options: Any) -> Measured:
+        """`record`: the first episodes are recorded."""
+        from wavedash.evaluate.own_task import play_own_task
+        from wavedash.rocket.recording.own_task import episode_recorder
+
+        watch = None if record is None else episode_recorder(record, run)
+        return play_own_task(run, episodes, deterministic, seed, watch=watch, **options)
 
     def stage(self, config: EnvConfig) -> str:
         return "wavedash.web.stage.rocket:RocketStage"

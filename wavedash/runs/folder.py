@@ -14,7 +14,8 @@
       forked.json       where the run came from, if it went on from a milestone of another; see fork.py
       league/           policies that the run plays against, where it has opponents; results.csv: how these games ended
       teacher/          the policy that the run learns from, where it has a teacher; see wavedash/distill
-      crash/            data of failed updates, to find the cause
+      crash/            data of failed updates, to find the cause, and recordings of what arenas did before the run failed
+      recordings/       recorded games: highlights of the training, and what `wavedash eval --record` plays; docs/recordings.md
       debug/            reports of the debug switches, a file for each; see wavedash/debug
 """
 from __future__ import annotations
@@ -46,6 +47,8 @@ from wavedash.runs.trust import sign
 log = logging.getLogger(__name__)
 
 ASKED = "asked.yaml"
+RECORDINGS = "recordings"
+"""Recordings of a run in its folder, those of no run beside the folders of runs"""
 STORES = ("checkpoints", "best", "spaced", "final", MILESTONES)
 
 
@@ -55,6 +58,11 @@ class RunError(UserError):
 
 def runs_root() -> Path:
     return Path(os.environ.get("WAVEDASH_RUNS", "runs"))
+
+
+def recordings_folder(home: Path) -> Path:
+    """Where recordings of a policy go: into the folder of its run, or beside the runs if `home` is none."""
+    return home / RECORDINGS if RunFolder.is_run(home) else runs_root() / RECORDINGS
 
 
 def check_name(name: str) -> None:
@@ -74,6 +82,7 @@ class RunFolder:
         self.log = self.path / "log.txt"
         self.events = self.path / "events.jsonl"
         self.crash = self.path / "crash"
+        self.recordings = self.path / RECORDINGS
         self.debug = self.path / "debug"
         self._recorded: RunConfig | None = None
         self._lock: FileLock | None = None

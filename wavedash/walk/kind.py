@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from wavedash.config import EnvConfig, WalkConfig
     from wavedash.envs.vec_env import VecEnv
     from wavedash.loading import LoadedRun
+    from wavedash.recordings.order import Order
     from wavedash.walk.evaluate.results import WalkingResult
 
 ROBOTS_PER_CORE = 128
@@ -28,7 +29,7 @@ class WalkKind(Kind):
     about = "a walking robot"
     plural = "robots"
     meaning_options = ("walk.observation", "walk.action")
-    eval_options = ("terrain", "levels", "noisy", "pushes", "speed", "seconds")
+    eval_options = ("terrain", "levels", "noisy", "pushes", "speed", "seconds", "record")
 
     def describe(self, config: EnvConfig) -> str:
         return f"robots on {', '.join(name.rpartition(':')[2] for name in _task(config).terrain)}"
@@ -75,12 +76,18 @@ class WalkKind(Kind):
         return Evaluation(episodes=128, environments=128)
 
     def evaluate(self, run: LoadedRun, episodes: int | None = None, deterministic: bool = True, seed: int = 1,
-                 progress: Callable[[float], None] | None = None, **options: Any) -> WalkingResult:
-        """Robots walk tracks of all kinds and levels of terrain; `episodes` is how many walk each."""
+                 progress: Callable[[float], None] | None = None, *, record: Order | None = None,
+                 **options: Any) -> WalkingResult:
+        """Robots walk tracks of all kinds and levels of terrain; `episodes` is how many walk each. `record`: afterwards so many
+        robots walk alone and are recorded, on the hardest tracks first."""
         check_package()
         from wavedash.walk.evaluate.walking import evaluate_walking
+        from wavedash.walk.recording import record_walks
 
-        return evaluate_walking(run, episodes, deterministic, seed, progress=progress, **options)
+        result = evaluate_walking(run, episodes, deterministic, seed, progress=progress, **options)
+        if record is not None:
+            record_walks(run, record, [(tile.terrain, tile.level) for tile in result.tiles], options.get("seconds"), seed)
+        return result
 
     def files_beside_export(self, run: LoadedRun, description: Mapping[str, Any],
                             policies: Mapping[str, str]) -> Mapping[str, bytes]:

@@ -6,7 +6,7 @@ needs no model of the robot. docs/recordings.md has the format.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import degrees
 from pathlib import Path
@@ -22,6 +22,7 @@ from wavedash.loading import LoadedRun
 from wavedash.recordings.file import SUFFIX, Recording
 from wavedash.recordings.header import Event, Header, event, make_header
 from wavedash.recordings.layout import Field, Layout, Records
+from wavedash.recordings.order import Order
 from wavedash.runs.policy_folder import PolicyFolder
 from wavedash.walk.env import WalkEnv
 from wavedash.walk.evaluate.course import Course, Watch
@@ -38,6 +39,8 @@ KINDS = {SPHERE: "sphere", CAPSULE: "capsule", CYLINDER: "cylinder", BOX: "box"}
 """Names of MuJoCo's kinds of geoms"""
 TURN = 1 / 32767
 """The scale of quaternions"""
+SECONDS = 20.0
+"""The longest walk that `wavedash eval --record` records"""
 ANGLE = 0.0005
 """rad: the scale of joints' angles"""
 
@@ -274,6 +277,16 @@ def record_to_file(run: LoadedRun, file: Path, **options: Any) -> str:
     ended = recording.header["events"][-1]["text"] if recording.header["events"] else "still walking"
     return (f"wrote {file}: {recording.seconds:.1f} s, {np.linalg.norm((last - first)[:2]):.1f} m on "
             f"{recording.header['scene']['terrain']}, level {recording.header['scene']['level']}; {ended}")
+
+
+def record_walks(run: LoadedRun, order: Order, tracks: Sequence[tuple[str, int]], seconds: float | None = None,
+                 seed: int = 0) -> None:
+    """Records one walk on each of these tracks, (kind, level), as far as they are ordered: the hardest level of every kind
+    first."""
+    tracks = sorted(tracks, key=lambda track: -track[1])
+    for kind, level in tracks[:order.games]:
+        recording = record_walk(run, kind, level, seconds or SECONDS, seed)
+        order.write(recording, str(recording.header["title"]))
 
 
 def _host(x: Tensor) -> np.ndarray:

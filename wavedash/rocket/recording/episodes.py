@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wavedash.recordings.layout import Records
-from wavedash.rocket.recording.events import ENCOUNTERS, Happened, happened_in, happened_type
+from wavedash.rocket.recording.events import ENCOUNTERS, Happened, happened_in, happened_type, with_success
 from wavedash.rocket.recording.frames import RocketFrames
 from wavedash.rocket.recording.tape import Strip, Tape
 from wavedash.rocket.state import GameState, view_of
@@ -96,9 +96,10 @@ class Episodes:
         ones, are kept."""
         self.tape, self.frames, self.most = tape, frames, most
         self._open = [_Open(first_arena + arena) for arena in tape.arenas]
-        self._nothing = np.zeros(1, happened_type(frames.cars, len(tape.measures)))
+        self.nothing = np.zeros(1, happened_type(frames.cars, len(tape.measures)))
+        """[1]: nothing happened"""
         for name in ("goal_of", *ENCOUNTERS):
-            self._nothing[name] = -1
+            self.nothing[name] = -1
 
     def read(self) -> list[Episode]:
         """Reads the tape, and returns the episodes that have ended since, arena by arena. This is a host sync."""
@@ -124,11 +125,12 @@ class Episodes:
         shape, words, seats = strip.ended.shape, strip.after.shape[-1], self.tape.seats
         begins = _tick_of(strip.before, seats) == 0  # [n, K]
         after, before = strip.after.reshape(-1, words), strip.before[begins]
-        records = self.frames.records(GameState.over(torch.cat([after, before]), seats))
+        state = GameState.over(torch.cat([after, before]), seats)  # one state for both: its views take as long as the rest
+        records, happened = self.frames.records(state), happened_in(state, self.frames)[:len(after)]
+        if self.tape.measures:
+            happened = with_success(happened, strip.success.flatten(0, 1).numpy()[..., self.frames.seats])
         first = np.empty(shape, records.dtype)
         first[begins.numpy()] = records[len(after):]
-        success = strip.success.flatten(0, 1).numpy() if self.tape.measures else None
-        happened = happened_in(GameState.over(after, seats), self.frames, success)
         return _Steps(begins.numpy(), strip.ended.numpy(), first, records[:len(after)].reshape(shape), happened.reshape(shape),
                       strip.policy[..., self.frames.seats].numpy())
 
@@ -140,7 +142,7 @@ class Episodes:
             one = self._open[k]
             if steps.begins[start]:
                 self._open[k] = one = _Open(one.arena, whole=True)
-                one.add(steps.first[start:start + 1], self._nothing, steps.policy[start])
+                one.add(steps.first[start:start + 1], self.nothing, steps.policy[start])
             one.add(steps.records[start:stop], steps.happened[start:stop], steps.policy[stop - 1])
             if steps.ended[stop - 1]:
                 yield one.closed()

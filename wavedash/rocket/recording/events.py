@@ -1,7 +1,7 @@
 """What happened in a game, as events of a recording: goals, shots, saves, demolitions, bumps, touches and mechanics."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,28 +29,34 @@ def happened_type(cars: int, measures: int = 0) -> np.dtype[Any]:
     return np.dtype(each + ([("success", "?", (measures, cars))] if measures else []))
 
 
-def happened_in(state: GameState, frames: RocketFrames, success: NDArray[Any] | None = None) -> Happened:
-    """[E]: what happened in the last step of arenas, whose state is in the memory of the host. `success` [E, M, S]: which
-    attempts succeeded, by measure and seat."""
+def happened_in(state: GameState, frames: RocketFrames) -> Happened:
+    """[E]: what happened in the last step of arenas, whose state is in the memory of the host."""
     events, seats = state.events, frames.seats
-    found = np.zeros(state.arenas, happened_type(frames.cars, 0 if success is None else success.shape[1]))
+    found = np.zeros(state.arenas, happened_type(frames.cars))
     found["goal_of"] = state.game.goal.numpy()
     for name in DEEDS:
         found[name] = getattr(events, name).numpy()[:, seats]
     found["touch"] = events.touches.numpy()[:, seats] > 0
     for name in ENCOUNTERS:
         found[name] = frames.cars_at(getattr(events, name).numpy()[:, seats])
-    if success is not None and success.shape[1]:
-        found["success"] = success[:, :, seats]
+    return found
+
+
+def with_success(happened: Happened, success: NDArray[np.bool_]) -> Happened:
+    """The same, with the attempts that succeeded: `success` [T, M, C], by measure and car."""
+    found = np.zeros(len(happened), happened_type(success.shape[2], success.shape[1]))
+    for name in happened.dtype.names or ():
+        found[name] = happened[name]
+    found["success"] = success
     return found
 
 
 class Narrator:
     """Tells the events of one game, from its beginning. It remembers who touched the ball last."""
 
-    def __init__(self, names: Sequence[str], frame_seconds: float, measures: Sequence[str] = ()) -> None:
-        """`names`: of every car; `measures`: of the mechanics whose success is told."""
-        self.names = names
+    def __init__(self, players: Sequence[Mapping[str, Any]], frame_seconds: float, measures: Sequence[str] = ()) -> None:
+        """`players`: of the header; `measures`: names of the mechanics whose success is told."""
+        self.names = names = spoken_names(players)
         self.mechanics = [name.replace("_", " ") for name in measures]
         self.patience = BETWEEN_TOUCHES / frame_seconds
         self.last = -1
@@ -87,6 +93,14 @@ class Narrator:
         if new:
             self.last, self.told[car] = car, frame
         return new
+
+
+def spoken_names(players: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A name for each car that tells it apart: with its team, and its number there, where several have the same."""
+    names = [str(player["name"]) for player in players]
+    told = [name if names.count(name) == 1 else f"{name} ({TEAMS[player['team']]})"
+            for name, player in zip(names, players, strict=True)]
+    return [name if told.count(name) == 1 else f"{name[:-1]} {told[:car + 1].count(name)})" for car, name in enumerate(told)]
 
 
 def _busy(happened: Happened) -> NDArray[np.bool_]:

@@ -25,7 +25,7 @@ def recording_of(episode: Episode, players: Sequence[Mapping[str, Any]], frames:
     what is said of its end. `more`: as in `make_header`."""
     every = max(1, USUAL_TICKS // ticks)
     taken = np.unique(np.append(np.arange(0, episode.frames, every), episode.frames - 1))
-    told = Narrator([player["name"] for player in players], ticks / TICK_RATE, measures).tell(episode.happened)
+    told = Narrator(players, ticks / TICK_RATE, measures).tell(episode.happened)
     if end is not None:
         told.append(event(episode.frames - 1, "end", None, end))
     records = episode.records[taken]

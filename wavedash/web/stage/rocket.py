@@ -175,7 +175,7 @@ class RocketStage(Stage):
                                     scene={"size": f"{size}v{size}", "simulator": self.simulator, "start": self.start},
                                     reward_terms=self.terms, actions=self.table)
         self.tape = Tape(header, self.frames.layout, TICK_RATE / self.pace.ticks)
-        self.narrator = Narrator([player["name"] for player in seats], self.env.step_seconds)
+        self.narrator = Narrator(seats, self.env.step_seconds)
         self.out.header(header)
         self._show(self.state.clone(), np.zeros((1, self.cars, len(self.terms))))
 
