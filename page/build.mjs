@@ -5,6 +5,7 @@ import { copyFile, mkdir, readFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
+import { three } from "./three.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const argument = process.argv.indexOf("--out");
@@ -22,6 +23,7 @@ const options = {
   legalComments: "none",
   // The licences of three and uPlot ask that their notices stay with copies.
   banner: { js: "/* Wavedash's page. Contains three.js (MIT, three.js authors) and uPlot (MIT, Leon Sorokin). */" },
+  plugins: [three],
   logLevel: "warning",
 };
 

@@ -1,29 +1,10 @@
-// Recordings: the header, the records of equal size behind it, and what is between two of them (interpolated).
+// Recordings: the header, the records of equal size behind it, and what is between two of them (interpolated, moment.ts).
+import { checkHeader, SIZES, type Field, type Header, type RecordingEvent } from "./header";
+import { Moment } from "./moment";
 
-export type FieldType = "i8" | "u8" | "i16" | "u16" | "i32" | "u32" | "f32";
-export interface Field { name: string; type: FieldType; shape: number[]; scale: number }
-export interface RecordingEvent { frame: number; kind: string; car: number | null; text: string }
-export interface HeaderPlayer { name: string; team: 0 | 1; hitbox: string; policy: boolean; human: boolean }
+export type { Field, FieldType, Header, HeaderPlayer, RecordingEvent } from "./header";
+export { Moment } from "./moment";
 
-export interface Header {
-  format: number;
-  kind: "rocket" | "walk";
-  title: string;
-  created: string;
-  source: string;
-  seconds_per_tick: number;
-  ticks_per_frame: number;
-  record: Field[];
-  players: HeaderPlayer[];
-  scene: Record<string, unknown>;
-  events: RecordingEvent[];
-  reward_terms: string[];
-  actions: number[][] | null;
-  run: string | null;
-  step: number | null;
-}
-
-const SIZES: Record<FieldType, number> = { i8: 1, u8: 1, i16: 2, u16: 2, i32: 4, u32: 4, f32: 4 };
 const MOST_BYTES = 64 * 2 ** 20;
 const MOST_HEADER = 2 ** 20;
 const MAGIC = "WDR1";
@@ -34,29 +15,33 @@ interface Place extends Field { offset: number; count: number }
 export class Recording {
   readonly header: Header;
   readonly events: RecordingEvent[];
+  /** Bytes of a record. */
+  readonly size: number;
+  /** Frames that were forgotten because the recording grew too long. */
+  dropped = 0;
   private readonly places = new Map<string, Place>();
-  private readonly size: number;
   private bytes: Uint8Array;
   private view: DataView;
   private ticks: number[] = [];
+  private origin = 0;
 
+  /** Throws an error that says what is wrong with the header or the frames. */
   constructor(header: Header, frames: Uint8Array = new Uint8Array()) {
-    this.header = header;
-    this.events = [...(header.events ?? [])].sort((a, b) => a.frame - b.frame);
+    this.header = checkHeader(header);
     let offset = 0;
-    for (const field of header.record) {
-      const size = SIZES[field.type];
-      if (!size || !Array.isArray(field.shape)) throw new Error(`the field ${field.name} has a type that this page does not know`);
+    for (const field of this.header.record) {
       const count = field.shape.reduce((product, length) => product * length, 1);
-      this.places.set(field.name, { ...field, scale: field.scale ?? 1, offset, count });
-      offset += size * count;
+      this.places.set(field.name, { ...field, offset, count });
+      offset += SIZES[field.type] * count;
     }
     this.size = offset;
-    if (!this.places.has("tick")) throw new Error("this recording has no field named tick");
-    if (offset === 0 || frames.length % offset !== 0) throw new Error("this recording is cut off: its last frame is not whole");
+    if (frames.length % offset !== 0) throw new Error("this recording is cut off: its last frame is not whole");
     this.bytes = frames;
     this.view = new DataView(frames.buffer, frames.byteOffset, frames.byteLength);
-    for (let frame = 0; frame < frames.length / offset; frame++) this.ticks.push(this.number("tick", frame));
+    const count = frames.length / offset;
+    for (let frame = 0; frame < count; frame++) this.ticks.push(this.number("tick", frame));
+    this.origin = this.ticks[0] ?? 0;
+    this.events = this.header.events.filter((event) => !count || event.frame < count).sort((a, b) => a.frame - b.frame);
   }
 
   /** Reads a file (.wdr). Errors say what is wrong with it. */
@@ -67,21 +52,20 @@ export class Recording {
       throw new Error("this is not a recording of Wavedash (.wdr)");
     }
     const length = view.getUint32(4, true);
-    if (length > MOST_HEADER || 8 + length > bytes.length) throw new Error("the header of this recording is damaged");
+    if (length > MOST_HEADER || 8 + length > bytes.length) throw new Error("the header of this recording is damaged: it does not end");
     let header: Header;
     try {
       header = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(8, 8 + length))) as Header;
     } catch {
-      throw new Error("the header of this recording is damaged");
+      throw new Error("the header of this recording is damaged: it is no JSON");
     }
-    if (header.format !== 1) throw new Error(`this recording has format ${header.format}; this page reads format 1`);
     const recording = new Recording(header, bytes.slice(8 + length));
     if (!recording.frames) throw new Error("this recording holds no frames");
     return recording;
   }
 
-  /** Adds one record that has arrived. */
-  append(record: Uint8Array): void {
+  /** Adds one record that has arrived. Returns false where it is not newer than the last one. */
+  append(record: Uint8Array): boolean {
     if (record.length !== this.size) throw new Error(`a frame has ${record.length} bytes instead of ${this.size}`);
     const used = this.frames * this.size;
     if (used + this.size > this.bytes.length) {
@@ -91,20 +75,46 @@ export class Recording {
       this.view = new DataView(larger.buffer);
     }
     this.bytes.set(record, used);
-    this.ticks.push(0);
-    this.ticks[this.frames - 1] = this.number("tick", this.frames - 1);
+    const tick = this.number("tick", this.frames);
+    if (this.frames && tick <= this.ticks[this.frames - 1]) return false;
+    this.ticks.push(tick);
+    if (this.frames === 1 && !this.dropped) this.origin = tick;
+    return true;
   }
 
-  /** Adds an event that has arrived. */
-  addEvent(event: RecordingEvent): void {
-    this.events.push(event);
+  /** Forgets the oldest frames; times of those that stay do not change. */
+  drop(frames: number): void {
+    this.bytes.copyWithin(0, frames * this.size, this.frames * this.size);
+    this.ticks.splice(0, frames);
+    this.dropped += frames;
+    const kept = this.events.filter((event) => event.frame >= frames).map((event) => ({ ...event, frame: event.frame - frames }));
+    this.events.splice(0, this.events.length, ...kept);
+  }
+
+  /** Adds an event of a live game. The stage counts frames from the beginning of its game, of which some may not have arrived here. */
+  addLiveEvent(event: RecordingEvent): void {
+    const tick = event.frame * this.header.ticks_per_frame;
+    if (this.frames && tick < this.ticks[0]) return;
+    const frame = this.frameAt(tick);
+    const arrived = this.frames > 0 && this.ticks[this.frames - 1] >= tick;
+    this.events.push({ ...event, frame: arrived ? (this.ticks[frame] < tick ? frame + 1 : frame) : this.frames });
+  }
+
+  /** A recording of one frame of this one, whose values can be changed. */
+  still(frame: number): Recording {
+    return new Recording({ ...this.header, events: [] }, this.bytes.slice(frame * this.size, (frame + 1) * this.size));
   }
 
   get frames(): number {
     return this.ticks.length;
   }
 
-  /** Seconds from the first frame to the last one. */
+  /** Seconds at the first frame: 0, or more where the oldest frames were forgotten. */
+  get start(): number {
+    return this.frames ? this.time(0) : 0;
+  }
+
+  /** Seconds at the last frame. */
   get duration(): number {
     return this.frames ? this.time(this.frames - 1) : 0;
   }
@@ -112,7 +122,7 @@ export class Recording {
   /** Seconds from the first frame to this one. */
   time(frame: number): number {
     const index = Math.min(Math.max(frame, 0), this.frames - 1);
-    return (this.ticks[index] - this.ticks[0]) * this.header.seconds_per_tick;
+    return (this.ticks[index] - this.origin) * this.header.seconds_per_tick;
   }
 
   /** Usual seconds between two frames. */
@@ -141,7 +151,7 @@ export class Recording {
   /** One value of a field in a frame; `missing` where the recording does not have it. */
   number(name: string, frame: number, index = 0, missing = 0): number {
     const place = this.places.get(name);
-    return place ? this.value(place, frame, index) : missing;
+    return place && index < place.count ? this.value(place, frame, index) : missing;
   }
 
   private value(place: Place, frame: number, index: number): number {
@@ -157,9 +167,19 @@ export class Recording {
     }
   }
 
-  /** What is shown at this time: two frames and how far between them it is. */
-  sample(time: number): Moment {
-    const tick = this.ticks[0] + time / this.header.seconds_per_tick;
+  /** Changes one value of a field with signed 16-bit or byte storage, as positions, velocities, rotations and boost have. */
+  write(name: string, frame: number, index: number, value: number): void {
+    const place = this.places.get(name);
+    if (!place || index >= place.count) return;
+    const offset = frame * this.size + place.offset + index * SIZES[place.type];
+    const stored = Math.round(value / place.scale);
+    if (place.type === "i16") this.view.setInt16(offset, Math.min(Math.max(stored, -32768), 32767), true);
+    else if (place.type === "u8") this.view.setUint8(offset, Math.min(Math.max(stored, 0), 255));
+    else if (place.type === "f32") this.view.setFloat32(offset, value / place.scale, true);
+  }
+
+  /** The last frame at or before this tick. */
+  private frameAt(tick: number): number {
     let low = 0;
     let high = this.frames - 1;
     while (low < high) {
@@ -167,6 +187,13 @@ export class Recording {
       if (this.ticks[middle] <= tick + 1e-6) low = middle;
       else high = middle - 1;
     }
+    return low;
+  }
+
+  /** What is shown at this time: two frames and how far between them it is. */
+  sample(time: number): Moment {
+    const tick = this.origin + time / this.header.seconds_per_tick;
+    const low = this.frameAt(tick);
     const next = Math.min(low + 1, this.frames - 1);
     const gap = this.ticks[next] - this.ticks[low];
     const fraction = gap > 0 ? Math.min(Math.max((tick - this.ticks[low]) / gap, 0), 1) : 0;
@@ -175,94 +202,15 @@ export class Recording {
 
   /** The file that holds this recording, to be downloaded. */
   async pack(): Promise<Blob> {
-    const header = new TextEncoder().encode(JSON.stringify({ ...this.header, events: this.events }));
+    const events = this.events.map((event) => ({ ...event, frame: Math.min(event.frame, this.frames - 1) }));
+    const { score, ...rest } = this.header;
+    const header = new TextEncoder().encode(JSON.stringify({ ...rest, ...(score ? { score } : {}), events }));
     const start = new Uint8Array(8);
     start.set(new TextEncoder().encode(MAGIC));
     new DataView(start.buffer).setUint32(4, header.length, true);
     const frames = this.bytes.slice(0, this.frames * this.size);
     const stream = new Blob([start, header, frames]).stream().pipeThrough(new CompressionStream("gzip"));
     return new Response(stream).blob();
-  }
-}
-
-/** A time in a recording. Bodies move between frames along cubic curves through positions and velocities. */
-export class Moment {
-  constructor(
-    readonly recording: Recording,
-    readonly frame: number,
-    readonly next: number,
-    readonly fraction: number,
-    readonly gap: number,
-    readonly time: number,
-  ) {}
-
-  /** All values of a field as they were at the frame before. */
-  read(name: string): number[] {
-    return this.recording.read(name, this.frame);
-  }
-
-  number(name: string, index = 0, missing = 0): number {
-    return this.recording.number(name, this.frame, index, missing);
-  }
-
-  /** Whether body `index` jumped (kick-off, demolition, placed by hand): then nothing is interpolated. */
-  jumped(position: string, velocity: string | null, index: number, reach: number): boolean {
-    if (this.frame === this.next) return false;
-    let square = 0;
-    let speed = 0;
-    for (let axis = 0; axis < 3; axis++) {
-      const at = 3 * index + axis;
-      square += (this.recording.number(position, this.next, at) - this.number(position, at)) ** 2;
-      if (velocity) speed += Math.max(Math.abs(this.number(velocity, at)), Math.abs(this.recording.number(velocity, this.next, at)));
-    }
-    return Math.sqrt(square) > speed * this.gap * 1.5 + reach;
-  }
-
-  /** Position `index` of a field [.., 3], on the cubic curve given by the velocities. */
-  point(position: string, velocity: string | null, index: number, reach: number, out: number[]): number[] {
-    const t = this.jumped(position, velocity, index, reach) ? 0 : this.fraction;
-    const h1 = t * t * (3 - 2 * t);
-    const h2 = t * (1 - t) * (1 - t) * this.gap;
-    const h3 = t * t * (t - 1) * this.gap;
-    for (let axis = 0; axis < 3; axis++) {
-      const at = 3 * index + axis;
-      const from = this.number(position, at);
-      const to = this.recording.number(position, this.next, at);
-      if (velocity && this.recording.has(velocity)) {
-        out[axis] = from + (to - from) * h1 + this.number(velocity, at) * h2 + this.recording.number(velocity, this.next, at) * h3;
-      } else {
-        out[axis] = from + (to - from) * t;
-      }
-    }
-    return out;
-  }
-
-  /** Quaternion `index` of a field [.., 4], on the shorter arc; the order of its parts does not matter. */
-  turn(name: string, index: number, out: number[], still = false): number[] {
-    const t = still ? 0 : this.fraction;
-    let dot = 0;
-    for (let part = 0; part < 4; part++) {
-      dot += this.number(name, 4 * index + part) * this.recording.number(name, this.next, 4 * index + part);
-    }
-    const sign = dot < 0 ? -1 : 1;
-    const angle = Math.acos(Math.min(Math.abs(dot), 1));
-    const sine = Math.sin(angle);
-    const a = sine > 1e-4 ? Math.sin((1 - t) * angle) / sine : 1 - t;
-    const b = (sine > 1e-4 ? Math.sin(t * angle) / sine : t) * sign;
-    let square = 0;
-    for (let part = 0; part < 4; part++) {
-      out[part] = a * this.number(name, 4 * index + part) + b * this.recording.number(name, this.next, 4 * index + part);
-      square += out[part] ** 2;
-    }
-    const length = Math.sqrt(square) || 1;
-    for (let part = 0; part < 4; part++) out[part] /= length;
-    return out;
-  }
-
-  /** Value `index` of a field on the straight line between the frames. */
-  line(name: string, index = 0, missing = 0): number {
-    const from = this.number(name, index, missing);
-    return from + (this.recording.number(name, this.next, index, missing) - from) * this.fraction;
   }
 }
 

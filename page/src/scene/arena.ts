@@ -5,7 +5,7 @@ import { BACK, CEILING, GOAL_DEPTH, GOAL_HALF_WIDTH, GOAL_HEIGHT, isMouth, outli
 import { linesOfField } from "./lines";
 import { type Palette } from "./palette";
 import { Builder, shade, type Point } from "./shapes";
-import { net, panels, turf } from "./textures";
+import { crowd, net, panels, turf } from "./textures";
 
 type Game = [number, number, number];
 const MIDDLE = new Vector3(0, 8, 0);
@@ -133,33 +133,34 @@ function goals(look: Palette): { frames: Builder; nets: Builder } {
   return { frames, nets };
 }
 
-/** Seats around the field with a crowd of coloured specks; they are seen from inside only. */
-function stands(look: Palette): Builder {
-  const builder = new Builder();
-  let seed = 3;
-  const random = (): number => (seed = (seed * 16807) % 2147483647) / 2147483647;
-  const ring = (out: number): [number, number][] => outline(-out);
-  for (let tier = 0; tier < 9; tier++) {
-    const [near, far] = [ring(900 + tier * 330), ring(900 + (tier + 1) * 330)];
-    const z = 120 + tier * 210;
+/** Seats around the field, and the way between them and the walls. The texture has the people, colours say for whom they are. */
+function stands(look: Palette): { seats: Builder; apron: Builder } {
+  const [seats, apron] = [new Builder(), new Builder()];
+  const tiers = 3;
+  for (let tier = 0; tier <= tiers; tier++) {
+    const [near, far] = tier ? [outline(-900 - (tier - 1) * 1050), outline(-900 - tier * 1050 + 130)] : [outline(0), outline(-900)];
+    const [low, high] = tier ? [180 + (tier - 1) * 640, 180 + tier * 640 - 120] : [0, 180];
+    let along = 0;
     near.forEach((a, index) => {
       const next = (index + 1) % near.length;
-      if (isMouth(a, near[next])) return;
-      const parts = Math.max(1, Math.round(Math.hypot(near[next][0] - a[0], near[next][1] - a[1]) / 420));
-      for (let part = 0; part < parts; part++) {
-        const mix = (p: [number, number], q: [number, number], t: number): [number, number] => [p[0] + (q[0] - p[0]) * t, p[1] + (q[1] - p[1]) * t];
-        const [s, t] = [part / parts, (part + 1) / parts];
-        const corners: Game[] = [
-          [...mix(a, near[next], s), z], [...mix(a, near[next], t), z], [...mix(far[index], far[next], t), z + 210], [...mix(far[index], far[next], s), z + 210],
-        ];
-        const fans = random() < 0.8 ? blend(look.stands, look.teams[corners[0][1] < 0 ? 0 : 1], 0.08 + 0.3 * random() * random()) : blend(look.stands, 0xffffff, 0.12 * random());
-        const fade = 1 - tier * 0.06;
-        const colour = { r: fans.r * fade, g: fans.g * fade, b: fans.b * fade, a: 1 };
-        inward(builder, corners, [colour, colour, colour, colour], [[0, 0], [0, 0], [0, 0], [0, 0]]);
+      const b = near[next];
+      const corners: Game[] = [[...a, low], [...b, low], [...far[next], high], [...far[index], high]];
+      const length = Math.hypot(b[0] - a[0], b[1] - a[1]);
+      if (tier) {
+        const colours = corners.map((corner) => {
+          const fans = blend(look.stands, look.teams[corner[1] < 0 ? 0 : 1], 0.75 * Math.min(1, Math.abs(corner[1]) / 2200));
+          const fade = 1.15 - 0.12 * tier;
+          return { r: fans.r * fade, g: fans.g * fade, b: fans.b * fade, a: 1 };
+        });
+        const u = [along, along + length, along + length, along].map((at) => at / 1500);
+        inward(seats, corners, colours, [[u[0], 0], [u[1], 0], [u[2], 0.75], [u[3], 0.75]]);
+      } else {
+        inward(apron, corners, corners.map((_, at) => shade(look.apron, at < 2 ? 1 : 0.9)), [[0, 0], [0, 0], [0, 0], [0, 0]]);
       }
+      along += length;
     });
   }
-  return builder;
+  return { seats, apron };
 }
 
 /** Everything that does not move. */
@@ -169,8 +170,8 @@ export class Arena {
 
   constructor(look: Palette, dark: boolean, shadows: boolean) {
     const grass = turf(look.floor, dark ? 0.025 : 0.05);
-    const [hexagons, mesh] = [panels(), net()];
-    this.textures.push(grass, hexagons, mesh);
+    const [hexagons, mesh, people] = [panels(), net(), crowd()];
+    this.textures.push(grass, hexagons, mesh, people);
     const ground = new Mesh(floor(look).build(), new MeshLambertMaterial({ map: grass, vertexColors: true }));
     ground.receiveShadow = shadows;
     const { frames, nets } = goals(look);
@@ -179,11 +180,13 @@ export class Arena {
     const netting = new Mesh(nets.build(), new MeshBasicMaterial({ ...clear, map: mesh }));
     const marks = new Mesh(linesOfField(look).build(), new MeshBasicMaterial({ ...clear, polygonOffset: true, polygonOffsetFactor: -2, polygonOffsetUnits: -2 }));
     const frame = new Mesh(frames.build(), new MeshBasicMaterial({ vertexColors: true }));
-    const seats = new Mesh(stands(look).build(), new MeshBasicMaterial({ vertexColors: true }));
+    const around = stands(look);
+    const seats = new Mesh(around.seats.build(), new MeshBasicMaterial({ vertexColors: true, map: people }));
+    const apron = new Mesh(around.apron.build(), new MeshBasicMaterial({ vertexColors: true }));
     marks.renderOrder = 1;
     netting.renderOrder = 2;
     wall.renderOrder = 3;
-    this.object.add(ground, seats, marks, frame, netting, wall);
+    this.object.add(ground, apron, seats, marks, frame, netting, wall);
   }
 
   dispose(): void {

@@ -1,27 +1,47 @@
 // Cameras: behind a car (ball-cam on or off), director, from above, free. Smooth, but they jump where the time jumps.
 import { PerspectiveCamera, Vector3 } from "three";
-import type { KindScene } from "./kind";
+import type { Body, KindScene } from "./kind";
 
 export type Mode = "car" | "director" | "top" | "free";
+/** Where a free camera is and where it looks: position in metres, yaw and pitch in radians. */
+export type Flight = [number, number, number, number, number];
 const UP = new Vector3(0, 1, 0);
+const SETTLED = 1e-4;
+
+/** Scratch vectors, so that a picture makes no garbage. */
+const [to, aim, way, side] = [new Vector3(), new Vector3(), new Vector3(), new Vector3()];
+
+/** The two bodies nearest to what the game is about. */
+function nearest(scene: KindScene): [Body | null, Body | null] {
+  let [first, second]: [Body | null, Body | null] = [null, null];
+  const far = (body: Body | null): number => (body ? body.position.distanceToSquared(scene.focus) : Infinity);
+  for (const body of scene.bodies) {
+    if (far(body) < far(first)) [first, second] = [body, first];
+    else if (far(body) < far(second)) second = body;
+  }
+  return [first, second];
+}
 
 export class Cameras {
   readonly camera = new PerspectiveCamera(60, 1, 0.1, 400);
   mode: Mode = "director";
   car = 0;
   ballCam = true;
+  /** Keys of the free camera that are held: w, a, s, d, q, e. */
   readonly held = new Set<string>();
   private yaw = 0;
   private pitch = -0.35;
+  private zoom = 1;
   private readonly aim = new Vector3();
   private snap = true;
 
   choose(mode: Mode, car = this.car): void {
-    if (mode === "free") {
-      const way = this.camera.getWorldDirection(new Vector3());
+    if (mode === "free" && this.mode !== "free") {
+      this.camera.getWorldDirection(way);
       this.yaw = Math.atan2(way.x, way.z);
       this.pitch = Math.asin(Math.max(-1, Math.min(1, way.y)));
     }
+    if (mode !== this.mode) this.zoom = 1;
     this.mode = mode;
     this.car = car;
     this.snap = true;
@@ -32,72 +52,123 @@ export class Cameras {
     this.snap = true;
   }
 
+  /** The picture follows the pointer, as if it were taken hold of. */
   drag(dx: number, dy: number): void {
-    if (this.mode !== "free") this.choose("free");
-    this.yaw -= dx * 0.005;
-    this.pitch = Math.max(-1.5, Math.min(1.5, this.pitch - dy * 0.005));
+    this.choose("free");
+    const angle = (this.camera.fov * Math.PI) / 180 / 400;
+    this.yaw += dx * angle;
+    this.pitch = Math.max(-1.5, Math.min(1.5, this.pitch + dy * angle));
   }
 
-  dolly(amount: number): void {
-    if (this.mode !== "free") this.choose("free");
-    this.camera.position.addScaledVector(this.camera.getWorldDirection(new Vector3()), amount);
+  /** Moves nearer (below 1) or further away by a factor; a free camera flies. */
+  dolly(factor: number, reach: number): void {
+    if (this.mode === "free") {
+      this.camera.getWorldDirection(way);
+      this.camera.position.addScaledVector(way, -Math.log(factor) * reach * 0.25);
+      return;
+    }
+    this.zoom = Math.max(0.35, Math.min(3, this.zoom * factor));
   }
 
-  update(scene: KindScene, elapsed: number): void {
+  get flight(): Flight {
+    const { x, y, z } = this.camera.position;
+    return [x, y, z, this.yaw, this.pitch];
+  }
+
+  fly(flight: Flight): void {
+    this.choose("free");
+    this.camera.position.set(flight[0], flight[1], flight[2]);
+    this.yaw = flight[3];
+    this.pitch = Math.max(-1.5, Math.min(1.5, flight[4]));
+  }
+
+  /** Moves the camera by so many seconds. Returns whether it still moves by itself. */
+  update(scene: KindScene, elapsed: number): boolean {
     const body = scene.bodies[this.car] ?? scene.bodies[0];
     const mode = this.mode === "car" && !body ? "director" : this.mode;
-    const { chase, height, far, center } = scene.reach;
-    const aspect = this.camera.aspect;
-    const to = new Vector3();
-    const aim = scene.focus.clone();
-    let rate = 7;
-    let fov = 60;
     this.camera.up.copy(UP);
-    if (mode === "free") {
-      const way = new Vector3(Math.sin(this.yaw) * Math.cos(this.pitch), Math.sin(this.pitch), Math.cos(this.yaw) * Math.cos(this.pitch));
-      const side = way.clone().cross(UP).normalize();
-      const key = (plus: string, minus: string): number => Number(this.held.has(plus)) - Number(this.held.has(minus));
-      const speed = far * 0.35 * elapsed;
-      this.camera.position.addScaledVector(way, key("w", "s") * speed).addScaledVector(side, key("d", "a") * speed).addScaledVector(UP, key("e", "q") * speed);
-      this.camera.position.y = Math.max(this.camera.position.y, 0.2);
-      to.copy(this.camera.position);
-      aim.copy(to).add(way);
-      rate = Infinity;
-    } else if (mode === "car" && body) {
-      const back = this.ballCam ? scene.focus.clone().sub(body.position) : body.forward.clone();
-      back.y = 0;
-      if (back.lengthSq() < 1e-6) back.copy(body.forward);
-      back.normalize();
-      to.copy(body.position).addScaledVector(back, -chase).addScaledVector(UP, height);
-      aim.copy(this.ballCam ? scene.focus.clone().lerp(body.position, 0.35) : body.position.clone().addScaledVector(back, chase * 2));
-      to.y = Math.max(to.y, 0.35);
-      rate = 12;
-      fov = aspect > 1 ? 65 : 85;
-    } else if (mode === "top") {
-      const tall = aspect < 1;
-      fov = 45;
-      const half = Math.tan((fov * Math.PI) / 360);
-      const [wide, high] = tall ? [0.56 * far, 0.76 * far] : [0.76 * far, 0.56 * far];
-      to.copy(center).y = Math.max(high / half, wide / half / aspect) + 1;
-      aim.copy(center);
-      this.camera.up.set(tall ? 0 : 1, 0, tall ? 1 : 0);
-      rate = Infinity;
-    } else {
-      if (scene.bodies.length > 1) {
-        const near = [...scene.bodies].sort((a, b) => a.position.distanceToSquared(scene.focus) - b.position.distanceToSquared(scene.focus))[0];
-        aim.lerp(near.position, 0.3);
-      }
-      to.set(center.x - far * 0.56, far * 0.25, center.z + (aim.z - center.z) * 0.6);
-      rate = 2.2;
-      fov = aspect > 1 ? 46 : 70;
-    }
+    let rate = Infinity;
+    if (mode === "free") this.updateFree(scene, elapsed);
+    else if (mode === "car") rate = this.updateBehind(scene, body);
+    else if (mode === "top") this.updateTop(scene);
+    else rate = this.updateDirector(scene, elapsed);
     const part = this.snap ? 1 : 1 - Math.exp(-rate * elapsed);
     this.camera.position.lerp(to, part);
     this.aim.lerp(aim, part);
-    this.camera.fov = fov;
+    this.snap = false;
     this.camera.updateProjectionMatrix();
     this.camera.lookAt(this.aim);
     this.camera.updateMatrixWorld();
-    this.snap = false;
+    const far = this.camera.position.distanceToSquared(to) + this.aim.distanceToSquared(aim);
+    return far > SETTLED * scene.reach.chase || (mode === "free" && this.held.size > 0);
+  }
+
+  private updateFree(scene: KindScene, elapsed: number): void {
+    way.set(Math.sin(this.yaw) * Math.cos(this.pitch), Math.sin(this.pitch), Math.cos(this.yaw) * Math.cos(this.pitch));
+    side.crossVectors(way, UP).normalize();
+    const speed = scene.reach.far * (this.held.has("shift") ? 0.8 : 0.3) * elapsed;
+    to.copy(this.camera.position).addScaledVector(way, this.key("w", "s") * speed).addScaledVector(side, this.key("d", "a") * speed).addScaledVector(UP, this.key("e", "q") * speed);
+    to.y = Math.max(to.y, (scene.floor?.(to.x, to.z) ?? 0) + 0.2);
+    aim.copy(to).add(way);
+    this.camera.fov = this.camera.aspect > 1 ? 60 : 75;
+  }
+
+  private key(plus: string, minus: string): number {
+    return Number(this.held.has(plus)) - Number(this.held.has(minus));
+  }
+
+  private updateBehind(scene: KindScene, body: Body): number {
+    const { chase, height } = scene.reach;
+    if (this.ballCam) way.subVectors(scene.focus, body.position);
+    else way.copy(body.forward);
+    way.y = 0;
+    if (way.lengthSq() < 1e-6) way.copy(body.forward);
+    way.normalize();
+    to.copy(body.position).addScaledVector(way, -chase * this.zoom).addScaledVector(UP, height * this.zoom);
+    to.y = Math.max(to.y, (scene.floor?.(to.x, to.z) ?? 0) + 0.35);
+    if (this.ballCam) aim.copy(scene.focus).lerp(body.position, 0.35);
+    else aim.copy(body.position).addScaledVector(way, chase * 2);
+    this.camera.fov = this.camera.aspect > 1 ? 65 : 85;
+    return 12;
+  }
+
+  private updateTop(scene: KindScene): void {
+    const { far, center } = scene.reach;
+    const tall = this.camera.aspect < 1;
+    this.camera.fov = 45;
+    const half = Math.tan((this.camera.fov * Math.PI) / 360);
+    const [wide, high] = tall ? [0.56 * far, 0.76 * far] : [0.76 * far, 0.56 * far];
+    to.copy(center).y = center.y + (Math.max(high / half, wide / half / this.camera.aspect) + 1) * this.zoom;
+    aim.copy(center);
+    this.camera.up.set(tall ? 0 : 1, 0, tall ? 1 : 0);
+  }
+
+  private updateDirector(scene: KindScene, elapsed: number): number {
+    const { far, center } = scene.reach;
+    aim.copy(scene.focus);
+    if (scene.view) {
+      to.copy(scene.focus).addScaledVector(scene.view, this.zoom);
+      to.y = Math.max(to.y, (scene.floor?.(to.x, to.z) ?? 0) + 0.35);
+      this.camera.fov = this.camera.aspect > 1 ? 46 : 70;
+      return 4;
+    }
+    const [first, second] = nearest(scene);
+    if (first && scene.bodies.length > 1) aim.lerp(first.position, 0.3);
+    if (second) aim.lerp(second.position, 0.15);
+    to.set(center.x - far * 0.72 * this.zoom, far * 0.3 * this.zoom, center.z + (aim.z - center.z) * 0.55);
+    // The lens is as long as it can be with the ball and the two nearest cars in the picture.
+    const wide = this.camera.aspect > 1;
+    let angle = this.angleTo(scene.focus);
+    if (first) angle = Math.max(angle, this.angleTo(first.position));
+    if (second) angle = Math.max(angle, 0.8 * this.angleTo(second.position));
+    const needed = (angle * 180 * 2.5) / Math.PI / (wide ? Math.min(this.camera.aspect, 1.8) * 0.75 : 0.8);
+    const fov = Math.min(Math.max(needed, wide ? 27 : 44), wide ? 50 : 80);
+    this.camera.fov += (fov - this.camera.fov) * (this.snap ? 1 : 1 - Math.exp(-1.5 * elapsed));
+    return 2.2;
+  }
+
+  /** Radians between where the director aims and a point, seen from where it goes. */
+  private angleTo(point: Vector3): number {
+    return way.subVectors(aim, to).angleTo(side.subVectors(point, to));
   }
 }

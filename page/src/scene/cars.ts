@@ -6,6 +6,7 @@ import {
 import type { Header, Moment } from "../recording";
 import { carBody, hitbox, REST, wheels, wheelShape, type Wheel } from "./car";
 import { basis, place, pose } from "./coordinates";
+import { floorHeight } from "./field";
 import type { Body } from "./kind";
 import type { Palette } from "./palette";
 import { nameplate, spot } from "./textures";
@@ -14,6 +15,14 @@ export const FLAGS = { ground: 1, boosting: 2, supersonic: 4, demoed: 8, flip: 1
 const TRAIL = 14;
 const TRAIL_SECONDS = 0.55;
 const REACH = 60;
+/** Height of a name, as a part of the picture. */
+const NAME = 0.034;
+/** The size of what is not there: a matrix must not be singular. */
+const NOTHING = 0.0001;
+const [UP, SIDEWAYS] = [new Vector3(0, 1, 0), new Vector3(0, 0, 1)];
+/** Scratch, so that a picture makes no garbage. */
+const [matrix, turn, roll, at, size] = [new Matrix4(), new Quaternion(), new Quaternion(), new Vector3(), new Vector3()];
+const [quaternion, game] = [[0, 0, 0, 1], [0, 0, 0]];
 
 /** A car as cameras and the HUD see it. */
 export class CarBody implements Body {
@@ -26,7 +35,7 @@ export class CarBody implements Body {
   present = true;
   boost = 0;
   flags = 0;
-  controls: number[] = [];
+  readonly controls: number[] = [0, 0, 0, 0, 0, 0, 0, 0];
   spin = 0;
 
   constructor(readonly name: string, readonly team: 0 | 1, readonly index: number) {}
@@ -58,6 +67,7 @@ export class Cars {
       const plate = nameplate(player.name, look.teams[player.team]);
       const sprite = new Sprite(new SpriteMaterial({ map: plate.texture, transparent: true, depthWrite: false, depthTest: false, sizeAttenuation: false }));
       sprite.userData.aspect = plate.aspect;
+      sprite.center.set(0.5, -0.75);  // Above the car on the screen, also where the camera looks down.
       sprite.renderOrder = 10;
       this.names.push(sprite);
     }
@@ -93,68 +103,79 @@ export class Cars {
   }
 
   private readonly trailColours: Color[];
+  private readonly trailing: boolean[] = [];
   private readonly hitboxes: ReturnType<typeof hitbox>[];
 
   show(moment: Moment): void {
     const step = moment.time - this.lastTime;
     this.lastTime = moment.time;
-    const q = [0, 0, 0, 1];
-    const velocity = [0, 0, 0];
     for (const body of this.bodies) {
       const car = body.index;
-      moment.point("cars.position", "cars.velocity", car, REACH, body.game);
       const still = moment.jumped("cars.position", "cars.velocity", car, REACH);
-      basis(moment.turn("cars.rotation", car, q, still), body.forward, body.right, body.up);
+      moment.point("cars.position", "cars.velocity", car, REACH, body.game);
+      basis(moment.turn("cars.rotation", car, quaternion, still), body.forward, body.right, body.up);
       place(body.game[0], body.game[1], body.game[2], body.position);
-      for (let axis = 0; axis < 3; axis++) velocity[axis] = moment.line("cars.velocity", 3 * car + axis);
-      place(velocity[0], velocity[1], velocity[2], body.velocity);
+      for (let axis = 0; axis < 3; axis++) game[axis] = moment.line("cars.velocity", 3 * car + axis);
+      place(game[0], game[1], game[2], body.velocity);
       body.flags = moment.number("cars.flags", car);
       body.present = !(body.flags & FLAGS.demoed);
       body.boost = moment.number("cars.boost", car);
-      body.controls = Array.from({ length: 8 }, (_, control) => moment.number("cars.controls", 8 * car + control));
+      for (let control = 0; control < 8; control++) body.controls[control] = moment.number("cars.controls", 8 * car + control);
       if (Math.abs(step) < 0.5) body.spin -= (body.velocity.dot(body.forward) / 0.145) * step;
-      this.draw(body, moment);
+      this.drawBody(body);
+      this.drawFlames(body, moment.time);
+      this.drawShadow(body);
+      this.drawName(body);
+      this.drawTrail(body, moment);
     }
     for (const mesh of [this.wheelMesh, this.flames, this.shadows]) mesh.instanceMatrix.needsUpdate = true;
     this.trail.geometry.getAttribute("position").needsUpdate = true;
     this.trail.geometry.getAttribute("color").needsUpdate = true;
   }
 
-  private draw(body: CarBody, moment: Moment): void {
-    const car = body.index;
-    const mesh = this.meshes[car];
+  private drawBody(body: CarBody): void {
+    const mesh = this.meshes[body.index];
     mesh.visible = body.present;
     pose(mesh.matrix, body.position, body.forward, body.right, body.up);
     mesh.matrixWorldNeedsUpdate = true;
-    const size = body.present ? 1 : 0;
-    const local = new Matrix4();
-    const turn = new Quaternion();
-    const steer = (body.controls[1] ?? 0) * -0.45;
-    this.wheelPlaces[car].forEach((wheel, index) => {
-      turn.setFromAxisAngle(new Vector3(0, 1, 0), wheel.steers ? steer : 0).multiply(new Quaternion().setFromAxisAngle(new Vector3(0, 0, 1), body.spin));
-      local.compose(new Vector3(wheel.x, wheel.y, wheel.z), turn, new Vector3(wheel.radius, wheel.radius, 0.13).multiplyScalar(size || 0.0001));
-      this.wheelMesh.setMatrixAt(4 * car + index, local.premultiply(mesh.matrix));
-    });
-    const boosting = body.present && (body.flags & FLAGS.boosting) !== 0;
-    const { size: box, offset } = this.hitboxes[car];
-    const back = (offset[0] - box[0] / 2) / 100 - 0.02;
-    const flicker = 0.85 + 0.15 * Math.sin(moment.time * 91 + car);
-    [1.5 * flicker, 0.8 * flicker].forEach((length, layer) => {
-      const thick = layer ? 0.55 : 1;
-      local.compose(new Vector3(back, 0.07, 0), turn.identity(), new Vector3(length, thick, thick).multiplyScalar(boosting ? 1 : 0.0001));
-      this.flames.setMatrixAt(2 * car + layer, local.premultiply(mesh.matrix));
-    });
-    const height = Math.max(body.position.y - REST, 0);
-    const yaw = Math.atan2(-body.forward.z, body.forward.x);
-    const spread = body.present ? 1 + Math.min(height, 12) * 0.06 : 0.0001;
-    local.compose(new Vector3(body.position.x, 0.025, body.position.z), turn.setFromAxisAngle(new Vector3(0, 1, 0), yaw), new Vector3((box[0] / 100) * 1.5 * spread, 1, (box[1] / 100) * 1.7 * spread));
-    this.shadows.setMatrixAt(car, local);
-    const name = this.names[car];
-    name.visible = body.present && car !== this.hideName;
-    name.position.copy(body.position).y += 1.25;
-    const scale = 0.034;
-    name.scale.set(scale * (name.userData.aspect as number), scale, 1);
-    this.drawTrail(body, moment);
+    const steer = body.controls[1] * -0.45;
+    const wheels = this.wheelPlaces[body.index];
+    for (let index = 0; index < wheels.length; index++) {
+      const wheel = wheels[index];
+      turn.setFromAxisAngle(UP, wheel.steers ? steer : 0).multiply(roll.setFromAxisAngle(SIDEWAYS, body.spin));
+      at.set(wheel.x, wheel.y, wheel.z);
+      size.set(wheel.radius, wheel.radius, 0.13).multiplyScalar(body.present ? 1 : NOTHING);
+      this.wheelMesh.setMatrixAt(4 * body.index + index, matrix.compose(at, turn, size).premultiply(mesh.matrix));
+    }
+  }
+
+  private drawFlames(body: CarBody, time: number): void {
+    const burns = body.present && (body.flags & FLAGS.boosting) !== 0;
+    const { size: box, offset } = this.hitboxes[body.index];
+    at.set((offset[0] - box[0] / 2) / 100 - 0.02, 0.07, 0);
+    const flicker = 0.85 + 0.15 * Math.sin(time * 91 + body.index);
+    for (let layer = 0; layer < 2; layer++) {
+      const [length, thick] = layer ? [0.8 * flicker, 0.55] : [1.5 * flicker, 1];
+      size.set(length, thick, thick).multiplyScalar(burns ? 1 : NOTHING);
+      this.flames.setMatrixAt(2 * body.index + layer, matrix.compose(at, turn.identity(), size).premultiply(this.meshes[body.index].matrix));
+    }
+  }
+
+  private drawShadow(body: CarBody): void {
+    const { size: box } = this.hitboxes[body.index];
+    const floor = floorHeight(body.game[0], body.game[1]) / 100;
+    const height = Math.max(body.position.y - REST - floor, 0);
+    const spread = body.present ? 1 + Math.min(height, 12) * 0.06 : NOTHING;
+    at.set(body.position.x, floor + 0.025, body.position.z);
+    size.set((box[0] / 100) * 1.5 * spread, 1, (box[1] / 100) * 1.7 * spread);
+    this.shadows.setMatrixAt(body.index, matrix.compose(at, turn.setFromAxisAngle(UP, Math.atan2(-body.forward.z, body.forward.x)), size));
+  }
+
+  private drawName(body: CarBody): void {
+    const name = this.names[body.index];
+    name.visible = body.present && body.index !== this.hideName;
+    name.position.copy(body.position).y += 0.3;
+    name.scale.set(NAME * (name.userData.aspect as number), NAME, 1);
   }
 
   /** The trail is computed from the recording, so it is the same after every jump in time. */
@@ -162,23 +183,24 @@ export class Cars {
     const position = this.trail.geometry.getAttribute("position");
     const colour = this.trail.geometry.getAttribute("color") as BufferAttribute;
     const paint = this.trailColours[body.index];
-    const game = [0, 0, 0];
     let alpha = body.present && (body.flags & FLAGS.supersonic) !== 0 ? 0.55 : 0;
+    if (alpha === 0 && !this.trailing[body.index]) return;  // It is invisible already.
+    this.trailing[body.index] = alpha > 0;
+    at.copy(body.position);
     for (let part = 0; part < TRAIL; part++) {
-      const at = (body.index * TRAIL + part) * 2;
+      const first = (body.index * TRAIL + part) * 2;
       if (alpha > 0 && part > 0) {
         const time = moment.time - (part / TRAIL) * TRAIL_SECONDS;
-        const earlier = moment.recording.sample(Math.max(time, 0));
+        const earlier = moment.recording.sample(Math.max(time, moment.recording.start));
         const flags = earlier.number("cars.flags", body.index);
-        if (time < 0 || !(flags & FLAGS.supersonic) || earlier.jumped("cars.position", "cars.velocity", body.index, REACH)) alpha = 0;
-        else earlier.point("cars.position", "cars.velocity", body.index, REACH, game);
+        if (time < moment.recording.start || !(flags & FLAGS.supersonic) || earlier.jumped("cars.position", "cars.velocity", body.index, REACH)) alpha = 0;
+        else place(...(earlier.point("cars.position", "cars.velocity", body.index, REACH, game) as [number, number, number]), at);
       }
-      const center = part === 0 ? body.position.clone() : place(game[0], game[1], game[2]);
       const fade = alpha * (1 - part / TRAIL);
-      for (const side of [0, 1]) {
-        const point = center.clone().addScaledVector(body.right, (side - 0.5) * 0.62);
-        position.setXYZ(at + side, point.x, point.y + 0.02, point.z);
-        colour.setXYZW(at + side, paint.r, paint.g, paint.b, fade);
+      for (let side = 0; side < 2; side++) {
+        const out = (side - 0.5) * 0.62;
+        position.setXYZ(first + side, at.x + body.right.x * out, at.y + body.right.y * out + 0.02, at.z + body.right.z * out);
+        colour.setXYZW(first + side, paint.r, paint.g, paint.b, fade);
       }
     }
   }

@@ -8,18 +8,28 @@ import type { Palette } from "./palette";
 const PUFF_SECONDS = 0.7;
 const FLASH_SECONDS = 1.4;
 const SPARKS = 16;
+/** Whoever wants less motion gets no flashes. */
+const CALM = matchMedia("(prefers-reduced-motion: reduce)");
+/** Scratch, so that a picture makes no garbage. */
+const [matrix, at, way] = [new Matrix4(), new Vector3(), new Vector3()];
+const COLOURS = [new Color(0x6b7280), new Color(0xffb13d)];
 
 export class Effects {
   readonly object = new Group();
   /** 0 to 1: how bright the flash of a goal is now, and whose it is. */
   flash = 0;
   team = 0;
+  busy = false;
   private readonly sparks: InstancedMesh;
   private readonly wave: Mesh<RingGeometry, MeshBasicMaterial>;
+  private after = 0;
+  /** Whose puff is drawn; at first all are, so that they are made small. */
+  private readonly puffs: boolean[];
   private readonly light = new PointLight(0xffffff, 0, 60, 1.2);
 
   constructor(private readonly look: Palette, private readonly cars: number) {
     this.sparks = new InstancedMesh(new OctahedronGeometry(0.2), new MeshBasicMaterial({ transparent: true, opacity: 0.9 }), Math.max(cars, 1) * SPARKS);
+    this.puffs = Array.from({ length: cars }, () => true);
     this.sparks.frustumCulled = false;
     const glow = { transparent: true, depthWrite: false, blending: AdditiveBlending, side: DoubleSide };
     this.wave = new Mesh(new RingGeometry(0.86, 1, 48), new MeshBasicMaterial(glow));
@@ -28,28 +38,32 @@ export class Effects {
     this.object.add(this.sparks, this.wave, this.light);
   }
 
-  show(moment: Moment): void {
+  /** Most games end with a goal, so its flash goes on by the clock of the display, `elapsed` seconds, in their last frame. */
+  show(moment: Moment, elapsed: number): void {
     const { recording, time } = moment;
+    const still = CALM.matches;
+    this.after = moment.frame === moment.next ? this.after + elapsed : 0;
     const frames = Math.ceil(FLASH_SECONDS / recording.interval);
     this.flash = 0;
     for (let frame = moment.frame; frame >= Math.max(0, moment.frame - frames); frame--) {
       const team = recording.number("goal", frame, 0, -1);
       if (team < 0) continue;
-      const age = time - recording.time(frame);
+      const age = time - recording.time(frame) + this.after;
       this.flash = Math.max(0, 1 - age / FLASH_SECONDS);
       this.team = team;
       this.showWave(recording.read("ball.position", Math.max(frame - 1, 0)), age);
       break;
     }
-    this.wave.visible = this.flash > 0;
-    this.light.intensity = this.flash * 900;
+    this.wave.visible = this.flash > 0 && !still;
+    this.light.intensity = still ? 0 : this.flash * 900;
+    this.busy = this.wave.visible && this.after > 0;
     for (let car = 0; car < this.cars; car++) this.showPuff(moment, car);
     this.sparks.instanceMatrix.needsUpdate = true;
     if (this.sparks.instanceColor) this.sparks.instanceColor.needsUpdate = true;
   }
 
   private showWave(ball: number[], age: number): void {
-    const at = place(ball[0], ball[1], ball[2]);
+    place(ball[0], ball[1], ball[2], at);
     this.wave.position.copy(at);
     this.wave.scale.setScalar(1 + age * 26);
     this.wave.material.opacity = this.flash * 0.8;
@@ -70,18 +84,18 @@ export class Effects {
         }
       }
     }
+    if (began < 0 && !this.puffs[car]) return;  // It is invisible already.
+    this.puffs[car] = began >= 0;
     const age = began < 0 ? 1 : Math.min((moment.time - recording.time(began)) / PUFF_SECONDS, 1);
-    const start = began < 0 ? [0, 0, -100] : recording.read("cars.position", began - 1).slice(3 * car, 3 * car + 3);
-    const center = place(start[0], start[1], start[2]);
-    const matrix = new Matrix4();
+    if (began >= 0) place(recording.number("cars.position", began - 1, 3 * car), recording.number("cars.position", began - 1, 3 * car + 1), recording.number("cars.position", began - 1, 3 * car + 2), at);
     for (let spark = 0; spark < SPARKS; spark++) {
       const angle = spark * 2.399963;
       const rise = 1 - (2 * (spark + 0.5)) / SPARKS;
       const flat = Math.sqrt(1 - rise * rise);
-      const way = new Vector3(flat * Math.cos(angle), Math.abs(rise) * 0.9, flat * Math.sin(angle)).multiplyScalar(0.3 + 3.2 * Math.sqrt(Math.max(age, 0)));
+      way.set(flat * Math.cos(angle), Math.abs(rise) * 0.9, flat * Math.sin(angle)).multiplyScalar(0.3 + 3.2 * Math.sqrt(Math.max(age, 0))).add(at);
       const size = began < 0 ? 0.0001 : (1 - age) * (1.4 + (spark % 3) * 0.7);
-      this.sparks.setMatrixAt(car * SPARKS + spark, matrix.makeScale(size, size, size).setPosition(center.clone().add(way)));
-      this.sparks.setColorAt(car * SPARKS + spark, new Color(spark % 3 ? 0xffb13d : 0x6b7280));
+      this.sparks.setMatrixAt(car * SPARKS + spark, matrix.makeScale(size, size, size).setPosition(way));
+      this.sparks.setColorAt(car * SPARKS + spark, COLOURS[spark % 3 ? 1 : 0]);
     }
   }
 

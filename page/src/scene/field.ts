@@ -71,3 +71,10 @@ export function outline(inset: number): [number, number][] {
 export function isMouth(a: [number, number], b: [number, number]): boolean {
   return Math.abs(a[0]) <= GOAL_HALF_WIDTH + 1 && Math.abs(b[0]) <= GOAL_HALF_WIDTH + 1;
 }
+
+/** The height of the floor at a place, which rises in the ramps below the walls. */
+export function floorHeight(x: number, y: number): number {
+  const mouth = Math.abs(x) < GOAL_HALF_WIDTH ? Infinity : BACK - Math.abs(y);
+  const wall = Math.max(Math.min(SIDE - Math.abs(x), mouth, (CORNER - Math.abs(x) - Math.abs(y)) / Math.SQRT2), 0);
+  return wall >= RAMP ? 0 : RAMP - Math.sqrt(RAMP * RAMP - (RAMP - wall) ** 2);
+}

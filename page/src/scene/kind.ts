@@ -30,6 +30,8 @@ export interface KindScene {
   readonly view?: Vector3;
   /** The height of the ground below a point, so that cameras stay above it; without it, 0. */
   floor?(x: number, z: number): number;
+  /** Whether something goes on although the moment is the same, such as the flash of a goal. */
+  readonly busy?: boolean;
   /** Moves everything to this moment; `elapsed` seconds of display time passed since the last call. `eye` is the camera. */
   show(moment: Moment, elapsed: number, eye: Vector3): void;
   /** The point of the picture that a position of the kind's own coordinates has. */

@@ -10,6 +10,10 @@ import type { KindScene } from "./kind";
 import { Pads } from "./pads";
 import { palette } from "./palette";
 
+/** Scratch, so that a picture makes no garbage. */
+const [forward, right, up] = [new Vector3(), new Vector3(), new Vector3()];
+const q = [0, 0, 0, 1];
+
 export class RocketScene implements KindScene {
   readonly object = new Group();
   readonly overlay: HTMLElement | null = null;
@@ -42,9 +46,11 @@ export class RocketScene implements KindScene {
     this.object.add(this.arena.object, this.ball.object, this.pads.object, this.cars.object, this.effects.object);
   }
 
-  show(moment: Moment): void {
-    const q = [0, 0, 0, 1];
-    const [forward, right, up] = [new Vector3(), new Vector3(), new Vector3()];
+  get busy(): boolean {
+    return this.effects.busy;
+  }
+
+  show(moment: Moment, elapsed: number): void {
     const still = moment.jumped("ball.position", "ball.velocity", 0, 60);
     moment.point("ball.position", "ball.velocity", 0, 60, this.ballGame);
     place(this.ballGame[0], this.ballGame[1], this.ballGame[2], this.focus);
@@ -54,7 +60,7 @@ export class RocketScene implements KindScene {
     this.ball.show(this.focus, forward, right, up, this.header.players[touched]?.team ?? -1);
     this.pads.show(moment.read("pads"), moment.time);
     this.cars.show(moment);
-    this.effects.show(moment);
+    this.effects.show(moment, elapsed);
   }
 
   toThree(x: number, y: number, z: number): Vector3 {

@@ -1,11 +1,14 @@
-// The renderer: a canvas, lights and a loop that draws the scene of any kind.
-import { Color, DirectionalLight, Fog, HemisphereLight, Scene, Vector3, WebGLRenderer } from "three";
+// The renderer: a canvas, lights and the scene of any kind in it.
+import { Color, DirectionalLight, Fog, HemisphereLight, Raycaster, Scene, Vector2, Vector3, WebGLRenderer, type Object3D, type Ray } from "three";
 import type { Header, Moment } from "../recording";
 import { Cameras } from "./cameras";
 import type { KindScene } from "./kind";
 import { palette } from "./palette";
 import { RocketScene } from "./rocket";
 import { WalkScene } from "./walk";
+
+/** From where the sun shines, in parts of the reach of a scene. */
+const SUN = new Vector3(0.175, 0.75, 0.1);
 
 export class Stage {
   readonly canvas: HTMLCanvasElement;
@@ -16,21 +19,28 @@ export class Stage {
   private readonly scene = new Scene();
   private readonly sky = new HemisphereLight(0xffffff, 0x556070, 1.6);
   private readonly sun = new DirectionalLight(0xffffff, 2);
+  private readonly rays = new Raycaster();
+  /** What the scene was made for. */
+  private shows = "";
 
+  /** Throws where the browser has no WebGL. */
   constructor(private dark: boolean) {
     this.renderer = new WebGLRenderer({ antialias: !this.low, powerPreference: "high-performance" });
     this.renderer.setPixelRatio(this.low ? 1 : Math.min(devicePixelRatio, 2));
     this.renderer.shadowMap.enabled = !this.low;
     this.canvas = this.renderer.domElement;
-    this.sun.position.set(14, 60, 8);
     this.sun.castShadow = !this.low;
     this.sun.shadow.mapSize.set(2048, 2048);
-    Object.assign(this.sun.shadow.camera, { left: -60, right: 60, top: 60, bottom: -60, far: 120 });
-    this.scene.add(this.sky, this.sun);
+    this.scene.add(this.sky, this.sun, this.sun.target);
     this.theme(dark);
   }
 
+  /** Makes the scene of a recording. The next game of the same players is shown in the same scene. */
   open(header: Header): void {
+    const shows = JSON.stringify([header.kind, header.players, header.kind === "walk" ? header.scene : null]);
+    this.cameras.jump();
+    if (shows === this.shows) return;
+    this.shows = shows;
     if (this.kind) {
       this.scene.remove(this.kind.object);
       this.kind.dispose();
@@ -38,7 +48,11 @@ export class Stage {
     this.kind = header.kind === "walk" ? new WalkScene(header) : new RocketScene(header, !this.low, this.dark);
     if (header.kind === "walk") this.kind.theme(this.dark);
     this.scene.add(this.kind.object);
-    this.cameras.jump();
+  }
+
+  /** Puts something else into the picture, such as handles to drag. */
+  add(object: Object3D): void {
+    this.scene.add(object);
   }
 
   theme(dark: boolean): void {
@@ -56,18 +70,31 @@ export class Stage {
     this.cameras.camera.aspect = width / Math.max(height, 1);
   }
 
-  draw(moment: Moment, elapsed: number): void {
-    if (!this.kind) return;
-    this.kind.show(moment, elapsed, this.cameras.camera.position);
+  /** Draws a moment, `elapsed` seconds after the last one. Returns whether something still moves by itself. */
+  draw(moment: Moment, elapsed: number): boolean {
+    if (!this.kind) return false;
     if (this.kind instanceof RocketScene) this.kind.cars.hideName = this.cameras.mode === "car" ? this.cameras.car : -1;
-    this.cameras.update(this.kind, elapsed);
+    this.kind.show(moment, elapsed, this.cameras.camera.position);
+    const { far, center } = this.kind.reach;
+    this.sun.position.copy(SUN).multiplyScalar(far).add(center);
+    this.sun.target.position.copy(center);
+    const moves = this.cameras.update(this.kind, elapsed);
     this.renderer.render(this.scene, this.cameras.camera);
+    return moves || this.kind.busy === true;
   }
 
-  /** The pixel of the canvas at which a position of the kind's own coordinates is seen. */
+  /** The pixel of the page at which a position of the kind's own coordinates is seen. */
   screen(x: number, y: number, z: number): { x: number; y: number; front: boolean } {
     const point = (this.kind?.toThree(x, y, z) ?? new Vector3()).project(this.cameras.camera);
     const box = this.canvas.getBoundingClientRect();
     return { x: box.left + ((point.x + 1) / 2) * box.width, y: box.top + ((1 - point.y) / 2) * box.height, front: point.z < 1 };
+  }
+
+  /** The ray from the camera through a pixel of the page. */
+  ray(x: number, y: number): Ray {
+    const box = this.canvas.getBoundingClientRect();
+    const at = new Vector2(((x - box.left) / box.width) * 2 - 1, 1 - ((y - box.top) / box.height) * 2);
+    this.rays.setFromCamera(at, this.cameras.camera);
+    return this.rays.ray;
   }
 }

@@ -17,6 +17,16 @@ function texture(picture: HTMLCanvasElement, repeats = true): Texture {
   return result;
 }
 
+/** The same random numbers every time, so that pictures can be compared. Low bits of simpler generators repeat, which is seen as lines. */
+export function random(seed: number): () => number {
+  return () => {
+    seed = (seed + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(seed ^ (seed >>> 15), 1 | seed);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
 const css = (hex: number): string => `#${hex.toString(16).padStart(6, "0")}`;
 
 /** Mown stripes; one tile is two stripes. */
@@ -26,13 +36,10 @@ export function turf(colours: [number, number], grain: number): Texture {
     pen.fillRect(0, 0, 256, 256);
     pen.fillStyle = css(colours[1]);
     pen.fillRect(0, 128, 256, 128);
-    let seed = 7;
+    const chance = random(7);
     for (let index = 0; index < 2600; index++) {
-      seed = (seed * 1103515245 + 12345) % 2147483648;
-      const x = seed % 256;
-      const y = (seed >> 9) % 256;
-      pen.fillStyle = seed % 3 ? `rgb(255 255 255 / ${grain})` : `rgb(0 0 0 / ${grain * 1.6})`;
-      pen.fillRect(x, y, 1, 3);
+      pen.fillStyle = chance() < 0.6 ? `rgb(255 255 255 / ${grain})` : `rgb(0 0 0 / ${grain * 1.6})`;
+      pen.fillRect(Math.floor(chance() * 256), Math.floor(chance() * 256), 1, 3);
     }
   }));
 }
@@ -53,6 +60,49 @@ export function panels(): Texture {
       }
       pen.stroke();
     }
+  }));
+}
+
+/** Rows of people in light clothes, to be tinted; between them the dark of the seats. */
+export function crowd(): Texture {
+  return texture(canvas(256, 256, (pen) => {
+    pen.fillStyle = "rgb(70 70 70)";
+    pen.fillRect(0, 0, 256, 256);
+    const chance = random(11);
+    for (let row = 0; row < 16; row++) {
+      pen.fillStyle = "rgb(104 104 104)";
+      pen.fillRect(0, row * 16 + 12, 256, 3);
+      for (let seat = 0; seat < 32; seat++) {
+        if (chance() < 0.14) continue;
+        const light = Math.round(110 + 145 * chance());
+        const [x, y] = [seat * 8 + 4 + 2 * (chance() - 0.5), row * 16 + 7 + 2 * (chance() - 0.5)];
+        pen.fillStyle = `rgb(${light} ${light} ${light})`;
+        pen.fillRect(x - 2.5, y, 5, 6);
+        pen.fillStyle = `rgb(${Math.round(light * 0.55 + 60)} ${Math.round(light * 0.5 + 52)} ${Math.round(light * 0.45 + 48)})`;
+        pen.beginPath();
+        pen.arc(x, y - 1.5, 2, 0, 7);
+        pen.fill();
+      }
+    }
+  }));
+}
+
+/** The skin of the ball on a map of the whole sphere: `patch(x, y, z)` says from 0 to 1 how much of a patch a direction is. */
+export function ballSkin(patch: (x: number, y: number, z: number) => number, skin: [number, number, number], panel: [number, number, number]): Texture {
+  const [width, height] = [512, 256];
+  return texture(canvas(width, height, (pen) => {
+    const picture = pen.createImageData(width, height);
+    for (let row = 0; row < height; row++) {
+      const down = ((row + 0.5) / height) * Math.PI;
+      for (let column = 0; column < width; column++) {
+        const around = ((column + 0.5) / width) * 2 * Math.PI;
+        const part = patch(-Math.cos(around) * Math.sin(down), Math.cos(down), Math.sin(around) * Math.sin(down));
+        const at = 4 * (row * width + column);
+        for (let channel = 0; channel < 3; channel++) picture.data[at + channel] = skin[channel] + (panel[channel] - skin[channel]) * part;
+        picture.data[at + 3] = 255;
+      }
+    }
+    pen.putImageData(picture, 0, 0);
   }));
 }
 

@@ -1,9 +1,23 @@
-// The tab Watch. (Skeleton: grows soon.)
-import { h } from "../dom";
+// The tab Watch: the picture, what lies over and below it, and the panels beside it. watch.ts decides what they do.
 import type { Context, Tab } from "../context";
-import { HeadPanel } from "./head";
+import { h } from "../dom";
+import { Watch } from "./watch";
 
 export function mountWatch(container: HTMLElement, context: Context): Tab {
-  container.append(h("p", { class: "quiet" }, "Watch"), new HeadPanel(context, () => {}).element);
-  return { shown() {}, hidden() {} };
+  const watch = new Watch(context);
+  const { hud, picture, timeline, transport, cameraBar, tools, recordings, headPanel, course } = watch;
+  const { placing, driving } = watch.modes;
+  container.append(h("div", { class: "watch" },
+    recordings.element,
+    h("div", { class: "watch-main" },
+      h("div", { class: "stage-box" },
+        picture.element,
+        h("div", { class: "hud" },
+          h("div", { class: "hud-top" }, tools.top, hud.score, h("div", { class: "hud-right" }, hud.badge, hud.status)),
+          hud.cars, course.element, hud.gauge, driving.banner, hud.said),
+        placing.panel),
+      h("div", { class: "controls" }, timeline.element,
+        h("div", { class: "controls-row" }, transport.element, cameraBar.element, tools.bottom))),
+    headPanel.element));
+  return { shown: () => watch.shown(), hidden: () => watch.hidden() };
 }

@@ -1,0 +1,96 @@
+// What happened in a recording, as marks on its timeline: its events, and touches of the ball, which follow from the frames.
+import type { Recording } from "../recording";
+import { FLAGS } from "../scene/cars";
+
+export interface Mark { time: number; kind: string; team: 0 | 1 | null; text: string }
+
+/** Marks that are shown of one kind; more would cover the timeline. */
+const MOST = 400;
+/** Touches of one car in a row within so many seconds are one. */
+const ROW_SECONDS = 0.5;
+/** Kinds that are worth jumping to. */
+const JUMPS = new Set(["goal", "shot", "save", "demo", "touch", "fall", "end", "promoted", "demoted", "mechanic", "highlight"]);
+
+/** Finds marks as a recording grows. */
+export class Marks {
+  readonly list: Mark[] = [];
+  private recording: Recording | null = null;
+  private scanned = 0;
+  private events = 0;
+  private dropped = 0;
+  private derives = true;
+  private last: { car: number; time: number }[] = [];
+
+  /** Reads what is new. Returns "new" where all marks are others, "more" where some were added. */
+  update(recording: Recording | null): "same" | "more" | "new" {
+    let result: "same" | "more" | "new" = "same";
+    if (recording !== this.recording) {
+      this.recording = recording;
+      this.list.length = this.scanned = this.events = 0;
+      this.dropped = recording?.dropped ?? 0;
+      this.derives = !recording?.events.some((event) => event.kind === "touch") && !!recording?.has("cars.flags");
+      this.last = [];
+      result = "new";
+    }
+    if (!recording) return result;
+    if (recording.dropped !== this.dropped) this.forget(recording);
+    const before = this.list.length;
+    this.readEvents(recording);
+    if (this.derives) this.readTouches(recording);
+    if (this.list.length !== before && result === "same") result = "more";
+    return result;
+  }
+
+  private forget(recording: Recording): void {
+    this.scanned = Math.max(0, this.scanned - (recording.dropped - this.dropped));
+    this.dropped = recording.dropped;
+    this.events = recording.events.length;
+    const kept = this.list.filter((mark) => mark.time >= recording.start);
+    this.list.splice(0, this.list.length, ...kept);
+  }
+
+  private readEvents(recording: Recording): void {
+    for (; this.events < recording.events.length; this.events++) {
+      const event = recording.events[this.events];
+      if (event.frame >= recording.frames) return;  // Its frame has not arrived yet.
+      const team = event.car === null || recording.header.kind !== "rocket" ? null : recording.header.players[event.car]?.team ?? null;
+      this.list.push({ time: recording.time(event.frame), kind: event.kind, team, text: event.text });
+    }
+  }
+
+  private readTouches(recording: Recording): void {
+    const players = recording.header.players;
+    for (; this.scanned < recording.frames; this.scanned++) {
+      for (let car = 0; car < players.length; car++) {
+        if (!(recording.number("cars.flags", this.scanned, car) & FLAGS.touched)) continue;
+        const time = recording.time(this.scanned);
+        const before = this.last[car];
+        this.last[car] = { car, time };
+        if (before && time - before.time < ROW_SECONDS) continue;
+        this.list.push({ time, kind: "touch", team: players[car].team, text: `${players[car].name} touches the ball` });
+      }
+    }
+  }
+
+  /** The marks to draw: not more of one kind than the timeline can show. */
+  drawn(): Mark[] {
+    const count = new Map<string, number>();
+    for (const mark of this.list) count.set(mark.kind, (count.get(mark.kind) ?? 0) + 1);
+    const seen = new Map<string, number>();
+    return this.list.filter((mark) => {
+      const number = (seen.get(mark.kind) ?? 0) + 1;
+      seen.set(mark.kind, number);
+      return number % Math.ceil((count.get(mark.kind) ?? 1) / MOST) === 0;
+    });
+  }
+
+  /** The next mark worth a jump after this time, or before it; null: there is none. */
+  near(time: number, step: 1 | -1): Mark | null {
+    let found: Mark | null = null;
+    for (const mark of this.list) {
+      if (!JUMPS.has(mark.kind) || (mark.time - time) * step <= 0.02) continue;
+      if (!found || (mark.time - found.time) * step < 0) found = mark;
+    }
+    return found;
+  }
+}
