@@ -23,7 +23,7 @@ START_SECONDS = 15.0
 END_SECONDS = 10.0
 """A page that has not ended so long after its training ends by force"""
 NICE = 5
-"""By how much the priority of the page is lower than that of the training; that of the game is lower still"""
+"""The level of nice of the page; that of the game is lower still"""
 
 log = logging.getLogger(__name__)
 

@@ -58,6 +58,11 @@ class Act:
         elif said.kind == "header":
             self.header, self.frame, self.over = said, None, False
 
+    def plays(self, game: Game) -> bool:
+        """Whether it plays this game. A stage loads the newest checkpoint, which may be newer than what it was asked for."""
+        who = {} if self.status is None else self.status.content.get("who") or {}
+        return self.game == game or all(str(who.get(side)).endswith(f"@{step}") for side, step in game.followed.items())
+
     @property
     def cars(self) -> int:
         """How many players it has, as its header says."""
@@ -133,7 +138,7 @@ class Director:
                     await self._play(await asyncio.to_thread(self._chosen))
                     return
                 game = await asyncio.to_thread(self._act.game.renewed, self._library)
-                if game == self._act.game or game == self._useless:
+                if self._act.plays(game) or game == self._useless:
                     return
                 if self._act.state == "failed":
                     await self._play(game)
@@ -210,7 +215,7 @@ class Director:
         """Shows the stage that has waited instead of the one before."""
         self._act, self._next, self._game = act, None, act.game
         speed = None if before.status is None else before.status.content.get("speed")
-        for command in (*self._audience.wishes(), {"do": "speed", "value": speed or 1.0}, {"do": "continue"}):
+        for command in (*self._audience.wishes(), {"do": "continue"}, {"do": "speed", "value": speed or 1.0}):
             act.tell(command)
         for said in (act.header, act.frame):
             if said is not None:

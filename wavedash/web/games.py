@@ -42,6 +42,11 @@ class Game:
     def who(self) -> dict[str, str]:
         return {"blue": self.blue.name, "orange": self.orange.name}
 
+    @property
+    def followed(self) -> dict[str, int | None]:
+        """By side, the steps of those who follow a run."""
+        return {side: player.step for side, player in (("blue", self.blue), ("orange", self.orange)) if player.follows}
+
     def asked(self) -> dict[str, Any]:
         """What a stage is asked for."""
         return {"blue": self.blue.source, "orange": self.orange.source, "size": self.size, "simulator": self.simulator,

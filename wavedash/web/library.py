@@ -262,8 +262,10 @@ class Library:
             found = {NEWEST: newest, **found}
         with suppress(UserError, OSError):
             found |= {one.full_name: one.checkpoint for one in run.folder.milestones.listed()[0]}
+        # The newest checkpoint may be pruned before it is loaded: whoever loads it looks into the store.
         return [Player(self._id(run.folder.path / NEWEST if name == NEWEST else one.path), f"{config.name} {name}", run.title,
-                       str(one.path), one.step, size, kind, run.id, refused, name == NEWEST) for name, one in found.items()]
+                       str(one.path.parent if name == NEWEST else one.path), one.step, size, kind, run.id, refused,
+                       name == NEWEST) for name, one in found.items()]
 
     def newest(self, run: Run) -> Player | None:
         """The newest checkpoint of a run. None: it has none yet."""

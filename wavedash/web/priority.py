@@ -5,11 +5,11 @@ import os
 from contextlib import suppress
 
 
-def be_nice(by: int) -> None:
-    """Lowers it by so many levels of nice, or to below normal on Windows. Where the system refuses, it stays as it is."""
+def be_nice(level: int) -> None:
+    """Lowers it to a level of nice, or to below normal on Windows. Where the system refuses, it stays as it is."""
     with suppress(Exception):
         if hasattr(os, "nice"):
-            os.nice(by)
+            os.nice(max(0, level - os.nice(0)))
         else:
             import ctypes
 

@@ -36,6 +36,7 @@ class StageProcess:
         self._room = threading.Semaphore(AHEAD)
         self._told: queue.Queue[Mapping[str, Any] | None] = queue.Queue(AHEAD)
         self._closed = False
+        self._reaping = threading.Lock()
 
     async def start(self) -> None:
         """Starts the process. OSError: the system does not allow another one."""
@@ -68,12 +69,14 @@ class StageProcess:
             self._told.put_nowait(None)
         with suppress(OSError):
             self._connection.close()
-        self._process.join(SECONDS_TO_END)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
+        with self._reaping:
+            self._process.join(SECONDS_TO_END)
+            if self._process.is_alive():
+                self._process.kill()
+                self._process.join()
 
     def _read(self) -> None:
+        failed = False
         while True:
             try:
                 message = _said(self._connection.recv_bytes(MOST_MESSAGE))
@@ -81,13 +84,15 @@ class StageProcess:
                 continue  # no message of a stage: what comes next may be one
             except (EOFError, OSError, TypeError):  # TypeError: the connection was closed by another thread
                 break
+            if isinstance(message, Said) and message.kind == "status":
+                failed = message.content.get("state") == "failed"
             self._room.acquire()
             self._hand_over(message)
-        if not self._closed:
-            self._process.join(SECONDS_TO_END)
-            code = self._process.exitcode
-            if code != 0:  # one that ends by itself has said why
-                self._hand_over(Said.of(type="status", state="failed", text=f"the process of the game has ended ({code})"))
+        if not self._closed and not failed:  # else it has said why it ends
+            with self._reaping:
+                self._process.join(SECONDS_TO_END)
+                code = self._process.exitcode
+            self._hand_over(Said.of(type="status", state="failed", text=f"the process of the game has ended ({code})"))
 
     def _hand_over(self, message: Said | bytes) -> None:
         def hear() -> None:
