@@ -99,7 +99,8 @@ class Live(Listener):
     def _answer(self, request: Request, answer: Answer) -> None:
         if self._inbox is None:
             return
-        log.log(logging.INFO if answer.done else logging.ERROR, "%s: %s", request.by, answer.said)
+        if request.values or request.orders != ("list",):  # the page asks for that whenever somebody looks
+            log.log(logging.INFO if answer.done else logging.ERROR, "%s: %s", request.by, answer.said)
         with suppress(OSError):  # on a full disk the command is not answered
             self._inbox.answer(request, answer)
 
