@@ -17,6 +17,7 @@ from wavedash.errors import UserError
 from wavedash.runs.inbox import Answer, Request, ask
 from wavedash.runs.plain import NotPlainError, to_json
 from wavedash.web.library import Run
+from wavedash.web.options import about
 from wavedash.web.run_data import is_trained
 from wavedash.yaml_text import YamlError, read_yaml
 
@@ -156,7 +157,7 @@ def listed(said: str) -> dict[str, Any]:
                 value, _ = read_yaml(text)
             except YamlError:
                 value = text
-            settings.append({"key": key, "value": value})
+            settings.append({"key": key, "value": value, **about(key)})
     return {"settings": settings, "orders": orders}
 
 
