@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,20 +88,36 @@ class Watched:
     def open(self, address: str) -> Watched:
         path, mark, hash_ = address.partition("#")
         self.page.goto(f"{path}{'&' if '?' in path else '?'}quality=low{mark}{hash_}")
-        self.page.wait_for_function("window.wavedash !== undefined")
+        self.until("window.wavedash !== undefined")
         return self
 
     def state(self, tab: str = "watch") -> Any:
         return self.page.evaluate(f"window.wavedash.state()[{tab!r}]")
 
     def wait(self, condition: str, seconds: float = 60.0) -> Any:
-        """Waits until an expression of `s`, the state of the page, is true."""
-        return self.page.wait_for_function(f"(() => {{ const s = window.wavedash.state(); return {condition}; }})()",
-                                           timeout=1000 * seconds).json_value()
+        """Waits until an expression of `s`, the state of the page, is true, and returns its value."""
+        return self.until(f"(() => {{ const s = window.wavedash.state(); return {condition}; }})()", seconds)
 
-    def picture(self, selector: str = "canvas") -> np.ndarray:
-        """[height, width, 3] of what is seen there."""
+    def until(self, expression: str, seconds: float = 60.0) -> Any:
+        """Waits until an expression is true, and returns its value. It is asked from here again and again: playwright's own
+        waiting evaluates text inside of the page, which the page's policy forbids."""
+        end = time.monotonic() + seconds
+        while not (value := self.page.evaluate(expression)):
+            if time.monotonic() > end:
+                raise AssertionError(f"this did not become true within {seconds:g} s: {expression}\n{self.wrong}")
+            self.page.wait_for_timeout(50)
+        return value
+
+    def picture(self, selector: str = ".picture canvas") -> np.ndarray:
+        """[height, width, 3] of the picture, without what lies over it."""
         from PIL import Image
 
+        self.page.evaluate("""(selector) => {
+            const canvas = document.querySelector(selector);
+            for (const one of document.body.querySelectorAll("*")) if (!one.contains(canvas)) one.style.visibility = "hidden";
+        }""", selector)
         shot = self.page.locator(selector).first.screenshot()
+        self.page.evaluate("""() => {
+            for (const one of document.body.querySelectorAll("*")) one.style.visibility = "";
+        }""")
         return np.asarray(Image.open(io.BytesIO(shot)).convert("RGB")).astype(int)
