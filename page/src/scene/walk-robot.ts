@@ -1,5 +1,5 @@
 // The robot: every geom of the model where the recording has it. Drawn in MuJoCo's coordinates.
-import { BoxGeometry, BufferGeometry, CapsuleGeometry, Color, CylinderGeometry, Group, Mesh, MeshStandardMaterial, SphereGeometry, SRGBColorSpace, Vector3, Vector4 } from "three";
+import { BoxGeometry, BufferGeometry, CapsuleGeometry, Color, CylinderGeometry, Group, Mesh, MeshLambertMaterial, SphereGeometry, SRGBColorSpace, Vector3, Vector4 } from "three";
 import type { Moment } from "../recording";
 import type { Shape } from "./walk-header";
 
@@ -42,14 +42,14 @@ function geometryOf({ kind, size: [a, b, c] }: Shape): BufferGeometry {
 
 export class Robot {
   readonly object = new Group();
-  private readonly meshes: Mesh<BufferGeometry, MeshStandardMaterial>[];
+  private readonly meshes: Mesh<BufferGeometry, MeshLambertMaterial>[];
   /** The numbers of the shapes that cast shadows, and as which spheres: the largest ones. */
   private readonly casting: { shape: number; radius: number }[];
 
   constructor(shapes: Shape[], casters: number) {
     this.meshes = shapes.map((shape) => {
       const colour = new Color().setRGB(...shape.colour, SRGBColorSpace);
-      const mesh = new Mesh(geometryOf(shape), new MeshStandardMaterial({ color: colour, roughness: 0.55, metalness: 0.05 }));
+      const mesh = new Mesh(geometryOf(shape), new MeshLambertMaterial({ color: colour }));
       mesh.castShadow = true;
       return mesh;
     });
