@@ -101,9 +101,9 @@ export interface Ladder {
 }
 
 export interface Settings {
-  settings: { key: string; value: unknown; [more: string]: unknown }[];
+  /** `help`: the sentence that documents it. `choices`: the words that it may be, where they are few. */
+  settings: { key: string; value: unknown; help?: string; choices?: string[] }[];
   orders: unknown[];
-  [key: string]: unknown;
 }
 
 export interface SetAnswer { done: boolean; said: string | string[] }

@@ -36,6 +36,8 @@ def _sections(kind: Any) -> Iterator[type[BaseModel]]:
 def _words(kind: Any) -> list[str]:
     """The words of a type that allows nothing but a few words."""
     found = _alternatives(kind)
+    if found == [bool]:
+        return ["true", "false"]
     if not found or not all(get_origin(one) is Literal for one in found):
         return []
     return [word for one in found for word in get_args(one) if isinstance(word, str)]

@@ -1,143 +1,198 @@
-// The tab Steer: what `wavedash set` can change, and orders. It shows what the run answered, never what was hoped for.
-import type { RunRow, Settings } from "../api";
+// The tab Steer: what `wavedash set` can change, and orders, for whoever has the token. Everything is logged by the run.
+import { ApiError, type RunEvent, type RunRow } from "../api";
 import type { Context, Tab } from "../context";
-import { h, replace } from "../dom";
-import { editor, parse, text } from "./editor";
+import { count, h, replace, say } from "../dom";
+import { Refresher } from "../refresher";
+import { eventRow } from "../run/events";
+import { copyButton } from "../run/texts";
+import { Answers } from "./answers";
+import { parse, text } from "./editor";
+import { Orders } from "./orders";
+import { Settings } from "./settings";
 
-const EXPLAINED: Record<string, string> = {
-  save: "Writes a checkpoint of this step", pause: "Waits between two iterations", continue: "Goes on after a pause", stop: "Saves the run and ends it",
-};
+const MOST_EVENTS = 60;
 
 export function mountSteer(container: HTMLElement, context: Context): Tab {
-  const { api, about } = context;
-  if (!api.live || !about.writable) {
-    container.append(h("section", { class: "card steer-closed" }, h("h2", null, api.live ? "Watching only" : "An exported page"),
-      h("p", null, api.live
-        ? "Changes need the token. Open the address that `wavedash watch` or `wavedash train --page` printed: it ends with #token=…. Whoever has that address can steer."
-        : "This file holds what a run was. To steer a run, open its page: wavedash watch RUN.")));
-    return { shown() {}, hidden() {} };
-  }
-
-  const choice = h("select", { class: "input", "aria-label": "Run to steer", id: "steer-run", onchange: () => void open(choice.value) });
-  const state = h("p", { class: "quiet", role: "status", id: "steer-state" });
-  const orders = h("div", { class: "row orders" });
-  const filter = h("input", { class: "input", type: "search", placeholder: "Filter settings…", "aria-label": "Filter settings", oninput: () => sift() });
-  const rows = h("div", { class: "settings" });
-  const said = h("ol", { class: "said", "aria-live": "polite", "aria-label": "What the run answered" });
-  const otherKey = h("input", { class: "input number", "aria-label": "Any key", placeholder: "ppo.learning_rate", spellcheck: "false", id: "steer-key" });
-  const otherValue = h("input", { class: "input number", "aria-label": "Its value", placeholder: "1e-4", spellcheck: "false", id: "steer-value" });
-  const label = h("input", { class: "input", "aria-label": "Label of the milestone", placeholder: "label (optional)", maxlength: 60, id: "steer-label" });
-  const sure = h("dialog", { "aria-label": "Stop the run?" });
-  const controls = h("fieldset", { class: "steer-controls" },
-    h("section", { class: "card" }, h("h2", null, "Orders"), orders),
-    h("section", { class: "card" }, h("div", { class: "row" }, h("h2", { class: "grow" }, "Settings"), filter), rows,
-      h("form", { class: "row other", onsubmit: (event: Event) => {
-        event.preventDefault();
-        if (otherKey.value.trim()) void ask({ [otherKey.value.trim()]: parse(otherValue.value) }, []);
-      } }, h("span", { class: "quiet" }, "Any key"), otherKey, otherValue, h("button", { class: "button", type: "submit" }, "Set"))));
+  if (!context.api.live || !context.about.writable) return closed(container, context);
+  const { api, route } = context;
+  const choice = h("select", { class: "input", id: "steer-run", onchange: () => choose(choice.value) });
+  const state = h("p", { class: "steer-state", role: "status", id: "steer-state" }, "Looking for runs…");
+  const how = h("p", { class: "row command-row", hidden: true });
+  const answers = new Answers();
+  const orders = new Orders((words) => void ask({}, words));
+  const settings = new Settings((values) => void ask(values, []));
+  const key = h("input", { class: "input number", "aria-label": "Any key", placeholder: "ppo.learning_rate", spellcheck: "false", autocapitalize: "off", id: "steer-key" });
+  const value = h("input", { class: "input number", "aria-label": "Its value", placeholder: "1e-4", spellcheck: "false", autocapitalize: "off", id: "steer-value" });
+  const any = h("form", { class: "card row other", "aria-label": "Any setting", onsubmit: (event: Event) => {
+    event.preventDefault();
+    if (key.value.trim()) void ask({ [key.value.trim()]: parse(value.value) }, []);
+  } }, h("span", { class: "quiet" }, "Any key"), key, value, h("button", { class: "button", type: "submit", id: "steer-any" }, "Set"));
+  const controls = h("fieldset", { class: "steer-controls", disabled: true }, orders.element, settings.element, any);
+  const changes = h("ol", { class: "event-list" });
   container.append(h("div", { class: "steer-page" },
-    h("div", { class: "card row" }, h("label", { class: "field grow" }, "Run", choice), state), controls,
-    h("section", { class: "card" }, h("h2", null, "What the run answered"), said), sure));
-  controls.disabled = true;
+    h("div", { class: "card steer-choice" }, h("label", { class: "field" }, "Run", choice), h("div", null, state, how)),
+    h("div", { class: "steer-grid" }, controls, h("div", { class: "steer-side" }, answers.element,
+      h("section", { class: "card", "aria-label": "Changes" }, h("h2", null, "All changes of this run"), changes)))));
   let run = "";
-  let known: RunRow[] = [];
+  let rows: RunRow[] = [];
+  let events: RunEvent[] = [];
+  let listed = "";
+  let drawn = "";
+  /** What the settings were read after; null: they must be read. */
+  let read: string | null = null;
+  let waiting = 0;
+  let reading = false;
 
-  function tell(asked: string, answer: string, good: boolean | null): HTMLElement {
-    const row = h("li", { class: good === null ? "waiting" : good ? "done" : "refused" }, h("code", null, asked), h("pre", null, answer),
-      h("time", { class: "quiet" }, new Date().toLocaleTimeString()));
-    said.prepend(row);
-    return row;
-  }
-
-  /** Asks the run, waits for its answer, and reads the settings again, so that they are what the run has. */
-  async function ask(values: Record<string, unknown>, words: string[]): Promise<void> {
-    const asked = [...Object.entries(values).map(([key, value]) => `${key}=${text(value)}`), ...words].join(" ");
-    const waiting = tell(asked, "waiting for the run, which answers between two iterations…", null);
-    try {
-      const answer = await api.set(run, values, words);
-      waiting.remove();
-      tell(asked, Array.isArray(answer.said) ? answer.said.join("\n") : answer.said, answer.done);
-    } catch (error) {
-      waiting.remove();
-      tell(asked, error instanceof Error ? error.message : String(error), false);
-    }
-    await open(run);
-  }
-
-  function order(word: string): HTMLElement {
-    const plain = (name: string, title: string, go: () => void, kind = "") => h("button", { class: `button ${kind}`, type: "button", title, onclick: go }, name);
-    if (word === "stop") return plain("Stop…", EXPLAINED.stop, () => confirmStop(), "danger");
-    if (word === "milestone") {
-      return h("span", { class: "row order-group" }, plain("Milestone", "Keeps this version for ever", () => {
-        const name = label.value.trim();
-        void ask({}, [name ? `milestone=${name}` : "milestone"]);
-      }), label);
-    }
-    if (word === "phase") {
-      return h("span", { class: "row order-group" }, ...[["Phase back", "phase=back"], ["Phase?", "phase"], ["Phase next", "phase=next"]]
-        .map(([name, text]) => plain(name, `wavedash set RUN ${text}`, () => void ask({}, [text]))));
-    }
-    return plain(word.charAt(0).toUpperCase() + word.slice(1), EXPLAINED[word] ?? `wavedash set RUN ${word}`, () => void ask({}, [word]));
-  }
-
-  function confirmStop(): void {
-    replace(sure, h("h2", null, "Stop the run?"), h("p", null, "It is saved and ends after this iteration. `wavedash resume` goes on with it."),
-      h("div", { class: "row" }, h("button", { class: "button danger", type: "button", onclick: () => { sure.close(); void ask({}, ["stop"]); } }, "Stop it"),
-        h("button", { class: "button", type: "button", onclick: () => sure.close() }, "Let it run")));
-    sure.showModal();
-  }
-
-  function draw(settings: Settings): void {
-    const words = settings.orders.map(String).filter((word) => word !== "list");
-    replace(orders, ...words.map(order));
-    const names = new Set(settings.settings.map(({ key }) => key));
-    // A weight has two names; the shorter one is enough.
-    const shown = settings.settings.filter(({ key }) => !(key.endsWith(".weight") && names.has(key.slice(0, -7))));
-    replace(rows, ...shown.map(({ key, value }) => {
-      const edit = editor(key, value);
-      return h("form", { class: "setting", "data-key": key, onsubmit: (event: Event) => {
-        event.preventDefault();
-        void ask({ [key]: edit.value() }, []);
-      } }, h("code", { title: key }, key), h("output", { class: "number", title: "Value now" }, text(value)), edit.element,
-      h("button", { class: "button", type: "submit", "aria-label": `Set ${key}` }, "Set"));
-    }));
-    sift();
-  }
-
-  function sift(): void {
-    const wanted = filter.value.toLowerCase();
-    for (const row of rows.children as HTMLCollectionOf<HTMLElement>) row.hidden = !row.dataset.key?.toLowerCase().includes(wanted);
-  }
-
-  async function open(id: string): Promise<void> {
+  function choose(id: string): void {
     run = id;
-    const row = known.find((one) => one.id === id);
-    try {
-      draw(await api.settings(id));
-      controls.disabled = false;
-      state.textContent = "The run listens.";
-    } catch (error) {
-      controls.disabled = true;
-      state.textContent = error instanceof Error ? error.message : `${row?.title ?? id} is not being trained`;
-    }
+    read = null;
+    settings.clear();
+    controls.disabled = true;
+    route.set({ run: id });
+    void refresher.now();
   }
 
-  async function refresh(): Promise<void> {
-    known = await api.runs();
-    const running = known.filter((row) => row.state === "running");
-    const asked = context.route.get("run") ?? about.run;
-    replace(choice, ...[...running, ...known.filter((row) => row.state !== "running")].map((row) => h("option", { value: row.id }, `${row.title} (${row.state})`)));
-    const first = known.find((row) => row.id === (run || asked)) ?? running[0] ?? known[0];
-    if (!first) {
-      state.textContent = "There are no runs yet.";
+  /** Asks the run, tells its answer, and reads the settings again, so that they are what the run has. */
+  async function ask(values: Record<string, unknown>, words: string[]): Promise<void> {
+    const asked = run;
+    const tell = answers.ask([...Object.entries(values).map(([name, one]) => `${name}=${text(one)}`), ...words].join(" "));
+    waiting += 1;
+    showState();
+    let done = false;
+    try {
+      const answer = await api.set(asked, values, words);
+      done = answer.done;
+      tell(Array.isArray(answer.said) ? answer.said.join("\n") : answer.said, answer.done);
+    } catch (error) {
+      tell(error instanceof Error ? error.message : String(error), false);
+    }
+    waiting -= 1;
+    if (asked === run) read = null;
+    await refresher.now();
+    if (asked === run && done) settings.settle(Object.keys(values));
+  }
+
+  const refresher = new Refresher(4, true, async () => {
+    rows = await api.runs();
+    if (!rows.some((row) => row.id === run)) run = first()?.id ?? "";
+    drawChoice();
+    if (!run) return say(state, "There are no runs yet: wavedash train rocket-1v1");
+    events = await api.events(run);
+    drawChanges();
+    await readSettings();
+    showState();
+  }, (error) => { if (error) say(state, error.message); });
+
+  function first(): RunRow | undefined {
+    const asked = route.get("run") ?? context.about.run;
+    return rows.find((row) => row.id === asked) ?? rows.find((row) => row.state === "running") ?? rows[0];
+  }
+
+  const current = (): RunRow | undefined => rows.find((row) => row.id === run);
+
+  /** Asks a run that runs for its settings: when it is chosen, and after every change by whomever. */
+  async function readSettings(): Promise<void> {
+    const asked = run;
+    const stamp = `${run} ${current()?.state} ${events.length}`;
+    if (current()?.state !== "running") {
+      controls.disabled = true;
+      read = stamp;
       return;
     }
-    choice.value = first.id;
-    await open(first.id);
+    if (read === stamp || reading) return;
+    reading = true;
+    if (controls.disabled) say(state, "Asking the run for its settings; it answers between two iterations…");
+    try {
+      const found = await api.settings(asked);
+      if (asked !== run) return;
+      settings.show(found);
+      orders.show(found.orders.map(String), isPaused());
+      controls.disabled = false;
+      read = stamp;
+    } catch (error) {
+      if (asked !== run) return;
+      controls.disabled = true;
+      say(state, error instanceof ApiError ? error.message : String(error));
+    } finally {
+      reading = false;
+    }
   }
 
+  /** Whether the last order of its kind was to pause. */
+  function isPaused(): boolean {
+    const last = [...events].reverse().find((event) => !event.refused && ["pause", "continue", "stop"].includes(String(event.key)));
+    return current()?.state === "running" && last?.key === "pause";
+  }
+
+  function showState(): void {
+    const row = current();
+    how.hidden = row === undefined || row.state === "running";
+    if (!row) return;
+    if (row.state !== "running") {
+      const command = `wavedash resume runs/${row.title}`;
+      say(state, `This run is ${row.state} at ${count(row.steps, 4)} steps, so nobody listens. Settings change when it goes on:`);
+      if (how.dataset.command !== command) {
+        how.dataset.command = command;
+        replace(how, h("code", { class: "command" }, `${command} key=value`), copyButton(context, "the command", () => command));
+      }
+    } else if (waiting) {
+      say(state, "Waiting for the run, which answers between two iterations…");
+    } else if (!controls.disabled) {
+      say(state, isPaused() ? `Paused at ${count(row.steps, 4)} steps. It listens.` : `Running, at ${count(row.steps, 4)} steps. It listens.`);
+    }
+    state.className = `steer-state ${row.state !== "running" ? "quiet" : waiting || isPaused() ? "warn" : "good"}`;
+    controls.classList.toggle("waiting", waiting > 0);
+  }
+
+  function drawChoice(): void {
+    const sorted = [...rows].sort((a, b) => Number(b.state === "running") - Number(a.state === "running"));
+    const made = JSON.stringify([sorted.map((row) => [row.id, row.state]), run]);
+    if (made === listed) return;
+    listed = made;
+    replace(choice, ...sorted.map((row) => h("option", { value: row.id }, `${row.title} (${row.state})`)));
+    choice.value = run;
+  }
+
+  function drawChanges(): void {
+    const shown = events.slice(-MOST_EVENTS).reverse();
+    const made = JSON.stringify(shown);
+    if (made === drawn) return;
+    drawn = made;
+    replace(changes, ...shown.map(eventRow));
+    if (!shown.length) changes.append(h("li", { class: "quiet" }, "Nothing was changed in this run yet."));
+  }
+
+  route.changed(() => {
+    const asked = route.get("run");
+    if (asked && asked !== run && rows.some((row) => row.id === asked)) choose(asked);
+  });
+  context.expose("steer", () => ({
+    run, state: state.textContent, open: !controls.disabled, settings: settings.shown, answers: answers.told, events: events.length, waiting, paused: isPaused(),
+  }));
   return {
-    shown: () => void refresh().catch((error: Error) => { state.textContent = error.message; }),
-    hidden() {},
+    shown() {
+      const asked = route.get("run");
+      if (asked && asked !== run) {
+        run = asked;
+        settings.clear();
+        controls.disabled = true;
+      }
+      read = null;
+      refresher.start();
+    },
+    hidden: () => refresher.stop(),
   };
+}
+
+/** Without the token, and in exported files, nothing can be changed. */
+function closed(container: HTMLElement, context: Context): Tab {
+  const { api } = context;
+  container.append(h("section", { class: "card empty steer-closed", id: "steer-closed" }, h("h2", null, api.live ? "Watching only" : "An exported page"),
+    h("p", null, api.live
+      ? "Changes need the token. Open the address that `wavedash watch` or `wavedash train --page` printed in the terminal: it ends with #token=…. Whoever has that address can steer."
+      : "This file holds what a run was. To steer a run, open its page:"),
+    api.live ? h("p", null, "In a terminal the same changes are made by:") : null,
+    h("p", null, h("code", { class: "command" }, api.live ? "wavedash set RUN ppo.learning_rate=1e-4" : "wavedash watch RUN"))));
+  context.expose("steer", () => ({ open: false, closed: true }));
+  return { shown() {}, hidden() {} };
 }
