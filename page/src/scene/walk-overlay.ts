@@ -65,7 +65,7 @@ export class WalkOverlay {
   show(moment: Moment, speed: number, walked: number): void {
     const turning = moment.number("command", 2) * (180 / Math.PI);
     this.fact("wanted", `${moment.number("command", 0).toFixed(2)} m/s`, "wanted");
-    this.fact("real", `${speed.toFixed(2)} m/s`, "real");
+    this.fact("real", `${(Math.round(speed * 100) / 100 || 0).toFixed(2)} m/s`, "real");  // There is no minus zero.
     this.fact("turn", Math.abs(turning) < 1 ? "none" : `${Math.abs(turning).toFixed(0)}°/s ${turning > 0 ? "left" : "right"}`);
     this.fact("walked", `${walked.toFixed(1)} m`);
     if (moment.recording.has("value")) this.fact("value", moment.line("value").toFixed(2));
