@@ -154,7 +154,7 @@ function stands(look: Palette): { seats: Builder; apron: Builder } {
         });
         const u = [along, along + length, along + length, along].map((at) => at / 1500);
         inward(seats, corners, colours, [[u[0], 0], [u[1], 0], [u[2], 0.75], [u[3], 0.75]]);
-      } else {
+      } else if (!isMouth(a, b)) {
         inward(apron, corners, corners.map((_, at) => shade(look.apron, at < 2 ? 1 : 0.9)), [[0, 0], [0, 0], [0, 0], [0, 0]]);
       }
       along += length;
@@ -170,7 +170,7 @@ export class Arena {
 
   constructor(look: Palette, dark: boolean, shadows: boolean) {
     const grass = turf(look.floor, dark ? 0.025 : 0.05);
-    const [hexagons, mesh, people] = [panels(), net(), crowd()];
+    const [hexagons, mesh, people] = [panels(), net(), crowd(dark ? 70 : 150)];
     this.textures.push(grass, hexagons, mesh, people);
     const ground = new Mesh(floor(look).build(), new MeshLambertMaterial({ map: grass, vertexColors: true }));
     ground.receiveShadow = shadows;

@@ -7,7 +7,7 @@ import { ballSkin, spot } from "./textures";
 
 const RADIUS = BALL_RADIUS * METRES;
 /** Radians from a corner of the icosahedron: where its patch ends, and how wide the seams between patches are. */
-const [PATCH, SEAM, SOFT] = [0.33, 0.022, 0.018];
+const [PATCH, SEAM, SOFT] = [0.34, 0.016, 0.02];
 
 /** Twelve corners of an icosahedron, around which the patches are. */
 function corners(): Vector3[] {
@@ -51,7 +51,7 @@ export class Ball {
     const patch = pattern();
     const map = ballSkin(patch, bytes(look.ball), bytes(look.ballPanel));
     const emissiveMap = ballSkin(patch, [0, 0, 0], [255, 255, 255]);
-    this.mesh = new Mesh(new SphereGeometry(RADIUS, 36, 24), new MeshLambertMaterial({ map, emissiveMap, emissive: 0 }));
+    this.mesh = new Mesh(new SphereGeometry(RADIUS, 36, 24), new MeshLambertMaterial({ map, emissiveMap, emissive: 0, color: new Color(1.3, 1.3, 1.3) }));
     this.mesh.matrixAutoUpdate = false;
     this.mesh.castShadow = shadows;
     this.colours = look.teams.map((team) => new Color(team).multiplyScalar(0.85));

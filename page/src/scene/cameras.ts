@@ -92,7 +92,7 @@ export class Cameras {
     else if (mode === "car") rate = this.updateBehind(scene, body);
     else if (mode === "top") this.updateTop(scene);
     else rate = this.updateDirector(scene, elapsed);
-    const part = this.snap ? 1 : 1 - Math.exp(-rate * elapsed);
+    const part = this.snap || rate === Infinity ? 1 : 1 - Math.exp(-rate * elapsed);
     this.camera.position.lerp(to, part);
     this.aim.lerp(aim, part);
     this.snap = false;

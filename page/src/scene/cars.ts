@@ -3,6 +3,7 @@ import {
   AdditiveBlending, BufferAttribute, BufferGeometry, Color, ConeGeometry, DoubleSide, DynamicDrawUsage, Group, InstancedMesh, Matrix4, Mesh, MeshBasicMaterial,
   MeshLambertMaterial, PlaneGeometry, Quaternion, Sprite, SpriteMaterial, Vector3,
 } from "three";
+import { shortName } from "../names";
 import type { Header, Moment } from "../recording";
 import { carBody, hitbox, REST, wheels, wheelShape, type Wheel } from "./car";
 import { basis, place, pose } from "./coordinates";
@@ -15,8 +16,6 @@ export const FLAGS = { ground: 1, boosting: 2, supersonic: 4, demoed: 8, flip: 1
 const TRAIL = 14;
 const TRAIL_SECONDS = 0.55;
 const REACH = 60;
-/** Height of a name, as a part of the picture. */
-const NAME = 0.034;
 /** The size of what is not there: a matrix must not be singular. */
 const NOTHING = 0.0001;
 const [UP, SIDEWAYS] = [new Vector3(0, 1, 0), new Vector3(0, 0, 1)];
@@ -46,6 +45,8 @@ export class Cars {
   readonly bodies: CarBody[];
   /** The car whose name is hidden because the camera is behind it. */
   hideName = -1;
+  /** Height of names at a distance of one metre. */
+  nameSize = 0.034;
   private readonly meshes: Mesh[] = [];
   private readonly names: Sprite[] = [];
   private readonly wheelPlaces: Wheel[][];
@@ -64,7 +65,7 @@ export class Cars {
       mesh.matrixAutoUpdate = false;
       mesh.castShadow = castShadows;
       this.meshes.push(mesh);
-      const plate = nameplate(player.name, look.teams[player.team]);
+      const plate = nameplate(shortName(player.name), look.teams[player.team]);
       const sprite = new Sprite(new SpriteMaterial({ map: plate.texture, transparent: true, depthWrite: false, depthTest: false, sizeAttenuation: false }));
       sprite.userData.aspect = plate.aspect;
       sprite.center.set(0.5, -0.75);  // Above the car on the screen, also where the camera looks down.
@@ -175,7 +176,7 @@ export class Cars {
     const name = this.names[body.index];
     name.visible = body.present && body.index !== this.hideName;
     name.position.copy(body.position).y += 0.3;
-    name.scale.set(NAME * (name.userData.aspect as number), NAME, 1);
+    name.scale.set(this.nameSize * (name.userData.aspect as number), this.nameSize, 1);
   }
 
   /** The trail is computed from the recording, so it is the same after every jump in time. */

@@ -10,13 +10,23 @@ const HEIGHT = 1.5;
 
 type Flat = [number, number];
 
+/** A stripe along points. Neighbours share the corners of a bend, so that nothing is drawn twice where it is translucent. */
 function ribbon(builder: Builder, points: Flat[], colour: ReturnType<typeof shade>, width = WIDTH): void {
-  for (let index = 0; index + 1 < points.length; index++) {
-    const [a, b] = [points[index], points[index + 1]];
-    const length = Math.hypot(b[0] - a[0], b[1] - a[1]) || 1;
-    const [dx, dy] = [((b[0] - a[0]) / length) * width * 0.5, ((b[1] - a[1]) / length) * width * 0.5];
-    upward(builder, [[a[0] - dx - dy, a[1] - dy + dx], [b[0] + dx - dy, b[1] + dy + dx], [b[0] + dx + dy, b[1] + dy - dx], [a[0] - dx + dy, a[1] - dy - dx]], colour);
-  }
+  const last = points.length - 1;
+  const closed = Math.hypot(points[0][0] - points[last][0], points[0][1] - points[last][1]) < 1;
+  const way = (from: number, to: number): Flat => {
+    const [x, y] = [points[to][0] - points[from][0], points[to][1] - points[from][1]];
+    const length = Math.hypot(x, y) || 1;
+    return [x / length, y / length];
+  };
+  const edges = points.map((point, index): [Flat, Flat] => {
+    const before = index ? way(index - 1, index) : closed ? way(last - 1, last) : way(0, 1);
+    const after = index < last ? way(index, index + 1) : closed ? way(0, 1) : before;
+    const [x, y] = [-(before[1] + after[1]), before[0] + after[0]];
+    const reach = width / Math.max(x * x + y * y, 0.5);
+    return [[point[0] + x * reach, point[1] + y * reach], [point[0] - x * reach, point[1] - y * reach]];
+  });
+  for (let index = 0; index < last; index++) upward(builder, [edges[index][0], edges[index + 1][0], edges[index + 1][1], edges[index][1]], colour);
 }
 
 function upward(builder: Builder, corners: Flat[], colour: ReturnType<typeof shade>): void {

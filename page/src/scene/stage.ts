@@ -10,6 +10,9 @@ import { WalkScene } from "./walk";
 /** From where the sun shines, in parts of the reach of a scene. */
 const SUN = new Vector3(0.175, 0.75, 0.1);
 
+/** Height of the names of cars. */
+const NAME_PIXELS = 21;
+
 export class Stage {
   readonly canvas: HTMLCanvasElement;
   readonly cameras = new Cameras();
@@ -22,6 +25,7 @@ export class Stage {
   private readonly rays = new Raycaster();
   /** What the scene was made for. */
   private shows = "";
+  private height = 1;
 
   /** Throws where the browser has no WebGL. */
   constructor(private dark: boolean) {
@@ -67,13 +71,18 @@ export class Stage {
 
   resize(width: number, height: number): void {
     this.renderer.setSize(width, height, false);
-    this.cameras.camera.aspect = width / Math.max(height, 1);
+    this.height = Math.max(height, 1);
+    this.cameras.camera.aspect = width / this.height;
   }
 
   /** Draws a moment, `elapsed` seconds after the last one. Returns whether something still moves by itself. */
   draw(moment: Moment, elapsed: number): boolean {
     if (!this.kind) return false;
-    if (this.kind instanceof RocketScene) this.kind.cars.hideName = this.cameras.mode === "car" ? this.cameras.car : -1;
+    if (this.kind instanceof RocketScene) {
+      const { cars } = this.kind;
+      cars.hideName = this.cameras.mode === "car" ? this.cameras.car : -1;
+      cars.nameSize = (2 * NAME_PIXELS * Math.tan((this.cameras.camera.fov * Math.PI) / 360)) / this.height;
+    }
     this.kind.show(moment, elapsed, this.cameras.camera.position);
     const { far, center } = this.kind.reach;
     this.sun.position.copy(SUN).multiplyScalar(far).add(center);

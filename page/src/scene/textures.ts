@@ -63,20 +63,21 @@ export function panels(): Texture {
   }));
 }
 
-/** Rows of people in light clothes, to be tinted; between them the dark of the seats. */
-export function crowd(): Texture {
+/** Rows of people in light clothes, to be tinted; between them the seats, from black (0) to white (255). */
+export function crowd(seats: number): Texture {
   return texture(canvas(256, 256, (pen) => {
-    pen.fillStyle = "rgb(70 70 70)";
+    const grey = (light: number): string => `rgb(${light} ${light} ${light})`;
+    pen.fillStyle = grey(seats);
     pen.fillRect(0, 0, 256, 256);
     const chance = random(11);
     for (let row = 0; row < 16; row++) {
-      pen.fillStyle = "rgb(104 104 104)";
+      pen.fillStyle = grey(seats + 34);
       pen.fillRect(0, row * 16 + 12, 256, 3);
       for (let seat = 0; seat < 32; seat++) {
-        if (chance() < 0.14) continue;
-        const light = Math.round(110 + 145 * chance());
+        if (chance() < 0.14) continue;  // An empty seat.
+        const light = Math.round(seats + 40 + (215 - seats) * chance());
         const [x, y] = [seat * 8 + 4 + 2 * (chance() - 0.5), row * 16 + 7 + 2 * (chance() - 0.5)];
-        pen.fillStyle = `rgb(${light} ${light} ${light})`;
+        pen.fillStyle = grey(light);
         pen.fillRect(x - 2.5, y, 5, 6);
         pen.fillStyle = `rgb(${Math.round(light * 0.55 + 60)} ${Math.round(light * 0.5 + 52)} ${Math.round(light * 0.45 + 48)})`;
         pen.beginPath();

@@ -1,5 +1,6 @@
 // Buttons of the cameras, and cameras as words of the address: 2 (behind car 2), 2p (without ball-cam), 9, 0, f_x_y_z_yaw_pitch.
 import { h, replace } from "../dom";
+import { shortName } from "../names";
 import type { Header } from "../recording";
 import type { Cameras, Flight, Mode } from "../scene/cameras";
 import { iconButton } from "./icons";
@@ -47,7 +48,7 @@ export class CameraBar {
 
   open(header: Header | null): void {
     const players = header?.players ?? [];
-    replace(this.cars, ...players.map((player, car) => h("option", { value: car }, `${car + 1} ${player.name}`)));
+    replace(this.cars, ...players.map((player, car) => h("option", { value: car }, `${car + 1} ${shortName(player.name)}`)));
     this.cars.hidden = players.length < 2;
     this.ball.hidden = header?.kind === "walk";
     this.update();

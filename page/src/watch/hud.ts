@@ -1,5 +1,6 @@
 // What lies over the picture: score and clock, names with boost meters, the speed of the followed car, and the status.
 import { clock, h, property, replace, svg } from "../dom";
+import { shortName } from "../names";
 import type { Header, Moment } from "../recording";
 import type { Body } from "../scene/kind";
 import { CarBody, FLAGS } from "../scene/cars";
@@ -56,7 +57,7 @@ export class Hud {
     const rocket = header.kind === "rocket";
     this.hasScore = rocket && header.record.some((field) => field.name === "score");
     this.score.classList.toggle("plain", !this.hasScore);
-    for (const team of [0, 1]) put(this.names[team], rocket ? teamName(header, team) : team ? "" : header.title);
+    for (const team of [0, 1]) put(this.names[team], rocket ? teamName(header, team) : team ? "" : shortName(header.title));
     if (!this.hasScore) this.goals.forEach((one) => put(one, ""));
     header.players.forEach((player, car) => {
       const row = this.makeRow(player.name, car, rocket);
@@ -70,7 +71,7 @@ export class Hud {
     const number = h("span", { class: "car-boost number" });
     const button = h("button", {
       class: "car-row glass", type: "button", "aria-pressed": "false", title: `Behind ${name} (${car + 1})`, onclick: () => this.follow(car),
-    }, h("kbd", null, car + 1), h("span", { class: "car-name" }, name), number, rocket ? h("span", { class: "meter-rail" }, boost) : null);
+    }, h("kbd", null, car + 1), h("span", { class: "car-name" }, shortName(name)), number, rocket ? h("span", { class: "meter-rail" }, boost) : null);
     return { button, boost, number, last: -1, present: true };
   }
 
@@ -146,6 +147,6 @@ export class Hud {
 
 /** Who plays for a team, without saying the same name twice. */
 function teamName(header: Header, team: number): string {
-  const names = [...new Set(header.players.filter((player) => player.team === team).map((player) => (player.human ? "you" : player.name)))];
+  const names = [...new Set(header.players.filter((player) => player.team === team).map((player) => (player.human ? "a human" : shortName(player.name))))];
   return names.join(" + ") || (team ? "orange" : "blue");
 }

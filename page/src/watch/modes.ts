@@ -14,6 +14,8 @@ export class Modes {
   readonly placing: Placing;
   readonly driving: Driving;
   private readonly chooser: Chooser;
+  /** Whether bodies are to be placed as soon as the stage has paused. */
+  private places = false;
   /** Bodies to place as soon as the game that was asked for has begun. */
   private next: { command: Record<string, unknown>; starting: boolean } | null = null;
 
@@ -71,15 +73,24 @@ export class Modes {
       return;
     }
     const why = this.obstacles().place;
-    const moment = this.player.moment();
-    if (why || !moment) {
-      this.context.say(why ?? "There is no game yet.");
+    if (why) {
+      this.context.say(why);
       return;
     }
     this.driving.stop();
-    if (this.player.following) this.live.send({ do: "pause" });
-    else if (this.player.playing) this.player.toggle();
-    this.placing.start(moment);
+    if (this.player.following && this.player.stagePlaying) {
+      this.places = this.live.send({ do: "pause" });  // It begins when the stage stands still.
+      return;
+    }
+    if (!this.player.following && this.player.playing) this.player.toggle();
+    this.startPlacing();
+  }
+
+  private startPlacing(): void {
+    this.places = false;
+    const { recording } = this.player;
+    const moment = this.player.following ? recording?.sample(recording.duration) : this.player.moment();
+    if (moment) this.placing.start(moment);
     this.hooks.changed();
   }
 
@@ -134,6 +145,7 @@ export class Modes {
   // --- what the stage says ------------------------------------------------------------------------------------------
 
   status(state: string): void {
+    if (state === "paused" && this.places) this.startPlacing();
     if (state === "starting" && this.next) this.next.starting = true;
     if (state === "failed") this.next = null;
     if (["lost", "off", "failed", "starting"].includes(state)) this.driving.stop(false);

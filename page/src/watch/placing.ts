@@ -1,6 +1,7 @@
 // Placing ball and cars by hand: they are dragged on the field or set by dials, and the game goes on from there.
 import { Plane, Vector3 } from "three";
 import { h, replace } from "../dom";
+import { shortName } from "../names";
 import type { Moment } from "../recording";
 import { place, toGame } from "../scene/coordinates";
 import { Handles, KNOB } from "../scene/handles";
@@ -76,7 +77,7 @@ export class Placing {
     const chip = (name: string, number: number, team: string): HTMLElement => h("button", {
       class: `button body ${team}`, type: "button", role: "radio", "aria-checked": String(number === body), "data-body": number, onclick: () => this.choose(number),
     }, name);
-    replace(this.bodies, chip("Ball", BALL, ""), ...players.map((player, car) => chip(`${car + 1} ${player.name}`, car, player.team ? "orange" : "blue")));
+    replace(this.bodies, chip("Ball", BALL, ""), ...players.map((player, car) => chip(`${car + 1} ${shortName(player.name)}`, car, player.team ? "orange" : "blue")));
     this.rows = dialsOf(this.draft!, body).map((dial) => {
       const input = h("input", { type: "range", min: dial.low, max: dial.high, step: dial.step, "data-dial": dial.name, oninput: () => {
         dial.set(Number(input.value));

@@ -2,6 +2,7 @@
 import type { RecordingRow, RunRow } from "../api";
 import type { Context } from "../context";
 import { clock, h, replace } from "../dom";
+import { shortName } from "../names";
 import type { Recording } from "../recording";
 import { fileButton, fileName, saveAs } from "./drop";
 import { icon, iconButton } from "./icons";
@@ -124,7 +125,7 @@ export class RecordingsPanel {
     const score = row.score ? `${row.score[0]}:${row.score[1]}` : "";
     const goals = row.events.filter((event) => event.kind === "goal").length;
     const facts = [score || (goals ? `${goals} ${goals === 1 ? "goal" : "goals"}` : ""), clock(row.seconds), age(row.created)];
-    const title = row.title || playersOf(row);
+    const title = shortName(row.title || playersOf(row));
     const save = async (): Promise<void> => {
       try {
         saveAs(new Blob([await this.context.api.recording(row.id)]), fileName(title));
@@ -138,6 +139,6 @@ export class RecordingsPanel {
   private drawLocal(local: LocalRecording): HTMLElement {
     const { recording, name } = local;
     const save = async (): Promise<void> => saveAs(await recording.pack(), fileName(recording.header.title));
-    return this.entry(name, recording.header.title, [clock(recording.duration), age(recording.header.created)], "file", () => this.actions.openLocal(local), () => void save());
+    return this.entry(name, shortName(recording.header.title), [clock(recording.duration), age(recording.header.created)], "file", () => this.actions.openLocal(local), () => void save());
   }
 }

@@ -17,7 +17,7 @@ export class Side {
 
   /** `changed` is called when another player was chosen. */
   constructor(title: string, private readonly team: "blue" | "orange", private readonly changed: () => void) {
-    this.filter = h("input", { class: "input", type: "search", placeholder: "Filter", "aria-label": `Filter players for ${team}`, oninput: () => this.draw() });
+    this.filter = h("input", { class: "input", type: "search", placeholder: "Filter", autofocus: team === "blue", "aria-label": `Filter players for ${team}`, oninput: () => this.draw() });
     this.list = h("div", { class: "side-list", role: "radiogroup", "aria-label": `Players for ${team}` });
     this.element = h("fieldset", { class: `side ${team}`, id: `side-${team}` }, h("legend", null, title), this.filter, this.list);
   }

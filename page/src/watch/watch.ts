@@ -316,8 +316,8 @@ export class Watch implements LiveListener {
   }
 
   status(): void {
-    this.modes.status(this.live.status.state);
     this.source.status(this.live.status);
+    this.modes.status(this.live.status.state);
   }
 
   began(recording: Recording): void {
