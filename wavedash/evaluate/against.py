@@ -14,6 +14,7 @@ from wavedash.config import EnvConfig, TeamSize
 from wavedash.envs.kinds import kind_of
 from wavedash.evaluate import columns
 from wavedash.evaluate.matches import SECONDS, Progress
+from wavedash.evaluate.recorded import run_title
 from wavedash.evaluate.results import Score
 from wavedash.league.frozen import FrozenPolicy
 from wavedash.league.match import SIMULATORS, match_recorder, play_players
@@ -73,7 +74,7 @@ def play_against(run: str | Path, opponent: str, simulator: str | None = None, g
         shown = progress(f"{run} against {opponent} in {name}") if progress else None
         recorder = None if record is None else match_recorder(
             record, "eval", Entrant(str(run), loaded), [other], size or 1, name, "task" if own_starts else "kickoff",
-            step=loaded.source.step)
+            step=loaded.source.step, run=run_title(loaded))
         scores[name] = play_match(_duel(loaded.config.env, name), first, second, games, own_starts, seed, loaded.device, shown,
                                   recorder)
     return AgainstResult(loaded.path, opponent, deterministic, own_starts, scores)

@@ -194,7 +194,9 @@ def _from_json(text: bytes) -> Any:
         raise ValueError(f"{word} is no JSON")
 
     try:
-        return json.loads(text.decode("utf-8"), parse_constant=refuse)
+        found = json.loads(text.decode("utf-8"), parse_constant=refuse)
+        json.dumps(found, ensure_ascii=False, allow_nan=False).encode()  # 1e999 and halves of letters cannot be written again
+        return found
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
         raise RecordingError("the header of the recording is no JSON in UTF-8: the file is damaged") from error
 

@@ -148,7 +148,7 @@ class RocketKind(Kind):
                  progress: Callable[[float], None] | None = None, *, record: Order | None = None, **options: Any) -> Measured:
         """`record`: the first episodes are recorded."""
         from wavedash.evaluate.own_task import play_own_task
-        from wavedash.rocket.recording.own_task import episode_recorder
+        from wavedash.evaluate.recorded import episode_recorder
 
         watch = None if record is None else episode_recorder(record, run)
         return play_own_task(run, episodes, deterministic, seed, watch=watch, **options)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.floating[Any]]
 
 
+@np.errstate(invalid="ignore", divide="ignore", over="ignore")  # a state after a fault holds anything
 def quaternion_of(matrix: Floats) -> NDArray[np.float64]:
     """[..., 4] unit quaternions of rotation matrices [..., 3, 3], with w >= 0. What is no rotation becomes none: 0, 0, 0, 1.
 
@@ -26,8 +27,7 @@ def quaternion_of(matrix: Floats) -> NDArray[np.float64]:
     q = np.take_along_axis(rows, largest, -2)[..., 0, :]
     length = np.linalg.norm(q, axis=-1, keepdims=True)
     usable = np.isfinite(length) & (length > 0.5)
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        q = np.where(usable, q / length, [0.0, 0.0, 0.0, 1.0])
+    q = np.where(usable, q / length, [0.0, 0.0, 0.0, 1.0])
     return np.where(q[..., 3:] < 0, -q, q)
 
 
