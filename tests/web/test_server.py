@@ -1,144 +1,105 @@
-"""The server of the page over a real socket: what it answers about a run, and that the guard refuses strangers everywhere."""
+"""What the server answers about runs, players and recordings, and where it serves."""
 from __future__ import annotations
 
-import http.client
-import itertools
 import json
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
-from starlette.routing import Route, WebSocketRoute
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from wavedash.config_file import dump_config, load_config
-from wavedash.web.app import FILES, make_app
-from wavedash.web.guard import HEADERS
-from wavedash.web.library import Library
-from wavedash.web.metrics import MetricsTail
+from tests.web.serving import TOKEN, Server, make_run
+from wavedash.recordings import Field, Layout, Recording, make_header, read
+from wavedash.web.recorded import safe_name
 from wavedash.web.serve import bind, chosen_token
 
-TOKEN = "a-token-of-the-tests"
+LAYOUT = Layout((Field("ball.position", "i16", (3,), 0.5),))
 
 
-def make_run(root: Path) -> Path:
-    run = root / "cartpole" / "20261118-090000-abcd"
-    (run / "checkpoints").mkdir(parents=True)
-    (run / "config.yaml").write_text(dump_config(load_config("cartpole")))
-    (run / "metrics.jsonl").write_text("".join(json.dumps({"steps": 100 * i, "recent/return": i}) + "\n" for i in range(1, 11)))
-    return run
+def write_recording(path: Path, title: str, created: str, **more: object) -> bytes:
+    header = make_header("rocket", title, "match", 4, 1 / 120, LAYOUT, players=[{"name": "ann", "team": 0}])
+    records = LAYOUT.encode({"ball.position": np.arange(30).reshape(10, 3)})
+    Recording({**header, "created": created, **more}, LAYOUT, records).write(path)
+    return path.read_bytes()
 
 
-class Server:
-    """A server in a process of its own."""
-
-    loopback = True
-
-    def __init__(self, root: Path, *options: str) -> None:
-        self.process = subprocess.Popen([sys.executable, "-m", "wavedash", "watch", "--no-open", "--token", TOKEN, *options],
-                                        stdout=subprocess.PIPE, text=True, env={**os.environ, "WAVEDASH_RUNS": str(root)})
-        self.port = int(self.process.stdout.readline().partition("http://")[2].split(":")[1].partition("/")[0])
-
-    def ask(self, path, method="GET", host=None, origin=None, token=None, body=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        connection.putrequest(method, path, skip_host=True)
-        connection.putheader("Host", host or f"127.0.0.1:{self.port}")
-        for name, value in (("Origin", origin), ("Authorization", token and f"Bearer {token}"),
-                            ("Content-Length", None if body is None else str(len(body)))):
-            if value is not None:
-                connection.putheader(name, value)
-        connection.endheaders(body)
-        answer = connection.getresponse()
-        content = answer.read()
-        connection.close()
-        assert {name: answer.getheader(name) for name in HEADERS} == HEADERS, "every answer has the headers"
-        return answer.status, content
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-
-@pytest.fixture(scope="module", params=["127.0.0.1", "0.0.0.0"])
-def server(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     root = tmp_path_factory.mktemp("runs")
     make_run(root)
-    server = Server(root, "--host", request.param)
-    server.loopback = request.param != "0.0.0.0"
-    yield server
-    server.close()
-
-
-def paths() -> list[str]:
-    """All paths of the application, as it lists them itself."""
-    routes = make_app(Library(Path("nowhere")), TOKEN).app.routes  # type: ignore[attr-defined]
-    assert all(isinstance(route, Route | WebSocketRoute) for route in routes)
-    return [route.path.replace("{id}", "0" * 12) for route in routes]
+    with Server(root) as server:
+        yield server
 
 
 @pytest.mark.slow
-def test_strangers_are_refused_on_every_route_and_method(server) -> None:
-    here = f"127.0.0.1:{server.port}"
-    hosts = ["evil.example", f"evil.example:{server.port}", "127.0.0.1.evil.example", "localhost:99999", ""]
-    origins = ["http://evil.example", "null", f"http://127.0.0.1:{server.port + 1}", "file://"]
-    for path, method in itertools.product([*paths(), "/nowhere"], ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"]):
-        for host in hosts:
-            status, _ = server.ask(path, method, host=host or " ", token=TOKEN)
-            assert status in (400, 403, 405), (path, method, host, status)
-        for origin in origins:
-            assert server.ask(path, method, origin=origin, token=TOKEN)[0] in (403, 405), (path, method, origin)
-        for token in (None, "wrong", TOKEN[:-1], TOKEN + "x"):
-            status, _ = server.ask(path, method, origin=f"http://{here}", token=token)
-            open_to_all = method in ("GET", "HEAD") and (server.loopback or path in FILES) and not path.endswith("/settings")
-            assert open_to_all or status in (401, 405), (path, method, token, status)
-            assert not open_to_all or status in (200, 400, 404, 405), (path, method, status)
-
-
-@pytest.mark.slow
-def test_a_run_is_told_and_large_requests_are_not_read(server) -> None:
-    status, body = server.ask("/api/runs", token=TOKEN)
-    (run,) = json.loads(body)
-    assert status == 200 and (run["steps"], run["return"], run["state"], run["kind"]) == (1000, 10, "stopped", "other")
-    found = json.loads(server.ask(f"/api/runs/{run['id']}/metrics?points=5&names=recent/return", token=TOKEN)[1])
+def test_a_run_is_told(server: Server) -> None:
+    (run,) = server.json("/api/runs")
+    assert (run["steps"], run["return"], run["state"], run["kind"]) == (1000, 10, "stopped", "other")
+    assert server.json("/api/about")["run"] == run["id"], "without words, the newest run is shown first"
+    found = server.json(f"/api/runs/{run['id']}/metrics?points=5&names=recent/return")
     assert found["steps"] == [200, 400, 600, 800, 1000]
     assert found["columns"] == {"recent/return": [1.5, 3.5, 5.5, 7.5, 9.5]}
-    details = json.loads(server.ask(f"/api/runs/{run['id']}", token=TOKEN)[1])
+    details = server.json(f"/api/runs/{run['id']}")
     assert "CartPole" in details["config"] and details["checkpoints"] == []
-    assert server.ask(f"/api/runs/{run['id']}/ladder", token=TOKEN)[0] == 400
+    assert server.ask(f"/api/runs/{run['id']}/ladder").status == 400
     for wrong in ("points=0", "points=x", "after=nan"):
-        assert server.ask(f"/api/runs/{run['id']}/metrics?{wrong}", token=TOKEN)[0] == 400
-    for id in ("..", "%2e%2e%2f%2e%2e", "cartpole", "0" * 12, "%00"):
-        assert server.ask(f"/api/runs/{id}", token=TOKEN)[0] == 404
-    origin = f"http://127.0.0.1:{server.port}"
-    assert server.ask("/api/runs", "POST", origin=origin, token=TOKEN, body=b"x" * 70_000)[0] == 413
+        assert server.ask(f"/api/runs/{run['id']}/metrics?{wrong}").status == 400
+    refused = server.ask(f"/api/runs/{run['id']}/settings")
+    assert refused.status == 409 and "is not being trained now" in refused.content["error"]
+    assert server.post(f"/api/runs/{run['id']}/set", {"orders": ["save"]}).status == 409
 
 
-def test_metrics_are_followed_through_torn_lines_and_cuts(tmp_path) -> None:
-    path = tmp_path / "metrics.jsonl"
-    lines = [json.dumps({"steps": i, "x": float(i), "phase": f"Phase{1 + i // 4}-P"}) + "\n" for i in range(1, 9)]
-    tail = MetricsTail(path)
-    tail.refresh()
-    assert tail.rows == 0
-    whole = "".join(lines).encode()
-    for end in range(len(whole) + 1):  # the writer may be seen at any byte
-        path.write_bytes(whole[:end])
-        tail.refresh()
-        fresh = MetricsTail(path)
-        fresh.refresh()
-        assert {**tail.table(), "edition": 0} == {**fresh.table(), "edition": 0} and tail.rows == whole[:end].count(b"\n")
-    assert [phase["step"] for phase in tail.table()["phases"]] == [0, 3, 7]
-    other = "".join(lines[:4]) + "".join(json.dumps({"steps": i, "x": -1.0}) + "\n" for i in range(5, 30))
-    path.write_text(other)  # a resumed run has cut the file and is past where it was read to
-    tail.refresh()
-    assert tail.table()["columns"]["x"] == [1.0, 2.0, 3.0, 4.0, *[-1.0] * 25]
-    with path.open("a") as file:
-        file.write('nonsense\n[1]\n{"steps": 10, "x": 7}\n')  # a file that could not be cut
-    tail.refresh()
-    assert tail.table()["steps"] == [*range(1, 11)] and tail.table()["columns"]["x"][-1] == 7
-    path.unlink()
-    tail.refresh()
-    assert tail.rows == 0
+@pytest.mark.slow
+def test_the_server_does_without_torch(server: Server) -> None:
+    """A page costs a training little memory: 300 MB less than with torch."""
+    players = server.json("/api/players")
+    assert {"chaser", "champion-1v1"} <= {player["name"] for player in players} and "kickoff" in server.json("/api/starts")
+    (run,) = server.json("/api/runs")
+    for part in ("", "/metrics", "/events", "/ladder"):
+        server.ask(f"/api/runs/{run['id']}{part}")
+    maps = Path(f"/proc/{server.process.pid}/maps")
+    if not maps.exists():
+        pytest.skip("this system does not tell which libraries a process has loaded")
+    assert "numpy" in maps.read_text() and "torch" not in maps.read_text()
+
+
+@pytest.mark.slow
+def test_recordings_are_listed_and_downloaded(server: Server) -> None:
+    root = Path(server.errors).parent
+    (run,) = root.glob("cartpole/*")
+    old = write_recording(root / "recordings" / "a.wdr", "old", "2026-01-01T00:00:00Z", score=[2, 1])
+    write_recording(run / "recordings" / 'b";\n\u00e9 ..x.wdr', "new", "2026-02-01T00:00:00Z")
+    (root / "recordings" / "torn.wdr").write_bytes(old[: len(old) // 2])
+    (root / "recordings" / "other.wdr").write_text("no recording")
+    (root / "recordings" / "linked.wdr").symlink_to("/etc/hostname")
+    os.mkfifo(root / "recordings" / "pipe.wdr")
+    (root / "secret.wdr").write_bytes(old)  # where no recordings are looked for
+    threading.Event().wait(1.1)  # folders are looked at once a second
+    new, first = server.json("/api/recordings")
+    assert (new["title"], new["score"], new["run"]) == ("new", None, server.json("/api/runs")[0]["id"])
+    assert (first["title"], first["score"], first["run"], first["bytes"]) == ("old", [2, 1], None, len(old))
+    assert first["seconds"] == pytest.approx(10 * 4 / 120) and first["players"] == [{"name": "ann", "team": 0}]
+    reply = server.ask(f"/api/recordings/{first['id']}")
+    assert reply.body == old and ("content-type", "application/octet-stream") in reply.headers
+    assert dict(reply.headers)["content-disposition"] == 'attachment; filename="a.wdr"'
+    strange = server.ask(f"/api/recordings/{new['id']}")
+    assert dict(strange.headers)["content-disposition"] == 'attachment; filename="b-x.wdr"'
+    assert read(strange.body).header["title"] == "new"
+    (root / "recordings" / "a.wdr").unlink()
+    assert server.ask(f"/api/recordings/{first['id']}").status == 404
+
+
+@given(st.text())
+def test_names_of_downloads_are_of_a_few_signs(stem: str) -> None:
+    name = safe_name(stem)
+    assert name.endswith(".wdr") and 4 < len(name) <= 104
+    assert all(sign.isascii() and (sign.isalnum() or sign in "@_-") for sign in name[:-4])
 
 
 def test_a_taken_port_is_passed_over_and_other_machines_need_a_token() -> None:
@@ -152,3 +113,32 @@ def test_a_taken_port_is_passed_over_and_other_machines_need_a_token() -> None:
     with pytest.raises(RuntimeError, match="--token"):
         chosen_token("0.0.0.0", None)
     assert chosen_token("0.0.0.0", "auto") != chosen_token("127.0.0.1", None)
+
+
+@pytest.mark.slow
+def test_ids_of_all_kinds_lead_nowhere(server: Server) -> None:
+    routes = ["/api/runs/{}", "/api/runs/{}/metrics", "/api/runs/{}/events", "/api/runs/{}/ladder", "/api/runs/{}/settings",
+              "/api/recordings/{}"]
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.one_of(st.text(max_size=40), st.sampled_from(["..", "../..", "%2e%2e", "etc/passwd", "\\0", "cartpole"])))
+    def lead_nowhere(id: str) -> None:
+        encoded = "".join(f"%{byte:02x}" for byte in id.encode("utf-8", "surrogatepass"))
+        for route in routes:
+            reply = server.ask(route.format(encoded))
+            assert reply.status in (404, 200 if id == "" else 404), (route, id, reply)
+        body = json.dumps({"orders": ["save"]}).encode()
+        assert server.ask(f"/api/runs/{encoded}/set", "POST", body).status == 404
+
+    lead_nowhere()
+
+
+@pytest.mark.slow
+def test_the_second_page_takes_the_next_port_and_a_named_port_must_be_free(server: Server, tmp_path: Path) -> None:
+    with Server(tmp_path) as second:
+        assert second.port != server.port
+        command = [sys.executable, "-m", "wavedash", "watch", "--no-open", "--port", str(server.port)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 2 and f"port {server.port} is taken" in done.stderr and "Traceback" not in done.stderr
+        assert second.interrupt() == 0 and not second.errors.read_text(), "Ctrl-C ends it without a word"
+    assert server.json("/api/about")["writable"] and TOKEN not in server.errors.read_text()

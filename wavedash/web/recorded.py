@@ -79,13 +79,5 @@ def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
 def _row_of(file: RecordingFile, found: Summary) -> dict[str, Any]:
     header = found.header
     return {"id": file.id, "title": header["title"], "kind": header["kind"], "run": file.run, "source": header["source"],
-            "created": header["created"], "seconds": found.seconds, "players": header["players"], "score": _score(header),
+            "created": header["created"], "seconds": found.seconds, "players": header["players"], "score": header.get("score"),
             "bytes": found.bytes, "events": header["events"][:MOST_EVENTS]}
-
-
-def _score(header: dict[str, Any]) -> list[int] | None:
-    """The score where the header has one. The header is somebody's file, and this key of it is checked nowhere else."""
-    score = header.get("score")
-    if isinstance(score, list) and len(score) == 2 and all(type(goals) is int and 0 <= goals < 1000 for goals in score):
-        return score
-    return None
