@@ -160,12 +160,17 @@ export interface Source {
 export class ServerSource implements Source {
   readonly live = true;
 
-  constructor(private readonly token: string | null) {}
+  /** `heard` is told of every question whether the server has answered it, with whatever. */
+  constructor(private readonly token: string | null, private readonly heard: (answered: boolean) => void = () => {}) {}
 
   private async ask(path: string, init: RequestInit = {}): Promise<Response> {
     const headers: Record<string, string> = { ...(init.headers as Record<string, string>) };
     if (this.token) headers.Authorization = `Bearer ${this.token}`;
-    const answer = await fetch(path, { ...init, headers, cache: "no-store", credentials: "omit" });
+    const answer = await fetch(path, { ...init, headers, cache: "no-store", credentials: "omit" }).catch(() => {
+      this.heard(false);
+      throw new ApiError(0, "the server does not answer: it has ended, or the connection to it is broken");
+    });
+    this.heard(true);
     if (!answer.ok) throw new ApiError(answer.status, await reason(answer));
     return answer;
   }

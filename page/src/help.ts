@@ -20,10 +20,12 @@ const KEYS: [string, [string, string][]][] = [
   ["Placing", [
     ["Arrows", "move; Shift: little"], ["PgUp  PgDn", "higher, lower"], ["R  T", "turn a car"], ["Shift + wheel", "height"], ["Esc", "cancel"],
   ]],
+  ["Tabs, charts and tables", [
+    ["← →", "next tab; along a chart"], ["Shift ← →", "larger steps"], ["drag, Esc", "zoom in, out"], ["← ↑ ↓ →", "cells of who beat whom"],
+  ]],
 ];
 const GAMEPAD = "A gamepad drives too: left stick steers, triggers give throttle and brake, A jumps, B boosts, X slides and rolls, shoulder buttons roll, Y switches the ball-cam.";
 const POINTER = "Drag turns the camera, the wheel or two fingers move it. Recordings (.wdr) can be dropped anywhere; they stay in this browser.";
-
 let dialog: HTMLDialogElement | null = null;
 
 /** Opens the help, or closes it. */

@@ -1,4 +1,4 @@
-// The frame of the page: tabs, the address, the theme, help for keys, and messages.
+// The frame of the page: tabs, and what all of them share.
 import "../style/base.css";
 import "../style/watch.css";
 import "../style/head.css";
@@ -7,14 +7,18 @@ import "../style/run.css";
 import "../style/ladder.css";
 import "../style/steer.css";
 import { Api, ServerSource, takeToken, type About } from "./api";
-import type { Context, Route, Tab, Theme } from "./context";
+import { Connection } from "./connection";
+import type { Context, Tab } from "./context";
 import { h, replace, svg } from "./dom";
 import { exportedNote } from "./exported";
 import { showHelp } from "./help";
 import { mountLadder } from "./ladder/view";
 import { offlineData, OfflineSource } from "./offline";
+import { HashRoute } from "./route";
 import { mountRun } from "./run/view";
 import { mountSteer } from "./steer/view";
+import { Themes } from "./themes";
+import { Toasts } from "./toasts";
 import { mountWatch } from "./watch/view";
 
 const TABS = [
@@ -23,70 +27,6 @@ const TABS = [
   { id: "ladder", title: "Ladder", mount: mountLadder, bare: false },
   { id: "steer", title: "Steer", mount: mountSteer, bare: false },
 ];
-const THEME = "wavedash.theme";
-
-class HashRoute implements Route {
-  private readonly listeners: (() => void)[] = [];
-
-  constructor() {
-    window.addEventListener("hashchange", () => this.listeners.forEach((listener) => listener()));
-  }
-
-  get(key: string): string | null {
-    return new URLSearchParams(location.hash.slice(1)).get(key);
-  }
-
-  set(values: Record<string, string | number | null>): void {
-    const hash = new URLSearchParams(location.hash.slice(1));
-    for (const [key, value] of Object.entries(values)) {
-      if (value === null) hash.delete(key);
-      else hash.set(key, String(value));
-    }
-    const text = String(hash);
-    history.replaceState(null, "", location.pathname + location.search + (text ? `#${text}` : ""));
-  }
-
-  changed(listener: () => void): void {
-    this.listeners.push(listener);
-  }
-}
-
-/** The choice of the user, or else of the system. */
-class Themes {
-  private readonly listeners: (() => void)[] = [];
-  private readonly system = matchMedia("(prefers-color-scheme: dark)");
-  private chosen: Theme | null = null;
-
-  constructor() {
-    try {
-      const kept = localStorage.getItem(THEME);
-      if (kept === "light" || kept === "dark") this.chosen = kept;
-    } catch { /* Storage is closed; the system decides. */ }
-    this.system.addEventListener("change", () => this.apply());
-    this.apply();
-  }
-
-  get shown(): Theme {
-    return this.chosen ?? (this.system.matches ? "dark" : "light");
-  }
-
-  toggle(): void {
-    this.chosen = this.shown === "dark" ? "light" : "dark";
-    try {
-      localStorage.setItem(THEME, this.chosen);
-    } catch { /* It lasts as long as the page. */ }
-    this.apply();
-  }
-
-  changed(listener: () => void): void {
-    this.listeners.push(listener);
-  }
-
-  private apply(): void {
-    document.documentElement.dataset.theme = this.shown;
-    this.listeners.forEach((listener) => listener());
-  }
-}
 
 function logo(): SVGElement {
   return svg("svg", { viewBox: "0 0 32 32", "aria-hidden": "true" },
@@ -102,10 +42,11 @@ function themeIcon(): SVGElement {
 async function start(): Promise<void> {
   const token = takeToken();
   const embedded = offlineData();
-  const api = new Api(embedded ? new OfflineSource(embedded) : new ServerSource(token), token);
+  const connection = new Connection();
+  const api = new Api(embedded ? new OfflineSource(embedded) : new ServerSource(token, (answered) => connection.heard(answered)), token);
   const route = new HashRoute();
   const themes = new Themes();
-  const toasts = h("div", { class: "toasts", role: "status", "aria-live": "polite" });
+  const toasts = new Toasts();
   const exposed = new Map<string, () => unknown>();
   let about: About = { version: "", loopback: true, writable: false, run: null, watching: null };
   let failed: string | null = null;
@@ -120,11 +61,7 @@ async function start(): Promise<void> {
     theme: () => themes.shown,
     themed: (listener) => themes.changed(listener),
     colour: (variable) => getComputedStyle(document.documentElement).getPropertyValue(variable).trim(),
-    say(text, kind = "info") {
-      const toast = h("div", { class: `toast ${kind}` }, text);
-      toasts.append(toast);
-      setTimeout(() => toast.remove(), kind === "bad" ? 8000 : 3500);
-    },
+    say: (text, kind = "info") => toasts.say(text, kind),
     open: (tab) => show(tab),
     expose: (name, value) => void exposed.set(name, value),
   };
@@ -163,11 +100,12 @@ async function start(): Promise<void> {
     list.append(button);
   }
   list.addEventListener("keydown", (event) => {
-    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
-    if (!step) return;
-    event.stopPropagation();
     const index = TABS.findIndex((tab) => tab.id === current);
-    show(TABS[(index + step + TABS.length) % TABS.length].id);
+    const next = { ArrowRight: index + 1, ArrowLeft: index - 1 + TABS.length, Home: 0, End: TABS.length - 1 }[event.key];
+    if (next === undefined) return;
+    event.stopPropagation();
+    event.preventDefault();
+    show(TABS[next % TABS.length].id);
     buttons.get(current)!.focus();
   });
 
@@ -177,15 +115,16 @@ async function start(): Promise<void> {
         h("div", { class: "brand" }, logo(), h("span", null, "Wavedash")),
         list,
         exportedNote(about),
+        api.live ? connection.element : null,
         h("button", { class: "button icon", type: "button", "aria-label": "Keyboard help", title: "Keyboard help (?)", id: "help", onclick: showHelp }, "?"),
         h("button", { class: "button icon", type: "button", "aria-label": "Light or dark", title: "Light or dark", id: "theme", onclick: () => themes.toggle() }, themeIcon())),
       h("main", { class: "panes" }, ...panes.values())),
-    toasts);
+    toasts.element);
 
   Object.defineProperty(window, "wavedash", {
     value: Object.freeze({
       state: () => ({
-        tab: current, theme: themes.shown,
+        tab: current, theme: themes.shown, connected: connection.here, said: toasts.said,
         ...Object.fromEntries([...exposed].filter(([name]) => name !== "screen").map(([name, value]) => [name, value()])),
       }),
       screen: (x: number, y: number, z: number) => (exposed.get("screen")?.() as ((x: number, y: number, z: number) => unknown) | undefined)?.(x, y, z),
@@ -197,6 +136,11 @@ async function start(): Promise<void> {
   route.changed(() => show(route.get("tab") ?? first));
   show(route.get("tab") ?? first);
   if (failed) context.say(failed, "bad");
+  if (api.live) connection.watch(() => api.about(), (fresh) => {
+    // What was shown without an answer knew nothing, and a page of another version may ask other questions.
+    if (failed || fresh.version !== about.version || fresh.writable !== about.writable) location.reload();
+    else context.say("The server is back.", "good");
+  });
 }
 
 /** Whether a key belongs to a field that takes text. */
