@@ -55,7 +55,7 @@ def make_run(root: Path, name: str = "bot", recordings: int = 3) -> Path:
     same = {"policy/kl": 0.01, "phase": f"Phase1-{EVIL}", "bad": {"__float__": "nan"}}
     rows = [{"steps": 100 * i, "recent/return": i / 3, **same} for i in range(1, STEPS + 1)]
     (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"steps": 9')  # it is being written
-    changed = {"time": "2026-11-18T09:01:00+00:00", "step": 500, "key": f"init{EVIL}", "old": f"{HOME}/a/b",
+    changed = {"time": "2026-11-18T14:31:00.123+05:30", "step": 500, "key": f"init{EVIL}", "old": f"{HOME}/a/b",
                "new": "C:\\Users\\zaphod\\c", "by": f"{USER}@{HOST}"}
     (run / "events.jsonl").write_text(json.dumps(changed) + "\n")
     (run / "command.txt").write_text(f"{HOME}/bin/wavedash train rocket-1v1 --token {SECRET}\n")
@@ -148,7 +148,9 @@ def test_it_holds_what_the_server_answers(run: Path, exported: Parsed) -> None:
     details = exported.answers[here]
     assert "rocket:" in details["config"] and details["versions"] == VERSIONS
     (event,) = exported.answers[f"{here}/events"]
-    assert event["by"] is None and event["text"].startswith(f"init{EVIL}: {GONE}/b -> ")
+    assert event["by"] is None and event["time"] == "2026-11-18T09:01:00+00:00"
+    assert {key for key, item in details.items() if item is None} >= {"command", "holder", "machine"} and details["log"] == []
+    assert event["text"].startswith(f"init{EVIL}: {GONE}/b -> ")
     for number, row in enumerate(reversed(exported.answers["/api/recordings"])):
         held = read(exported.files[f"/api/recordings/{row['id']}"])
         original = make_recording(number)

@@ -31,6 +31,9 @@ DIGITS = 7
 """Significant digits of curves: more than float32 has"""
 FIRST = ("highlight", "rating", "match", "eval", "stage", "crash")
 """Which recordings are taken first, by what made them; of equals the newest"""
+HARMLESS = ("config", "starts", "checkpoints", "milestones", "phase", "health", "steps_per_second", "time_split", "eta_seconds",
+            "healthy")
+"""Parts of the details of a run that tell nothing about the machine; its row in the list does neither"""
 KNOWN_FACTS = ("python", "packages", "git_commit", "platform", "cpus", "cuda", "gpus")
 """What an export tells of where a run was trained: the name of the machine is left out"""
 
@@ -100,17 +103,25 @@ def collect(path: Path, recordings: int, points: int, room: int) -> Export:
 
 
 def _details(clean: Cleaner, data: RunData, run: Run) -> dict[str, Any]:
+    """What is known of the run itself. What is not known to be harmless stays here, also what later versions may tell."""
     found = data.details(run)
     versions = found["versions"] if isinstance(found["versions"], dict) else {}
-    nothing: dict[str, Any] = {"command": None, "holder": None, "machine": None, "log": []}
-    return {**clean.value({**found, "versions": None, **nothing}),
+    harmless = {*data.row(run), *HARMLESS}
+    return {**{key: clean.value(item) if key in harmless else None for key, item in found.items()}, "log": [],
             "versions": clean.value({key: versions[key] for key in KNOWN_FACTS if key in versions}) or None,
             "disk": {"free": None, "run_bytes": (found["disk"] or {}).get("run_bytes"), "hours_left": None}}
 
 
 def _without_names(clean: Cleaner, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Events without who has caused them."""
-    return [clean.value({**event, "by": None}) for event in events]
+    """Events without who has caused them, and in which time zone."""
+    return [clean.value({**event, "by": None, "time": _utc(event.get("time"))}) for event in events]
+
+
+def _utc(time: Any) -> str | None:
+    try:
+        return datetime.fromisoformat(time).astimezone(UTC).isoformat(timespec="seconds")
+    except (TypeError, ValueError, OverflowError, OSError):
+        return None
 
 
 def _add_ladder(made: Export, clean: Cleaner, data: RunData, run: Run) -> None:
