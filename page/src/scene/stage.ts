@@ -52,6 +52,9 @@ export class Stage {
     this.kind = header.kind === "walk" ? new WalkScene(header) : new RocketScene(header, !this.low, this.dark);
     if (header.kind === "walk") this.kind.theme(this.dark);
     this.scene.add(this.kind.object);
+    const half = 0.75 * this.kind.reach.far;
+    Object.assign(this.sun.shadow.camera, { left: -half, right: half, top: half, bottom: -half, near: half / 120, far: 2 * half });
+    this.sun.shadow.camera.updateProjectionMatrix();
   }
 
   /** Puts something else into the picture, such as handles to drag. */

@@ -21,7 +21,7 @@ class DepthImage {
   readonly element: HTMLElement;
   private readonly canvas: HTMLCanvasElement;
   private readonly image: ImageData;
-  private shown = -1;
+  private shown: Moment | null = null;
 
   constructor(rows: number, columns: number, far: number) {
     this.canvas = h("canvas", { width: columns, height: rows, class: "walk-depth", role: "img", "aria-label": `What the robot's depth camera sees: near is bright, dark is ${far} metres away or more` });
@@ -35,8 +35,8 @@ class DepthImage {
   }
 
   show(moment: Moment): void {
-    if (moment.frame === this.shown) return;
-    this.shown = moment.frame;
+    if (moment.frame === this.shown?.frame && moment.recording === this.shown.recording) return;
+    this.shown = moment;
     const depth = moment.read("depth");
     const pixels = this.image.data;
     for (let index = 0; index < depth.length; index++) {
