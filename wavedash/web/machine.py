@@ -21,6 +21,7 @@ class Machine:
     def __init__(self) -> None:
         self._lock, self._at, self._found = Lock(), float("-inf"), dict[str, Any]()
         self._nvidia = shutil.which("nvidia-smi")
+        _processors()  # psutil measures from one call to the next, so its first answer means nothing
 
     def look(self) -> dict[str, Any]:
         """Shares of 1 of all processors and of the memory, and the first GPU. None: that cannot be known here."""

@@ -37,6 +37,9 @@ KEPT = 8
 LOG_LINES = 40
 QUIET = 600.0
 """Seconds after which a run on another machine that writes nothing is taken for stopped"""
+RATING = "rating/elo"
+RATED_WITHIN = 1000
+"""Lines at the end of the metrics in which the list of runs looks for a rating"""
 SIZED_EVERY = 30.0
 """Seconds between two countings of all files of a run"""
 
@@ -71,7 +74,7 @@ class RunData:
         return {"id": run.id, "name": run.folder.path.parent.name if config is None else config.name, "title": run.title,
                 "started": _started(run.folder.path), "steps": steps, "total_steps": total,
                 "state": state_of(run, steps, total),
-                "kind": kind_name(config), "return": last.get("recent/return"), "rating": last.get("rating/elo")}
+                "kind": kind_name(config), "return": last.get("recent/return"), "rating": last.get(RATING)}
 
     # --- one run -----------------------------------------------------------------------------------------------------
 
@@ -186,13 +189,18 @@ def is_trained(run: Run) -> bool:
 
 
 def last_row(path: Path) -> dict[str, Any]:
-    """The last whole line of a file of metrics; empty if there is none."""
-    for line in reversed(_text(path, 3, whole=True)):
+    """The last whole line of a file of metrics, with the last rating, which not every line has; empty if there is none."""
+    found: dict[str, Any] = {}
+    for line in reversed(_text(path, RATED_WITHIN, whole=True)):
+        if found and RATING not in line:
+            continue
         with suppress(ValueError, RecursionError):
             row = from_json(line.encode())
             if isinstance(row, dict) and isinstance(row.get("steps"), int | float):
-                return row
-    return {}
+                found = {RATING: row.get(RATING), **found} if found else row
+                if RATING in found:
+                    break
+    return found
 
 
 def _health(tail: MetricsTail, starts: int, checkpoints: list[dict[str, Any]]) -> dict[str, Any]:
