@@ -2,11 +2,12 @@
 import { clock, h, property, replace, svg } from "../dom";
 import { shortName } from "../names";
 import type { Header, Moment } from "../recording";
-import type { Body } from "../scene/kind";
-import { CarBody, FLAGS } from "../scene/cars";
+import { FLAGS } from "../scene/cars";
 
 interface Row { button: HTMLButtonElement; boost: HTMLElement; number: HTMLElement; last: number; present: boolean }
 
+/** Letters of a status that fit beside the badge. */
+const SHORT = 12;
 const RING = 2 * Math.PI * 42;
 
 /** Sets a text only where it is another one: this runs for every picture. */
@@ -19,7 +20,10 @@ export class Hud {
   readonly cars: HTMLElement;
   readonly gauge: HTMLElement;
   readonly status: HTMLElement;
+  readonly notice = h("div", { class: "notice glass", hidden: true });
   readonly badge: HTMLElement;
+  /** What was said last. */
+  text = "";
   /** Read aloud: goals and the status. */
   readonly said = h("div", { class: "sr", role: "status", "aria-live": "polite" });
   private readonly names = [h("span", { class: "score-name" }), h("span", { class: "score-name" })];
@@ -85,51 +89,43 @@ export class Hud {
     this.rows.forEach((row, index) => row.button.classList.toggle("driven", cars.includes(index)));
   }
 
-  /** Shows a moment; `car` is the one whose speed is shown. */
-  show(moment: Moment, bodies: readonly Body[], car: number | null): void {
-    const seconds = moment.line("tick") * moment.recording.header.seconds_per_tick;
-    put(this.clock, clock(seconds));
+  /** Shows a moment; `car` is the one whose speed is shown. It is read from the frame, so that it needs no picture. */
+  show(moment: Moment, car: number | null): void {
+    const { header } = moment.recording;
+    put(this.clock, clock(moment.line("tick") * header.seconds_per_tick));
     if (this.hasScore) this.goals.forEach((one, team) => put(one, String(moment.number("score", team))));
-    bodies.forEach((body, index) => this.showRow(body, index));
-    const body = car === null ? undefined : bodies[car];
-    this.gauge.hidden = !body;
-    if (body) this.showGauge(body);
+    const rocket = header.kind === "rocket";
+    if (rocket) this.rows.forEach((row, index) => showRow(row, Math.round(moment.number("cars.boost", index)), moment.number("cars.flags", index)));
+    this.gauge.hidden = car === null || car >= this.rows.length;
+    if (car === null || this.gauge.hidden) return;
+    if (rocket) this.showCar(moment, car);
+    else this.showRobot(moment);
   }
 
-  private showRow(body: Body, index: number): void {
-    const row = this.rows[index];
-    if (!row || !(body instanceof CarBody)) return;
-    const boost = Math.round(body.boost);
-    if (boost !== row.last || body.present !== row.present) {
-      row.last = boost;
-      row.present = body.present;
-      put(row.number, body.present ? String(boost) : "out");
-      property(row.boost, "--boost", boost / 100);
-      row.button.classList.toggle("gone", !body.present);
-    }
+  private showCar(moment: Moment, car: number): void {
+    const boost = Math.round(moment.number("cars.boost", car));
+    put(this.boost, String(boost));
+    put(this.speed, `${Math.round(speedOf(moment, "cars.velocity", car))} uu/s`);
+    this.ring.setAttribute("stroke-dashoffset", (RING * (1 - boost / 100)).toFixed(1));
+    this.gauge.classList.toggle("orange", moment.recording.header.players[car].team === 1);
+    this.gauge.classList.toggle("supersonic", (moment.number("cars.flags", car) & FLAGS.supersonic) !== 0);
   }
 
-  private showGauge(body: Body): void {
-    const speed = body.velocity.length();
-    if (body instanceof CarBody) {
-      const boost = Math.round(body.boost);
-      put(this.boost, String(boost));
-      put(this.speed, `${Math.round(speed * 100)} uu/s`);
-      this.ring.setAttribute("stroke-dashoffset", (RING * (1 - boost / 100)).toFixed(1));
-      this.gauge.classList.toggle("orange", body.team === 1);
-      this.gauge.classList.toggle("supersonic", (body.flags & FLAGS.supersonic) !== 0);
-    } else {
-      put(this.boost, speed.toFixed(2));
-      put(this.speed, "m/s");
-      this.ring.setAttribute("stroke-dashoffset", (RING * (1 - Math.min(speed / 2, 1))).toFixed(1));
-    }
+  private showRobot(moment: Moment): void {
+    const speed = speedOf(moment, "velocity", 0);
+    put(this.boost, speed.toFixed(2));
+    put(this.speed, "m/s");
+    this.ring.setAttribute("stroke-dashoffset", (RING * (1 - Math.min(speed / 2, 1))).toFixed(1));
   }
 
-  /** A line about what the page is doing; empty: nothing needs to be said. */
+  /** A line about what the page is doing. A word stands beside the badge, and a sentence below in the picture. */
   say(text: string, kind: "info" | "bad" = "info"): void {
-    this.status.hidden = !text;
-    put(this.status, text);
-    this.status.classList.toggle("bad", kind === "bad");
+    const long = text.length > SHORT;
+    this.text = text;
+    this.status.hidden = long || !text;
+    this.notice.hidden = !long;
+    put(long ? this.notice : this.status, text);
+    this.notice.classList.toggle("bad", kind === "bad");
     if (text) put(this.said, text);
   }
 
@@ -143,6 +139,20 @@ export class Hud {
     put(this.badge, text);
     this.badge.className = `badge ${kind}`;
   }
+}
+
+function speedOf(moment: Moment, field: string, index: number): number {
+  return Math.hypot(...[0, 1, 2].map((axis) => moment.line(field, 3 * index + axis)));
+}
+
+function showRow(row: Row, boost: number, flags: number): void {
+  const present = !(flags & FLAGS.demoed);
+  if (boost === row.last && present === row.present) return;
+  row.last = boost;
+  row.present = present;
+  put(row.number, present ? String(boost) : "out");
+  property(row.boost, "--boost", boost / 100);
+  row.button.classList.toggle("gone", !present);
 }
 
 /** Who plays for a team, without saying the same name twice. */

@@ -1,5 +1,5 @@
 // The panel with recorded games: those of the server by run, and those that were dropped into this browser.
-import type { RecordingRow, RunRow } from "../api";
+import { ApiError, type RecordingRow, type RunRow } from "../api";
 import type { Context } from "../context";
 import { clock, h, replace } from "../dom";
 import { shortName } from "../names";
@@ -76,7 +76,7 @@ export class RecordingsPanel {
       this.note.textContent = "";
       this.runs = await this.context.api.runs().catch(() => []);
     } catch (error) {
-      this.note.textContent = `The list cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+      this.note.textContent = error instanceof ApiError ? `The list cannot be read: ${error.message}` : "The list cannot be read: the server does not answer.";
     }
     this.draw();
   }
@@ -110,7 +110,7 @@ export class RecordingsPanel {
       if (wanted(`${row.title} ${group} ${row.source} ${playersOf(row)}`)) put(group, this.drawRow(row));
     }
     const empty = words.length ? "Nothing fits the filter." : "There are no recordings yet. Matches, evaluations and highlights of a run appear here, and what you record or drop onto the page.";
-    replace(this.list, ...[...groups].map(([group, elements]) => h("section", null, h("h3", null, group), ...elements)), groups.size ? null : h("p", { class: "quiet" }, empty));
+    replace(this.list, ...[...groups].map(([group, elements]) => h("section", null, h("h3", null, group), ...elements)), groups.size || this.note.textContent ? null : h("p", { class: "quiet" }, empty));
   }
 
   private entry(key: string, title: string, facts: string[], source: string, open: () => void, save: () => void): HTMLElement {

@@ -20,7 +20,7 @@ export function stateOf(watch: Watch): Record<string, unknown> {
     playing: player.following ? player.stagePlaying : player.playing, speed: watch.transport.current, loop: player.loop,
     frame: moment?.frame ?? -1, frames: player.recording?.frames ?? 0, score: moment?.recording.has("score") ? moment.read("score") : null,
     cars, ball, camera: { mode: cameras.mode, car: cameras.car, ballCam: cameras.ballCam, at: cameras.flight.map(round) },
-    status: live.status.state, text: watch.hud.status.textContent, who: live.status.who, humans: live.status.humans, viewers: live.viewers,
+    status: live.status.state, text: watch.hud.text, who: live.status.who, humans: live.status.humans, viewers: live.viewers,
     title: player.recording?.header.title ?? null, kind: player.recording?.header.kind ?? null, rec: source.rec,
     marks: watch.timeline.marks.list.length, latency: live.latency(),
     placing: modes.placing.active, driving: modes.driving.car, controls: modes.driving.controls, webgl: picture.stage !== null,

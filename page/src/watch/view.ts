@@ -14,7 +14,7 @@ export function mountWatch(container: HTMLElement, context: Context): Tab {
         picture.element,
         h("div", { class: "hud" },
           h("div", { class: "hud-top" }, tools.top, hud.score, h("div", { class: "hud-right" }, hud.badge, hud.status)),
-          hud.cars, course.element, hud.gauge, driving.banner, hud.said)),
+          hud.cars, course.element, hud.gauge, hud.notice, driving.banner, hud.said)),
       h("div", { class: "controls" }, timeline.element,
         h("div", { class: "controls-row" }, transport.element, cameraBar.element, tools.bottom))),
     placing.panel,

@@ -167,7 +167,7 @@ export class Watch implements LiveListener {
 
   private drawn(moment: Moment): void {
     const followed = this.cameras.mode === "car" ? this.cameras.car : null;
-    this.hud.show(moment, this.picture.stage?.kind?.bodies ?? [], followed);
+    this.hud.show(moment, followed);
     this.timeline.update();
     this.transport.tick();
     if (this.headOpen) this.headPanel.show(moment);
