@@ -4,10 +4,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 
+from wavedash.rocket.parts import Start
 from wavedash.rocket.recording.episodes import Episode
 from wavedash.rocket.recording.events import ENCOUNTERS, Happened, happened_type
 from wavedash.rocket.recording.frames import RocketFrames
+from wavedash.rocket.state import GameState
 
 STEP = 1 / 15
 """Seconds between two frames"""
@@ -35,3 +38,15 @@ def episode_of(happened: Happened, speed: Any = 0.0, cars: int = 2) -> Episode:
     records["tick"] = 8 * np.arange(len(happened))
     records["ball.velocity"][:, 0] = np.asarray(speed) / frames.layout.by_name["ball.velocity"].scale
     return Episode(0, records, happened, np.ones(cars, np.bool_), True)
+
+
+class Tap(Start):
+    """The ball rolls toward orange's goal, and the first blue car runs into it from behind."""
+
+    def write(self, state: GameState, generator: torch.Generator) -> None:
+        speed = torch.rand(state.arenas, generator=generator, device=state.device) * 1000
+        state.ball.position[:] = torch.tensor([0.0, 4500.0, 93.0])
+        state.ball.velocity[:, 1] = 500 + speed
+        state.cars.position[:, 0] = torch.tensor([0.0, 4320.0, 17.0])
+        state.cars.velocity[:, 0, 1] = 1000 + speed
+        state.cars.rotation[:, 0] = torch.tensor([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])

@@ -33,11 +33,11 @@ class Watched:
         self.episodes = Episodes(self.tape, self.frames, first, round(LONGEST_EPISODE / self.frame_seconds))
         self.nobody = players_of(state, 0, [""] * state.seats)
         self.teams = [player["team"] for player in self.nobody]
-        self.scene = {"size": team_size_of(state), "simulator": simulator, "start": "task"}
+        self.scene = {"size": str(team_size_of(state)), "simulator": simulator, "start": "task"}
 
     def plays(self, state: GameState) -> bool:
         """Whether as many cars play in another state."""
-        return team_size_of(state) == self.scene["size"]
+        return str(team_size_of(state)) == self.scene["size"]
 
     def recording(self, episode: Episode, name: str, title: str, source: str, **more: Any) -> Recording:
         """`name`: of the policy; players of other cars are opponents."""
