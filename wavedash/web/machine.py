@@ -21,15 +21,23 @@ class Machine:
     def __init__(self) -> None:
         self._lock, self._at, self._found = Lock(), float("-inf"), dict[str, Any]()
         self._nvidia = shutil.which("nvidia-smi")
-        _processors()  # psutil measures from one call to the next, so its first answer means nothing
+        self._times = _times()
 
     def look(self) -> dict[str, Any]:
         """Shares of 1 of all processors and of the memory, and the first GPU. None: that cannot be known here."""
         with self._lock:
             if time.monotonic() - self._at > FRESH:
-                self._found = {**_processors(), "gpu": self._gpu()}
+                self._found = {**_processors(), **self._load(), "gpu": self._gpu()}
                 self._at = time.monotonic()
             return self._found
+
+    def _load(self) -> dict[str, Any]:
+        """The share of the processors that was busy since the last call. psutil's own measure is one per thread, and answers
+        come from many threads."""
+        before, self._times = self._times, _times()
+        if before is None or self._times is None or self._times[1] <= before[1]:
+            return {}
+        return {"cpu": min(1.0, max(0.0, (self._times[0] - before[0]) / (self._times[1] - before[1])))}
 
     def _gpu(self) -> dict[str, Any] | None:
         if self._nvidia is None:
@@ -51,13 +59,24 @@ def _float(text: str, per: float = 1.0) -> float | None:
         return None
 
 
+def _times() -> tuple[float, float] | None:
+    """Seconds that all processors together were busy, and that they were there. None: psutil is not installed."""
+    with suppress(ImportError):
+        import psutil
+
+        times = psutil.cpu_times()
+        whole = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)  # these are in user and nice too
+        return whole - times.idle - getattr(times, "iowait", 0.0), whole
+    return None
+
+
 def _processors() -> dict[str, Any]:
     """Uses psutil where it is installed, and else what the system itself says."""
     with suppress(ImportError):
         import psutil
 
         memory = psutil.virtual_memory()
-        return {"cpu": psutil.cpu_percent() / 100, "cores": os.cpu_count(), "memory": memory.percent / 100,
+        return {"cpu": None, "cores": os.cpu_count(), "memory": memory.percent / 100,
                 "memory_used": memory.total - memory.available, "memory_total": memory.total}
     cpu = memory_used = memory_total = None
     with suppress(OSError, AttributeError):

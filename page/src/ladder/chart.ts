@@ -157,8 +157,8 @@ export class RatingChart {
     [...at].reverse().forEach(({ x, low }) => ctx.lineTo(x, low));
     ctx.fill();
     if (at.length > 60) return;
-    ctx.strokeStyle = `${curve.colour}90`;
-    ctx.lineWidth = 1.5 * devicePixelRatio;
+    ctx.strokeStyle = `${curve.colour}60`;
+    ctx.lineWidth = devicePixelRatio;
     for (const { x, low, high } of at) {
       ctx.beginPath();
       ctx.moveTo(x, low);
