@@ -38,8 +38,8 @@ LOG_LINES = 40
 QUIET = 600.0
 """Seconds after which a run on another machine that writes nothing is taken for stopped"""
 RATING = "rating/elo"
-RATED_WITHIN = 1000
-"""Lines at the end of the metrics in which the list of runs looks for a rating"""
+RATED_WITHIN = 4 << 20
+"""Bytes at the end of the metrics in which the list of runs looks for a rating"""
 SIZED_EVERY = 30.0
 """Seconds between two countings of all files of a run"""
 
@@ -190,17 +190,24 @@ def is_trained(run: Run) -> bool:
 
 def last_row(path: Path) -> dict[str, Any]:
     """The last whole line of a file of metrics, with the last rating, which not every line has; empty if there is none."""
-    found: dict[str, Any] = {}
-    for line in reversed(_text(path, RATED_WITHIN, whole=True)):
-        if found and RATING not in line:
-            continue
+    for line in reversed(_text(path, 3, whole=True)):
         with suppress(ValueError, RecursionError):
             row = from_json(line.encode())
             if isinstance(row, dict) and isinstance(row.get("steps"), int | float):
-                found = {RATING: row.get(RATING), **found} if found else row
-                if RATING in found:
-                    break
-    return found
+                return row if RATING in row else {**row, RATING: _last_rating(path)}
+    return {}
+
+
+def _last_rating(path: Path) -> float | None:
+    """The last rating in the end of a file of metrics. Lines are not read one by one: a run may have many between two."""
+    with suppress(OSError, ValueError, RecursionError, AttributeError), open(path, "rb", opener=not_following) as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - RATED_WITHIN))
+        text = file.read(RATED_WITHIN)
+        at = text.rfind(f'"{RATING}"'.encode())
+        if at >= 0:
+            rating = from_json(text[text.rfind(b"\n", 0, at) + 1:].partition(b"\n")[0]).get(RATING)
+            return float(rating) if isinstance(rating, int | float) else None
+    return None
 
 
 def _health(tail: MetricsTail, starts: int, checkpoints: list[dict[str, Any]]) -> dict[str, Any]:

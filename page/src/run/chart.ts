@@ -4,18 +4,17 @@ import "uplot/dist/uPlot.min.css";
 import type { Context } from "../context";
 import { h, property, replace } from "../dom";
 import { eachTick, percent, short, span, ticks } from "../words";
-import { DASHES, PALETTE } from "./colours";
-import { last, nearest, positive, shares, smooth, usual } from "./columns";
+import { PALETTE } from "./colours";
+import { last, nearest } from "./columns";
 import { drawBehind, drawMarks, marksNear, marksOf, phaseAt, PHASE_ROOM, type Decor } from "./decor";
 import { label, meaning, type ChartPlan } from "./groups";
+import { lineUp, rangeOf, valuesWithin, type Line, type Look } from "./lines";
 import type { Column, RunSeries } from "./series";
 import { fillTable } from "./table";
 import { Tip } from "./tip";
 
 const HEIGHT = 190;
 const LARGE = 420;
-
-export interface Look { smoothing: number; log: boolean; time: boolean; usual: boolean }
 
 /** What all charts of a page share. */
 export interface Shared {
@@ -27,9 +26,6 @@ export interface Shared {
   zoom(min: number, max: number): void;
   reset(): void;
 }
-
-/** "raw": what is behind a smoothed line. "edge": an end of an interval, which is not drawn itself. */
-interface Line { run: RunSeries; name: string; kind: "line" | "raw" | "edge"; colour: string; dash?: number[] }
 
 export class Chart {
   readonly element: HTMLElement;
@@ -75,8 +71,8 @@ export class Chart {
   /** Draws these runs. Where the lines are the same as before, only their data is replaced. */
   draw(runs: RunSeries[]): void {
     this.runs = runs;
-    const { lines, data } = this.lineUp();
     const { look } = this.shared;
+    const { lines, data } = lineUp(this.plan, runs, look);
     const key = JSON.stringify([lines.map((line) => [line.run.id, line.name, line.kind, line.colour]), look.log, look.time, this.phased]);
     this.lines = lines;
     if (!this.plot || key !== this.key) {
@@ -105,71 +101,21 @@ export class Chart {
     this.plot = null;
   }
 
-  // --- data ----------------------------------------------------------------------------------------------------------
-
   private get phased(): boolean {
     return (this.runs[0]?.phases.length ?? 0) > 1;
   }
 
-  /** All metrics of all runs on one axis, those behind others first. */
-  private lineUp(): { lines: Line[]; data: uPlot.AlignedData } {
-    const { plan, shared: { look } } = this;
-    const several = plan.names.length > 1;
-    const lines: Line[] = [];
-    const tables = this.runs.map((run, place) => {
-      const of = (names: readonly string[]) => names.map((name) => run.columns[name] ?? run.steps.map(() => null));
-      const raw = plan.share ? shares(of(plan.names)) : of(plan.names);
-      const columns: Column[] = [];
-      const add = (kind: Line["kind"], names: readonly string[], values: Column[]) => names.forEach((name, i) => {
-        lines.push({ run, name, kind, colour: several ? PALETTE[i % PALETTE.length] : run.colour, dash: several ? DASHES[place % DASHES.length] : undefined });
-        columns.push(look.log ? positive(values[i]) : values[i]);
-      });
-      if (look.smoothing && !plan.share) add("raw", plan.names, raw);
-      if (plan.interval) add("edge", plan.interval, of(plan.interval).map((column) => smooth(column, look.smoothing)));
-      add("line", plan.names, raw.map((column) => smooth(column, look.smoothing)));
-      return [look.time ? run.seconds() : run.steps, ...columns] as uPlot.AlignedData;
-    });
-    return { lines, data: tables.length === 1 ? tables[0] : tables.length ? uPlot.join(tables) : [[]] };
-  }
-
-  /** The values that the vertical axis must show: those in the window, of lines that are not hidden. */
-  private values(plot: uPlot): number[] {
-    const steps = plot.data[0] as number[];
-    if (!steps.length) return [];
-    const [min, max] = this.shared.window(steps[0], steps[steps.length - 1]);
-    const found: number[] = [];
-    this.lines.forEach((line, i) => {
-      if (line.kind === "edge" || this.hidden.has(line.name) || (this.shared.look.usual && line.kind === "raw")) return;
-      const column = plot.data[i + 1];
-      for (let row = 0; row < steps.length; row++) {
-        const value = column[row];
-        if (value !== null && value !== undefined && steps[row] >= min && steps[row] <= max) found.push(value);
-      }
-    });
-    return found;
-  }
-
-  private range(plot: uPlot): [number, number] {
-    const { plan, shared: { look } } = this;
-    const values = this.values(plot);
-    let [min, max] = (look.usual ? usual(values) : values.length ? [smallest(values), largest(values)] : null) ?? [0, 1];
-    if (look.log) return uPlot.rangeLog(min > 0 ? min : 1e-3, max > 0 ? max : 1, 10, false) as [number, number];
-    if (plan.percent && !look.usual) [min, max] = [Math.min(min, 0), Math.max(max, 1)];
-    // An interval may be far wider than what is known about the line, which would then be flat.
-    if (plan.interval) [min, max] = [min - 150, max + 150];
-    // The nearer end of the healthy band is shown, unless the line would become flat.
-    for (const end of this.band ?? []) {
-      if (end === null) continue;
-      const reach = 1.5 * (max - min || Math.abs(max) || 1);
-      if (end < min && min - end < reach) min = end;
-      if (end > max && end - max < reach) max = end;
-    }
-    if (min === max) [min, max] = min === 0 ? [-0.5, 1] : [min - Math.abs(min) / 2, max + Math.abs(max) / 2];
-    return uPlot.rangeNum(min, max, 0.06, true) as [number, number];
-  }
-
   private get band(): [number | null, number | null] | undefined {
     return this.plan.names.length === 1 ? this.shared.healthy()[this.plan.names[0]] : undefined;
+  }
+
+  /** The part of the vertical axis that the shown part of the horizontal one needs. */
+  private range(data: uPlot.AlignedData): [number, number] {
+    const { look } = this.shared;
+    const steps = data[0];
+    const shown = this.lines.flatMap((line, i) => (line.kind === "edge" || this.hidden.has(line.name) || (look.usual && line.kind === "raw") ? [] : [i + 1]));
+    const values = steps.length ? valuesWithin(data, shown, this.shared.window(steps[0], steps[steps.length - 1])) : [];
+    return rangeOf(values, this.plan, look, this.band);
   }
 
   // --- the picture ---------------------------------------------------------------------------------------------------
@@ -200,7 +146,7 @@ export class Chart {
       },
       scales: {
         x: { time: false, range: (_plot, min, max) => this.shared.window(min ?? 0, max ?? 1) },
-        y: { distr: look.log ? 3 : 1, range: (plot) => this.range(plot) },
+        y: { distr: look.log ? 3 : 1, range: (plot) => this.range(plot.data) },
       },
       axes: [
         { ...axis, size: 28, ...(look.time ? { incrs: [1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 18000, 43200, 86400, 172800, 604800] } : {}),
@@ -344,13 +290,4 @@ export class Chart {
   private drawTable(): void {
     if (this.plot) fillTable(this.table, this.plan.title, this.shared.look.time, this.plot.data, this.lines.map((line) => (line.kind === "raw" ? null : this.called(line))));
   }
-}
-
-/** Without spreading: a call has no room for so many arguments. */
-function smallest(values: number[]): number {
-  return values.reduce((a, b) => Math.min(a, b), Infinity);
-}
-
-function largest(values: number[]): number {
-  return values.reduce((a, b) => Math.max(a, b), -Infinity);
 }

@@ -2,9 +2,10 @@
 import type { RunDetails } from "../api";
 import type { Context } from "../context";
 import { h, property, replace } from "../dom";
-import { Chart, type Look, type Shared } from "./chart";
+import { Chart, type Shared } from "./chart";
 import { DASHES } from "./colours";
 import { groupsFor, matching, type Group } from "./groups";
+import type { Look } from "./lines";
 import type { RunSeries } from "./series";
 
 const KEPT = "wavedash.curves";
