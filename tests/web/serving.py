@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+import psutil
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 
@@ -103,15 +104,22 @@ class Server:
         offered = [Subprotocol("wavedash"), *([] if token is None else [Subprotocol(f"token.{token}")])]
         viewer: ClientConnection = connect(  # type: ignore[call-overload,unused-ignore]
             f"ws://127.0.0.1:{self.port}/api/watch", subprotocols=offered, origin=Origin(self.origin), max_size=None,
-            compression=None)
+            compression=None, close_timeout=0.5)  # a viewer with frames that nobody has read does not see its farewell
         with viewer:
             yield viewer
 
     def rss(self) -> int:
         """Bytes of memory that the process of the server holds."""
-        import psutil
-
         return int(psutil.Process(self.process.pid).memory_info().rss)
+
+    def connections(self) -> int:
+        """How many connections the server has open."""
+        return sum(one.status == "ESTABLISHED" and one.laddr.port == self.port
+                   for one in psutil.Process(self.process.pid).net_connections("tcp"))
+
+    def stages(self) -> list[psutil.Process]:
+        """The processes that play."""
+        return [child for child in psutil.Process(self.process.pid).children() if "spawn_main" in " ".join(child.cmdline())]
 
     def interrupt(self) -> int:
         """Ctrl-C, and the exit code."""

@@ -17,6 +17,8 @@ STALLED_SECONDS = 5.0
 """A connection whose buffer does not shrink for so long is cut"""
 BUFFER = 1 << 16
 """Bytes that may wait in a connection before senders wait"""
+READ_AT_ONCE = 1 << 14
+"""Bytes of a viewer's commands that are taken from the system at once: each of many small ones becomes some objects"""
 KERNEL_BUFFER = 1 << 17
 """Bytes of a connection that the system keeps: frames in there are late already when they are sent"""
 
@@ -69,6 +71,11 @@ class HttpConnection(_Impatient, H11Protocol):
 
 class SocketConnection(_Impatient, WebSocketsSansIOProtocol):
     """A connection of a viewer."""
+
+    def connection_made(self, transport: Any) -> None:
+        if hasattr(transport, "max_size"):  # the loop of Windows has no such thing, and reads less
+            transport.max_size = READ_AT_ONCE
+        super().connection_made(transport)
 
     def handle_ping(self) -> None:
         """Answers a ping, unless the answers to earlier ones were not taken: uvicorn would keep them all."""

@@ -24,8 +24,8 @@ from wavedash.web.viewer import SEND_SECONDS, Said, Viewer
 
 MOST_VIEWERS = 64
 MOST_CARS = 8
-GRACE = 10.0
-"""Seconds without viewers after which the game ends"""
+GRACE = 5.0
+"""Seconds without viewers after which the game ends; whoever loads the page anew is back before"""
 LOOK_SECONDS = 3.0
 """How often the director looks for a newer checkpoint"""
 PASSED_ON = ("pause", "continue", "step", "speed", "restart", "place", "record", "course")
