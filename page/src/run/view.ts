@@ -52,7 +52,8 @@ export function mountRun(container: HTMLElement, context: Context): Tab {
     pick();
     none.hidden = list.rows.length > 0;
     overview.element.hidden = sections.element.hidden = list.rows.length === 0;
-    await Promise.all([about(turn), metrics()]);
+    const [first, second] = await Promise.allSettled([about(turn), metrics()]);
+    for (const one of [first, second]) if (one.status === "rejected") throw one.reason;
   }, (error) => {
     trouble.hidden = error === null;
     if (error !== null) trouble.textContent = `${error.message}. What is shown may be old.`;
@@ -89,7 +90,7 @@ export function mountRun(container: HTMLElement, context: Context): Tab {
   async function metrics(): Promise<void> {
     const chosen = list.chosen.map((id) => list.row(id)).filter((row) => row !== undefined);
     for (const id of series.keys()) if (!list.chosen.includes(id)) series.delete(id);
-    await Promise.all(chosen.map(async (row) => {
+    const loaded = await Promise.allSettled(chosen.map(async (row) => {
       let one = series.get(row.id);
       if (!one || one.colour !== list.colour(row.id)) series.set(row.id, one = new RunSeries(row.id, list.colour(row.id)));
       one.title = shortTitle(row.title, chosen.map((other) => other.title));
@@ -97,6 +98,8 @@ export function mountRun(container: HTMLElement, context: Context): Tab {
     }));
     if (chosen.some((row) => !list.chosen.includes(row.id))) return;  // Others were chosen meanwhile.
     curves.draw(chosen.map((row) => series.get(row.id)!));
+    const failed = loaded.find((one) => one.status === "rejected");
+    if (failed) throw failed.reason;  // after the others were drawn
   }
 
   route.changed(() => {
