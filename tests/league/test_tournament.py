@@ -136,7 +136,7 @@ def test_on_a_gpu_all_opponents_of_a_player_are_one_match(monkeypatch) -> None:
     """On a CPU they are played one by one. What a match does is replaced here: it needs a GPU."""
     matches: list[tuple[str, list[str]]] = []
 
-    def play(terms: Terms, simulator: str, first: Entrant, seconds: list[Entrant], progress: object) -> list[MatchResult]:
+    def play(terms: Terms, simulator: str, first: Entrant, seconds: list[Entrant], *others: object) -> list[MatchResult]:
         matches.append((first.name, [second.name for second in seconds]))
         return []
 
