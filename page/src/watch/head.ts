@@ -56,15 +56,17 @@ export class HeadPanel {
   private latest: Decision | null = null;
   private visible = false;
   private asked = "";
+  private moment: Moment | null = null;
+  private waiting = 0;
   private drawn = { numbers: 0, lists: 0, strip: 0, frame: -1 };
 
   constructor(context: Context, readonly ask: (car: number | null, observation: boolean) => void) {
     this.strip = new Strip(context);
     this.memory = new Memory(context);
-    this.action = new Section("action", "Action", h("div", null, this.words, this.controls.element, this.outputs.element), true);
-    this.likely = new Section("choices", "Likeliest actions", this.choices.element, true);
-    this.value = new Section("value", "Value", this.strip.element, true);
-    this.paid = new Section("rewards", "Rewards", this.rewards.element, true);
+    this.action = new Section("action", "Action", h("div", null, this.words, this.controls.element, this.outputs.element), true, () => this.again());
+    this.likely = new Section("choices", "Likeliest actions", this.choices.element, true, () => this.again());
+    this.value = new Section("value", "Value", this.strip.element, true, () => this.again());
+    this.paid = new Section("rewards", "Rewards", this.rewards.element, true, () => this.again());
     this.observed = new Section("observation", "Observation", this.seen.element, false, () => this.askAgain());
     this.remembered = new Section("memory", "Memory", this.memory.element, false);
     this.element = h("section", { class: "head-panel panel", "aria-label": "Inside the bot's head" },
@@ -73,6 +75,7 @@ export class HeadPanel {
     new IntersectionObserver((entries) => {
       this.visible = entries[entries.length - 1].isIntersecting;
       this.askAgain();
+      this.again();
     }).observe(this.element);
     context.expose("head", () => ({
       car: this.car, live: this.live, visible: this.visible, asked: this.asked, name: this.name.textContent, who: this.who.textContent, words: this.words.textContent,
@@ -89,6 +92,7 @@ export class HeadPanel {
   /** Another game or recording is shown; null: none. */
   opened(recording: Recording | null, live: boolean): void {
     this.recording = recording;
+    this.moment = null;
     this.live = live;
     this.begin();
   }
@@ -102,6 +106,7 @@ export class HeadPanel {
 
   /** The moment that is shown now. It is called for every picture, so it does little, and most of that not every time. */
   show(moment: Moment): void {
+    this.moment = moment;
     if (!this.visible || this.car === null || moment.recording !== this.recording) return;
     const now = performance.now();
     const { frame, time } = moment;
@@ -112,7 +117,15 @@ export class HeadPanel {
       if (this.value.open && this.track.hasValue) this.strip.draw(this.track, frame, time, this.live);
       this.drawn.strip = now;
     }
-    if (!moved || now - this.drawn.numbers < NUMBERS) return;
+    if (!moved) return;
+    if (now - this.drawn.numbers < NUMBERS) {
+      // This may be the last picture for long, so it is not left out for good.
+      this.waiting ||= window.setTimeout(() => {
+        this.waiting = 0;
+        if (this.moment) this.show(this.moment);
+      }, NUMBERS);
+      return;
+    }
     this.drawn.numbers = now;
     this.drawn.frame = frame;
     this.showAction(moment);
@@ -132,6 +145,12 @@ export class HeadPanel {
     if (decision?.memory && this.remembered.open) this.memory.show(decision.memory);
     this.observed.remark(decision?.observation?.length ? `${decision.observation.length} numbers` : "");
     this.remembered.remark(decision?.memory ? `${Object.values(decision.memory).reduce((sum, one) => sum + one.length, 0)} numbers` : "");
+  }
+
+  /** Shows the last moment anew: a part was opened while the game stands still. */
+  private again(): void {
+    this.drawn = { numbers: 0, lists: 0, strip: 0, frame: -1 };
+    if (this.moment) this.show(this.moment);
   }
 
   // --- one car -------------------------------------------------------------------------------------------------------
