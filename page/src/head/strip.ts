@@ -18,7 +18,7 @@ export class Strip {
   private colours: Record<string, string> = {};
 
   constructor(private readonly context: Context) {
-    this.caption.append(h("span", { class: "quiet" }, "least so far "), this.low, h("span", { class: "quiet" }, "most "), this.high);
+    this.caption.append(h("span", { class: "quiet" }, "least "), this.low, h("span", { class: "quiet" }, "most "), this.high);
     this.element = h("div", null, this.canvas, this.caption);
     context.themed(() => { this.colours = {}; });
   }

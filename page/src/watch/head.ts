@@ -9,6 +9,7 @@ import { Rewards } from "../head/rewards";
 import { Section } from "../head/section";
 import { Strip } from "../head/strip";
 import { Track } from "../head/track";
+import { shortName } from "../names";
 import type { Moment, Recording } from "../recording";
 import { percent, short } from "../words";
 
@@ -161,7 +162,7 @@ export class HeadPanel {
     this.latest = null;
     this.drawn = { numbers: 0, lists: 0, strip: 0, frame: -1 };
     const player = this.player;
-    say(this.name, player?.name ?? "Nobody is followed");
+    say(this.name, player ? shortName(player.name) : "Nobody is followed");
     say(this.who, player === null ? "" : player.human ? "human" : player.policy ? "policy" : "script");
     this.who.hidden = player === null;
     this.element.dataset.team = player === null || this.recording?.header.kind === "walk" ? "" : String(player.team);
