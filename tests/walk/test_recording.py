@@ -159,3 +159,13 @@ def test_what_cannot_be_recorded_is_said(options, message, tmp_path, monkeypatch
     result = CliRunner().invoke(app, ["render", str(WALKER), *options])
     assert result.exit_code != 0 and message in f"{result.output}{result.exception}"
     assert not list(tmp_path.iterdir())
+
+
+def test_eval_records_walks_on_the_hardest_tracks_first(tmp_path):
+    words = ["eval", str(WALKER), "--terrain", "stairs_up,flat", "--levels", "0,4", "--episodes", "1", "--seconds", "1"]
+    plain = CliRunner().invoke(app, words)
+    done = CliRunner().invoke(app, [*words, "--record", "3", "--recordings", str(tmp_path)])
+    assert done.exit_code == 0 and done.stdout == plain.stdout and f"wrote 3 recordings into {tmp_path}" in done.stderr
+    scenes = [read(file).header["scene"] for file in sorted(tmp_path.glob("*.wdr"))]
+    assert sorted((scene["terrain"], scene["level"]) for scene in scenes[:2]) == [("flat", 4), ("stairs_up", 4)]
+    assert len(scenes) == 3 and scenes[2]["level"] == 0

@@ -53,4 +53,4 @@ class Order:
 
     def __str__(self) -> str:
         """What the user is told at the end."""
-        return f"recorded {len(self.files)} game{'s' * (len(self.files) != 1)} in {self.folder}"
+        return f"wrote {len(self.files)} recording{'s' * (len(self.files) != 1)} into {self.folder}"

@@ -97,7 +97,7 @@ def test_a_match_can_be_recorded_again_and_all_of_it(tmp_path):
     for seed in (1, 2, 1):
         match.play(seed)
     match.close()
-    assert len(order.files) == 18 and str(order) == f"recorded 18 games in {tmp_path}"
+    assert len(order.files) == 18 and str(order) == f"wrote 18 recordings into {tmp_path}"
     games = [read(path) for path in order.files]
     for one, again in zip(games[:6], games[12:], strict=True):
         assert np.array_equal(one.records, again.records)
@@ -204,7 +204,7 @@ def test_commands_record_where_they_say(run, tmp_path, monkeypatch):
     plain = command("match", "chaser", "idle", "--games", "4", "--seconds", "2", "--json")
     done = command("match", "chaser", "idle", "--games", "4", "--seconds", "2", "--json", "--record", "2")
     assert done.exit_code == 0 and done.stdout == plain.stdout and json.loads(done.stdout)
-    assert done.stderr.splitlines()[-1] == f"recorded 2 games in {tmp_path / 'recordings'}"
+    assert done.stderr.splitlines()[-1] == f"wrote 2 recordings into {tmp_path / 'recordings'}"
     assert len(recordings(tmp_path / "recordings")) == 2
     done = command("tournament", "chaser", "idle", "random", "--games", "2", "--seconds", "1", "--record", "all",
                    "--recordings", str(tmp_path / "all"))
