@@ -104,7 +104,8 @@ class Watched:
         end = time.monotonic() + seconds
         while not (value := self.page.evaluate(expression)):
             if time.monotonic() > end:
-                raise AssertionError(f"this did not become true within {seconds:g} s: {expression}\n{self.wrong}")
+                now = self.page.evaluate("JSON.stringify(window.wavedash?.state() ?? null)")
+                raise AssertionError(f"this did not become true within {seconds:g} s: {expression}\n{self.wrong}\n{now[:3000]}")
             self.page.wait_for_timeout(50)
         return value
 
