@@ -31,6 +31,8 @@ export function mountLadder(container: HTMLElement, context: Context): Tab {
   let shown: Ladder | null = null;
   let curves: Curve[] = [];
   let listed = "";
+  let refused = "";
+  let why: string | null = null;
 
   function choose(id: string): void {
     run = id;
@@ -49,12 +51,20 @@ export function mountLadder(container: HTMLElement, context: Context): Tab {
     if (!run) return explain(null, null);
     const asked = run;
     const wanted = size.value ? Number(size.value) : undefined;
+    const row = rows.find((one) => one.id === asked)!;
+    // A run that has no games has none before it has made more steps.
+    const stamp = `${asked} ${row.steps}`;
+    if (row.kind !== "rocket" || stamp === refused) return explain(row, why);
     try {
       const found = await api.ladder(asked, wanted);
       const others = await Promise.all(laid.map((id) => api.ladder(id, found.size ?? undefined).catch(() => null)));
       if (asked === run) draw(found, others);
     } catch (error) {
-      if (asked === run && error instanceof ApiError && error.status >= 400 && error.status < 500) return explain(rows.find((row) => row.id === run) ?? null, error.message);
+      if (asked === run && error instanceof ApiError && error.status >= 400 && error.status < 500) {
+        refused = stamp;
+        why = error.message;
+        return explain(row, why);
+      }
       throw error;
     }
   }, (error) => {

@@ -5,11 +5,22 @@ import { when } from "../words";
 
 const MOST = 300;
 
+/** Who did it or, of a move to another phase, why. */
+export function byWhom(event: RunEvent): string {
+  return !event.by ? "" : event.key === "phase" ? `: ${event.by}` : ` by ${event.by}`;
+}
+
+/** Whether a run that runs was last told to pause. */
+export function isPaused(events: RunEvent[]): boolean {
+  const last = [...events].reverse().find((event) => !event.refused && ["pause", "continue", "stop"].includes(String(event.key)));
+  return last?.key === "pause";
+}
+
 /** One event as a row of a list. */
 export function eventRow(event: RunEvent): HTMLElement {
   return h("li", { class: event.refused ? "event refused" : "event" },
     h("span", { class: "number quiet event-step" }, event.step === null || event.step === undefined ? "" : count(Number(event.step), 4)),
-    h("span", { class: "grow" }, event.text, event.by ? h("span", { class: "quiet" }, ` by ${event.by}`) : null),
+    h("span", { class: "grow" }, event.text, h("span", { class: "quiet" }, byWhom(event))),
     h("time", { class: "quiet small" }, when(event.time)));
 }
 

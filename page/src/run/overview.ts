@@ -58,12 +58,12 @@ export class Overview {
       h("div", { class: "split-row" }, this.split, this.legend));
   }
 
-  show(row: RunRow, run: RunDetails): void {
+  show(row: RunRow, run: RunDetails, paused: boolean): void {
     const [name, ...stamp] = row.title.split("/");
     say(this.name, name);
     say(this.stamp, stamp.join("/"));
-    say(this.state, row.state);
-    this.state.className = `chip ${row.state === "running" ? "good" : row.state === "stopped" ? "warn" : ""}`;
+    say(this.state, paused ? "paused" : row.state);
+    this.state.className = `chip ${paused || row.state === "stopped" ? "warn" : row.state === "running" ? "good" : ""}`;
     this.phase.hidden = !run.phase;
     say(this.phase, run.phase ? `phase ${run.phase}` : "");
     this.showProgress(row, run);

@@ -32,7 +32,7 @@ export class RunSeries {
     const answer = await api.metrics(this.id, whole ? { names, points: POINTS } : { names: [...this.asked], points: POINTS, after: last });
     // A run that was killed and resumed writes its last steps anew, and the server then says another edition.
     if (whole) this.take(answer, names);
-    else if (answer.edition !== this.edition) this.take(await api.metrics(this.id, { names, points: POINTS }), names);
+    else if ((answer.edition ?? null) !== this.edition) this.take(await api.metrics(this.id, { names, points: POINTS }), names);
     else this.add(answer, last);
     this.clock = null;
   }

@@ -1,6 +1,7 @@
 // The box beside the cursor of a chart: the values there, the phase, and what was done to the run.
 import type { RunEvent } from "../api";
 import { h, property, replace } from "../dom";
+import { byWhom } from "./events";
 
 const MOST = 12;
 
@@ -19,7 +20,8 @@ export class Tip {
         return h("div", { class: "tip-row" }, mark, h("span", { class: "tip-name" }, row.text), h("span", { class: "number" }, row.value));
       }),
       sorted.length > MOST ? h("div", { class: "quiet" }, `and ${sorted.length - MOST} more`) : null,
-      ...events.slice(0, 4).map((event) => h("div", { class: "tip-event" }, `⚑ ${event.text}${event.by ? ` (by ${event.by})` : ""}`)));
+      ...events.slice(0, 4).map((event) => h("div", { class: "tip-event" }, `⚑ ${event.text}${byWhom(event)}`)),
+      events.length > 4 ? h("div", { class: "tip-event" }, `and ${events.length - 4} more`) : null);
     this.element.hidden = false;
     this.element.classList.toggle("left-side", left > width / 2);
     property(this.element, "--at", `${Math.round(left)}px`);

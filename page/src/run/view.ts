@@ -3,8 +3,9 @@ import type { RunDetails, RunEvent } from "../api";
 import type { Context, Tab } from "../context";
 import { h } from "../dom";
 import { Refresher } from "../refresher";
+import { percent } from "../words";
 import { Curves } from "./curves";
-import { Events } from "./events";
+import { Events, isPaused } from "./events";
 import { RunList } from "./list";
 import { Overview } from "./overview";
 import { Saved } from "./saved";
@@ -46,6 +47,7 @@ export function mountRun(container: HTMLElement, context: Context): Tab {
   });
   container.append(h("div", { class: "run-page" }, list.element, main));
   let details: RunDetails | null = null;
+  let visible = false;
 
   const refresher = new Refresher(3, api.live, async (turn) => {
     list.show(await api.runs());
@@ -79,7 +81,8 @@ export function mountRun(container: HTMLElement, context: Context): Tab {
     if (row.id !== list.chosen[0]) return;
     details = found;
     curves.healthy = found.healthy ?? {};
-    overview.show(row, found);
+    overview.show(row, found, row.state === "running" && isPaused(rows));
+    if (visible) document.title = `${row.state === "running" && row.total_steps ? `${percent(row.steps / row.total_steps)} ` : ""}${row.title.split("/")[0]} · Wavedash`;
     saved.show(found);
     texts.show(found);
     events.show(rows);
@@ -115,10 +118,14 @@ export function mountRun(container: HTMLElement, context: Context): Tab {
   }));
   return {
     shown() {
+      visible = true;
       const asked = route.get("run");
       if (asked && asked !== list.chosen[0] && list.row(asked)) list.choose([asked]);
       refresher.start();
     },
-    hidden: () => refresher.stop(),
+    hidden() {
+      visible = false;
+      refresher.stop();
+    },
   };
 }

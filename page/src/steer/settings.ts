@@ -18,6 +18,7 @@ export class Settings {
   private readonly back = h("button", { class: "button", type: "button", onclick: () => this.undo() }, "Undo");
   private readonly bar = h("div", { class: "row changed-bar", hidden: true }, this.together, this.back);
   private rows: Row[] = [];
+  private readonly settled = new Set<string>();
   private made = "";
 
   constructor(private readonly send: (values: Record<string, unknown>) => void) {
@@ -41,22 +42,22 @@ export class Settings {
       const typed = this.isChanged(row);
       row.value = value;
       say(row.now, text(value));
-      if (!typed || text(row.edit.value()) === text(value)) row.edit.set(value);
+      if (!typed || this.settled.delete(row.key)) row.edit.set(value);
     });
     this.count();
   }
 
   clear(): void {
+    this.settled.clear();
     this.made = "";
     this.rows = [];
     replace(this.body);
     this.count();
   }
 
-  /** Forgets what was typed for these keys: they were set. */
+  /** These keys were set: what was typed for them is replaced by what the run tells next. */
   settle(keys: string[]): void {
-    for (const row of this.rows) if (keys.includes(row.key)) row.edit.set(row.value);
-    this.count();
+    keys.forEach((key) => this.settled.add(key));
   }
 
   private make(wanted: Listed["settings"], made: string): void {

@@ -3,7 +3,7 @@ import { ApiError, type RunEvent, type RunRow } from "../api";
 import type { Context, Tab } from "../context";
 import { count, h, replace, say } from "../dom";
 import { Refresher } from "../refresher";
-import { eventRow } from "../run/events";
+import { eventRow, isPaused } from "../run/events";
 import { copyButton } from "../run/texts";
 import { Answers } from "./answers";
 import { parse, text } from "./editor";
@@ -41,7 +41,8 @@ export function mountSteer(container: HTMLElement, context: Context): Tab {
   /** What the settings were read after; null: they must be read. */
   let read: string | null = null;
   let waiting = 0;
-  let reading = false;
+  /** The run that is being asked for its settings. */
+  let reading = "";
 
   function choose(id: string): void {
     run = id;
@@ -68,8 +69,8 @@ export function mountSteer(container: HTMLElement, context: Context): Tab {
     }
     waiting -= 1;
     if (asked === run) read = null;
-    await refresher.now();
     if (asked === run && done) settings.settle(Object.keys(values));
+    await refresher.now();
   }
 
   const refresher = new Refresher(4, true, async () => {
@@ -79,7 +80,8 @@ export function mountSteer(container: HTMLElement, context: Context): Tab {
     if (!run) return say(state, "There are no runs yet: wavedash train rocket-1v1");
     events = await api.events(run);
     drawChanges();
-    await readSettings();
+    // A run may take long to answer, or have ended: nothing else waits for it.
+    void readSettings().then(showState);
     showState();
   }, (error) => { if (error) say(state, error.message); });
 
@@ -99,30 +101,26 @@ export function mountSteer(container: HTMLElement, context: Context): Tab {
       read = stamp;
       return;
     }
-    if (read === stamp || reading) return;
-    reading = true;
+    if (read === stamp || reading === run) return;
+    reading = run;
     if (controls.disabled) say(state, "Asking the run for its settings; it answers between two iterations…");
     try {
       const found = await api.settings(asked);
       if (asked !== run) return;
       settings.show(found);
-      orders.show(found.orders.map(String), isPaused());
+      orders.show(found.orders.map(String), paused());
       controls.disabled = false;
       read = stamp;
     } catch (error) {
-      if (asked !== run) return;
+      if (asked !== run || current()?.state !== "running") return;
       controls.disabled = true;
       say(state, error instanceof ApiError ? error.message : String(error));
     } finally {
-      reading = false;
+      if (reading === asked) reading = "";
     }
   }
 
-  /** Whether the last order of its kind was to pause. */
-  function isPaused(): boolean {
-    const last = [...events].reverse().find((event) => !event.refused && ["pause", "continue", "stop"].includes(String(event.key)));
-    return current()?.state === "running" && last?.key === "pause";
-  }
+  const paused = (): boolean => current()?.state === "running" && isPaused(events);
 
   function showState(): void {
     const row = current();
@@ -138,9 +136,9 @@ export function mountSteer(container: HTMLElement, context: Context): Tab {
     } else if (waiting) {
       say(state, "Waiting for the run, which answers between two iterations…");
     } else if (!controls.disabled) {
-      say(state, isPaused() ? `Paused at ${count(row.steps, 4)} steps. It listens.` : `Running, at ${count(row.steps, 4)} steps. It listens.`);
+      say(state, paused() ? `Paused at ${count(row.steps, 4)} steps. It listens.` : `Running, at ${count(row.steps, 4)} steps. It listens.`);
     }
-    state.className = `steer-state ${row.state !== "running" ? "quiet" : waiting || isPaused() ? "warn" : "good"}`;
+    state.className = `steer-state ${row.state !== "running" ? "quiet" : waiting || paused() ? "warn" : "good"}`;
     controls.classList.toggle("waiting", waiting > 0);
   }
 
@@ -167,7 +165,7 @@ export function mountSteer(container: HTMLElement, context: Context): Tab {
     if (asked && asked !== run && rows.some((row) => row.id === asked)) choose(asked);
   });
   context.expose("steer", () => ({
-    run, state: state.textContent, open: !controls.disabled, settings: settings.shown, answers: answers.told, events: events.length, waiting, paused: isPaused(),
+    run, state: state.textContent, open: !controls.disabled, settings: settings.shown, answers: answers.told, events: events.length, waiting, paused: paused(),
   }));
   return {
     shown() {
