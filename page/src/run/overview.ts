@@ -92,14 +92,15 @@ export class Overview {
     const { tiles } = this;
     const machine = run.machine;
     const gpu = machine?.gpu ?? null;
-    for (const tile of [tiles.cpu, tiles.memory]) tile.element.hidden = machine === null;
+    for (const tile of [tiles.cpu, tiles.memory, tiles.gpu]) tile.element.hidden = !machine;
     tiles.cpu.show(percent(machine?.cpu), machine?.cores ? `of ${machine.cores} cores` : "");
     tiles.memory.show(percent(machine?.memory), machine?.memory_total ? `${bytes(machine.memory_used)} of ${bytes(machine.memory_total)}` : "");
     tiles.gpu.show(gpu ? percent(gpu.used) : "none", gpu ? `${gpu.name}, ${bytes(gpu.memory)} of ${bytes(gpu.memory_total)}${gpu.temperature === null ? "" : `, ${Math.round(gpu.temperature)} °C`}` : "the server sees none");
     const disk = run.disk;
     const hours = disk?.hours_left ?? null;
-    tiles.disk.element.hidden = disk === null;
-    tiles.disk.show(`${bytes(disk?.free)}`, `free; run ${bytes(disk?.run_bytes)}${hours === null ? "" : `; full in ${span(hours * 3600)}`}`,
+    const known = disk?.free !== null && disk?.free !== undefined;
+    tiles.disk.element.hidden = !disk;
+    tiles.disk.show(bytes(known ? disk?.free : disk?.run_bytes), known ? `free; run ${bytes(disk?.run_bytes)}${hours === null ? "" : `; full in ${span(hours * 3600)}`}` : "taken by the run",
       hours !== null && hours < 2 ? "bad" : hours !== null && hours < 24 ? "warn" : "");
   }
 
