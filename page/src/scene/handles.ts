@@ -24,10 +24,13 @@ export class Handles {
     this.object.visible = false;
   }
 
-  /** Shows the handles of a body at `position` whose knob is at `position` + `arrow`. */
-  show(position: Vector3, arrow: Vector3): void {
+  /** Shows the handles of a body at `position` whose knob is at `position` + `arrow`, so many times as large. */
+  show(position: Vector3, arrow: Vector3, size: number): void {
     this.object.visible = true;
     this.ring.position.copy(position);
+    this.ring.scale.setScalar(size);
+    this.ball.scale.setScalar(size);
+    this.shaft.scale.set(size, size, 1);
     this.pole.position.copy(position);
     this.pole.scale.y = Math.max(position.y, 0.01);
     this.knob.copy(position).add(arrow);

@@ -51,9 +51,7 @@ export class Control {
   }
 
   jump(direction: 1 | -1): void {
-    const mark = this.marks.near(this.player.time, direction);
-    if (mark) this.seek(mark.time);
-    else this.seek(direction > 0 ? this.player.duration : 0);
+    this.seek(this.marks.near(this.player.time, direction) ?? (direction > 0 ? this.player.duration : 0));
   }
 
   setSpeed(speed: number): void {

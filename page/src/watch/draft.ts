@@ -90,6 +90,8 @@ export class Draft {
 
   private placed(body: number): PlacedBody {
     const made: PlacedBody = { position: round(this.position(body)), velocity: round(this.velocity(body)) };
+    // RocketSim lets a ball without any velocity sleep, also in the air, as before a kick-off.
+    if (body === BALL && made.position[2] > BALL_RADIUS + 10 && made.velocity.every((value) => value === 0)) made.velocity[2] = -1;
     if (body !== BALL) {
       made.yaw = Math.round(this.yaw(body) * 1e4) / 1e4;
       made.boost = Math.round(this.boost(body));

@@ -9,7 +9,8 @@ export class Link {
   private timer = 0;
   private last = "";
 
-  constructor(private readonly route: Route, private readonly now: () => Place) {}
+  /** `now` says where the view is; null while it is on its way there. */
+  constructor(private readonly route: Route, private readonly now: () => Place | null) {}
 
   /** What the address says. */
   read(): Place {
@@ -26,7 +27,9 @@ export class Link {
   flush(): void {
     clearTimeout(this.timer);
     this.timer = 0;
-    const { rec, t, cam } = this.now();
+    const place = this.now();
+    if (!place) return;
+    const { rec, t, cam } = place;
     const values = { rec, t: t === null ? null : String(Math.round(t * 100) / 100), cam };
     const text = JSON.stringify(values);
     if (text === this.last) return;

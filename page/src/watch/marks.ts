@@ -8,8 +8,15 @@ export interface Mark { time: number; kind: string; team: 0 | 1 | null; text: st
 const MOST = 400;
 /** Touches of one car in a row within so many seconds are one. */
 const ROW_SECONDS = 0.5;
-/** Kinds that are worth jumping to. */
-const JUMPS = new Set(["goal", "shot", "save", "demo", "touch", "fall", "end", "promoted", "demoted", "mechanic", "highlight"]);
+/** Kinds that are not worth a jump, unless there is nothing else. */
+const MINOR = new Set(["touch", "bump", "command"]);
+/** Seconds that are shown before something happens. */
+const LEAD: Record<string, number> = { goal: 2, shot: 1.5, save: 1.5, demo: 1, fall: 1.5, mechanic: 1.5 };
+
+/** The time to jump to for a mark: a little before it. */
+export function leadTo(mark: Mark): number {
+  return Math.max(mark.time - (LEAD[mark.kind] ?? 0), 0);
+}
 
 /** Finds marks as a recording grows. */
 export class Marks {
@@ -84,12 +91,13 @@ export class Marks {
     });
   }
 
-  /** The next mark worth a jump after this time, or before it; null: there is none. */
-  near(time: number, step: 1 | -1): Mark | null {
-    let found: Mark | null = null;
-    for (const mark of this.list) {
-      if (!JUMPS.has(mark.kind) || (mark.time - time) * step <= 0.02) continue;
-      if (!found || (mark.time - found.time) * step < 0) found = mark;
+  /** The next time worth a jump after this one, or before it; null: there is none. */
+  near(time: number, step: 1 | -1): number | null {
+    const major = this.list.filter((mark) => !MINOR.has(mark.kind));
+    let found: number | null = null;
+    for (const mark of major.length ? major : this.list) {
+      const at = leadTo(mark);
+      if ((at - time) * step > 0.02 && (found === null || (at - found) * step < 0)) found = at;
     }
     return found;
   }

@@ -47,8 +47,9 @@ export class Placing {
     return this.draft !== null;
   }
 
-  /** The moment to draw while bodies are placed. */
+  /** The moment to draw while bodies are placed; the camera may have moved since the last one. */
   moment(): Moment {
+    this.showHandles(this.draft!);
     return this.draft!.recording.sample(this.draft!.recording.start);
   }
 
@@ -98,19 +99,29 @@ export class Placing {
       input.value = String(value);
       output.textContent = `${value} ${dial.unit}`;
     }
-    this.handles.show(place(...draft.position(this.chosen)), this.arrow(draft));
+    this.showHandles(draft);
     this.actions.changed();
+  }
+
+  private showHandles(draft: Draft): void {
+    this.handles.show(place(...draft.position(this.chosen)), this.arrow(draft), this.size(draft));
+  }
+
+  /** Handles are larger where the camera is far away, so that they can be taken hold of. */
+  private size(draft: Draft): number {
+    const eye = this.stage?.cameras.camera.position;
+    return eye ? Math.max(1, 0.035 * eye.distanceTo(place(...draft.position(this.chosen)))) : 1;
   }
 
   /** From the chosen body to its knob: the way of a car, and the flight of the ball. */
   private arrow(draft: Draft): Vector3 {
     if (this.chosen !== BALL) {
       const yaw = draft.yaw(this.chosen);
-      return new Vector3(Math.cos(yaw), 0, Math.sin(yaw)).multiplyScalar(KNOB);
+      return new Vector3(Math.cos(yaw), 0, Math.sin(yaw)).multiplyScalar(KNOB * this.size(draft));
     }
     const [x, y] = draft.velocity(BALL);
     const flight = new Vector3(x, 0, y).multiplyScalar(0.01 * ARROW_SECONDS);
-    return flight.addScaledVector(flight.lengthSq() > 1e-6 ? flight.clone().normalize() : new Vector3(0, 0, 1), KNOB);
+    return flight.addScaledVector(flight.lengthSq() > 1e-6 ? flight.clone().normalize() : new Vector3(0, 0, 1), KNOB * this.size(draft));
   }
 
   // --- the pointer and keys ---------------------------------------------------------------------------------------
@@ -119,24 +130,21 @@ export class Placing {
   grab(x: number, y: number): boolean {
     if (!this.draft || !this.stage) return false;
     const ray = this.stage.ray(x, y);
-    const near = (point: Vector3, radius: number): boolean => ray.distanceToPoint(point) < Math.max(radius, 0.025 * ray.origin.distanceTo(point));
-    const hold = (what: "body" | "knob", at: Vector3): boolean => {
-      const plane = new Plane(UP, -at.y);
-      const hit = ray.intersectPlane(plane, new Vector3());
-      if (!hit) return false;
-      this.held = { what, plane, offset: at.clone().sub(hit) };
-      return true;
-    };
-    if (near(this.handles.knob, 0.35)) return hold("knob", this.handles.knob);
-    let best: { body: number; at: Vector3; distance: number } | null = null;
+    // How far a point is from the ray, in parts of its reach; what is nearest in that sense is meant.
+    const miss = (point: Vector3, radius: number): number => ray.distanceToPoint(point) / Math.max(radius, 0.02 * ray.origin.distanceTo(point));
+    let best = { body: this.chosen, knob: true, at: this.handles.knob.clone(), miss: miss(this.handles.knob, 0.35) };
     for (let body = BALL; body < this.draft.cars; body++) {
       const at = place(...this.draft.position(body));
-      const distance = ray.origin.distanceTo(at);
-      if (near(at, body === BALL ? 1 : 0.8) && (!best || distance < best.distance)) best = { body, at, distance };
+      const far = miss(at, body === BALL ? 1 : 0.8);
+      if (far < best.miss) best = { body, knob: false, at, miss: far };
     }
-    if (!best) return false;
+    if (best.miss > 1) return false;
     if (best.body !== this.chosen) this.choose(best.body);
-    return hold("body", best.at);
+    const plane = new Plane(UP, -best.at.y);
+    const hit = ray.intersectPlane(plane, new Vector3());
+    if (!hit) return false;
+    this.held = { what: best.knob ? "knob" : "body", plane, offset: best.at.clone().sub(hit) };
+    return true;
   }
 
   move(x: number, y: number): void {
@@ -161,7 +169,7 @@ export class Placing {
       draft.turn(this.chosen, angle);
       return;
     }
-    const speed = Math.min(Math.max(arrow.length() - KNOB, 0) / (0.01 * ARROW_SECONDS), 6000);
+    const speed = Math.min(Math.max(arrow.length() - KNOB * this.size(draft), 0) / (0.01 * ARROW_SECONDS), 6000);
     draft.push(BALL, [speed * Math.cos(angle), speed * Math.sin(angle), draft.velocity(BALL)[2]]);
   }
 

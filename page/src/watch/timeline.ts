@@ -1,10 +1,7 @@
 // The timeline: a slider over the time of a recording, with marks of what happened to click.
 import { clock, h, property, replace } from "../dom";
-import { Marks, type Mark } from "./marks";
+import { leadTo, Marks, type Mark } from "./marks";
 import type { Player } from "./player";
-
-/** Seconds that a click on a mark shows before it happens. */
-const LEAD: Record<string, number> = { goal: 2, shot: 1.5, save: 1.5, demo: 1, fall: 1.5 };
 
 export class Timeline {
   readonly element: HTMLElement;
@@ -42,7 +39,7 @@ export class Timeline {
     if (event.button !== 0 || !this.player.recording) return;
     const mark = this.under(event.clientX);
     if (mark) {
-      this.seek(Math.max(mark.time - (LEAD[mark.kind] ?? 0), 0));
+      this.seek(leadTo(mark));
       return;
     }
     this.track.setPointerCapture(event.pointerId);

@@ -1,11 +1,11 @@
 // Watch: all parts of the tab and how they hang together.
 import type { Context } from "../context";
 import type { Moment, Recording } from "../recording";
-import { Cameras, type Mode } from "../scene/cameras";
-import { CameraBar, cameraWord, readCamera } from "./cams";
+import { Cameras } from "../scene/cameras";
+import { CameraBar, cameraWord } from "./cams";
 import { Control } from "./control";
 import { CourseBar } from "./course";
-import { fileName, listenToDrops, readFile, saveAs } from "./drop";
+import { listenToDrops, readFile } from "./drop";
 import { HeadPanel, type Decision } from "./head";
 import { Hud } from "./hud";
 import { listenToKeys } from "./keys";
@@ -16,6 +16,7 @@ import { Picture } from "./picture";
 import { Player } from "./player";
 import { listenToPointers } from "./pointer";
 import { RecordingsPanel, type LocalRecording } from "./recordings";
+import { copyLink, download, fullscreen } from "./share";
 import { Source, words } from "./source";
 import { stateOf } from "./state";
 import { describe } from "./status";
@@ -61,18 +62,20 @@ export class Watch implements LiveListener {
     this.cameras = this.picture.stage?.cameras ?? new Cameras();
     this.source = new Source(context, this.player, () => this.live, () => this.modes.leave(), () => this.changed());
     this.live = new Live(api, this);
-    this.hud = new Hud((car) => this.camera("car", car));
+    this.hud = new Hud((car) => this.cameraBar.choose("car", car));
     this.timeline = new Timeline(this.player, (time) => this.control.seek(time));
     this.control = new Control(this.player, this.live, this.source, this.timeline.marks, this.writable, () => this.cameras.jump(), (text) => context.say(text));
     this.transport = new Transport(this.player, this.control, () => this.source.goLive());
-    this.cameraBar = new CameraBar(this.cameras, (mode, car) => this.camera(mode, car), () => this.ballCam());
+    this.cameraBar = new CameraBar(this.cameras, {
+      moved: () => this.cameraMoved(), cars: () => this.player.recording?.header.players.length ?? 8, far: () => this.picture.stage?.kind?.reach.far ?? 10,
+    });
     this.modes = new Modes(context, this.player, this.live, this.source, this.picture.stage, {
-      changed: () => this.changed(), behind: (car) => this.camera("car", car), ballCam: () => this.ballCam(), car: () => this.cameras.car,
+      changed: () => this.changed(), behind: (car) => this.cameraBar.choose("car", car), ballCam: () => this.cameraBar.ballCam(), car: () => this.cameras.car,
     });
     this.tools = new Tools({
       players: () => this.modes.choosePlayers(), recordings: () => this.toggleRecordings(), rematch: () => this.modes.rematch(), place: () => this.modes.togglePlacing(),
-      drive: () => this.modes.toggleDriving(), record: () => void this.live.send({ do: "record" }), download: () => void this.download(), copyLink: () => void this.copyLink(),
-      head: () => this.toggleHead(), fullscreen: () => void this.fullscreen(), say: (text) => context.say(text),
+      drive: () => this.modes.toggleDriving(), record: () => void this.live.send({ do: "record" }), download: () => void download(this.player), copyLink: () => void copyLink(context, this.source, this.player, this.link),
+      head: () => this.toggleHead(), fullscreen: () => void fullscreen(context, this.picture.element.closest(".watch")), say: (text) => context.say(text),
     });
     this.recordings = new RecordingsPanel(context, {
       open: (id) => void this.source.openId(id), openLocal: (local) => this.openLocal(local), files: (files) => void this.openFiles(files), close: () => this.toggleRecordings(),
@@ -80,8 +83,8 @@ export class Watch implements LiveListener {
     this.headPanel = new HeadPanel(context, (car, observation) => this.ask(car, observation));
     this.headPanel.element.hidden = true;
     this.course = new CourseBar((command) => void this.live.send(command), this.writable);
-    this.link = new Link(route, () => ({
-      rec: this.source.rec, t: this.source.isLive || !this.player.recording || this.player.playing ? null : this.player.time, cam: cameraWord(this.cameras),
+    this.link = new Link(route, () => (this.source.trouble || !this.source.visible ? null : {
+      rec: this.source.rec, t: this.source.rec === null || this.player.playing ? null : this.player.time, cam: cameraWord(this.cameras),
     }));
     this.listen();
     context.expose("watch", () => stateOf(this));
@@ -107,7 +110,7 @@ export class Watch implements LiveListener {
   }
 
   private listen(): void {
-    const { context, picture, cameras, control, modes } = this;
+    const { context, picture, cameraBar, control, modes } = this;
     context.themed(() => {
       picture.stage?.theme(context.theme() === "dark");
       picture.request();
@@ -123,13 +126,13 @@ export class Watch implements LiveListener {
       const { placing } = modes;
       listenToPointers(picture.stage.canvas, {
         grab: (x, y) => placing.grab(x, y), move: (x, y) => placing.move(x, y), letGo: () => placing.letGo(), wheel: (amount, shift) => placing.wheel(amount, shift),
-        drag: (dx, dy) => this.moved(() => cameras.drag(dx, dy)), dolly: (factor) => this.moved(() => cameras.dolly(factor, picture.stage?.kind?.reach.far ?? 10)),
+        drag: (dx, dy) => cameraBar.drag(dx, dy), dolly: (factor) => cameraBar.dolly(factor),
       });
     }
     listenToKeys(() => this.source.visible, {
       toggle: () => control.toggle(), step: (frames) => control.step(frames), skip: (seconds) => control.skip(seconds), speed: (step) => this.transport.change(step),
       loop: () => control.loop(), jump: (way) => control.jump(way), home: () => control.seek(0), end: () => control.end(),
-      car: (car) => this.camera("car", car), camera: (mode) => this.camera(mode), ballCam: () => this.ballCam(), fly: (key, held) => this.fly(key, held),
+      car: (car) => cameraBar.choose("car", car), camera: (mode) => cameraBar.choose(mode), ballCam: () => cameraBar.ballCam(), fly: (key, held) => cameraBar.fly(key, held),
       head: () => this.toggleHead(), recordings: () => this.toggleRecordings(), players: () => modes.choosePlayers(), place: () => modes.togglePlacing(), drive: () => modes.toggleDriving(),
       first: (event) => modes.placing.key(event),
     });
@@ -138,7 +141,7 @@ export class Watch implements LiveListener {
   /** Shows what the address asks for; without a wish the live game, or in an exported page its first recording. */
   private readAddress(): void {
     const { rec, t, cam } = this.link.read();
-    if (cam !== null && cam !== cameraWord(this.cameras)) this.moved(() => readCamera(this.cameras, cam));
+    if (cam !== null) this.cameraBar.read(cam);
     if (rec !== null && rec !== this.source.rec) void this.source.openId(rec, t);
     else if (rec !== null && t !== null) {
       this.source.pauseAt(t);
@@ -166,8 +169,7 @@ export class Watch implements LiveListener {
   }
 
   private drawn(moment: Moment): void {
-    const followed = this.cameras.mode === "car" ? this.cameras.car : null;
-    this.hud.show(moment, followed);
+    this.hud.show(moment, this.cameraBar.followed);
     this.timeline.update();
     this.transport.tick();
     if (this.headOpen) this.headPanel.show(moment);
@@ -191,52 +193,28 @@ export class Watch implements LiveListener {
       place: modes.placing.active, drive: modes.driving.car !== null, head: this.headOpen, recordings: this.recordings.open,
     });
     this.course.update(source.isLive ? live.status.facts : null);
-    if (!source.isLive) this.link.write();
+    this.link.write();
     this.picture.request();
   }
 
   private openScene(recording: Recording | null): void {
     this.opened = recording;
     if (recording) this.picture.stage?.open(recording.header);
-    if (this.cameras.car >= (recording?.header.players.length ?? 8)) this.cameras.car = 0;
     this.hud.open(recording?.header ?? null);
     this.cameraBar.open(recording?.header ?? null);
     this.headPanel.opened(recording, this.source.isLive);
     this.recordings.mark(this.source.rec ?? this.recordings.nameOf(recording));
-    this.showCamera();
+    this.showFollowed();
   }
 
-  // --- cameras ------------------------------------------------------------------------------------------------------
-
-  private camera(mode: Mode, car = this.cameras.car): void {
-    const cars = this.player.recording?.header.players.length ?? 8;
-    if (car < cars) this.moved(() => this.cameras.choose(mode, car));
-  }
-
-  private ballCam(): void {
-    this.moved(() => (this.cameras.ballCam = !this.cameras.ballCam));
-  }
-
-  private fly(key: string, held: boolean): boolean {
-    if (held && this.cameras.mode !== "free") return false;
-    if (held) this.cameras.held.add(key);
-    else if (!this.cameras.held.delete(key)) return false;
-    this.moved(() => {});
-    return true;
-  }
-
-  /** Moves the camera, and shows and writes where it is. */
-  private moved(move: () => void): void {
-    move();
-    this.showCamera();
+  private cameraMoved(): void {
+    this.showFollowed();
     this.link.write();
     this.picture.request();
   }
 
-  private showCamera(): void {
-    const followed = this.cameras.mode === "car" ? this.cameras.car : null;
-    this.hud.followed(followed);
-    this.cameraBar.update();
+  private showFollowed(): void {
+    this.hud.followed(this.cameraBar.followed);
     this.headPanel.follow(this.player.recording ? this.cameras.car : null);
   }
 
@@ -273,39 +251,6 @@ export class Watch implements LiveListener {
       } catch (error) {
         this.context.say(words(error), "bad");
       }
-    }
-  }
-
-  private async download(): Promise<void> {
-    const { recording } = this.player;
-    if (recording) saveAs(await recording.pack(), fileName(recording.header.title));
-  }
-
-  private async copyLink(): Promise<void> {
-    this.link.flush();
-    if (!this.source.isLive && this.source.rec === null) {
-      this.context.say("This recording is only in your browser: send the file instead.");
-      return;
-    }
-    const address = new URL(location.href);
-    const hash = new URLSearchParams(address.hash.slice(1));
-    if (!this.source.isLive) hash.set("t", this.player.time.toFixed(2));
-    address.hash = String(hash);
-    try {
-      await navigator.clipboard.writeText(address.href);
-      this.context.say("The link is copied.", "good");
-    } catch {
-      this.context.route.set(Object.fromEntries(hash));
-      this.context.say("The address bar holds the link: copy it from there.");
-    }
-  }
-
-  private async fullscreen(): Promise<void> {
-    try {
-      if (document.fullscreenElement) await document.exitFullscreen();
-      else await this.picture.element.closest(".watch")?.requestFullscreen();
-    } catch {
-      this.context.say("This browser does not show parts of a page on the full screen.");
     }
   }
 
