@@ -26,8 +26,9 @@ export class Settings {
       h("div", { class: "row" }, h("h2", { class: "grow" }, "Settings"), h("div", { class: "find" }, this.filter)), this.body, this.bar);
   }
 
-  get shown(): Record<string, unknown> {
-    return Object.fromEntries(this.rows.map(({ key, value }) => [key, value]));
+  /** What the run has, for tests. */
+  get shown(): { key: string; value: unknown }[] {
+    return this.rows.map(({ key, value }) => ({ key, value }));
   }
 
   /** Shows what the run has. What a user is typing stays. */
