@@ -32,12 +32,13 @@ class PageBeside:
     """The page of a training that this process does. `link` is its address, with the token."""
 
     def __init__(self, host: str = "127.0.0.1", port: int | None = None, token: str | None = None, extra: Path | None = None,
-                 trust: bool = False) -> None:
+                 trust: bool = False, trainer: int | None = None) -> None:
         """Starts the process. `extra`: the folder of the run, where it is known already. UserError: what was asked for cannot
-        be served by anybody; everything else that fails is a line of the log."""
+        be served by anybody; everything else that fails is a line of the log. `trainer`: the process that trains, if it is not
+        this one."""
         from wavedash.web.serve import chosen_token
 
-        asked = {"host": host, "port": port, "token": chosen_token(host, token), "trainer": os.getpid(),
+        asked = {"host": host, "port": port, "token": chosen_token(host, token), "trainer": trainer or os.getpid(),
                  "extra": None if extra is None else str(extra.absolute()), "trust": trust}
         self.link: str | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -59,6 +60,11 @@ class PageBeside:
         if not self._told.wait(seconds):
             self._fail(f"it has not started within {seconds:g} seconds")
         return self.link
+
+    @property
+    def pid(self) -> int | None:
+        """The process of the page, if there is one."""
+        return None if self._process is None else self._process.pid
 
     def close(self) -> None:
         """Ends the page, without waiting for it."""
