@@ -18,13 +18,13 @@ LONG = ("cartpole", "total_steps=1000000000", "report.console=plain", "report.te
 
 
 class Training:
-    """`wavedash train`, with what it prints in a file."""
+    """`wavedash train`, or `resume`, with what it prints in a file."""
 
-    def __init__(self, root: Path, *words: str) -> None:
+    def __init__(self, root: Path, *words: str, command: str = "train") -> None:
         self.root, self.printed = root, root / "printed.txt"
         root.mkdir(parents=True, exist_ok=True)
         with self.printed.open("w") as printed:
-            self.process = subprocess.Popen([sys.executable, "-m", "wavedash", "train", *words], stdout=printed, stderr=printed,
+            self.process = subprocess.Popen([sys.executable, "-m", "wavedash", command, *words], stdout=printed, stderr=printed,
                                             env={**os.environ, "WAVEDASH_RUNS": str(root), "OMP_NUM_THREADS": "1"})
 
     @property
