@@ -1,7 +1,7 @@
 // All cars of a game: bodies, spinning wheels, boost flames, supersonic trails, shadows and names.
 import {
   AdditiveBlending, BufferAttribute, BufferGeometry, Color, ConeGeometry, DoubleSide, DynamicDrawUsage, Group, InstancedMesh, Matrix4, Mesh, MeshBasicMaterial,
-  MeshLambertMaterial, PlaneGeometry, Quaternion, Sprite, SpriteMaterial, Vector3,
+  MeshLambertMaterial, NormalBlending, PlaneGeometry, Quaternion, Sprite, SpriteMaterial, Vector3,
 } from "three";
 import { shortName } from "../names";
 import type { Header, Moment } from "../recording";
@@ -40,13 +40,20 @@ export class CarBody implements Body {
   constructor(readonly name: string, readonly team: 0 | 1, readonly index: number) {}
 }
 
+/** A flame of length 1 backwards, which fades towards its tip. */
+function flame(): BufferGeometry {
+  const geometry = new ConeGeometry(0.2, 1, 14, 4, true).translate(0, 0.5, 0).rotateZ(Math.PI / 2);
+  const positions = geometry.getAttribute("position");
+  const colours = Array.from({ length: positions.count }, (_, index) => [1, 1, 1, (1 + positions.getX(index)) ** 1.3]).flat();
+  geometry.setAttribute("color", new BufferAttribute(new Float32Array(colours), 4));
+  return geometry;
+}
+
 export class Cars {
   readonly object = new Group();
   readonly bodies: CarBody[];
   /** The car whose name is hidden because the camera is behind it. */
   hideName = -1;
-  /** Height of names at a distance of one metre. */
-  nameSize = 0.034;
   private readonly meshes: Mesh[] = [];
   private readonly names: Sprite[] = [];
   private readonly wheelPlaces: Wheel[][];
@@ -75,7 +82,7 @@ export class Cars {
     this.wheelMesh = new InstancedMesh(wheelShape(), new MeshLambertMaterial({ vertexColors: true, flatShading: true }), 4 * count);
     this.wheelMesh.castShadow = castShadows;
     const glow = { transparent: true, depthWrite: false, blending: AdditiveBlending };
-    this.flames = new InstancedMesh(new ConeGeometry(0.2, 1, 9, 1, true).translate(0, 0.5, 0).rotateZ(Math.PI / 2), new MeshBasicMaterial({ ...glow, side: DoubleSide, opacity: dark ? 0.85 : 1, blending: dark ? AdditiveBlending : 1 }), 2 * count);
+    this.flames = new InstancedMesh(flame(), new MeshBasicMaterial({ ...glow, side: DoubleSide, vertexColors: true, blending: dark ? AdditiveBlending : NormalBlending }), 2 * count);
     this.shadows = new InstancedMesh(new PlaneGeometry(1, 1).rotateX(-Math.PI / 2), new MeshBasicMaterial({ map: spot(), color: 0, transparent: true, depthWrite: false, opacity: castShadows ? 0.35 : 0.6 }), count);
     const geometry = new BufferGeometry();
     const vertices = count * TRAIL * 2;
@@ -96,8 +103,8 @@ export class Cars {
     for (const mesh of [this.wheelMesh, this.flames, this.shadows, this.trail]) mesh.frustumCulled = false;
     this.object.add(...this.meshes, this.wheelMesh, this.flames, this.shadows, this.trail, ...this.names);
     for (let car = 0; car < count; car++) {
-      this.flames.setColorAt(2 * car, new Color(look.teams[this.bodies[car].team]).lerp(new Color(0xff7a1a), 0.35));
-      this.flames.setColorAt(2 * car + 1, new Color(0xfff0c0));
+      this.flames.setColorAt(2 * car, new Color(0xff8420));
+      this.flames.setColorAt(2 * car + 1, new Color(0xffe9a8));
     }
     this.trailColours = this.bodies.map((body) => new Color(look.teams[body.team]));
     this.hitboxes = header.players.map((player) => hitbox(player.hitbox));
@@ -176,7 +183,11 @@ export class Cars {
     const name = this.names[body.index];
     name.visible = body.present && body.index !== this.hideName;
     name.position.copy(body.position).y += 0.3;
-    name.scale.set(this.nameSize * (name.userData.aspect as number), this.nameSize, 1);
+  }
+
+  /** Makes names so high at a distance of one metre. */
+  sizeNames(height: number): void {
+    for (const name of this.names) name.scale.set(height * (name.userData.aspect as number), height, 1);
   }
 
   /** The trail is computed from the recording, so it is the same after every jump in time. */

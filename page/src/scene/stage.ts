@@ -81,16 +81,14 @@ export class Stage {
   /** Draws a moment, `elapsed` seconds after the last one. Returns whether something still moves by itself. */
   draw(moment: Moment, elapsed: number): boolean {
     if (!this.kind) return false;
-    if (this.kind instanceof RocketScene) {
-      const { cars } = this.kind;
-      cars.hideName = this.cameras.mode === "car" ? this.cameras.car : -1;
-      cars.nameSize = (2 * NAME_PIXELS * Math.tan((this.cameras.camera.fov * Math.PI) / 360)) / this.height;
-    }
+    const cars = this.kind instanceof RocketScene ? this.kind.cars : null;
+    if (cars) cars.hideName = this.cameras.mode === "car" ? this.cameras.car : -1;
     this.kind.show(moment, elapsed, this.cameras.camera.position);
     const { far, center } = this.kind.reach;
     this.sun.position.copy(SUN).multiplyScalar(far).add(center);
     this.sun.target.position.copy(center);
     const moves = this.cameras.update(this.kind, elapsed);
+    cars?.sizeNames((2 * NAME_PIXELS * Math.tan((this.cameras.camera.fov * Math.PI) / 360)) / this.height);
     this.renderer.render(this.scene, this.cameras.camera);
     return moves || this.kind.busy === true;
   }
