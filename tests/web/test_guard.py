@@ -13,6 +13,7 @@ from starlette.routing import Route, WebSocketRoute
 from tests.web.serving import TOKEN, Server, has_headers, make_run
 from wavedash.web.app import FILES, make_app
 from wavedash.web.library import Library
+from wavedash.web.players import Players
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "get"]
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
@@ -28,7 +29,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def paths(id: str = "0" * 12) -> list[str]:
     """All paths of the application, as it lists them itself, and one that it does not have."""
-    routes = make_app(Library(Path("nowhere")), TOKEN).app.routes  # type: ignore[attr-defined]
+    routes = make_app(Players(Library(Path("nowhere"))), TOKEN).app.routes  # type: ignore[attr-defined]
     assert all(isinstance(route, Route | WebSocketRoute) for route in routes), "a kind of route that these tests do not know"
     return [*(route.path.replace("{id}", id) for route in routes), "/nowhere"]
 

@@ -49,13 +49,14 @@ def watch(
     from wavedash.web.browser import open_browser
     from wavedash.web.games import Wanted
     from wavedash.web.library import Library
+    from wavedash.web.players import Players
     from wavedash.web.serve import Served, address, bind, chosen_token
 
     secret = chosen_token(host, token)
-    library = Library(trust=trust)
-    wanted = Wanted(library, what or [], size, simulator, start, not stochastic)
+    players = Players(Library(trust=trust))
+    wanted = Wanted(players, what or [], size, simulator, start, not stochastic)
     bound = bind(host, port)
-    served = Served(make_app(library, secret, host, wanted.run, wanted.game), bound)
+    served = Served(make_app(players, secret, host, wanted.run, wanted.game), bound)
     link = address(bound, host, secret)
     typer.echo(f"watch {wanted.title} at {link}\nCtrl-C ends the page. Whoever has this address can watch and steer")
     served.run((lambda: open_browser(link)) if browser else None)

@@ -23,10 +23,13 @@ from wavedash.errors import UserError
 from wavedash.runs.plain import from_json
 from wavedash.web.games import Game, first_game
 from wavedash.web.guard import WRITABLE, Guard, is_loopback
-from wavedash.web.library import RECORDINGS, Library, Run, UnknownError
+from wavedash.web.library import RECORDINGS, UnknownError
 from wavedash.web.live import GRACE, Live
+from wavedash.web.players import Players
 from wavedash.web.recorded import Recorded
+from wavedash.web.run import Run
 from wavedash.web.run_data import RunData
+from wavedash.web.shipped import shipped
 from wavedash.web.steering import BusyError, NoAnswerError, NotTrainedError, Steering
 
 STATIC = Path(__file__).parent / "static"
@@ -53,12 +56,13 @@ class Json(JSONResponse):
         return json.dumps(_finite(content), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def make_app(library: Library, token: str, host: str = "127.0.0.1", run: Callable[[], str | None] = lambda: None,
+def make_app(players: Players, token: str, host: str = "127.0.0.1", run: Callable[[], str | None] = lambda: None,
              first: Callable[[], Game] | None = None, grace: float = GRACE) -> Guard:
     """The application, with its guard. `host` is the address that it is bound to, `run` says the id of the run to show first,
     `first` what is played first (see Live), `grace` the seconds for which a game goes on without viewers."""
+    library = players.library
     data, recorded, steering = RunData(library), Recorded(library), Steering()
-    live = Live(library, library.root / RECORDINGS, first or (lambda: first_game(library)), grace)
+    live = Live(players, library.root / RECORDINGS, first or (lambda: first_game(players)), grace)
 
     def about(request: Request) -> Any:
         return {"version": __version__, "loopback": is_loopback(host), "writable": request.scope[WRITABLE], "run": run(),
@@ -105,8 +109,8 @@ def make_app(library: Library, token: str, host: str = "127.0.0.1", run: Callabl
         "/api/runs/{id}/metrics": metrics,
         "/api/runs/{id}/events": lambda request: data.events(_run(request)),
         "/api/runs/{id}/ladder": ladder,
-        "/api/players": lambda request: [player.as_json() for player in library.players()],
-        "/api/starts": lambda request: library.starts(),
+        "/api/players": lambda request: [player.as_json() for player in players.all()],
+        "/api/starts": lambda request: shipped("start"),
         "/api/recordings": lambda request: recorded.rows(),
     }
 

@@ -123,14 +123,15 @@ def _prepare(asked: dict[str, Any]) -> tuple[Any, str]:
     from wavedash.web.app import make_app
     from wavedash.web.games import Trained
     from wavedash.web.library import Library
+    from wavedash.web.players import Players
     from wavedash.web.priority import be_nice
     from wavedash.web.serve import Served, address, bind
 
     be_nice(NICE)
     bound = bind(asked["host"], asked["port"])
-    library = Library(extra=asked["extra"] and Path(asked["extra"]), trust=asked["trust"])
-    trained = Trained(library, asked["trainer"])
-    app = make_app(library, asked["token"], asked["host"], trained.run, trained.game)
+    players = Players(Library(extra=asked["extra"] and Path(asked["extra"]), trust=asked["trust"]))
+    trained = Trained(players, asked["trainer"])
+    app = make_app(players, asked["token"], asked["host"], trained.run, trained.game)
     return Served(app, bound), address(bound, asked["host"], asked["token"])
 
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from wavedash.errors import UserError
 from wavedash.web.games import Game
-from wavedash.web.library import Library
+from wavedash.web.players import Players
 from wavedash.web.stages import StageProcess
 from wavedash.web.viewer import Said
 
@@ -89,10 +89,10 @@ class Audience(Protocol):
 class Director:
     """The stage that viewers watch, and the one that prepares to be the next."""
 
-    def __init__(self, library: Library, folder: Path, first: Callable[[], Game], audience: Audience) -> None:
+    def __init__(self, players: Players, folder: Path, first: Callable[[], Game], audience: Audience) -> None:
         """`folder`: where recordings go. `first`: what is played first; it may look into folders, and UserError says why
         nothing can be played."""
-        self._library, self._folder, self._first, self._audience = library, folder, first, audience
+        self._players, self._folder, self._first, self._audience = players, folder, first, audience
         self._act: Act | None = None
         self._next: Act | None = None
         self._game: Game | None = None
@@ -137,7 +137,7 @@ class Director:
                 if self._act is None:
                     await self._play(await asyncio.to_thread(self._chosen))
                     return
-                game = await asyncio.to_thread(self._act.game.renewed, self._library)
+                game = await asyncio.to_thread(self._act.game.renewed, self._players)
                 if self._act.plays(game) or game == self._useless:
                     return
                 if self._act.state == "failed":
@@ -156,7 +156,7 @@ class Director:
             await asyncio.gather(*self._ending, return_exceptions=True)
 
     def _chosen(self) -> Game:
-        return self._first() if self._game is None else self._game.renewed(self._library)
+        return self._first() if self._game is None else self._game.renewed(self._players)
 
     def _wait(self, why: str) -> None:
         waiting = Said.of(type="status", state="waiting", text=why)
@@ -181,7 +181,7 @@ class Director:
         act = Act(game)
         status = {} if self._act is None or self._act.status is None else self._act.status.content
         chosen = {name: status[name] for name in KEPT if status.get(name) is not None}
-        asked = {**chosen, **game.asked(), "folder": str(self._folder), "trust": self._library.trust}
+        asked = {**chosen, **game.asked(), "folder": str(self._folder), "trust": self._players.library.trust}
         act.process = StageProcess(asked, partial(self._hear, act))
         try:
             await act.process.start()

@@ -19,8 +19,9 @@ from wavedash.recordings import RecordingError, read
 from wavedash.runs.durable import replace_file
 from wavedash.web.export_clean import Cleaner
 from wavedash.web.export_html import PageFiles, is_export, packed
-from wavedash.web.library import Library, Run
+from wavedash.web.library import Library
 from wavedash.web.recorded import Recorded
+from wavedash.web.run import Run
 from wavedash.web.run_data import RunData
 
 RECORDINGS = 10

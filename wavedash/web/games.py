@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from wavedash.errors import UserError
-from wavedash.web.library import Library, Player, Run, kind_name, team_size
+from wavedash.web.players import Player, Players
+from wavedash.web.run import Run, kind_name, team_size
 
 SIMULATORS = ("rocketsim", "warp")
 SIZES = (1, 2, 3)
@@ -52,26 +53,26 @@ class Game:
         return {"blue": self.blue.source, "orange": self.orange.source, "size": self.size, "simulator": self.simulator,
                 "start": self.start, "deterministic": self.deterministic}
 
-    def renewed(self, library: Library) -> Game:
+    def renewed(self, players: Players) -> Game:
         """The same game, in which whoever follows a run is its newest checkpoint of now."""
-        blue, orange = (library.renewed(player) for player in (self.blue, self.orange))
+        blue, orange = (players.renewed(player) for player in (self.blue, self.orange))
         return self if (blue, orange) == (self.blue, self.orange) else replace(self, blue=blue, orange=orange)
 
 
-def read_game(library: Library, command: Mapping[str, Any]) -> Game:
+def read_game(players: Players, command: Mapping[str, Any]) -> Game:
     """The game that a client asks for by the ids of its players. UserError: it cannot be played."""
     sides = [command.get(side) for side in ("blue", "orange")]
     if not all(isinstance(id, str) for id in sides):
         raise UserError("blue and orange must be ids of players")
-    blue, orange = (library.player(str(id)) for id in sides)
+    blue, orange = (players.find(str(id)) for id in sides)
     chosen = {name: command[name] for name in ("size", "simulator", "start", "deterministic") if name in command}
     return Game(blue, orange, **chosen)
 
 
-def game_of(library: Library, run: Run) -> Game:
+def game_of(players: Players, run: Run) -> Game:
     """The newest policy of a run against itself, in teams as it was trained. UserError: it has none yet."""
     config = run.config()
-    player = library.newest(run)
+    player = players.newest(run)
     if player is None:
         raise UserError(f"{run.title} has no checkpoint yet: its first one is shown when it is saved")
     if player.refused is not None:
@@ -80,14 +81,14 @@ def game_of(library: Library, run: Run) -> Game:
     return Game(player, player, size if size in SIZES else 1)
 
 
-def first_game(library: Library) -> Game:
+def first_game(players: Players) -> Game:
     """The newest run that has a policy against itself; where there is none, the champion against itself."""
-    for run in library.runs():
+    for run in players.library.runs():
         try:
-            return game_of(library, run)
+            return game_of(players, run)
         except UserError:
             continue
-    champion = library.champion()
+    champion = players.champion()
     return Game(champion, champion)
 
 
@@ -95,9 +96,9 @@ class Wanted:
     """What a user wants to watch by the words after `wavedash watch`: a run, one or two players, or nothing in particular.
     UserError: a word means nothing."""
 
-    def __init__(self, library: Library, words: Sequence[str], size: int | None = None, simulator: str = "rocketsim",
+    def __init__(self, players: Players, words: Sequence[str], size: int | None = None, simulator: str = "rocketsim",
                  start: str = "kickoff", deterministic: bool = True) -> None:
-        self._library, self._size = library, size
+        self._all, self._size = players, size
         self._chosen: dict[str, Any] = {"simulator": simulator, "start": start, "deterministic": deterministic}
         self._run: Run | None = None
         self._players: list[Player] = []
@@ -105,9 +106,9 @@ class Wanted:
         if len(names) > 2:
             raise UserError(f"one or two players can be watched, not {len(names)}: {', '.join(names)}")
         if len(names) == 1 and Path(names[0]).exists():
-            self._run = library.run_named(Path(names[0]))
+            self._run = players.library.run_named(Path(names[0]))
         if self._run is None:
-            self._players = [library.named(name, size) for name in names]
+            self._players = [players.named(name, size) for name in names]
         nobody = Player("", "", "", "")
         Game(nobody, nobody, size or 1, **self._chosen)  # says at once which option is wrong
 
@@ -116,7 +117,7 @@ class Wanted:
         if self._run is not None:
             return self._run.id
         named = [player.run for player in self._players if player.run is not None]
-        newest = [] if self._players else [run.id for run in self._library.runs()[:1]]
+        newest = [] if self._players else [run.id for run in self._all.library.runs()[:1]]
         return next(iter([*named, *newest]), None)
 
     @property
@@ -136,15 +137,15 @@ class Wanted:
             sizes = [player.size for player in (blue, orange) if player.size in SIZES]
             found = Game(blue, orange, next(iter(sizes), 1))
         else:
-            found = first_game(self._library) if self._run is None else game_of(self._library, self._run)
+            found = first_game(self._all) if self._run is None else game_of(self._all, self._run)
         return replace(found, size=self._size or found.size, **self._chosen)
 
 
 class Trained:
     """What is shown beside a training: the run that a process trains, once it does, and its newest checkpoint."""
 
-    def __init__(self, library: Library, pid: int) -> None:
-        self._library, self._holder = library, f"process {pid} on {socket.gethostname()}"
+    def __init__(self, players: Players, pid: int) -> None:
+        self._all, self._holder = players, f"process {pid} on {socket.gethostname()}"
 
     def run(self) -> str | None:
         found = self._found()
@@ -154,7 +155,7 @@ class Trained:
         run = self._found()
         if run is None:
             raise UserError("the training prepares itself: its first checkpoint is shown when it is saved")
-        return game_of(self._library, run)
+        return game_of(self._all, run)
 
     def _found(self) -> Run | None:
-        return next((run for run in self._library.runs() if run.folder.holder == self._holder), None)
+        return next((run for run in self._all.library.runs() if run.folder.holder == self._holder), None)

@@ -18,7 +18,7 @@ from wavedash.errors import UserError
 from wavedash.web.director import Director
 from wavedash.web.games import Game, read_game
 from wavedash.web.guard import PROTOCOL
-from wavedash.web.library import Library
+from wavedash.web.players import Players
 from wavedash.web.stage.protocol import MOST_COMMAND
 from wavedash.web.viewer import SEND_SECONDS, Said, Viewer
 
@@ -38,10 +38,10 @@ log = logging.getLogger("uvicorn.error")
 class Live:
     """Who watches, and what they command."""
 
-    def __init__(self, library: Library, folder: Path, first: Callable[[], Game], grace: float = GRACE) -> None:
+    def __init__(self, players: Players, folder: Path, first: Callable[[], Game], grace: float = GRACE) -> None:
         """`folder`: where recordings go. `first`: see Director."""
-        self._library, self._grace = library, grace
-        self._director = Director(library, folder, first, self)
+        self._players, self._grace = players, grace
+        self._director = Director(players, folder, first, self)
         self.viewers: set[Viewer] = set()
         self._wake = asyncio.Event()
         self._attending: asyncio.Task[None] | None = None
@@ -165,7 +165,7 @@ class Live:
         if not viewer.writable:
             raise UserError(NEEDS_TOKEN)
         if what == "play":
-            game = await asyncio.to_thread(read_game, self._library, command)
+            game = await asyncio.to_thread(read_game, self._players, command)
             for other in self.viewers:
                 other.drives = None
             await self._director.play(game)

@@ -10,7 +10,8 @@ from typing import Any, BinaryIO
 
 from wavedash.recordings import RecordingError, Summary, summary
 from wavedash.runs.links import not_following
-from wavedash.web.library import Library, RecordingFile, UnknownError, stamp_of
+from wavedash.web.library import Library, RecordingFile, UnknownError
+from wavedash.web.run import stamp_of
 
 MOST_ROWS = 500
 """Recordings that are listed, the newest of all"""

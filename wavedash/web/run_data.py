@@ -21,9 +21,10 @@ from wavedash.runs.checkpoint import Checkpoint
 from wavedash.runs.events import EventsFile, in_words
 from wavedash.runs.links import not_following
 from wavedash.runs.plain import from_json
-from wavedash.web.library import Library, Run, kind_name, stamp_of
+from wavedash.web.library import Library
 from wavedash.web.machine import Machine, folder_bytes, process_lives
 from wavedash.web.metrics import MetricsTail, phase_name
+from wavedash.web.run import Run, kind_name, stamp_of
 
 HEALTHY = {
     "policy/clip_fraction": [0.05, 0.3],

@@ -16,8 +16,8 @@ from typing import Any
 from wavedash.errors import UserError
 from wavedash.runs.inbox import Answer, Request, ask
 from wavedash.runs.plain import NotPlainError, to_json
-from wavedash.web.library import Run
 from wavedash.web.options import about
+from wavedash.web.run import Run
 from wavedash.web.run_data import is_trained
 from wavedash.yaml_text import YamlError, read_yaml
 
