@@ -9,11 +9,12 @@ export class Sections {
   private readonly counts = new Map<string, HTMLElement>();
   shown = "";
 
-  constructor(private readonly route: Route, parts: [string, string, HTMLElement][]) {
+  /** `changed` is called when a user has chosen another part. */
+  constructor(private readonly route: Route, private readonly changed: () => void, parts: [string, string, HTMLElement][]) {
     const list = h("div", { class: "sections", role: "tablist", "aria-label": "Parts of the run", onkeydown: (event: Event) => this.pressed(event as KeyboardEvent) });
     for (const [id, title, element] of parts) {
       const number = h("span", { class: "quiet small" });
-      const button = h("button", { type: "button", role: "tab", id: `section-${id}`, "aria-controls": `section-pane-${id}`, onclick: () => this.show(id) }, title, number);
+      const button = h("button", { type: "button", role: "tab", id: `section-${id}`, "aria-controls": `section-pane-${id}`, onclick: () => this.choose(id) }, title, number);
       list.append(button);
       this.buttons.set(id, button);
       this.counts.set(id, number);
@@ -27,6 +28,11 @@ export class Sections {
   /** Writes a number beside the name of a part. */
   count(id: string, number: number): void {
     say(this.counts.get(id)!, number ? ` ${number}` : "");
+  }
+
+  private choose(id: string): void {
+    this.show(id);
+    this.changed();
   }
 
   show(id: string): void {
@@ -46,7 +52,7 @@ export class Sections {
     if (!way) return;
     event.stopPropagation();
     const ids = [...this.panes.keys()];
-    this.show(ids[(ids.indexOf(this.shown) + way + ids.length) % ids.length]);
+    this.choose(ids[(ids.indexOf(this.shown) + way + ids.length) % ids.length]);
     this.buttons.get(this.shown)!.focus();
   }
 }

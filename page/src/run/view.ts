@@ -5,6 +5,7 @@ import { h } from "../dom";
 import { Refresher } from "../refresher";
 import { percent } from "../words";
 import { Curves } from "./curves";
+import { showDifferences } from "./differences";
 import { Events, isPaused } from "./events";
 import { RunList } from "./list";
 import { Overview } from "./overview";
@@ -37,9 +38,10 @@ export function mountRun(container: HTMLElement, context: Context): Tab {
   const events = new Events();
   const saved = new Saved();
   const texts = new Texts(context);
+  const differing = h("section", { class: "card", "aria-label": "What differs", hidden: true });
   const curves = new Curves(context, () => void refresher.now());
-  const sections = new Sections(route, [["curves", "Curves", curves.element], ["events", "Events", events.element], ["saved", "Checkpoints", saved.element],
-    ["config", "Configuration", texts.config], ["log", "Log", texts.log]]);
+  const sections = new Sections(route, () => void refresher.now(), [["curves", "Curves", curves.element], ["events", "Events", events.element], ["saved", "Checkpoints", saved.element],
+    ["config", "Configuration", h("div", { class: "section-frame" }, differing, texts.config)], ["log", "Log", texts.log]]);
   const main = h("div", { class: "run-main" }, trouble, none, overview.element, sections.element);
   const list = new RunList(() => {
     route.set({ run: list.chosen[0] ?? null, over: list.chosen.slice(1).join(",") || null });
@@ -48,14 +50,14 @@ export function mountRun(container: HTMLElement, context: Context): Tab {
   container.append(h("div", { class: "run-page" }, list.element, main));
   let details: RunDetails | null = null;
   let visible = false;
+  let compared = "";
 
   const refresher = new Refresher(3, api.live, async (turn) => {
     list.show(await api.runs());
     pick();
     none.hidden = list.rows.length > 0;
     overview.element.hidden = sections.element.hidden = list.rows.length === 0;
-    const [first, second] = await Promise.allSettled([about(turn), metrics()]);
-    for (const one of [first, second]) if (one.status === "rejected") throw one.reason;
+    for (const one of await Promise.allSettled([about(turn), metrics(), compare()])) if (one.status === "rejected") throw one.reason;
   }, (error) => {
     trouble.hidden = error === null;
     if (error !== null) trouble.textContent = `${error.message}. What is shown may be old.`;
@@ -88,6 +90,18 @@ export function mountRun(container: HTMLElement, context: Context): Tab {
     events.show(rows);
     sections.count("events", rows.length);
     sections.count("saved", found.checkpoints.length + found.milestones.length);
+  }
+
+  /** Compares the configurations of all chosen runs, while that is looked at. */
+  async function compare(): Promise<void> {
+    if (sections.shown !== "config") return;
+    const chosen = list.chosen;
+    const made = JSON.stringify(chosen);
+    if (made === compared) return;
+    const found = await Promise.all(chosen.map((id) => api.run(id)));
+    if (chosen !== list.chosen) return;
+    compared = made;
+    showDifferences(differing, found.map((run) => ({ title: shortTitle(run.title, found.map((other) => other.title)), config: run.config })));
   }
 
   async function metrics(): Promise<void> {
