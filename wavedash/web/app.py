@@ -53,7 +53,10 @@ class Json(JSONResponse):
     """JSON has no NaN: what is not finite is null."""
 
     def render(self, content: Any) -> bytes:
-        return json.dumps(_finite(content), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        try:
+            return _encoded(content)
+        except ValueError:  # hardly ever, and to look for it in every answer would take longer than all else
+            return _encoded(_finite(content))
 
 
 def make_app(players: Players, token: str, host: str = "127.0.0.1", run: Callable[[], str | None] = lambda: None,
@@ -182,6 +185,10 @@ def _number(text: str, name: str) -> float:
     if not math.isfinite(found):
         raise UserError(f"{name} must be a number")
     return found
+
+
+def _encoded(content: Any) -> bytes:
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def _finite(value: Any) -> Any:

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from wavedash import champions
+from wavedash.config import RunConfig
 from wavedash.errors import UserError
 from wavedash.runs.checkpoint import MILESTONES
 from wavedash.runs.folder import RunFolder
 from wavedash.runs.plain import from_json
 from wavedash.runs.policy_folder import PolicyFolder
-from wavedash.runs.trust import run_config
+from wavedash.runs.trust import code_of, run_config
 from wavedash.web.library import Library, UnknownError, found_in, hashed
 from wavedash.web.run import Run, kind_name, read_config, stamp_of, team_size
 from wavedash.web.shipped import shipped
@@ -118,7 +119,7 @@ class Players:
                 if PolicyFolder.is_one(folder) and not RunFolder.is_run(folder):
                     config = read_config(folder / "config.yaml")
                     yield Player(self.library.id_of(folder), folder.name, RUNGS, str(folder), _steps(folder), team_size(config),
-                                 kind_name(config), None, self._refused(folder / "config.yaml"))
+                                 kind_name(config), None, self._refused(config, folder / "config.yaml"))
 
     def _players_of(self, run: Run) -> list[Player]:
         """The newest and best checkpoint and all milestones of a run, as their manifests say."""
@@ -131,7 +132,7 @@ class Players:
         config = run.config()
         if config is None:
             return []
-        refused = self._refused(run.folder.config)
+        refused = self._refused(config, run.folder.config)
         size, kind = team_size(config), kind_name(config)
         stores = {name: run.folder.store(name).latest() for name in ("checkpoints", "final", "best")}
         found = {name: one for name, one in stores.items() if one is not None and name != "checkpoints"}
@@ -157,10 +158,12 @@ class Players:
         run = self.library.known(player.run) if player.follows else None
         return player if run is None else self.newest(run) or player
 
-    def _refused(self, config: Path) -> str | None:
+    def _refused(self, config: RunConfig | None, file: Path) -> str | None:
         """Why a policy must not play here: its configuration names code of somebody else."""
+        if config is not None and not any(code_of(config)):
+            return None  # the usual case, in which the file need not be read again
         try:
-            run_config(config, trust=self.library.trust)
+            run_config(file, trust=self.library.trust)
         except UserError as error:
             return str(error)
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -72,6 +73,7 @@ class Served:
         """`started` is called in another thread when a browser can open the page."""
         if started is not None:
             threading.Thread(target=started, daemon=True).start()  # the socket listens already
+        sys.setswitchinterval(0.001)  # so that a thread that reads a large file does not delay frames
         with suppress(KeyboardInterrupt):
             self._server.run([self._bound])
 
