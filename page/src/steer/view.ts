@@ -125,6 +125,7 @@ export function mountSteer(container: HTMLElement, context: Context): Tab {
   function showState(): void {
     const row = current();
     how.hidden = row === undefined || row.state === "running";
+    controls.hidden = row?.state !== "running";
     if (!row) return;
     if (row.state !== "running") {
       const command = `wavedash resume runs/${row.title}`;
