@@ -17,7 +17,8 @@ export class Stage {
   readonly canvas: HTMLCanvasElement;
   readonly cameras = new Cameras();
   kind: KindScene | null = null;
-  private readonly low = new URLSearchParams(location.search).get("quality") === "low";
+  private readonly quality = new URLSearchParams(location.search).get("quality");
+  private readonly low = this.quality === "low";
   private readonly renderer: WebGLRenderer;
   private readonly scene = new Scene();
   private readonly sky = new HemisphereLight(0xffffff, 0x556070, 1.6);
@@ -26,6 +27,7 @@ export class Stage {
   /** What the scene was made for. */
   private shows = "";
   private height = 1;
+  private simplified = 0;
 
   /** Throws where the browser has no WebGL. */
   constructor(private dark: boolean) {
@@ -76,6 +78,14 @@ export class Stage {
     this.renderer.setSize(width, height, false);
     this.height = Math.max(height, 1);
     this.cameras.camera.aspect = width / this.height;
+  }
+
+  /** Draws less finely from now on, because this machine is too slow. The address can ask for one quality, which then stays. */
+  simplify(): void {
+    if (this.quality || this.simplified > 1) return;
+    this.simplified += 1;
+    this.renderer.setPixelRatio(this.simplified > 1 ? 0.75 : 1);
+    this.sun.castShadow = false;
   }
 
   /** Draws a moment, `elapsed` seconds after the last one. Returns whether something still moves by itself. */

@@ -5,6 +5,9 @@ import { Stage } from "../scene/stage";
 
 const NO_WEBGL = "This browser has no WebGL, so the game cannot be drawn. Score, timeline and everything else still work. Switch on hardware acceleration, or open this address in another browser.";
 
+/** Seconds between two pictures that look jerky. */
+const SLOW = 0.04;
+
 export interface PictureSource {
   /** Lets so many seconds pass and says what is shown then; null: nothing. */
   advance(elapsed: number): Moment | null;
@@ -22,6 +25,7 @@ export class Picture {
   private shown = false;
   private scheduled = 0;
   private last = 0;
+  private slow = 0;
   private overlay: HTMLElement | null = null;
   private readonly overlays = h("div", { class: "overlays" });
 
@@ -73,6 +77,7 @@ export class Picture {
     if (!this.shown || document.hidden) return;
     const elapsed = this.last ? Math.min((now - this.last) / 1000, 0.25) : 0;
     this.last = now;
+    this.judge(elapsed);
     const moment = this.source.advance(elapsed);
     let turns = false;
     if (moment) {
@@ -82,6 +87,14 @@ export class Picture {
     }
     if (turns || this.source.moves()) this.request();
     else this.last = 0;
+  }
+
+  /** Pictures that come too slowly again and again are drawn less finely. */
+  private judge(elapsed: number): void {
+    this.slow = elapsed > SLOW ? this.slow + 1 : Math.max(0, this.slow - 2);
+    if (this.slow < 40) return;
+    this.slow = 0;
+    this.stage?.simplify();
   }
 
   /** HTML of the scene, such as the depth image of a robot, lies over the picture. */

@@ -113,10 +113,10 @@ export class RecordingsPanel {
     replace(this.list, ...[...groups].map(([group, elements]) => h("section", null, h("h3", null, group), ...elements)), groups.size || this.note.textContent ? null : h("p", { class: "quiet" }, empty));
   }
 
-  private entry(key: string, title: string, facts: string[], source: string, open: () => void, save: () => void): HTMLElement {
+  private entry(key: string, title: string, who: string, facts: string[], source: string, open: () => void, save: () => void): HTMLElement {
     return h("div", { class: key === this.current ? "rec current" : "rec" },
       h("button", { class: "rec-open", type: "button", "data-id": key, "aria-current": key === this.current ? "true" : null, onclick: open },
-        h("span", { class: "rec-title" }, title),
+        h("span", { class: "rec-title" }, title), title.includes(who) ? null : h("span", { class: "rec-who" }, who),
         h("span", { class: "rec-facts" }, h("span", { class: `chip ${source}` }, source), ...facts.filter(Boolean).map((fact) => h("span", { class: "number" }, fact)))),
       h("button", { class: "tool", type: "button", "aria-label": `Download ${title}`, title: "Download", onclick: save }, icon("download")));
   }
@@ -133,12 +133,12 @@ export class RecordingsPanel {
         this.context.say(`The recording cannot be downloaded: ${error instanceof Error ? error.message : String(error)}`, "bad");
       }
     };
-    return this.entry(row.id, title, facts, row.source, () => this.actions.open(row.id), () => void save());
+    return this.entry(row.id, title, shortName(playersOf(row)), facts, row.source, () => this.actions.open(row.id), () => void save());
   }
 
   private drawLocal(local: LocalRecording): HTMLElement {
     const { recording, name } = local;
     const save = async (): Promise<void> => saveAs(await recording.pack(), fileName(recording.header.title));
-    return this.entry(name, shortName(recording.header.title), [clock(recording.duration), age(recording.header.created)], "file", () => this.actions.openLocal(local), () => void save());
+    return this.entry(name, shortName(recording.header.title), "", [clock(recording.duration), age(recording.header.created)], "file", () => this.actions.openLocal(local), () => void save());
   }
 }

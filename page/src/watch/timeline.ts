@@ -8,8 +8,11 @@ export class Timeline {
   readonly marks = new Marks();
   private readonly track: HTMLElement;
   private readonly layer = h("div", { class: "marks" });
+  private readonly played = h("div", { class: "played" });
+  private readonly thumb = h("div", { class: "thumb" });
   private readonly tip = h("div", { class: "tip", hidden: true });
   private shown = "";
+  private ranged = "";
   private marked = 0;
 
   /** `seek` is called with times that the user chooses. */
@@ -19,7 +22,7 @@ export class Timeline {
       onpointerdown: (event: PointerEvent) => this.hold(event),
       onpointermove: (event: PointerEvent) => this.point(event),
       onpointerleave: () => (this.tip.hidden = true),
-    }, h("div", { class: "rail" }, h("div", { class: "played" })), this.layer, h("div", { class: "thumb" }));
+    }, h("div", { class: "rail" }, this.played), this.layer, this.thumb);
     this.element = h("div", { class: "timeline" }, this.track, this.tip);
   }
 
@@ -86,10 +89,15 @@ export class Timeline {
     const shown = `${time.toFixed(3)} ${start.toFixed(3)} ${span.toFixed(3)}`;
     if (shown === this.shown) return;
     this.shown = shown;
-    property(this.track, "--start", start.toFixed(4));
-    property(this.track, "--span", span.toFixed(4));
-    property(this.track, "--now", ((time - start) / span).toFixed(5));
-    this.track.setAttribute("aria-valuemax", (start + span).toFixed(2));
+    for (const element of [this.played, this.thumb]) property(element, "--now", ((time - start) / span).toFixed(5));
+    // Marks stand where these two say; they change only while a recording grows.
+    const range = `${start.toFixed(3)} ${span.toFixed(3)}`;
+    if (range !== this.ranged) {
+      this.ranged = range;
+      property(this.layer, "--start", start.toFixed(4));
+      property(this.layer, "--span", span.toFixed(4));
+      this.track.setAttribute("aria-valuemax", (start + span).toFixed(2));
+    }
     this.track.setAttribute("aria-valuenow", time.toFixed(2));
     this.track.setAttribute("aria-valuetext", `${clock(time, 1)} of ${clock(start + span, 1)}`);
   }
