@@ -3,17 +3,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.web.serving import PATIENCE, Server, make_run, next_of, tell, until
+from tests.web.serving import PATIENCE, Server, next_of, tell, until
 from tests.web.training import Training
-from wavedash.errors import UserError
-from wavedash.web.games import Wanted
-from wavedash.web.library import Library
-from wavedash.web.players import Players
 
 pytest.importorskip("RocketSim")
 TINY = ("rocket-1v1", "env.rocket.simulator=rocketsim", "env.count=2", "env.workers=0", "rating=null", "policy.hidden=[8]",
@@ -77,25 +72,3 @@ def test_the_next_game_is_played_by_the_newest_checkpoint(training: Training) ->
         training.end()
         assert until(lambda: server.json("/api/runs")[0]["state"] == "stopped", "end of the run")
         next_of(viewer, "frame")  # its last checkpoint plays on
-
-
-def test_a_run_without_a_checkpoint_is_waited_for(tmp_path: Path) -> None:
-    run = make_run(tmp_path)
-    wanted = Wanted(Players(Library(tmp_path)), [str(run)])
-    assert wanted.run() == Library(tmp_path).runs()[0].id
-    with pytest.raises(UserError, match="has no checkpoint yet"):
-        wanted.game()
-
-
-def test_words_name_players(tmp_path: Path) -> None:
-    players = Players(Library(tmp_path))
-    assert Wanted(players, ["champion", "VS", "Chaser"]).game().who == {"blue": "champion-1v1", "orange": "chaser"}
-    assert Wanted(players, ["champion"]).game().who == {"blue": "champion-1v1", "orange": "champion-1v1"}
-    assert Wanted(players, []).game().who == {"blue": "champion-1v1", "orange": "champion-1v1"}, "there is no run"
-    for words, why in ((["chasr"], "did you mean 'chaser'"), (["a", "b", "c"], "one or two players"),
-                       (["champion-7v7"], "no champion for 7v7")):
-        with pytest.raises(UserError, match=why):
-            Wanted(players, words)
-    for chosen in ({"size": 4}, {"simulator": "bullet"}, {"start": "../kickoff"}):
-        with pytest.raises(UserError):
-            Wanted(players, ["champion"], **chosen)

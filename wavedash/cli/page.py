@@ -46,7 +46,7 @@ def watch(
 ) -> None:
     """Show runs and games in the browser: watch bots play, live or recorded, and see and steer what a run learns."""
     from wavedash.web.app import make_app
-    from wavedash.web.browser import open_browser
+    from wavedash.web.browser import open_soon
     from wavedash.web.games import Wanted
     from wavedash.web.library import Library
     from wavedash.web.players import Players
@@ -56,7 +56,9 @@ def watch(
     players = Players(Library(trust=trust))
     wanted = Wanted(players, what or [], size, simulator, start, not stochastic)
     bound = bind(host, port)
-    served = Served(make_app(players, secret, host, wanted.run, wanted.game), bound)
+    served = Served(make_app(players, secret, host, wanted.run, wanted.game, wanted.who), bound)
     link = address(bound, host, secret)
     typer.echo(f"watch {wanted.title} at {link}\nCtrl-C ends the page. Whoever has this address can watch and steer")
-    served.run((lambda: open_browser(link)) if browser else None)
+    if browser:
+        open_soon(link)  # it is answered as soon as the server runs: its port is taken already
+    served.run()

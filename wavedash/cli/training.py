@@ -93,6 +93,10 @@ def _page(run: str | None, trust: bool) -> PageBeside | None:
 
 
 def _print_address(page: PageBeside | None) -> None:
-    """Prints where the page is, with the token: to the terminal only, because others may read the log of a run."""
+    """Prints where the page is, with the token: to the terminal only, because others may read the log of a run. A browser opens
+    it, where there is one."""
     if page is not None and (link := page.wait()) is not None:
+        from wavedash.web.browser import open_soon
+
         typer.echo(f"watch it at {link}")
+        open_soon(link)

@@ -60,16 +60,17 @@ class Json(JSONResponse):
 
 
 def make_app(players: Players, token: str, host: str = "127.0.0.1", run: Callable[[], str | None] = lambda: None,
-             first: Callable[[], Game] | None = None, grace: float = GRACE) -> Guard:
+             first: Callable[[], Game] | None = None, who: dict[str, str] | None = None, grace: float = GRACE) -> Guard:
     """The application, with its guard. `host` is the address that it is bound to, `run` says the id of the run to show first,
-    `first` what is played first (see Live), `grace` the seconds for which a game goes on without viewers."""
+    `first` what is played first (see Live), `who` the players where they are known already, `grace` the seconds for which a
+    game goes on without viewers."""
     library = players.library
     data, recorded, steering = RunData(library), Recorded(library), Steering()
     live = Live(players, library.root / RECORDINGS, first or (lambda: first_game(players)), grace)
 
     def about(request: Request) -> Any:
         return {"version": __version__, "loopback": is_loopback(host), "writable": request.scope[WRITABLE], "run": run(),
-                "watching": live.watching}
+                "watching": live.watching or who}
 
     def metrics(request: Request) -> Any:
         names, after = request.query_params.get("names"), request.query_params.get("after")

@@ -3,17 +3,20 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import webbrowser
 from contextlib import suppress
 
 
-def open_browser(link: str) -> bool:
-    """Returns whether a browser was asked. It never fails; it may take long, so call it in a thread of its own."""
-    if not _has_screen():
-        return False
+def open_soon(link: str) -> None:
+    """Opens it from a thread of its own: a browser may take long to start, or fail, and nobody waits for it."""
+    if _has_screen():
+        threading.Thread(target=_open, args=(link,), daemon=True, name="opens the browser").start()
+
+
+def _open(link: str) -> None:
     with suppress(Exception):  # of all kinds of browsers
-        return webbrowser.open(link)
-    return False
+        webbrowser.open(link)
 
 
 def _has_screen() -> bool:

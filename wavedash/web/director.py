@@ -60,8 +60,11 @@ class Act:
 
     def plays(self, game: Game) -> bool:
         """Whether it plays this game. A stage loads the newest checkpoint, which may be newer than what it was asked for."""
-        who = {} if self.status is None else self.status.content.get("who") or {}
-        return self.game == game or all(str(who.get(side)).endswith(f"@{step}") for side, step in game.followed.items())
+        who = None if self.status is None else self.status.content.get("who")
+        if self.game == game or not who:
+            return self.game == game
+        sides = [(name, game.followed[side]) for side, name in who.items() if name is not None and side in game.followed]
+        return all(str(name).endswith(f"@{step}") for name, step in sides)
 
     @property
     def cars(self) -> int:

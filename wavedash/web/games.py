@@ -121,6 +121,11 @@ class Wanted:
         return next(iter([*named, *newest]), None)
 
     @property
+    def who(self) -> dict[str, str] | None:
+        """The names of both players, where the user has named players."""
+        return {"blue": self._players[0].name, "orange": self._players[-1].name} if self._players else None
+
+    @property
     def title(self) -> str:
         """What is watched, for the terminal."""
         if self._run is not None:

@@ -5,8 +5,6 @@ import os
 import secrets
 import socket
 import sys
-import threading
-from collections.abc import Callable
 from contextlib import suppress
 
 import uvicorn
@@ -69,10 +67,7 @@ class Served:
             limit_concurrency=MOST_CONNECTIONS, timeout_keep_alive=30, timeout_graceful_shutdown=3)
         self._server, self._bound = uvicorn.Server(config), bound
 
-    def run(self, started: Callable[[], object] | None = None) -> None:
-        """`started` is called in another thread when a browser can open the page."""
-        if started is not None:
-            threading.Thread(target=started, daemon=True).start()  # the socket listens already
+    def run(self) -> None:
         sys.setswitchinterval(0.001)  # so that a thread that reads a large file does not delay frames
         with suppress(KeyboardInterrupt):
             self._server.run([self._bound])
