@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.one_process import Job, run_jobs
+from tests.web.serving import Server
 from wavedash.bench.parity.scenes import SCENES
 from wavedash.config import RunConfig
 from wavedash.config_file import _option_keys, load_config
@@ -57,6 +58,24 @@ def test_the_page_about_walking_can_be_followed(tmp_path: Path) -> None:
     assert sum(isinstance(job, list) and job[0] == "train" for job in jobs) == 5
     printed = "".join(run_jobs(jobs, tmp_path))
     assert (tmp_path / "walk.gif").exists() and (tmp_path / "walker" / "robot.json").exists() and "stairs_up" in printed
+
+
+@pytest.mark.slow
+def test_the_page_about_watching_can_be_followed(tmp_path: Path) -> None:
+    """Every `wavedash watch` of it and of the README serves the page until Ctrl-C; runs that it names are short ones."""
+    pages = (DOCS / "watch.md").read_text(encoding="utf-8") + (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```bash\n(.*?)^```", pages, re.MULTILINE | re.DOTALL)
+    lines = [line for text in blocks for line in text.splitlines() if line.startswith("wavedash ")]
+    commands = [shlex.split(line, comments=True)[1:] for line in lines]
+    exports = [words for words in commands if words[:2] == ["page", "export"]]
+    watched = {tuple(words[1:]) for words in commands if words[0] == "watch"}
+    assert ["train", "rocket-1v1", "--page"] in commands and len(exports) == 1 and len(watched) >= 4
+    run_jobs([["train", "cartpole", "--smoke", "name=rocket-1v1"], *exports], tmp_path)
+    assert (tmp_path / "my-bot.html").stat().st_size > 500_000
+    for words in sorted(watched):
+        with Server(tmp_path / "runs", *(word.replace("runs/", f"{tmp_path}/runs/") for word in words)) as server:
+            assert server.ask("/api/about").status == 200
+            assert server.interrupt() == 0, server.errors.read_text()
 
 
 @pytest.mark.slow
@@ -121,7 +140,7 @@ def test_the_tree_of_folders_is_that_of_the_package() -> None:
     found = {f"{file.parent.relative_to(root).as_posix()}/" for pattern in ("*.py", "*.yaml")
              for file in root.glob(f"wavedash/**/{pattern}")}
     inside = ("wavedash/bench/parity/scenes/", "wavedash/compat/rlgym_ppo/")  # in the line of the folder above them
-    assert named == {folder for folder in found if not folder.startswith(inside)} | {"tests/", "docs/"}
+    assert named == {folder for folder in found if not folder.startswith(inside)} | {"page/", "tests/", "docs/"}
 
 
 @pytest.mark.parametrize("page", ["details", "simulator", "parity"])
