@@ -133,6 +133,10 @@ async function start(): Promise<void> {
   document.addEventListener("keydown", (event) => {
     if (event.key === "?" && !typing(event.target)) showHelp();
   });
+  // Recordings can be dropped on any tab; the tab Watch takes them.
+  window.addEventListener("dragenter", (event) => {
+    if (event.dataTransfer?.types.includes("Files")) show("watch");
+  }, true);
   route.changed(() => show(route.get("tab") ?? first));
   show(route.get("tab") ?? first);
   if (failed) context.say(failed, "bad");
