@@ -14,7 +14,7 @@ export async function readFile(file: File): Promise<Recording> {
   }
 }
 
-/** Listens for files that are dropped; `opened` gets them. */
+/** Listens for files that are dropped; `opened` gets them. The frame of the page shows this tab as soon as files are dragged over any. */
 export function listenToDrops(opened: (files: File[]) => void): void {
   const veil = h("div", { class: "drop-veil", hidden: true, "aria-hidden": "true" }, h("p", null, "Drop recordings (.wdr) to watch them. They stay in this browser."));
   document.body.append(veil);

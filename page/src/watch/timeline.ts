@@ -69,6 +69,7 @@ export class Timeline {
     const order = (mark: Mark): number => (mark.kind === "goal" ? 3 : mark.kind === "touch" || mark.kind === "bump" ? 1 : 2);
     let best: Mark | null = null;
     for (const mark of this.marks.list) {
+      if (mark.kind === "bump") continue;  // There are many, and none is drawn.
       const distance = Math.abs(mark.time - time);
       if (distance > (mark.kind === "touch" ? reach * 0.6 : reach)) continue;
       if (!best || order(mark) > order(best) || (order(mark) === order(best) && distance < Math.abs(best.time - time))) best = mark;
