@@ -201,6 +201,7 @@ export class Watch implements LiveListener {
     this.opened = recording;
     if (recording) this.picture.stage?.open(recording.header);
     this.hud.open(recording?.header ?? null);
+    this.timeline.update();
     this.cameraBar.open(recording?.header ?? null);
     this.headPanel.opened(recording, this.source.isLive);
     this.recordings.mark(this.source.rec ?? this.recordings.nameOf(recording));
