@@ -1,8 +1,8 @@
 // What happened in a recording, as marks on its timeline: its events, and touches of the ball, which follow from the frames.
-import type { Recording } from "../recording";
+import type { Recording, RecordingEvent } from "../recording";
 import { FLAGS } from "../scene/cars";
 
-export interface Mark { time: number; kind: string; team: 0 | 1 | null; text: string }
+export interface Mark { time: number; kind: string; team: 0 | 1 | null; text: string; derived?: boolean }
 
 /** Marks that are shown of one kind; more would cover the timeline. */
 const MOST = 400;
@@ -16,6 +16,14 @@ const LEAD: Record<string, number> = { goal: 2, shot: 1.5, save: 1.5, demo: 1, f
 /** The time to jump to for a mark: a little before it. */
 export function leadTo(mark: Mark): number {
   return Math.max(mark.time - (LEAD[mark.kind] ?? 0), 0);
+}
+
+/** The team of whoever did it; a goal belongs to the team that got it, also an own goal. */
+function teamOf(recording: Recording, event: RecordingEvent): 0 | 1 | null {
+  if (recording.header.kind !== "rocket") return null;
+  const scored = event.kind === "goal" ? recording.number("goal", event.frame, 0, -1) : -1;
+  if (scored >= 0) return scored ? 1 : 0;
+  return event.car === null ? null : recording.header.players[event.car]?.team ?? null;
 }
 
 /** Finds marks as a recording grows. */
@@ -43,6 +51,11 @@ export class Marks {
     if (recording.dropped !== this.dropped) this.forget(recording);
     const before = this.list.length;
     this.readEvents(recording);
+    if (this.derives && this.list.some((mark) => mark.kind === "touch" && !mark.derived)) {  // The stage tells touches itself.
+      this.derives = false;
+      this.list.splice(0, this.list.length, ...this.list.filter((mark) => !mark.derived));
+      result = "new";
+    }
     if (this.derives) this.readTouches(recording);
     if (this.list.length !== before && result === "same") result = "more";
     return result;
@@ -60,8 +73,7 @@ export class Marks {
     for (; this.events < recording.events.length; this.events++) {
       const event = recording.events[this.events];
       if (event.frame >= recording.frames) return;  // Its frame has not arrived yet.
-      const team = event.car === null || recording.header.kind !== "rocket" ? null : recording.header.players[event.car]?.team ?? null;
-      this.list.push({ time: recording.time(event.frame), kind: event.kind, team, text: event.text });
+      this.list.push({ time: recording.time(event.frame), kind: event.kind, team: teamOf(recording, event), text: event.text });
     }
   }
 
@@ -74,7 +86,7 @@ export class Marks {
         const before = this.last[car];
         this.last[car] = { car, time };
         if (before && time - before.time < ROW_SECONDS) continue;
-        this.list.push({ time, kind: "touch", team: players[car].team, text: `${players[car].name} touches the ball` });
+        this.list.push({ time, kind: "touch", team: players[car].team, text: `${players[car].name} touches the ball`, derived: true });
       }
     }
   }
