@@ -11,6 +11,8 @@ export class Source {
   isLive = false;
   /** The id of the recording of the server that is shown. */
   rec: string | null = null;
+  /** The id that was asked for last: it is loading, is shown, or cannot be shown. */
+  wanted: string | null = null;
   /** What is waited for, or why nothing is shown. */
   trouble: { text: string; bad: boolean } | null = null;
   /** Whether the tab is shown: only then is there a connection. */
@@ -23,7 +25,7 @@ export class Source {
   /** Shows a recording of the server, paused at a time if that is given. */
   async openId(id: string, time: number | null = null): Promise<void> {
     const number = ++this.loading;
-    this.rec = id;
+    this.wanted = id;
     this.say("loading the recording", false);
     try {
       const recording = await Recording.open(await this.context.api.recording(id));
@@ -39,7 +41,7 @@ export class Source {
     this.left();
     this.isLive = false;
     this.live().disconnect();
-    this.rec = id;
+    this.rec = this.wanted = id;
     this.trouble = null;
     this.player.open(recording, false);
     if (time !== null) this.pauseAt(time);
@@ -53,11 +55,15 @@ export class Source {
 
   /** Shows the live game from now on. */
   watchLive(): void {
-    if (this.isLive || !this.context.api.live) return;
+    if (!this.context.api.live) return;
     this.loading += 1;
+    this.rec = this.wanted = this.trouble = null;
+    if (this.isLive) {
+      this.changed();
+      return;
+    }
     this.left();
     this.isLive = true;
-    this.rec = this.trouble = null;
     this.player.close();
     if (this.visible) this.live().connect();
     this.changed();
@@ -69,6 +75,7 @@ export class Source {
       this.watchLive();
       return;
     }
+    this.wanted = this.trouble = null;
     const { recording, status } = this.live();
     if (recording && recording !== this.player.recording) this.player.open(recording, true);
     else this.player.follow();

@@ -142,11 +142,11 @@ export class Watch implements LiveListener {
   private readAddress(): void {
     const { rec, t, cam } = this.link.read();
     if (cam !== null) this.cameraBar.read(cam);
-    if (rec !== null && rec !== this.source.rec) void this.source.openId(rec, t);
-    else if (rec !== null && t !== null) {
+    if (rec !== null && rec !== this.source.wanted) void this.source.openId(rec, t);
+    else if (rec !== null && rec === this.source.rec && t !== null) {
       this.source.pauseAt(t);
       this.cameras.jump();
-    } else if (rec === null && (this.source.rec !== null || !this.begun)) void this.watchFirst();
+    } else if (rec === null && (this.source.wanted !== null || !this.begun)) void this.watchFirst();
   }
 
   private async watchFirst(): Promise<void> {
