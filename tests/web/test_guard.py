@@ -53,8 +53,9 @@ WRONG = ["wrong", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "", f"{TOKEN}\x00"]
 def test_no_stranger_gets_anything(server: Server) -> None:
     for path, method in itertools.product(paths(), METHODS):
         for host in evil_hosts(server.port):
-            reply = server.ask(path, method, headers={"Host": host})
-            assert reply.status in (400, 403, 405, 501), (path, method, host, reply)
+            for origin in (server.origin, "", f"http://{host}"):  # the last is a name that was made to lead here
+                reply = server.ask(path, method, headers={"Host": host, "Origin": origin})
+                assert reply.status in (400, 403, 405), (path, method, host, origin, reply)
         for origin in evil_origins(server.port):
             reply = server.ask(path, method, headers={"Origin": origin})
             assert reply.status in (400, 403, 405), (path, method, origin, reply)
@@ -93,7 +94,8 @@ def upgrade(server: Server, path: str, **others: str | list[str]) -> int:
 def test_no_stranger_opens_a_socket(server: Server) -> None:
     for path in paths():
         for host in evil_hosts(server.port):
-            assert upgrade(server, path, host=host) in (400, 403), (path, host)
+            for origin in (server.origin, f"http://{host}"):
+                assert upgrade(server, path, host=host, origin=origin) in (400, 403), (path, host, origin)
         for origin in (*evil_origins(server.port), ""):
             assert upgrade(server, path, origin=origin) in (400, 403), (path, origin)
         tokens = [f"wavedash, token.{token}" for token in WRONG]

@@ -102,8 +102,9 @@ def _of_its_own() -> dict[str, Any]:
 
 
 def _environment() -> dict[str, str]:
-    """The environment with the path by which this process has found the package."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    """The environment with the path of this process, so that the page imports the same package and finds the same code."""
+    paths = [str(Path(__file__).parents[2]), *sys.path]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
 
 
 def main() -> None:

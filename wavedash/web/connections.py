@@ -15,6 +15,8 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 STALLED_SECONDS = 5.0
 """A connection whose buffer does not shrink for so long is cut"""
+FAREWELL_SECONDS = 2.0
+"""How long a viewer who is sent away may take to say farewell"""
 BUFFER = 1 << 16
 """Bytes that may wait in a connection before senders wait"""
 READ_AT_ONCE = 1 << 14
@@ -73,6 +75,7 @@ class SocketConnection(_Impatient, WebSocketsSansIOProtocol):
     """A connection of a viewer."""
 
     def connection_made(self, transport: Any) -> None:
+        self.close_timeout = FAREWELL_SECONDS
         if hasattr(transport, "max_size"):  # the loop of Windows has no such thing, and reads less
             transport.max_size = READ_AT_ONCE
         super().connection_made(transport)
