@@ -139,6 +139,7 @@ def test_arenas_are_spread_over_sizes_lanes_and_opponents():
     with assembled(load_config("rocket-1v1", [*SMALL, "env.groups=1", "env.count=40"])) as made:
         (one,) = watch(made.env, 4, 16, "warp")
         assert one.tape.arenas == [5, 15, 25, 35], "lanes have the first arenas, opponents the last"
+        assert one.tape._slice is not None, "no row is copied twice"
         (one,) = watch(made.env, 100, 16, "warp")
         assert one.tape.arenas == list(range(40))
 

@@ -2,10 +2,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.rocket.recording.games import STEP, episode_of, nothing
+from tests.rocket.test_env import random_actions, simulated
+from wavedash.rocket.recording.episodes import Episodes
 from wavedash.rocket.recording.events import Happened, with_success
-from wavedash.rocket.recording.moments import LONGEST, SHORTEST_RALLY, find_moments
+from wavedash.rocket.recording.frames import RocketFrames
+from wavedash.rocket.recording.moments import LONGEST, SHORTEST_RALLY, find_moments, may_have_moments
+from wavedash.rocket.recording.tape import make_tape
 
 KMH = 0.036
 
@@ -84,3 +89,22 @@ def test_successes_of_a_mechanic_are_counted_where_they_are_shown():
     assert list(moments) == ["flip_reset"]
     assert moments["flip_reset"].score == 2 and moments["flip_reset"].shown == (200, 380)
     assert moments["flip_reset"].title == "flip reset, 2 times"
+
+
+@pytest.mark.parametrize("simulator", ["warp", "rocketsim"])
+def test_a_glance_at_raw_rows_misses_no_moment(simulator):
+    """Of real episodes, in which cars tap the ball into the goal or nothing happens at all."""
+    taps = "{'tests.rocket.recording.games:Tap': 1, kickoff: 1, random: 0}"
+    env = simulated("env.count=12", f"env.rocket.starts={taps}", "env.rocket.endings={goal: {}, time_out: {seconds: 1.5}}",
+                    simulator=simulator)
+    env.reset(0)
+    tape, frames, seen = make_tape(env.states[0], range(12), 60), RocketFrames.of(env.states[0]), []
+    env.attach([tape])
+    for action in random_actions(env, 60):
+        env.step(action)
+    for raw in Episodes(tape).read():
+        found = find_moments(raw.encoded(frames), (0, 1), STEP)
+        assert may_have_moments(raw) or not found
+        seen.append((may_have_moments(raw), bool(found)))
+    env.close()
+    assert (True, True) in seen and (False, False) in seen

@@ -191,7 +191,8 @@ def test_arenas_of_all_shards_take_turns():
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
-    return trained(tmp_path_factory.mktemp("runs"), "rocket-1v1", "env.rocket.simulator=rocketsim")
+    return trained(tmp_path_factory.mktemp("runs"), "rocket-1v1", "env.rocket.simulator=rocketsim",
+                   "env.rocket.endings={goal: {}, time_out: {seconds: 5}}")
 
 
 def command(*words: str) -> Any:
@@ -242,7 +243,7 @@ def test_a_minute_of_the_champion_takes_less_than_200_kilobytes(tmp_path):
     """Real games of 1v1, with and without heads: what docs/recordings.md says."""
     order = Order(4, tmp_path)
     champion = find_entrant("champion", size=1)
-    play(Terms(4, ("rocketsim",), 1, 30.0), "rocketsim", champion, [champion], record=order)
+    play(Terms(4, ("rocketsim",), 1, 15.0), "rocketsim", champion, [champion], record=order)
     seconds = sum(read(path).seconds for path in order.files)
     without = sum(path.stat().st_size for path in order.files) / seconds * 60
     assert seconds > 20 and 30_000 < without < 90_000

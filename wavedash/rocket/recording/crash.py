@@ -11,7 +11,7 @@ import numpy as np
 
 from wavedash.recordings.file import SUFFIX
 from wavedash.rocket.env import RocketEnv
-from wavedash.rocket.recording.episodes import Episode
+from wavedash.rocket.recording.episodes import RawEpisode
 from wavedash.rocket.recording.watched import Watched
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,8 @@ def write_crash(watched: Sequence[Watched], env: RocketEnv, error: Exception, fo
     said = f"{type(error).__name__}: {' '.join(str(error).split())[:MOST_LETTERS]}"
     try:
         folder.mkdir(exist_ok=True)
-        for one, episode in _last_episodes(watched, env, str(error)):
+        for one, raw in _last_episodes(watched, env, str(error)):
+            episode = raw.encoded(one.frames)
             part = episode.part(episode.frames - round(SECONDS / one.frame_seconds), episode.frames - 1)
             title = f"arena {episode.arena} before the run failed"
             recording = one.recording(part, name, title, "crash", end=said, run=run, step=step)
@@ -47,12 +48,12 @@ def write_crash(watched: Sequence[Watched], env: RocketEnv, error: Exception, fo
     return written
 
 
-def _last_episodes(watched: Sequence[Watched], env: RocketEnv, message: str) -> Iterator[tuple[Watched, Episode]]:
+def _last_episodes(watched: Sequence[Watched], env: RocketEnv, message: str) -> Iterator[tuple[Watched, RawEpisode]]:
     """The episodes that go on, and those that ended in the last rollout where that is longer or something went wrong. The arena
     that the message names is the first; if it is not watched, its last state is a single frame."""
     named = ARENA.search(message)
     failed = int(named[1]) if named is not None else None
-    found: list[tuple[Watched, Episode]] = []
+    found: list[tuple[Watched, RawEpisode]] = []
     for one in watched:
         ended = {episode.arena: episode for episode in one.episodes.read()}
         for episode in one.episodes.unfinished():
@@ -65,14 +66,14 @@ def _last_episodes(watched: Sequence[Watched], env: RocketEnv, message: str) -> 
     yield from sorted(found, key=lambda pair: pair[1].arena != failed)
 
 
-def _single_frame(watched: Sequence[Watched], env: RocketEnv, arena: int) -> list[tuple[Watched, Episode]]:
+def _single_frame(watched: Sequence[Watched], env: RocketEnv, arena: int) -> list[tuple[Watched, RawEpisode]]:
     """The state of an arena as it is now; none where no arena of its team size is watched."""
     with suppress(IndexError):
         state = env.state_of(arena)
         for one in watched:
             if one.plays(state):
-                records = one.frames.record(state)
-                return [(one, Episode(arena, records, one.episodes.nothing, np.ones(one.frames.cars, np.bool_), False))]
+                rows, success = state.memory.cpu().numpy(), np.zeros((1, len(one.measures), state.seats), np.bool_)
+                return [(one, RawEpisode(arena, rows.copy(), success, np.ones(state.seats, np.bool_), False))]
     return []
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from wavedash.recordings.layout import Records
-from wavedash.rocket.recording.events import ENCOUNTERS, Happened, happened_in, happened_type, with_success
+from wavedash.rocket.recording.events import Happened, happened_in, nothing_happened, with_success
 from wavedash.rocket.recording.frames import RocketFrames
 from wavedash.rocket.recording.tape import Strip, Tape
-from wavedash.rocket.state import GameState, view_of
+from wavedash.rocket.state import WORD, GameState
+
+MANY = 256
+"""Rows of an open episode that are worth to be made smaller"""
 
 
 @dataclass(frozen=True)
@@ -43,65 +45,100 @@ class Episode:
                        self.whole and begins == 0)
 
 
-@dataclass
-class _Open:
-    """An episode that goes on."""
+@dataclass(frozen=True)
+class RawEpisode:
+    """An episode as the tape had it. To make frames of it takes longer than to keep it, and few are looked at."""
 
     arena: int
-    records: list[Records] = field(default_factory=list)
-    happened: list[Happened] = field(default_factory=list)
-    policy: NDArray[np.bool_] | None = None
-    whole: bool = False
-    frames: int = 0
+    rows: NDArray[np.int32]
+    """[F, W]: records of the game state"""
+    success: NDArray[np.bool_]
+    """[F, M, S]: attempts that succeeded in the step before each frame, by measure and seat"""
+    policy: NDArray[np.bool_]
+    """[S]: the seats that the policy drove"""
+    whole: bool
+    before: Episode | None = None
+    """Frames that come before these"""
 
-    def add(self, records: Records, happened: Happened, policy: NDArray[np.bool_]) -> None:
-        self.records.append(records)
-        self.happened.append(happened)
-        self.policy, self.frames = policy, self.frames + len(records)
+    @property
+    def frames(self) -> int:
+        return len(self.rows) + (0 if self.before is None else self.before.frames)
+
+    def encoded(self, frames: RocketFrames) -> Episode:
+        state = GameState.over(torch.from_numpy(self.rows), self.success.shape[2])
+        records, happened = frames.records(state), happened_in(state, frames)
+        if self.success.shape[1]:
+            happened = with_success(happened, self.success[..., frames.seats])
+        if self.before is not None:
+            records = np.concatenate([self.before.records, records])
+            happened = np.concatenate([self.before.happened, happened])
+        elif self.whole:
+            happened[:1] = nothing_happened(happened.dtype)  # what a start writes is no event
+        return Episode(self.arena, records, happened, self.policy[frames.seats], self.whole)
+
+
+@dataclass
+class _Open:
+    """An episode that goes on, in pieces."""
+
+    arena: int
+    whole: bool = False
+    rows: list[NDArray[np.int32]] = field(default_factory=list)
+    success: list[NDArray[np.bool_]] = field(default_factory=list)
+    policy: NDArray[np.bool_] | None = None
+    before: Episode | None = None
+
+    @property
+    def kept(self) -> int:
+        """Rows in pieces."""
+        return sum(map(len, self.rows))
+
+    def add(self, rows: NDArray[np.int32], success: NDArray[np.bool_], policy: NDArray[np.bool_]) -> None:
+        self.rows.append(rows)
+        self.success.append(success)
+        self.policy = policy
 
     def forget(self, most: int) -> None:
-        """Drops the oldest pieces, as long as `most` frames are left."""
-        while self.frames - len(self.records[0]) >= most:
-            self.frames -= len(self.records.pop(0))
-            self.happened.pop(0)
+        """Drops the oldest pieces, as long as `most` rows are left."""
+        while self.kept - len(self.rows[0]) >= most:
+            self.rows.pop(0)
+            self.success.pop(0)
             self.whole = False
 
-    def closed(self) -> Episode:
+    def compact(self, frames: RocketFrames) -> None:
+        """Makes frames of the pieces, which take an eighth of the memory."""
+        self.before = self.closed().encoded(frames)
+        self.rows, self.success = [], []
+
+    def closed(self) -> RawEpisode:
         assert self.policy is not None
-        return Episode(self.arena, np.concatenate(self.records), np.concatenate(self.happened), self.policy, self.whole)
+        return RawEpisode(self.arena, np.concatenate(self.rows), np.concatenate(self.success), self.policy, self.whole,
+                          self.before)
 
 
 class _Steps(NamedTuple):
-    """Steps of all arenas [n, K, ...], or of one [n, ...]."""
+    """Steps of one arena, [n, ...]; see Strip."""
 
-    begins: NDArray[np.bool_]
-    """An episode begins with the step"""
-    ended: NDArray[np.bool_]
-    first: Records
-    """The frame before the step, where an episode begins"""
-    records: Records
-    """The frame after it"""
-    happened: Happened
-    policy: NDArray[np.bool_]
-
-    def of(self, k: int) -> _Steps:
-        return _Steps(*(x[:, k] for x in self))
+    before: NDArray[Any]
+    after: NDArray[Any]
+    ended: NDArray[Any]
+    policy: NDArray[Any]
+    success: NDArray[Any]
 
 
 class Episodes:
     """Follows the episodes in the arenas of a tape."""
 
-    def __init__(self, tape: Tape, frames: RocketFrames, first_arena: int = 0, most: int | None = None) -> None:
+    def __init__(self, tape: Tape, first_arena: int = 0, most: int | None = None) -> None:
         """`first_arena`: the number of the shard's first arena. `most`: of longer episodes at least so many frames, the last
         ones, are kept."""
-        self.tape, self.frames, self.most = tape, frames, most
+        self.tape, self.most = tape, most
         self._open = [_Open(first_arena + arena) for arena in tape.arenas]
-        self.nothing = np.zeros(1, happened_type(frames.cars, len(tape.measures)))
-        """[1]: nothing happened"""
-        for name in ("goal_of", *ENCOUNTERS):
-            self.nothing[name] = -1
+        places = {(part, name): offset for part, name, _, _, offset, _ in GameState.layout(tape.seats)}
+        self._tick = places["game", "tick"] // WORD
+        self._no_success = np.zeros((1, len(tape.measures), tape.seats), np.bool_)
 
-    def read(self) -> list[Episode]:
+    def read(self) -> list[RawEpisode]:
         """Reads the tape, and returns the episodes that have ended since, arena by arena. This is a host sync."""
         return self.take(self.tape.read())
 
@@ -110,48 +147,37 @@ class Episodes:
         self.tape.drop()
         self._open = [_Open(one.arena) for one in self._open]
 
-    def take(self, strip: Strip) -> list[Episode]:
+    def take(self, strip: Strip) -> list[RawEpisode]:
         """Adds the steps of a strip, and returns the episodes that end in them."""
         if strip.torn:
             self._open = [_Open(one.arena) for one in self._open]
-        steps = self._steps(strip)
-        return [episode for k in range(len(self._open)) for episode in self._cut(k, steps.of(k))] if len(strip.ended) else []
+        if not len(strip.ended):
+            return []
+        steps = [x.numpy() for x in (strip.before, strip.after, strip.ended, strip.policy, strip.success)]
+        return [episode for k in range(len(self._open)) for episode in self._cut(k, _Steps(*(x[:, k] for x in steps)))]
 
-    def unfinished(self) -> list[Episode]:
+    def unfinished(self) -> list[RawEpisode]:
         """What is known of the episodes that go on."""
-        return [one.closed() for one in self._open if one.frames]
+        return [one.closed() for one in self._open if one.rows]
 
-    def _steps(self, strip: Strip) -> _Steps:
-        shape, words, seats = strip.ended.shape, strip.after.shape[-1], self.tape.seats
-        begins = _tick_of(strip.before, seats) == 0  # [n, K]
-        after, before = strip.after.reshape(-1, words), strip.before[begins]
-        state = GameState.over(torch.cat([after, before]), seats)  # one state for both: its views take as long as the rest
-        records, happened = self.frames.records(state), happened_in(state, self.frames)[:len(after)]
-        if self.tape.measures:
-            happened = with_success(happened, strip.success.flatten(0, 1).numpy()[..., self.frames.seats])
-        first = np.empty(shape, records.dtype)
-        first[begins.numpy()] = records[len(after):]
-        return _Steps(begins.numpy(), strip.ended.numpy(), first, records[:len(after)].reshape(shape), happened.reshape(shape),
-                      strip.policy[..., self.frames.seats].numpy())
+    def compact(self, frames: RocketFrames) -> None:
+        """Saves memory where episodes are long and many are followed, and all become recordings."""
+        for one in self._open:
+            if one.kept >= MANY:
+                one.compact(frames)
 
-    def _cut(self, k: int, steps: _Steps) -> Iterator[Episode]:
+    def _cut(self, k: int, steps: _Steps) -> Iterator[RawEpisode]:
         """The episodes of one arena that end in these steps; what comes after the last of them stays open."""
-        count = len(steps.ended)
-        cuts = sorted({0, count, *(np.flatnonzero(steps.ended) + 1).tolist(), *np.flatnonzero(steps.begins).tolist()})
+        begins = np.flatnonzero(steps.before[:, self._tick] == 0).tolist()
+        cuts = sorted({0, len(steps.ended), *(np.flatnonzero(steps.ended) + 1).tolist(), *begins})
         for start, stop in pairwise(cuts):
             one = self._open[k]
-            if steps.begins[start]:
+            if start in begins:
                 self._open[k] = one = _Open(one.arena, whole=True)
-                one.add(steps.first[start:start + 1], self.nothing, steps.policy[start])
-            one.add(steps.records[start:stop], steps.happened[start:stop], steps.policy[stop - 1])
+                one.add(steps.before[start:start + 1], self._no_success, steps.policy[start])
+            one.add(steps.after[start:stop], steps.success[start:stop], steps.policy[stop - 1])
             if steps.ended[stop - 1]:
                 yield one.closed()
                 self._open[k] = _Open(one.arena)
             elif self.most is not None:
                 one.forget(self.most)
-
-
-def _tick_of(memory: Tensor, seats: int) -> Tensor:
-    """[n, K]: the clock of each record."""
-    offset = next(at for part, name, _, _, at, _ in GameState.layout(seats) if (part, name) == ("game", "tick"))
-    return view_of(memory.reshape(-1, memory.shape[-1]), torch.int32, offset).view(memory.shape[:-1])

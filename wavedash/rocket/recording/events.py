@@ -29,6 +29,14 @@ def happened_type(cars: int, measures: int = 0) -> np.dtype[Any]:
     return np.dtype(each + ([("success", "?", (measures, cars))] if measures else []))
 
 
+def nothing_happened(kind: np.dtype[Any]) -> Happened:
+    """[1]: a frame before which nothing happened."""
+    found = np.zeros(1, kind)
+    for name in ("goal_of", *ENCOUNTERS):
+        found[name] = -1
+    return found
+
+
 def happened_in(state: GameState, frames: RocketFrames) -> Happened:
     """[E]: what happened in the last step of arenas, whose state is in the memory of the host."""
     events, seats = state.events, frames.seats

@@ -14,7 +14,7 @@ from wavedash.recordings.layout import RecordingError
 from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.recording.crash import write_crash
 from wavedash.rocket.recording.episodes import Episode
-from wavedash.rocket.recording.moments import KINDS, find_moments
+from wavedash.rocket.recording.moments import KINDS, find_moments, may_have_moments
 from wavedash.rocket.recording.shelf import Shelf
 from wavedash.rocket.recording.watched import Watched, watch
 from wavedash.runs.folder import RunFolder
@@ -48,8 +48,9 @@ class Highlights(Listener):
     def on_iteration(self, learner: Learner, report: IterationReport) -> None:
         try:
             for one in self.watched:
-                for episode in one.episodes.read():
-                    self._keep(one, episode, learner.config.name, report.steps)
+                for raw in one.episodes.read():
+                    if may_have_moments(raw):
+                        self._keep(one, raw.encoded(one.frames), learner.config.name, report.steps)
         except Exception as error:  # training is worth more than its highlights, whatever went wrong
             log.error("no more highlights are kept of this run: %s: %s", type(error).__name__, error)
             self._stop_watching(learner)

@@ -6,13 +6,15 @@ successes of a mechanic.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wavedash.rocket.recording.episodes import Episode
+from wavedash.rocket.recording.episodes import Episode, RawEpisode
 from wavedash.rocket.recording.frames import POSITION
+from wavedash.rocket.state import WORD, GameState
 
 LONGEST = 20.0
 """Seconds of the longest moment"""
@@ -36,6 +38,28 @@ class Moment(NamedTuple):
     shown: tuple[int, int]
     """The first and the last frame"""
     title: str
+
+
+def may_have_moments(raw: RawEpisode) -> bool:
+    """Whether it is worth to make frames of an episode. This looks at single words of the rows, which takes no time."""
+    seats = raw.success.shape[2]
+    flags = raw.rows.view(np.uint8)[:, _flags(seats)]  # [F, 2 S]
+    touches = raw.rows[:, _touches(seats)].any(-1)  # [F]
+    return bool(flags.any() or raw.success.any() or np.count_nonzero(touches) >= SHORTEST_RALLY)
+
+
+@cache
+def _flags(seats: int) -> list[int]:
+    """Bytes of a row that say that a car has scored or saved."""
+    return [at + seat * stride for part, name, _, _, at, stride in GameState.layout(seats)
+            if part == "events" and name in ("goal", "save") for seat in range(seats)]
+
+
+@cache
+def _touches(seats: int) -> list[int]:
+    """Words of a row that count the touches of cars."""
+    return [(at + seat * stride) // WORD for part, name, _, _, at, stride in GameState.layout(seats)
+            if (part, name) == ("events", "touches") for seat in range(seats)]
 
 
 class _Window:

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 from wavedash.recordings.order import Order
 from wavedash.rocket.constants import TICK_RATE
 from wavedash.rocket.env import RocketEnv
-from wavedash.rocket.recording.episodes import Episode, Episodes
+from wavedash.rocket.recording.episodes import Episode, Episodes, RawEpisode
 from wavedash.rocket.recording.events import TEAMS
 from wavedash.rocket.recording.frames import RocketFrames, players_of
 from wavedash.rocket.recording.make import recording_of
-from wavedash.rocket.recording.tape import Tape
+from wavedash.rocket.recording.tape import make_tape
 
 MOST_ARENAS = 64
 """Arenas that are recorded at the same time, of all that play the same match"""
@@ -40,8 +40,7 @@ class GameRecorder:
                  **more: Any) -> None:
         """`pairing` is asked for by the number of a block and an arena. `more`: `run` and `step` of headers."""
         self.order, self.source, self.pairing, self.scene, self.more = order, source, pairing, scene, more
-        self._shards: list[tuple[Episodes, list[dict[str, Any]]]] = []
-        """What is followed of every shard, and the players of its arenas without their names"""
+        self._shards: list[_Followed] = []
         self._places: dict[int, _Place] = {}
         """By arena"""
         self._played: dict[int, int] = {}
@@ -57,10 +56,10 @@ class GameRecorder:
         first, tapes = 0, []
         for state in env.states:
             mine = [arena - first for arena in self._places if first <= arena < first + state.arenas]
-            tape = Tape(state, mine, steps) if mine else None
+            tape = make_tape(state, mine, steps) if mine else None
             if tape is not None:
                 nobody = players_of(state, 0, [""] * state.seats)
-                self._shards.append((Episodes(tape, RocketFrames.of(state), first), nobody))
+                self._shards.append(_Followed(Episodes(tape, first), RocketFrames.of(state), nobody))
             tapes.append(tape)
             first += state.arenas
         env.attach(tapes)
@@ -69,8 +68,8 @@ class GameRecorder:
     def begin(self) -> None:
         """All games begin anew."""
         self._played, self._since = dict.fromkeys(self._places, 0), 0
-        for episodes, _ in self._shards:
-            episodes.forget()
+        for shard in self._shards:
+            shard.episodes.forget()
 
     def stepped(self, steps: int = 1) -> None:
         """So many steps were made since the last call, and as many will be until the next."""
@@ -81,22 +80,33 @@ class GameRecorder:
     def look(self) -> None:
         """Writes the games that have ended. This is a host sync."""
         self._since = 0
-        for episodes, nobody in self._shards:
-            for episode in episodes.read():
-                self._end(episode, episodes.frames, nobody)
+        for shard in self._shards:
+            for episode in shard.episodes.read():
+                self._end(episode, shard.frames, shard.nobody)
+            shard.episodes.compact(shard.frames)
 
-    def _end(self, episode: Episode, frames: RocketFrames, nobody: list[dict[str, Any]]) -> None:
-        played, place = self._played[episode.arena], self._places[episode.arena]
-        self._played[episode.arena] += 1
+    def _end(self, raw: RawEpisode, frames: RocketFrames, nobody: list[dict[str, Any]]) -> None:
+        played, place = self._played[raw.arena], self._places[raw.arena]
+        self._played[raw.arena] += 1
         number = played * place.among + place.number
         if played >= self.rounds or (self.order.games is not None and number >= self.order.games):
             return
-        title, names, policies = self.pairing(place.block, episode.arena)
+        title, names, policies = self.pairing(place.block, raw.arena)
+        episode = raw.encoded(frames)
         players = [{**player, "name": names[seat], "policy": policies[seat]}
                    for player, seat in zip(nobody, frames.seats, strict=True)]
         numbered = f"{title}, game {self.order.next_number}"
         self.order.write(recording_of(episode, players, frames, numbered, self.source, self.ticks, end=_result(episode),
                                       scene=self.scene, **self.more), title)
+
+
+class _Followed(NamedTuple):
+    """What is followed of a shard."""
+
+    episodes: Episodes
+    frames: RocketFrames
+    nobody: list[dict[str, Any]]
+    """The players of its arenas without their names"""
 
 
 class _Place(NamedTuple):

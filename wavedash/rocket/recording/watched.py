@@ -11,7 +11,7 @@ from wavedash.rocket.env import RocketEnv
 from wavedash.rocket.recording.episodes import Episode, Episodes
 from wavedash.rocket.recording.frames import RocketFrames, players_of
 from wavedash.rocket.recording.make import recording_of
-from wavedash.rocket.recording.tape import Tape
+from wavedash.rocket.recording.tape import make_tape
 from wavedash.rocket.state import GameState
 from wavedash.rocket.task import Task
 from wavedash.rocket.team_sizes import team_size_of
@@ -28,9 +28,9 @@ class Watched:
         self.state, self.first, self.ticks = state, first, task.action.ticks
         self.frame_seconds = self.ticks / TICK_RATE
         self.measures = list(dict.fromkeys(name.rpartition(".")[2] for name, _ in task.measures.each()))
-        self.tape = Tape(state, arenas, steps, self.measures)
+        self.tape = make_tape(state, arenas, steps, self.measures)
         self.frames = RocketFrames.of(state)
-        self.episodes = Episodes(self.tape, self.frames, first, round(LONGEST_EPISODE / self.frame_seconds))
+        self.episodes = Episodes(self.tape, first, round(LONGEST_EPISODE / self.frame_seconds))
         self.nobody = players_of(state, 0, [""] * state.seats)
         self.teams = [player["team"] for player in self.nobody]
         self.scene = {"size": str(team_size_of(state)), "simulator": simulator, "start": "task"}
@@ -57,8 +57,9 @@ def watch(env: RocketEnv, count: int, steps: int, simulator: str) -> list[Watche
     for place, shard in enumerate(chosen):
         total = states[shard].arenas
         mine = min(total, count // len(chosen) + (place < count % len(chosen)))
-        arenas = [(2 * number + 1) * total // (2 * mine) for number in range(mine)]
-        if arenas:
+        if mine:
+            between = total // mine
+            arenas = [between // 2 + number * between for number in range(mine)]
             found[shard] = Watched(states[shard], env.tasks[shard], firsts[shard], arenas, steps, simulator)
     env.attach([found[shard].tape if shard in found else None for shard in range(len(states))])
     return list(found.values())
