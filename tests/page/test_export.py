@@ -36,26 +36,30 @@ def turning(walk: Recording, rate: float) -> Recording:
     return Recording({**walk.header, "title": f"turn {rate}"}, walk.layout, records)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Exports of a walk with recordings and a ladder, and of a run that has neither."""
-    folder = tmp_path_factory.mktemp("exports")
-    run = folder / "walk-flat" / "20261118-090000-abcd"
+def make_run(folder: Path, preset: str) -> Path:
+    """A run that nobody trains, with metrics."""
+    run = folder / preset / "20261118-090000-abcd"
     (run / "checkpoints").mkdir(parents=True)
-    (run / "config.yaml").write_text(dump_config(load_config("walk-flat")))
+    (run / "config.yaml").write_text(dump_config(load_config(preset)))
     (run / "metrics.jsonl").write_text("".join(
         json.dumps({"steps": 1000 * i, "recent/return": i * i, "policy/kl": 0.01}) + "\n" for i in range(1, 41)))
-    (run / "games.csv").write_text(HEADER + "".join(
+    return run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Exports of a walk with recordings, of a run with a ladder, and of one that has neither."""
+    folder = tmp_path_factory.mktemp("exports")
+    rated = make_run(folder, "rocket-1v1")
+    (rated / "games.csv").write_text(HEADER + "".join(
         f"2026-11-18T09:0{i}:00Z,{1000 * i},bot@{1000 * i},chaser,1,{i},1,60.0,rocketsim,{i}\n" for i in range(1, 5)))
+    export_page(rated, folder / "rated.html")
+    run = make_run(folder, "walk-flat")
     walk = record_walk(load_run(WALKER), "stairs_up", 2, seconds=3.0, depth=True)
     for rate in (LEFT, RIGHT):
         turning(walk, rate).write(run / "recordings" / f"{rate}.wdr")
     export_page(run, folder / "walk.html")
-    plain = folder / "cartpole" / "20261118-100000-abcd"
-    (plain / "checkpoints").mkdir(parents=True)
-    (plain / "config.yaml").write_text(dump_config(load_config("cartpole")))
-    (plain / "metrics.jsonl").write_text('{"steps": 100, "recent/return": 7}\n')
-    export_page(plain, folder / "plain.html")
+    export_page(make_run(folder, "cartpole"), folder / "plain.html")
     return folder
 
 
@@ -89,7 +93,7 @@ def recordings_of(path: Path) -> dict[str, str]:
 
 
 def test_curves_ladder_and_words_are_in_the_file(folder: Path, open_file: Callable[..., Watched]) -> None:
-    watched = open_file(folder / "walk.html", "tab=run")
+    watched = open_file(folder / "rated.html", "tab=run")
     watched.page.locator("figure.chart").first.scroll_into_view_if_needed()  # charts are drawn when they are seen
     watched.wait("s.curves.some((chart) => chart.names[0] === 'recent/return' && chart.drawn)")
     (chart,) = [chart for chart in watched.state("curves") if chart["names"][0] == "recent/return"]
