@@ -73,6 +73,8 @@ def test_the_training_is_the_same_bit_for_bit(overrides, tmp_path):
     files = recordings(watched)
     goals = [file for name, file in files.items() if "-goal-" in name]
     assert goals and not (watched / "crash").exists()
+    if "turtle" in str(overrides):
+        assert [name for name in files if "-turtle-" in name], "a success in a lane or in the main task"
     for name, file in files.items():
         step, _, score = name.removesuffix(".wdr").split("-")
         assert file.header["source"] == "highlight" and file.header["step"] == int(step) < 3000 and int(score) > 0

@@ -10,6 +10,7 @@ from wavedash.rocket.recording.episodes import Episodes
 from wavedash.rocket.recording.events import Happened, with_success
 from wavedash.rocket.recording.frames import RocketFrames
 from wavedash.rocket.recording.moments import LONGEST, SHORTEST_RALLY, find_moments, may_have_moments
+from wavedash.rocket.recording.shelf import NAME
 from wavedash.rocket.recording.tape import make_tape
 
 KMH = 0.036
@@ -89,6 +90,9 @@ def test_successes_of_a_mechanic_are_counted_where_they_are_shown():
     assert list(moments) == ["flip_reset"]
     assert moments["flip_reset"].score == 2 and moments["flip_reset"].shown == (200, 380)
     assert moments["flip_reset"].title == "flip reset, 2 times"
+    for name in ("outer.inner", "müll", "_9lives", "über/../all"):
+        (kind,) = found(game, measures=("turtle", name))
+        assert NAME.fullmatch(f"000000000001-{kind}-2.wdr"), "it can be part of the name of a file"
 
 
 @pytest.mark.parametrize("simulator", ["warp", "rocketsim"])

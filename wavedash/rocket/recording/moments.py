@@ -5,6 +5,7 @@ successes of a mechanic.
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -124,7 +125,8 @@ def _mechanic(name: str, succeeded: NDArray[np.bool_], window: _Window) -> Itera
     if succeeded.any():
         first, last = window.around(int(np.flatnonzero(succeeded)[-1]), BEFORE_MECHANIC)
         count, title = int(succeeded[first:last + 1].sum()), name.replace("_", " ")
-        yield Moment(name, count, (first, last), title if count == 1 else f"{title}, {count} times")
+        kind = re.sub(r"[^a-z0-9_]+|^[^a-z]+", "x", name.lower())  # it is part of the name of a file
+        yield Moment(kind, count, (first, last), title if count == 1 else f"{title}, {count} times")
 
 
 def _speed(episode: Episode, frame: int) -> int:

@@ -27,7 +27,7 @@ class Watched:
         """`first`: the number of the shard's first arena; `steps`: of a rollout."""
         self.state, self.first, self.ticks = state, first, task.action.ticks
         self.frame_seconds = self.ticks / TICK_RATE
-        self.measures = list(dict.fromkeys(name.rpartition(".")[2] for name, _ in task.measures.each()))
+        self.measures = measured(task)
         self.tape = make_tape(state, arenas, steps, self.measures)
         self.frames = RocketFrames.of(state)
         self.episodes = Episodes(self.tape, first, round(LONGEST_EPISODE / self.frame_seconds))
@@ -45,6 +45,12 @@ class Watched:
                    for player, mine in zip(self.nobody, episode.policy.tolist(), strict=True)]
         return recording_of(episode, players, self.frames, title, source, self.ticks, measures=self.measures, scene=self.scene,
                             **more)
+
+
+def measured(task: Task) -> list[str]:
+    """The names of all measures of a task and its lanes, as in metrics."""
+    of_lanes = (name for own in task.measures.of_lanes.values() for name, _ in own.parts.items())
+    return list(dict.fromkeys([*(name for name, _ in task.measures.parts.items()), *of_lanes]))
 
 
 def watch(env: RocketEnv, count: int, steps: int, simulator: str) -> list[Watched]:
