@@ -1,6 +1,7 @@
 """Commands that show the page in the browser: `watch`."""
 from __future__ import annotations
 
+import socket
 from typing import Annotated, Optional
 
 import typer
@@ -50,7 +51,7 @@ def watch(
     from wavedash.web.games import Wanted
     from wavedash.web.library import Library
     from wavedash.web.players import Players
-    from wavedash.web.serve import Served, address, bind, chosen_token
+    from wavedash.web.serve import EVERYWHERE, Served, address, bind, chosen_token
 
     secret = chosen_token(host, token)
     players = Players(Library(trust=trust))
@@ -58,7 +59,10 @@ def watch(
     bound = bind(host, port)
     served = Served(make_app(players, secret, host, wanted.run, wanted.game, wanted.who), bound)
     link = address(bound, host, secret)
-    typer.echo(f"watch {wanted.title} at {link}\nCtrl-C ends the page. Whoever has this address can watch and steer")
+    typer.echo(f"watch {wanted.title} at {link}")
+    if host in EVERYWHERE:
+        typer.echo(f"from other machines at {address(bound, socket.gethostname(), secret)}")
+    typer.echo("Ctrl-C ends the page. Whoever has this address can watch and steer")
     if browser:
         open_soon(link)  # it is answered as soon as the server runs: its port is taken already
     served.run()

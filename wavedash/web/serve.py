@@ -15,6 +15,8 @@ from wavedash.web.guard import Guard, is_loopback
 from wavedash.web.stage.protocol import MOST_COMMAND
 
 FIRST_PORT, LAST_PORT = 8600, 8999
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
+"""Addresses that mean all of this machine's, and what it calls itself"""
 MOST_CONNECTIONS = 400
 """Connections beyond these are answered that the server is busy: many systems allow a process 1,024 open files"""
 
@@ -52,7 +54,7 @@ def chosen_token(host: str, token: str | None) -> str:
 
 def address(bound: socket.socket, host: str, token: str) -> str:
     """What a user opens. Browsers send no part of it behind # anywhere."""
-    name = "127.0.0.1" if host == "0.0.0.0" else "[::1]" if host == "::" else f"[{host}]" if ":" in host else host
+    name = EVERYWHERE.get(host) or (f"[{host}]" if ":" in host else host)
     return f"http://{name}:{bound.getsockname()[1]}/#token={token}"
 
 
