@@ -126,9 +126,15 @@ export class Cameras {
     way.normalize();
     to.copy(body.position).addScaledVector(way, -chase * this.zoom).addScaledVector(UP, height * this.zoom);
     to.y = Math.max(to.y, (scene.floor?.(to.x, to.z) ?? 0) + 0.35);
-    if (this.ballCam) aim.copy(scene.focus).lerp(body.position, 0.35);
-    else aim.copy(body.position).addScaledVector(way, chase * 2);
     this.camera.fov = this.camera.aspect > 1 ? 65 : 85;
+    if (this.ballCam) {
+      aim.copy(scene.focus).lerp(body.position, 0.35);
+      // Below a high ball the camera looks up only as far as the car stays in the picture.
+      const highest = elevation(body.position) + 0.4 * this.camera.fov * (Math.PI / 180);
+      if (elevation(aim) > highest) aim.copy(to).addScaledVector(way, chase).addScaledVector(UP, chase * Math.tan(Math.min(highest, 1.4)));
+    } else {
+      aim.copy(body.position).addScaledVector(way, chase * 2);
+    }
     return 12;
   }
 
@@ -171,4 +177,9 @@ export class Cameras {
   private angleTo(point: Vector3): number {
     return way.subVectors(aim, to).angleTo(side.subVectors(point, to));
   }
+}
+
+/** Radians above the horizon of a point, seen from where the camera goes. */
+function elevation(point: Vector3): number {
+  return Math.atan2(point.y - to.y, Math.hypot(point.x - to.x, point.z - to.z));
 }
