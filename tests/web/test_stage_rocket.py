@@ -149,10 +149,30 @@ def test_the_goal_is_seen_and_the_next_game_begins(tmp_path: Path) -> None:
     assert out.last("ball.position")[1] > 5120 and out.last("goal") == 0 and out.last("score").tolist() == [1, 0]
     recording = read(stage.record())
     assert recording.frames == -(-int(recording["tick"][-1]) // 4) + 1  # a goal ends its step
-    assert recording["ball.position"][-1, 1] > 5120
+    assert recording["ball.position"][-1, 1] > 5120 and recording.header["score"] == [1, 0]
+    assert [event["kind"] for event in recording.header["events"]] == ["goal"]
     stage.step()
     assert out.of("header")[-1]["game"] == 3 and abs(out.last("ball.position")[1]) < 100
     assert out.last("score").tolist() == [1, 0]
+    stage.close()
+
+
+def test_touches_are_told_where_the_ball_was_touched(tmp_path: Path) -> None:
+    """Every touch of a recorded game is near an event of the same car, and the viewers were told the same."""
+    stage, out = staged(tmp_path, orange="chaser")
+    for _ in range(400):
+        stage.step()
+        if stage.over:
+            break
+    recording = read(stage.record())
+    told = [(event["frame"], event["car"]) for event in recording.header["events"] if event["kind"] == "touch"]
+    assert [(message["event"]["frame"], message["event"]["car"]) for message in out.of("event")
+            if message["event"]["kind"] == "touch"] == told
+    touching = np.argwhere(recording["cars.flags"] >> 7 & 1).tolist()
+    assert len(told) >= 2
+    for frame, car in touching:
+        assert any(whose == car and frame - 15 < at <= frame for at, whose in told)
+    assert all([at, whose] in touching for at, whose in told)
     stage.close()
 
 
