@@ -108,7 +108,17 @@ export interface Settings {
 
 export interface SetAnswer { done: boolean; said: string | string[] }
 
-export interface Player { id: string; name: string; group: string; step: number | null; size: number | string | null }
+export interface Player {
+  id: string;
+  name: string;
+  group: string;
+  step: number | null;
+  size: number | null;
+  kind: "rocket" | "walk" | "other";
+  run: string | null;
+  /** Why it must not play here; null: it may. */
+  refused: string | null;
+}
 
 export interface RecordingRow {
   id: string;

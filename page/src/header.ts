@@ -28,6 +28,7 @@ export interface Header {
 export const SIZES: Record<FieldType, number> = { i8: 1, u8: 1, i16: 2, u16: 2, i32: 4, u32: 4, f32: 4 };
 const MOST_FIELDS = 256;
 const MOST_PLAYERS = 64;
+const MOST_EVENTS = 10_000;
 const MOST_RECORD = 2 ** 20;
 
 /** Shapes of fields that are drawn; C is the number of players. Fields that a recording does not have are shown as nothing. */
@@ -50,10 +51,11 @@ function checkField(value: unknown): Field {
   need(isObject(value), "a field is no object");
   const { name, type, shape, scale } = value as Record<string, unknown>;
   need(isText(name), "a field has no name");
-  need(isText(type) && type in SIZES, `the field ${String(name)} has a type that this page does not know`);
+  need(isText(type) && Object.hasOwn(SIZES, type), `the field ${String(name)} has a type that this page does not know`);
   const sizes = Array.isArray(shape) && shape.length <= 4 && shape.every((size) => isCount(size) && size > 0 && size <= MOST_RECORD);
   need(sizes, `the field ${String(name)} has no shape`);
-  return { name: name as string, type: type as FieldType, shape: shape as number[], scale: isNumber(scale) ? scale : 1 };
+  need(isNumber(scale) && scale > 0, `the field ${String(name)} has no scale`);
+  return { name: name as string, type: type as FieldType, shape: shape as number[], scale: scale as number };
 }
 
 function checkPlayer(value: unknown): HeaderPlayer {
@@ -88,6 +90,7 @@ export function checkHeader(value: unknown): Header {
   need(isNumber(given.seconds_per_tick) && given.seconds_per_tick >= 1e-6 && given.seconds_per_tick <= 10, "it does not say how long a tick is");
   need(isCount(given.ticks_per_frame) && given.ticks_per_frame >= 1, "it does not say how many ticks a frame has");
   need(Array.isArray(given.record) && given.record.length > 0 && given.record.length <= MOST_FIELDS, "it does not say what a frame holds");
+  need(!Array.isArray(given.events) || given.events.length <= MOST_EVENTS, "more happens in it than there is room for");
   need(Array.isArray(given.players) && given.players.length <= MOST_PLAYERS, "it does not say who plays");
   const list = (items: unknown): unknown[] => (Array.isArray(items) ? items : []);
   const header: Header = {

@@ -137,7 +137,14 @@ async function start(): Promise<void> {
   window.addEventListener("dragenter", (event) => {
     if (event.dataTransfer?.types.includes("Files")) show("watch");
   }, true);
-  route.changed(() => show(route.get("tab") ?? first));
+  route.changed(() => {
+    if (route.get("token")) {  // The address of another server, or of one that was started again, in an open tab.
+      takeToken();
+      location.reload();
+      return;
+    }
+    show(route.get("tab") ?? first);
+  });
   show(route.get("tab") ?? first);
   if (failed) context.say(failed, "bad");
   if (api.live) connection.watch(() => api.about(), (fresh) => {

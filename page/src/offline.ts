@@ -40,7 +40,7 @@ function part(metrics: Metrics, query: URLSearchParams): Metrics {
   const names = query.get("names")?.split(",").filter(Boolean) ?? metrics.names;
   const after = query.has("after") ? Number(query.get("after")) : -Infinity;
   const first = metrics.steps.filter((step) => step <= after).length;
-  const columns = names.filter((name) => name in metrics.columns).map((name) => [name, metrics.columns[name].slice(first)]);
+  const columns = names.filter((name) => Object.hasOwn(metrics.columns, name)).map((name) => [name, metrics.columns[name].slice(first)]);
   return { ...metrics, steps: metrics.steps.slice(first), columns: Object.fromEntries(columns) as Metrics["columns"] };
 }
 
@@ -56,14 +56,15 @@ export class OfflineSource implements Source {
     const { answers, errors } = await this.answers;
     const [asked, query] = path.split("?");
     const question = Object.hasOwn(answers, path) ? path : asked;
-    if (!Object.hasOwn(answers, question)) throw new ApiError(404, errors[question] ?? "this exported page does not hold that");
+    if (!Object.hasOwn(answers, question)) throw new ApiError(404, (Object.hasOwn(errors, question) ? errors[question] : null) ?? "this exported page does not hold that");
     const answer = answers[question];
     // Callers may change what they get, so it is not the original.
     return question.endsWith("/metrics") ? part(answer as Metrics, new URLSearchParams(query)) : structuredClone(answer);
   }
 
   async file(path: string): Promise<ArrayBuffer> {
-    const text = this.data.files[path.split("?")[0]];
+    const name = path.split("?")[0];
+    const text = Object.hasOwn(this.data.files, name) ? this.data.files[name] : undefined;
     if (text === undefined) throw new ApiError(404, "this exported page does not hold that recording");
     return bytes(text).buffer;
   }

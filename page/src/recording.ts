@@ -6,6 +6,8 @@ export type { Field, FieldType, Header, HeaderPlayer, RecordingEvent } from "./h
 export { Moment } from "./moment";
 
 const MOST_BYTES = 64 * 2 ** 20;
+/** Ticks of the longest recording: years of a game, and far from where numbers lose their last digits. */
+const MOST_TICKS = 2 ** 36;
 const MOST_HEADER = 2 ** 20;
 const MAGIC = "WDR1";
 
@@ -39,7 +41,12 @@ export class Recording {
     this.bytes = frames;
     this.view = new DataView(frames.buffer, frames.byteOffset, frames.byteLength);
     const count = frames.length / offset;
-    for (let frame = 0; frame < count; frame++) this.ticks.push(this.number("tick", frame));
+    for (let frame = 0; frame < count; frame++) {
+      const tick = this.number("tick", frame);
+      const last = frame ? this.ticks[frame - 1] : -MOST_TICKS;
+      if (!(tick >= last && tick <= MOST_TICKS)) throw new Error("this recording is damaged: its time does not go on evenly");
+      this.ticks.push(tick);
+    }
     this.origin = this.ticks[0] ?? 0;
     this.events = this.header.events.filter((event) => !count || event.frame < count).sort((a, b) => a.frame - b.frame);
   }

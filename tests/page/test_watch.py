@@ -1,6 +1,9 @@
 """The tab Watch in a real browser, with a real server and real games: every control does what it says."""
 from __future__ import annotations
 
+import gzip
+import json
+import struct
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -8,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.page.browser import PageServer
+from tests.page.browser import TOKEN, PageServer
 from tests.page.games import record_game
 from wavedash.recordings import read
 
@@ -250,20 +253,71 @@ def test_a_link_leads_to_a_moment_and_a_camera(open_page, server: PageServer) ->
     copied.wait("s.watch.rec !== null && s.watch.time < 0.1 && s.watch.camera.mode === 'top'")
 
 
+DROP = """([bytes, name]) => {
+    const data = new DataTransfer();
+    data.items.add(new File([new Uint8Array(bytes)], name));
+    for (const kind of ["dragenter", "dragover", "drop"])
+        document.body.dispatchEvent(new DragEvent(kind, {dataTransfer: data, bubbles: true, cancelable: true}));
+}"""
+
+
+def crafted(file: Path, change) -> list[int]:
+    """The file with another header."""
+    whole = gzip.decompress(file.read_bytes())
+    (length,) = struct.unpack_from("<I", whole, 4)
+    header = json.loads(whole[8:8 + length])
+    change(header)
+    text = json.dumps(header).encode()
+    return list(gzip.compress(b"WDR1" + struct.pack("<I", len(text)) + text + whole[8 + length:]))
+
+
+def endless(header) -> None:
+    """Every frame is later than any clock goes on by one."""
+    next(field for field in header["record"] if field["name"] == "tick")["scale"] = 1e20
+
+
+def hostile(header) -> None:
+    """Names that every object of JavaScript has, and markup."""
+    for player in header["players"]:
+        player |= {"hitbox": "__proto__", "name": "<img src=x onerror=alert(1)>"}
+    for event in header["events"]:
+        event["kind"] = "constructor"
+
+
+def test_crafted_recordings_neither_hang_nor_run_anything(open_page, server: PageServer) -> None:
+    (file,) = [path for path in (server.root / "recordings").glob("*.wdr") if "idle" in path.name]
+    page = live(open_page(server.address, width=1100, height=700))
+    page.page.on("dialog", lambda dialog: page.wrong.append(dialog.message))
+    page.page.keyboard.press("h")
+    page.page.evaluate(DROP, [crafted(file, endless), "endless.wdr"])
+    page.page.wait_for_selector(".toast.bad:has-text('time')")
+    page.page.evaluate(DROP, [crafted(file, hostile), "hostile.wdr"])
+    page.wait("!s.watch.live && s.watch.frames > 10 && s.watch.title.endsWith('vs idle')")
+    page.page.keyboard.press("]")
+    page.page.keyboard.press("End")
+    page.wait("Number.isFinite(s.watch.time)")
+    assert page.page.locator("img").count() == 0
+
+
+def test_a_new_address_in_an_open_tab_brings_its_token(open_page, server: PageServer) -> None:
+    """A server that was started again has another token; the browser opens its address without loading the page anew."""
+    page = live(open_page(server.origin + "/"))
+    with page.page.expect_event("load"):
+        page.page.evaluate(f"location.hash = 'token={TOKEN}'")
+    page.until("window.wavedash !== undefined && !location.hash.includes('token')")
+    live(page)
+    page.page.keyboard.press("g")
+    page.wait("s.watch.placing")
+
+
 def test_files_are_opened_by_drag_and_drop_and_bad_ones_are_explained(open_page, server: PageServer, tmp_path: Path) -> None:
     (file,) = [path for path in (server.root / "recordings").glob("*.wdr") if "idle" in path.name]
     page = live(open_page(server.address))
     data = list(file.read_bytes())
-    drop = """([bytes, name]) => {
-        const data = new DataTransfer();
-        data.items.add(new File([new Uint8Array(bytes)], name));
-        for (const kind of ["dragenter", "dragover", "drop"])
-            document.body.dispatchEvent(new DragEvent(kind, {dataTransfer: data, bubbles: true, cancelable: true}));
-    }"""
-    page.page.evaluate(drop, [data, "dropped.wdr"])
+    page.page.evaluate(DROP, [data, "dropped.wdr"])
     page.wait("!s.watch.live && s.watch.frames > 10 && s.watch.title.endsWith('vs idle')")
     for bad, name in ((data[:len(data) // 2], "cut.wdr"), ([1, 2, 3], "other.wdr"), ([], "empty.wdr")):
-        page.page.evaluate(drop, [bad, name])
+        page.page.evaluate(DROP, [bad, name])
         page.page.wait_for_selector(".toast.bad")
         assert page.state()["frames"] > 10, "what was shown stays"
         page.page.evaluate("document.querySelectorAll('.toast').forEach((toast) => toast.remove())")

@@ -6,6 +6,8 @@ import type { Track } from "./track";
 
 const BEFORE = 8;
 const AFTER = 2;
+/** Lines of the grid; a strip shows fewer seconds than this. */
+const MOST_LINES = 60;
 const HEIGHT = 92;
 const ROOM = 14;
 
@@ -89,7 +91,9 @@ export class Strip {
     context.font = "10px system-ui, sans-serif";
     context.textAlign = "left";
     context.textBaseline = "top";
-    for (let second = Math.max(0, Math.ceil(from)); second <= to; second++) {
+    const first = Math.max(0, Math.ceil(from));
+    for (let line = 0; line <= to - first && line <= MOST_LINES; line++) {
+      const second = first + line;
       const at = Math.round(x(second)) + 0.5;
       context.beginPath();
       context.moveTo(at, ROOM);

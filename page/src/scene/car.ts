@@ -15,7 +15,8 @@ export const REST = 0.17;
 export interface Wheel { x: number; y: number; z: number; radius: number; steers: boolean }
 
 export function hitbox(name: string): Hitbox {
-  return HITBOXES[name.toLowerCase()] ?? HITBOXES.octane;
+  const known = name.toLowerCase();
+  return Object.hasOwn(HITBOXES, known) ? HITBOXES[known] : HITBOXES.octane;
 }
 
 /** The four wheels; they stand on the ground when the car is at rest. */

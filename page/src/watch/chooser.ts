@@ -3,7 +3,7 @@ import type { Player } from "../api";
 import type { Context } from "../context";
 import { h, replace } from "../dom";
 import { iconButton } from "./icons";
-import { Side, type Entry } from "./side";
+import { Side } from "./side";
 
 /** What the user has chosen, as the command `play` takes it. */
 export interface Choice { blue: string; orange: string; size: number; simulator: string; start: string; deterministic: boolean }
@@ -22,7 +22,7 @@ export class Chooser {
   private readonly note = h("p", { class: "small quiet", role: "status" });
   private readonly title = h("h2", null, "Who plays whom");
   private readonly play: HTMLButtonElement;
-  private players: Entry[] = [];
+  private players: Player[] = [];
   private done: ((choice: Choice) => void) | null = null;
   private fixedSize: number | null = null;
 
@@ -56,7 +56,7 @@ export class Chooser {
     if (!this.dialog.open) this.dialog.showModal();
     try {
       const [players, starts] = await Promise.all([this.context.api.players(), this.context.api.starts().catch(() => ["kickoff"])]);
-      this.players = (players as (Player & Partial<Entry>)[]).map((player) => ({ kind: "rocket", run: null, refused: null, ...player }) as Entry);
+      this.players = players.map((player) => (player.kind === "other" ? { ...player, refused: player.refused ?? "Only Rocket League and walking robots can be shown; its curves are in the tab Run." } : player));
       const kept = this.start.value;
       replace(this.start, ...starts.map((name) => h("option", { value: name }, name)));
       this.start.value = starts.includes(kept) ? kept : starts.includes("kickoff") ? "kickoff" : starts[0] ?? "";
@@ -75,7 +75,7 @@ export class Chooser {
     this.check();
   }
 
-  private entry(id: string | null): Entry | undefined {
+  private entry(id: string | null): Player | undefined {
     return this.players.find((player) => player.id === id);
   }
 

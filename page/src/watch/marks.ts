@@ -6,16 +6,18 @@ export interface Mark { time: number; kind: string; team: 0 | 1 | null; text: st
 
 /** Marks that are shown of one kind; more would cover the timeline. */
 const MOST = 400;
+/** Marks that are shown of all kinds together. */
+const MOST_MARKS = 3000;
 /** Touches of one car in a row within so many seconds are one. */
 const ROW_SECONDS = 0.5;
 /** Kinds that are not worth a jump, unless there is nothing else. */
 const MINOR = new Set(["touch", "bump", "command"]);
 /** Seconds that are shown before something happens. */
-const LEAD: Record<string, number> = { goal: 2, shot: 1.5, save: 1.5, demo: 1, fall: 1.5, mechanic: 1.5 };
+const LEAD = new Map([["goal", 2], ["shot", 1.5], ["save", 1.5], ["demo", 1], ["fall", 1.5], ["mechanic", 1.5]]);
 
 /** The time to jump to for a mark: a little before it. */
 export function leadTo(mark: Mark): number {
-  return Math.max(mark.time - (LEAD[mark.kind] ?? 0), 0);
+  return Math.max(mark.time - (LEAD.get(mark.kind) ?? 0), 0);
 }
 
 /** The team of whoever did it; a goal belongs to the team that got it, also an own goal. */
@@ -100,7 +102,7 @@ export class Marks {
       const number = (seen.get(mark.kind) ?? 0) + 1;
       seen.set(mark.kind, number);
       return number % Math.ceil((count.get(mark.kind) ?? 1) / MOST) === 0;
-    });
+    }).slice(0, MOST_MARKS);
   }
 
   /** The next time worth a jump after this one, or before it; null: there is none. */

@@ -20,6 +20,7 @@ export async function copyLink(context: Context, source: Source, player: Player,
   }
   const address = new URL(location.href);
   const hash = new URLSearchParams(address.hash.slice(1));
+  hash.delete("token");
   if (!source.isLive) hash.set("t", player.time.toFixed(2));
   address.hash = String(hash);
   try {

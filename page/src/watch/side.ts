@@ -2,16 +2,13 @@
 import type { Player } from "../api";
 import { count, h, replace } from "../dom";
 
-/** A player as the server lists it. */
-export interface Entry extends Player { kind: string; run: string | null; refused: string | null }
-
 /** Groups in the order in which most people look for somebody; runs come after them. */
 const FIRST = ["champions", "rungs", "scripts"];
 
 export class Side {
   readonly element: HTMLElement;
   chosen: string | null = null;
-  private players: Entry[] = [];
+  private players: Player[] = [];
   private readonly list: HTMLElement;
   private readonly filter: HTMLInputElement;
 
@@ -23,7 +20,7 @@ export class Side {
   }
 
   /** Shows the players. Without a choice the one of this name is chosen, as `champion-1v1@5994970112` means champion-1v1. */
-  fill(players: Entry[], name: string | null): void {
+  fill(players: Player[], name: string | null): void {
     const order = (group: string): number => (FIRST.includes(group) ? FIRST.indexOf(group) : FIRST.length);
     this.players = players.map((player, index) => ({ player, index }))
       .sort((a, b) => order(a.player.group) - order(b.player.group) || a.index - b.index).map(({ player }) => player);
@@ -44,14 +41,14 @@ export class Side {
   private draw(): void {
     const words = this.filter.value.toLowerCase().split(/\s+/).filter(Boolean);
     const wanted = this.players.filter((player) => words.every((word) => `${player.name} ${player.group}`.toLowerCase().includes(word)));
-    const groups = new Map<string, Entry[]>();
+    const groups = new Map<string, Player[]>();
     for (const player of wanted) groups.set(player.group, [...(groups.get(player.group) ?? []), player]);
     replace(this.list, ...[...groups].map(([group, players]) => h("section", null, h("h3", null, group), ...players.map((player) => this.drawPlayer(player)))),
       wanted.length ? null : h("p", { class: "quiet small" }, words.length ? "Nobody fits the filter." : "There are no players."));
     this.list.querySelector("input:checked")?.closest("label")?.scrollIntoView({ block: "nearest" });
   }
 
-  private drawPlayer(player: Entry): HTMLElement {
+  private drawPlayer(player: Player): HTMLElement {
     const radio = h("input", {
       type: "radio", name: `player-${this.team}`, value: player.id, disabled: !!player.refused,
       onchange: () => {
