@@ -5,6 +5,7 @@ packed the folder, and a resumed run appends to its files and replaces them.
 """
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -28,6 +29,23 @@ def refuse_links(folder: Path) -> None:
 def not_following(path: str, flags: int) -> int:
     """Is an opener for `open` that refuses links, where the system can: one may have appeared since `refuse_links`."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+
+def plain_file(path: str, flags: int) -> int:
+    """Is an opener for `open` that refuses links and whatever is no plain file: a pipe would make its reader wait for ever."""
+    opened = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise OSError(errno.EINVAL, "it is no plain file", path)
+    return opened
+
+
+def is_plain(path: Path) -> bool:
+    """Whether there is a file that is neither a link nor a pipe nor anything else."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def _links_in(folder: Path) -> Iterator[Path]:

@@ -108,7 +108,7 @@ def make_app(players: Players, token: str, host: str = "127.0.0.1", run: Callabl
 
     gets: dict[str, Callable[[Request], Any]] = {
         "/api/about": about,
-        "/api/runs": lambda request: [data.row(one) for one in library.runs()],
+        "/api/runs": lambda request: data.rows(),
         "/api/runs/{id}": lambda request: data.details(_run(request)),
         "/api/runs/{id}/metrics": metrics,
         "/api/runs/{id}/events": lambda request: data.events(_run(request)),

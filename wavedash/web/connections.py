@@ -15,6 +15,8 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 STALLED_SECONDS = 5.0
 """A connection whose buffer does not shrink for so long is cut"""
+SILENT_SECONDS = 10.0
+"""How long a connection may take to ask its first question"""
 FAREWELL_SECONDS = 2.0
 """How long a viewer who is sent away may take to say farewell"""
 BUFFER = 1 << 16
@@ -68,7 +70,22 @@ class _Impatient:
 
 
 class HttpConnection(_Impatient, H11Protocol):
-    """A connection for questions."""
+    """A connection for questions. One that does not ask its first in some seconds is cut: the server has only so many."""
+
+    _first: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._first = asyncio.get_running_loop().call_later(SILENT_SECONDS, self._cut)
+
+    def _cut(self) -> None:
+        if self.cycle is None and self.transport.get_protocol() is self:  # no question has come whole, and it is no socket now
+            self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._first is not None:
+            self._first.cancel()
+        super().connection_lost(exc)
 
 
 class SocketConnection(_Impatient, WebSocketsSansIOProtocol):

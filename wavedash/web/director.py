@@ -186,8 +186,12 @@ class Director:
         chosen = {name: status[name] for name in KEPT if status.get(name) is not None}
         asked = {**chosen, **game.asked(), "folder": str(self._folder), "trust": self._players.library.trust}
         act.process = StageProcess(asked, partial(self._hear, act))
+        starting = asyncio.create_task(act.process.start())
         try:
-            await act.process.start()
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:  # whoever asked is gone; the process must not stay without anybody who ends it
+            starting.add_done_callback(lambda done: self._end(act) if done.exception() is None else None)
+            raise
         except OSError as error:
             raise UserError(f"the game cannot be started: {error}") from error
         for command in commands:

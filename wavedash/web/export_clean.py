@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from wavedash.recordings import Recording
+from wavedash.runs.links import plain_file
 from wavedash.runs.plain import from_json
 
 GONE = "…"
@@ -112,16 +113,17 @@ def _user() -> list[str]:
 def _hosts(run: Path) -> set[str]:
     """Names of the machines on which the run was trained."""
     found = set()
-    with suppress(OSError), open(run / "env.jsonl", "rb") as file:
+    with suppress(OSError), open(run / "env.jsonl", "rb", opener=plain_file) as file:
         for line in file:
             with suppress(ValueError):
                 row = from_json(line)
                 if isinstance(row, dict) and isinstance(row.get("host"), str):
                     found.add(row["host"])
-    with suppress(OSError), open(run / "events.jsonl", "rb") as file:
+    with suppress(OSError), open(run / "events.jsonl", "rb", opener=plain_file) as file:
         for line in file:
             with suppress(ValueError):
                 row = from_json(line)
-                if isinstance(row, dict) and isinstance(row.get("by"), str):
-                    found.add(row["by"].rpartition("@")[2].strip())
+                by = row.get("by") if isinstance(row, dict) else None
+                if isinstance(by, str) and "@" in by:  # `page` and files have no machine
+                    found.add(by.rpartition("@")[2].strip())
     return {name for name in found if name and os.sep not in name}

@@ -4,6 +4,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ class Game:
 
     def __post_init__(self) -> None:
         """Raises UserError where something is none of the few words that it can be."""
-        if isinstance(self.size, bool) or self.size not in SIZES:
+        if type(self.size) is not int or self.size not in SIZES:
             raise UserError(f"size must be {', '.join(map(str, SIZES[:-1]))} or {SIZES[-1]}")
         if self.simulator not in SIMULATORS:
             raise UserError(f"simulator must be {' or '.join(SIMULATORS)}")
@@ -84,10 +85,9 @@ def game_of(players: Players, run: Run) -> Game:
 def first_game(players: Players) -> Game:
     """The newest run that has a policy against itself; where there is none, the champion against itself."""
     for run in players.library.runs():
-        try:
-            return game_of(players, run)
-        except UserError:
-            continue
+        with suppress(UserError):
+            if kind_name(run.config()) != "other":  # others have curves, but nothing that could be shown
+                return game_of(players, run)
     champion = players.champion()
     return Game(champion, champion)
 

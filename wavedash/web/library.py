@@ -19,12 +19,16 @@ from wavedash.errors import UserError
 from wavedash.runs.checkpoint import MANIFEST
 from wavedash.runs.find import runs_under
 from wavedash.runs.folder import RunFolder, runs_root
+from wavedash.runs.links import is_plain
 from wavedash.runs.policy_folder import PolicyFolder
 from wavedash.web.run import Run
 
 RECORDINGS = "recordings"
 OFTEN = 1.0
 """Seconds between two looks at the folders"""
+
+READ = ("config.yaml", "metrics.jsonl", "events.jsonl", "games.csv", ".lock-holder.json")
+"""Files of a run that are read by name"""
 
 
 class UnknownError(UserError):
@@ -87,7 +91,7 @@ class Library:
         configs = [*found_in(self.root, "*/config.yaml"), *found_in(self.root, "*/*/config.yaml")]
         folders = [config.parent for config in configs if _inside(config.parent, self.root) and RunFolder.is_run(config.parent)]
         folders += [path for path in self.extra if path not in folders and RunFolder.is_run(path)]
-        return sorted(folders, key=_written, reverse=True)
+        return sorted(filter(_is_ordinary, folders), key=_written, reverse=True)
 
     def id_of(self, path: Path) -> str:
         """Names a path: relative to the root where it is inside, so that the root may be moved."""
@@ -125,7 +129,8 @@ class Library:
             raise UnknownError("there is no such recording; it may have been deleted") from None
 
     def _find_recordings(self) -> Iterator[RecordingFile]:
-        places = [(run.folder.path / name, run.id) for run in self._runs.values() for name in (RECORDINGS, "crash")]
+        places = [(run.folder.path / name, run.id) for run in self._runs.values() for name in (RECORDINGS, "crash")
+                  if _inside(run.folder.path / name, run.folder.path)]
         for folder, run in [(self.root / RECORDINGS, None), *places]:
             for path in sorted(found_in(folder, "*.wdr"), reverse=True):
                 if not path.is_symlink() and path.is_file():
@@ -148,6 +153,11 @@ def _inside(path: Path, root: Path) -> bool:
         return path.resolve().is_relative_to(root.resolve())
     except OSError:
         return False
+
+
+def _is_ordinary(run: Path) -> bool:
+    """Whether the files of a run are files. A pipe among them would make whoever reads it wait for ever."""
+    return all(is_plain(run / name) or not (run / name).exists() for name in READ)
 
 
 def _written(run: Path) -> float:

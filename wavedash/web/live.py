@@ -28,6 +28,8 @@ GRACE = 5.0
 """Seconds without viewers after which the game ends; whoever loads the page anew is back before"""
 LOOK_SECONDS = 3.0
 """How often the director looks for a newer checkpoint"""
+HEAD_SECONDS = 0.05
+"""The shortest time between two changes of what a stage tells about heads"""
 PASSED_ON = ("pause", "continue", "step", "speed", "restart", "place", "record", "course")
 """Commands that go to the stage as they are, with the token"""
 NEEDS_TOKEN = "this needs the token: open the address with #token=... that was printed in the terminal"
@@ -47,6 +49,7 @@ class Live:
         self._attending: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._telling: asyncio.TimerHandle | None = None
         """Ends the game when the time without viewers is over"""
         self._closed = False
 
@@ -135,6 +138,8 @@ class Live:
             for viewer in self.viewers:
                 viewer.show(said)
             return
+        if said.kind == "header":
+            self._tell_heads()  # other cars may play now
         for viewer in self.viewers:
             if said.kind == "head" and (viewer.head is None or viewer.head[0] != said.content.get("car")):
                 continue
@@ -199,10 +204,17 @@ class Live:
         return [self._heads(), *({"do": "drive", "car": viewer.drives} for viewer in self.viewers if viewer.drives is not None)]
 
     def _heads(self) -> dict[str, Any]:
-        wanted = [viewer.head for viewer in self.viewers if viewer.head is not None]
+        cars = self._director.cars
+        wanted = [viewer.head for viewer in self.viewers if viewer.head is not None and viewer.head[0] < cars]
         return {"do": "head", "cars": sorted({car for car, _ in wanted}), "observation": any(full for _, full in wanted)}
 
     def _tell_heads(self) -> None:
+        """Tells the stage soon: many wishes become one, so that viewers who may command nothing cannot keep it busy."""
+        if self._telling is None:
+            self._telling = asyncio.get_running_loop().call_later(HEAD_SECONDS, self._tell_heads_now)
+
+    def _tell_heads_now(self) -> None:
+        self._telling = None
         self._director.tell(self._heads())
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from wavedash.runs.links import not_following
+from wavedash.runs.links import plain_file
 
 MOST_NAMES = 4000
 """Metrics of a run that are kept; further ones are left out"""
@@ -49,7 +49,7 @@ class MetricsTail:
         """Reads what was written since the last call. A file that is not there has no rows."""
         with self._lock:
             try:
-                with open(self.path, "rb", opener=not_following) as file:
+                with open(self.path, "rb", opener=plain_file) as file:
                     if not self._is_known(file):
                         self._clear()
                     file.seek(self._offset)

@@ -13,6 +13,7 @@ from wavedash.config import RunConfig
 from wavedash.errors import UserError
 from wavedash.runs.checkpoint import MILESTONES
 from wavedash.runs.folder import RunFolder
+from wavedash.runs.links import plain_file
 from wavedash.runs.plain import from_json
 from wavedash.runs.policy_folder import PolicyFolder
 from wavedash.runs.trust import code_of, run_config
@@ -160,7 +161,9 @@ class Players:
 
     def _refused(self, config: RunConfig | None, file: Path) -> str | None:
         """Why a policy must not play here: its configuration names code of somebody else."""
-        if config is not None and not any(code_of(config)):
+        if config is None:
+            return "its configuration cannot be read"
+        if not any(code_of(config)):
             return None  # the usual case, in which the file need not be read again
         try:
             run_config(file, trust=self.library.trust)
@@ -176,7 +179,12 @@ def _champion(mode: str) -> Player:
 
 def _steps(folder: Path) -> int | None:
     try:
-        steps = from_json((folder / "state.json").read_bytes())["steps"]
+        steps = from_json(_content(folder / "state.json"))["steps"]
         return steps if isinstance(steps, int) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _content(path: Path) -> bytes:
+    with open(path, "rb", opener=plain_file) as file:
+        return file.read()

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any, BinaryIO
 
 from wavedash.recordings import RecordingError, Summary, summary
-from wavedash.runs.links import not_following
+from wavedash.runs.links import plain_file
 from wavedash.web.library import Library, RecordingFile, UnknownError
 from wavedash.web.run import stamp_of
 
@@ -56,7 +56,7 @@ class Recorded:
         any more."""
         file = self._library.recording(id)
         try:
-            opened = open(file.path, "rb", opener=not_following)  # noqa: SIM115 (`_pieces` closes it)
+            opened = open(file.path, "rb", opener=plain_file)  # noqa: SIM115 (`_pieces` closes it)
             size = os.fstat(opened.fileno()).st_size
         except OSError:
             raise UnknownError("the recording cannot be read any more; it may have been deleted") from None

@@ -10,6 +10,7 @@ from typing import Any
 from wavedash.config import RunConfig
 from wavedash.errors import UserError
 from wavedash.runs.folder import RunFolder
+from wavedash.runs.links import is_plain
 
 
 @dataclass
@@ -48,6 +49,8 @@ def read_config(path: Path) -> RunConfig | None:
     """A configuration as data. None: it cannot be read."""
     from wavedash.config_file import load_config
 
+    if not is_plain(path):
+        return None
     try:
         return load_config(str(path))
     except (UserError, OSError, ValueError):

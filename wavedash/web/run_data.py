@@ -4,6 +4,8 @@ Folders may be half written, deleted at any moment, or somebody else's: what can
 """
 from __future__ import annotations
 
+import logging
+import math
 import os
 import re
 import shutil
@@ -19,12 +21,14 @@ from typing import Any
 from wavedash.errors import UserError
 from wavedash.runs.checkpoint import Checkpoint
 from wavedash.runs.events import EventsFile, in_words
-from wavedash.runs.links import not_following
+from wavedash.runs.links import plain_file
 from wavedash.runs.plain import from_json
 from wavedash.web.library import Library
 from wavedash.web.machine import Machine, folder_bytes, process_lives
 from wavedash.web.metrics import MetricsTail, phase_name
 from wavedash.web.run import Run, kind_name, stamp_of
+
+log = logging.getLogger(__name__)
 
 HEALTHY = {
     "policy/clip_fraction": [0.05, 0.3],
@@ -52,7 +56,7 @@ class RunData:
         self.library, self.machine = library, Machine()
         self._tails: OrderedDict[str, MetricsTail] = OrderedDict()
         self._sizes: dict[str, list[tuple[float, int]]] = {}
-        self._lock = Lock()
+        self._lock, self._sizing = Lock(), Lock()
 
     def tail(self, run: Run) -> MetricsTail:
         """The metrics of a run as they are now."""
@@ -65,6 +69,16 @@ class RunData:
         return tail
 
     # --- all runs ----------------------------------------------------------------------------------------------------
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The list of all runs, without those that cannot be understood: one must not hide the others."""
+        found = []
+        for run in self.library.runs():
+            try:
+                found.append(self.row(run))
+            except (ValueError, TypeError, OverflowError, OSError) as error:
+                log.warning("%s is left out: %s", run.title, error)
+        return found
 
     def row(self, run: Run) -> dict[str, Any]:
         """A line of the list of runs. Only the end of its metrics is read."""
@@ -153,7 +167,7 @@ class RunData:
         except OSError:
             return {"free": None, "run_bytes": None, "hours_left": None}
         now = time.monotonic()
-        with self._lock:
+        with self._sizing:  # a lock of its own: to count many files may take long
             seen = self._sizes.setdefault(run.id, [])
             if not seen or now - seen[-1][0] > SIZED_EVERY:
                 size = folder_bytes(run.folder.path)
@@ -175,7 +189,7 @@ def state_of(run: Run, steps: int, total: int | None) -> str:
 
 def is_trained(run: Run) -> bool:
     """Whether a process trains the run. One that was killed leaves its name behind, so it is looked for."""
-    holder = re.fullmatch(r"process (\d+) on (.*)", run.folder.holder or "")
+    holder = re.fullmatch(r"process (\d{1,18}) on (.*)", run.folder.holder or "")
     if holder is None:
         return False
     try:
@@ -194,14 +208,14 @@ def last_row(path: Path) -> dict[str, Any]:
     for line in reversed(_text(path, 3, whole=True)):
         with suppress(ValueError, RecursionError):
             row = from_json(line.encode())
-            if isinstance(row, dict) and isinstance(row.get("steps"), int | float):
+            if isinstance(row, dict) and isinstance(row.get("steps"), int | float) and math.isfinite(row["steps"]):
                 return row if RATING in row else {**row, RATING: _last_rating(path)}
     return {}
 
 
 def _last_rating(path: Path) -> float | None:
     """The last rating in the end of a file of metrics. Lines are not read one by one: a run may have many between two."""
-    with suppress(OSError, ValueError, RecursionError, AttributeError), open(path, "rb", opener=not_following) as file:
+    with suppress(OSError, ValueError, RecursionError, AttributeError), open(path, "rb", opener=plain_file) as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - RATED_WITHIN))
         text = file.read(RATED_WITHIN)
         at = text.rfind(f'"{RATING}"'.encode())
@@ -282,7 +296,7 @@ def _text(path: Path, lines: int | None = None, whole: bool = False, most: int =
     """The beginning of a text file or, as a list, its last lines. Nothing if it cannot be read. `whole`: without a last line
     that is not complete."""
     try:
-        with open(path, "rb", opener=not_following) as file:
+        with open(path, "rb", opener=plain_file) as file:
             size = os.fstat(file.fileno()).st_size
             file.seek(0 if lines is None else max(0, size - most))
             text = file.read(most).decode("utf-8", "replace")

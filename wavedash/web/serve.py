@@ -1,6 +1,7 @@
 """Serves the page: finds a free port, makes the token, and answers until it is stopped."""
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import socket
@@ -17,13 +18,15 @@ from wavedash.web.stage.protocol import MOST_COMMAND
 FIRST_PORT, LAST_PORT = 8600, 8999
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
 """Addresses that mean all of this machine's, and what it calls itself"""
+TAKEN = (errno.EADDRINUSE, errno.EACCES, getattr(errno, "WSAEADDRINUSE", None), getattr(errno, "WSAEACCES", None))
+"""What the system says of a port that somebody else has, or that is not for everybody"""
 MOST_CONNECTIONS = 400
 """Connections beyond these are answered that the server is busy: many systems allow a process 1,024 open files"""
 
 
 def bind(host: str, port: int | None = None) -> socket.socket:
     """A socket on the given port or, without one, on the first free port from 8600. UserError: there is none."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    family, place = _resolved(host.strip("[]"))
     error: OSError | None = None
     for candidate in range(FIRST_PORT, LAST_PORT + 1) if port is None else [port]:
         bound = socket.socket(family, socket.SOCK_STREAM)
@@ -31,14 +34,27 @@ def bind(host: str, port: int | None = None) -> socket.socket:
             limit_kernel_buffers(bound)
             if os.name == "posix":  # so that a page that is started again finds its port free; Windows means something else
                 bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind((host, candidate))
+            bound.bind((place, candidate))
             bound.listen(128)  # not before this is a port taken for certain
             return bound
-        except (OSError, OverflowError) as failed:
+        except OSError as failed:
             bound.close()
-            error = OSError(str(failed))
+            error = failed
+            if failed.errno not in TAKEN:
+                raise UserError(f"the page cannot be served on {host}: {failed.strerror or failed}; --host takes an address of "
+                                "this machine, such as 127.0.0.1") from failed
     which = f"port {port} is" if port is not None else f"all ports from {FIRST_PORT} to {LAST_PORT} are"
     raise UserError(f"the page cannot be served: {which} taken on {host} ({error}); name another one by --port")
+
+
+def _resolved(host: str) -> tuple[socket.AddressFamily, str]:
+    """The kind of an address, and the address itself. UserError: the name leads nowhere."""
+    try:
+        family, _, _, _, found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError) as error:
+        raise UserError(f"the page cannot be served: {host!r} is no address of this machine ({error}); --host takes one, such "
+                        "as 127.0.0.1") from error
+    return family, str(found[0])
 
 
 def chosen_token(host: str, token: str | None) -> str:

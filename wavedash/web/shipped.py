@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import signal
 from functools import cache
 from multiprocessing.connection import Connection
 from typing import Any
@@ -48,6 +49,7 @@ def _all() -> dict[str, list[str]]:
 
 
 def _tell(connection: Connection) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever asks
     from wavedash.errors import UserError
 
     found: dict[str, list[str]] = {"player": [], "start": []}
