@@ -40,4 +40,4 @@ def small(frames: int = 5, title: str = "two cars, a ball") -> Recording:
     rng = np.random.default_rng(0)
     values = {field.name: rng.integers(0, 100, (frames, *field.shape)) * field.scale for field in layout.fields}
     header = make_header("rocket", title, "match", 8, 1 / 120, layout, events=[event(0, "goal", None, "Tor! ⚽")], score=[1, 0])
-    return Recording(header, layout, layout.encode(values))
+    return Recording({**header, "created": "2026-11-18T09:00:00Z"}, layout, layout.encode(values))
