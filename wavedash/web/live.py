@@ -49,8 +49,8 @@ class Live:
         self._attending: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._telling: asyncio.TimerHandle | None = None
         """Ends the game when the time without viewers is over"""
+        self._telling: asyncio.TimerHandle | None = None
         self._closed = False
 
     @property
