@@ -37,7 +37,7 @@ WARM_UP = 3
 SETTLE = 2.0
 """Seconds that are not counted after something started or ended"""
 PATIENCE = 300.0
-"""Seconds that a training may take to begin: the simulator may be compiled first"""
+"""Seconds that a training or a game may take to begin: the simulator may be compiled first"""
 PROCESSES = ("server", "game", "viewers")
 
 
@@ -201,7 +201,7 @@ def _crowd(link: str, viewers: int) -> Iterator[subprocess.Popen[str]]:
     try:
         assert crowd.stdout is not None
         if not crowd.stdout.readline():
-            raise UserError("the viewers see no game")
+            raise UserError(f"the viewers see no game within {PATIENCE:g} seconds")
         yield crowd
     finally:
         crowd.kill()
@@ -234,8 +234,9 @@ async def _watch(link: str, viewers: int) -> None:
                     ready[number].set()
 
     watching = [asyncio.create_task(view(number)) for number in range(viewers)]
-    await asyncio.gather(*(event.wait() for event in ready))
-    print("ready", flush=True)
+    with suppress(TimeoutError):
+        await asyncio.wait_for(asyncio.gather(*(event.wait() for event in ready)), PATIENCE)
+        print("ready", flush=True)
     began = 0.0
     while word := (await asyncio.to_thread(sys.stdin.readline)).strip():
         seen, seconds = list(late), time.perf_counter() - began
