@@ -1,4 +1,4 @@
-"""The routes of the page. Every answer is JSON, but the files of the page and the recordings.
+"""The routes of the page. Every answer is JSON, except the files of the page and the recordings.
 
 Work with files is done in threads (Starlette runs plain functions there), so that a slow disk delays nobody's frames.
 """
@@ -30,6 +30,7 @@ from wavedash.web.recorded import Recorded
 from wavedash.web.run import Run
 from wavedash.web.run_data import RunData
 from wavedash.web.shipped import shipped
+from wavedash.web.stage.protocol import plain
 from wavedash.web.steering import BusyError, NoAnswerError, NotTrainedError, Steering
 
 STATIC = Path(__file__).parent / "static"
@@ -56,7 +57,7 @@ class Json(JSONResponse):
         try:
             return _encoded(content)
         except ValueError:  # hardly ever, and to look for it in every answer would take longer than all else
-            return _encoded(_finite(content))
+            return _encoded(plain(content))
 
 
 def make_app(players: Players, token: str, host: str = "127.0.0.1", run: Callable[[], str | None] = lambda: None,
@@ -190,13 +191,3 @@ def _number(text: str, name: str) -> float:
 
 def _encoded(content: Any) -> bytes:
     return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(name): _finite(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value

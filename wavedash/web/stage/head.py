@@ -102,7 +102,7 @@ class SeenPolicy(FrozenPolicies):
         """What is told of its last decision for a car; None: it has not decided yet. `observation`: with all it saw."""
         if self.thought is None:
             return None
-        row, action, table = self.row_of(car), -1, self.table
+        row, table = self.row_of(car), self.table
         action = self.chosen(row)
         return {
             "action": action,
