@@ -234,9 +234,11 @@ async def _watch(link: str, viewers: int) -> None:
                     ready[number].set()
 
     watching = [asyncio.create_task(view(number)) for number in range(viewers)]
-    with suppress(TimeoutError):
+    try:
         await asyncio.wait_for(asyncio.gather(*(event.wait() for event in ready)), PATIENCE)
-        print("ready", flush=True)
+    except TimeoutError:
+        return  # without a word, which is an answer too
+    print("ready", flush=True)
     began = 0.0
     while word := (await asyncio.to_thread(sys.stdin.readline)).strip():
         seen, seconds = list(late), time.perf_counter() - began
