@@ -316,15 +316,14 @@ def _panel(config: RunConfig, rating: RatingConfig, run: RunFolder, trust: bool)
 
 
 def _highlights(config: RunConfig, run: RunFolder) -> list[Listener]:
-    """Makes the listener that records the training. Rocket League is imported only where a run needs it."""
+    """Makes the listener that records the training, where its kind of environments has one."""
     if config.recordings is None:
         return []
-    if config.env.rocket is None:
-        log.info("recordings: highlights are kept of Rocket League tasks only (env.rocket); this run has none")
+    listener = kind_of(config.env).highlights(config.recordings, run)
+    if listener is None:
+        log.info("recordings: %s has no highlights; this run keeps none", kind_of(config.env).describe(config.env))
         return []
-    from wavedash.rocket.recording.highlights import Highlights
-
-    return [Highlights(config.recordings, run)]
+    return [listener]
 
 
 def _debug_reports(config: RunConfig, run: RunFolder) -> list[Listener]:

@@ -96,7 +96,7 @@ class Watched:
 
     def wait(self, condition: str, seconds: float = 60.0) -> Any:
         """Waits until an expression of `s`, the state of the page, is true, and returns its value."""
-        return self.until(f"(() => {{ const s = window.wavedash.state(); return {condition}; }})()", seconds)
+        return self.until(f"(() => {{ const s = window.wavedash?.state(); return s && ({condition}); }})()", seconds)
 
     def until(self, expression: str, seconds: float = 60.0) -> Any:
         """Waits until an expression is true, and returns its value. It is asked from here again and again: playwright's own

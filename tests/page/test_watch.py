@@ -308,6 +308,11 @@ def test_a_new_address_in_an_open_tab_brings_its_token(open_page, server: PageSe
     live(page)
     page.page.keyboard.press("g")
     page.wait("s.watch.placing")
+    page.page.click("#place-cancel")
+    page.wait("!s.watch.placing")
+    if page.state()["status"] == "paused":  # the game is everybody's: it would stay so for the next test
+        page.page.keyboard.press("k")
+    page.wait("s.watch.status === 'playing'")
 
 
 def test_files_are_opened_by_drag_and_drop_and_bad_ones_are_explained(open_page, server: PageServer, tmp_path: Path) -> None:

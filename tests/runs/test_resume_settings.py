@@ -32,6 +32,7 @@ from wavedash.league.panel import Panel
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.rocket.constants import HITBOXES
+from wavedash.rocket.recording.highlights import Highlights
 from wavedash.runs.compatible import FIXED
 from wavedash.training import resume, train
 
@@ -216,6 +217,10 @@ def debug_reports(run: Resumed, unchanged: Resumed) -> list[str]:
     return sorted(path.name for path in run.folder.glob("debug/*"))
 
 
+def highlights_of(learner: Learner) -> Highlights:
+    return next(listener for listener in learner.listeners if isinstance(listener, Highlights))
+
+
 def panel_of(learner: Learner) -> Panel:
     return next(listener for listener in learner.listeners if isinstance(listener, Panel))
 
@@ -388,6 +393,8 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "debug.all": Counts("true", after=debug_reports, expected=sorted(f"{switch}.txt" for switch in SWITCHES)),
     "debug.iterations": Counts("1", after=lambda run, _: "the first iteration (step 96)" in
                                (run.folder / "debug/learning.txt").read_text(encoding="utf-8"), expected=True, base="debugged"),
+    "recordings.watched": Counts("1", lambda learner: highlights_of(learner).config.watched, 1, "rocket"),
+    "recordings.keep": Counts("2", lambda learner: highlights_of(learner).shelf.each, 2, "rocket"),
     "report.console": Counts("plain", after=lambda run, _: "128/128 steps" in run.output, expected=True),
     "report.tensorboard": Counts("true", after=lambda run, _: (run.folder / "tb").exists(), expected=True),
     "report.wandb": Counts("true", after=projects, expected=["wavedash"]),

@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     import torch
     from pydantic import BaseModel
 
-    from wavedash.config import EnvConfig
+    from wavedash.config import EnvConfig, RecordingsConfig
     from wavedash.envs.vec_env import VecEnv
     from wavedash.evaluate.measure import Measured
     from wavedash.findings import Findings
     from wavedash.loading import LoadedRun
+    from wavedash.ppo.listener import Listener
+    from wavedash.runs.folder import RunFolder
     from wavedash.trained_policy import TrainedPolicy
 
 
@@ -195,6 +197,10 @@ class Kind(ABC):
         """Shows how the policy of a run plays: writes a video, or without a file opens a window. Returns a line about it."""
         raise UserError(f"{self.describe(run.config.env)} cannot be filmed; Rocket League is shown by viewers of its own: "
                         "docs/watch.md")
+
+    def highlights(self, config: RecordingsConfig, run: RunFolder) -> Listener | None:
+        """The listener that keeps the best moments of a training as recordings; None: there is none."""
+        return None
 
     def stage(self, config: EnvConfig) -> str:
         """The class that plays its runs on the page, `module:Class`: a `wavedash.web.stage.base.Stage`. It is named and not

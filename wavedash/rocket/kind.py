@@ -13,14 +13,16 @@ if TYPE_CHECKING:
 
     import torch
 
-    from wavedash.config import EnvConfig, Named, RocketConfig
+    from wavedash.config import EnvConfig, Named, RecordingsConfig, RocketConfig
     from wavedash.envs.vec_env import VecEnv
     from wavedash.evaluate.measure import Measured
     from wavedash.findings import Findings
     from wavedash.loading import LoadedRun
+    from wavedash.ppo.listener import Listener
     from wavedash.recordings.order import Order
     from wavedash.rocket.line_up import LineUp
     from wavedash.rocket.task import Task
+    from wavedash.runs.folder import RunFolder
     from wavedash.trained_policy import TrainedPolicy
 
 
@@ -152,6 +154,11 @@ class RocketKind(Kind):
 
         watch = None if record is None else episode_recorder(record, run)
         return play_own_task(run, episodes, deterministic, seed, watch=watch, **options)
+
+    def highlights(self, config: RecordingsConfig, run: RunFolder) -> Listener:
+        from wavedash.rocket.recording.highlights import Highlights
+
+        return Highlights(config, run)
 
     def stage(self, config: EnvConfig) -> str:
         return "wavedash.web.stage.rocket:RocketStage"
