@@ -48,7 +48,7 @@ def test_the_page_shows_the_run_and_its_end_changes_nothing_for_the_training(tra
     page = page_of(training)
     (run,) = ask(training.link, "/api/runs")
     assert run["state"] == "running" and ask(training.link, "/api/about")["run"] == run["id"]
-    assert page.nice() == 5 and not page.children(), "no game is played while nobody watches"
+    assert page.nice() >= 5 and not page.children(), "no game is played while nobody watches"
     training.process.send_signal(signal.SIGSTOP)  # as Ctrl-Z does, which has no effect where no terminal is
     until(lambda: psutil.Process(training.process.pid).status() == "stopped", "pause")
     assert ask(training.link, "/api/runs"), "the page does not wait for the training"
