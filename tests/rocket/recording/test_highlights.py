@@ -186,7 +186,7 @@ def test_other_environments_have_no_highlights_and_say_so(tmp_path, monkeypatch)
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
     assert train("cartpole", "recordings={}", "total_steps=200", "report.console=off", "ppo.rollout_steps=16") == 0
     (log,) = tmp_path.glob("*/*/log.txt")
-    assert log.read_text(encoding="utf-8").count("highlights are kept of Rocket League tasks only") == 1
+    assert log.read_text(encoding="utf-8").count("has no highlights; this run keeps none") == 1
     assert not list(tmp_path.glob("*/*/recordings"))
 
 
