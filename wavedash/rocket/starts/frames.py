@@ -30,11 +30,7 @@ FORGOTTEN = ("ball.last_touch", "cars.contact_car", "cars.ball_hit_tick", "cars.
 
 def save_frames(path: str | Path, state: GameState) -> None:
     """Writes the arenas of a state as frames to start from. The ending of the file's name chooses the format."""
-    path = Path(path)
-    arrays = {
-        f"{part}.{field.name}": getattr(getattr(state, part), field.name).cpu().contiguous()
-        for part, kind in GameState.PARTS.items() if part != "events" for field in fields(kind)
-    }
+    path, arrays = Path(path), frame_arrays(state)
     if path.suffix == ".safetensors":
         from safetensors.torch import save_file
         save_file(arrays, path)
@@ -42,6 +38,14 @@ def save_frames(path: str | Path, state: GameState) -> None:
         np.savez_compressed(path, **{name: array.numpy() for name, array in arrays.items()})
     else:
         raise UserError(f"{path}: frames are stored as .npz or .safetensors; choose one of these endings")
+
+
+def frame_arrays(state: GameState) -> dict[str, Tensor]:
+    """The arenas of a state as the arrays of a file of frames."""
+    return {
+        f"{part}.{field.name}": getattr(getattr(state, part), field.name).cpu().contiguous()
+        for part, kind in GameState.PARTS.items() if part != "events" for field in fields(kind)
+    }
 
 
 def load_frames(path: str | Path) -> GameState:
