@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -88,9 +90,24 @@ def match(
     tell_recorded(order)
 
 
+class FormatName(StrEnum):
+    ROUND_ROBIN = "round-robin"
+    SWISS = "swiss"
+    SINGLE_ELIMINATION = "single-elimination"
+    DOUBLE_ELIMINATION = "double-elimination"
+
+
+class Seeding(StrEnum):
+    NAMED = "named"
+    RATING = "rating"
+
+
 @commands.command(no_args_is_help=True)
 def tournament(
-    players: Annotated[list[str], typer.Argument(metavar="A B C ...", help=f"Players: {PLAYER}")],
+    players: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Argument(metavar="A B C ...", help=f"Players: {PLAYER} Or the bot.toml of an RLBot bot."),
+    ] = None,
     games: Games = 200,
     size: Size = None,
     simulator: Simulator = SimulatorName.ROCKETSIM,
@@ -105,18 +122,51 @@ def tournament(
     reference: Reference = True,
     record: Record = None,
     recordings: Recordings = None,
+    format: Annotated[FormatName, typer.Option(help="Who meets whom.")] = FormatName.ROUND_ROBIN,
+    rounds: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(min=1, show_default=False, help="Rounds of Swiss. [default: as many as single elimination takes]"),
+    ] = None,
+    seeding: Annotated[Seeding, typer.Option(help="The order of the seeds: as named, or the known ratings first.")] = Seeding.NAMED,
+    folder: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(metavar="DIR", show_default=False, help="Results, games and a picture are kept here, and the same command "
+                                                             "goes on after a kill. Alone: go on with the one in it."),
+    ] = None,
 ) -> None:
     """Rocket League: let several bots play each other.
 
-    Everybody plays everybody. Prints ratings with intervals, and who took which share of the goals from whom.
+    By default everybody plays everybody. Prints ratings with intervals, and who took which share of the goals from whom.
     """
     from wavedash.league.players import distinct_names
     from wavedash.league.tournament import play_tournament
 
-    if len(players) < 2:
+    if not players and folder is not None:
+        from wavedash.league.event_folder import EventFolder
+
+        there = EventFolder(folder).description()
+        if there is None:
+            raise UserError(f"there is no tournament in {folder}: name players to begin one")
+        try:
+            players, size, rounds, seed = list(there["players"]), int(there["size"]), there["rounds"], int(there["seed"])
+            games, seconds, deterministic = int(there["games"]), float(there["seconds"]), bool(there["deterministic"])
+            simulator, format = SimulatorName(there["simulator"]), FormatName(there["format"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(f"{folder} describes no tournament ({error}): name another folder") from error
+        seeding = Seeding.NAMED  # the players are listed in the order of their seeds
+    if not players or len(players) < 2:
         raise UserError("a tournament needs at least two players")
     entrants = _entrants(players, trust, size)
     terms = _terms(entrants, games, size, simulator, seconds, device, seed, deterministic)
+    if folder is not None or format is not FormatName.ROUND_ROBIN or any(
+            member.bot for entrant in entrants for member in entrant.members or (entrant,)):
+        if out is not None:
+            raise UserError("--out is for a round robin without a folder: here games.csv is in the folder, see --folder")
+        known = _reference(also, reference and deterministic)
+        _event(entrants, terms, format, rounds, simulator, seeding, folder, known, as_json, _order(record, recordings))
+        return
+    if rounds is not None:
+        raise UserError("--rounds is for --format swiss")
     names = distinct_names(entrants)
     for file in [*([out] if out else []), *(also or [])]:
         _check_new(file, names.values(), terms)
@@ -168,6 +218,47 @@ def ladder(
     except OSError as error:
         raise UserError(f"cannot write {out}: {error.strerror or error}; name another file with --out") from error
     typer.echo(f"{'' if as_json else chr(10)}chart: {out}", err=as_json)
+
+
+def _event(entrants: list[Entrant], terms: Terms, format: FormatName, rounds: int | None, simulator: SimulatorName,
+           seeding: Seeding, folder: Path | None, known: References, as_json: bool, order: Order | None) -> None:
+    """A tournament in a folder. Without one, the folder follows from what the tournament is, so the same command goes on."""
+    from wavedash.league.event import play_event
+    from wavedash.league.event_folder import PICTURE, EventFolder
+    from wavedash.league.formats import make_format
+    from wavedash.league.players import distinct_names
+    from wavedash.league.reference import NO_REFERENCE
+    from wavedash.runs.folder import runs_root
+
+    bots = any(member.bot for entrant in entrants for member in entrant.members or (entrant,))
+    if bots and terms.simulators != ("rocketsim",):
+        raise UserError("RLBot bots play in RocketSim: leave out --simulator")
+    names = distinct_names(entrants)
+    if seeding is Seeding.RATING:
+        entrants = _by_rating(entrants, names, terms, known)
+    description = {"format": format.value, "rounds": rounds, "players": [entrant.asked for entrant in entrants],
+                   "names": [names[entrant] for entrant in entrants], "games": terms.games, "size": terms.size,
+                   "simulator": simulator.value, "seconds": terms.seconds, "deterministic": terms.deterministic,
+                   "seed": terms.seed}
+    held = make_format(format.value, len(entrants), rounds)
+    what = zlib.crc32(json.dumps(description).encode())
+    where = EventFolder(folder or runs_root() / "tournaments" / f"{format.value}-{what:08x}")
+    where.begin(description)
+    progress = Shown()
+    found = play_event(entrants, [names[entrant] for entrant in entrants], held, terms, where, progress,
+                       NO_REFERENCE if bots else known, order)
+    progress.end()
+    _print(found, as_json)
+    typer.echo(f"{'' if as_json else chr(10)}bracket: {where.path / PICTURE}", err=as_json)
+    tell_recorded(order)
+
+
+def _by_rating(entrants: list[Entrant], names: dict[Entrant, str], terms: Terms, known: References) -> list[Entrant]:
+    """Those whose ratings follow from known games, the strongest first; then the others as they were named."""
+    from wavedash.league.ratings import rate
+
+    ratings = rate(known.among(list(names.values()), terms.simulators[0], terms.size, terms.seconds))
+    return sorted(entrants, key=lambda entrant: -ratings[names[entrant]].value if names[entrant] in ratings else 0.0)
 
 
 def _order(record: str | None, folder: Path | None) -> Order | None:

@@ -18,6 +18,7 @@ from wavedash.config import RocketConfig
 from wavedash.errors import UserError
 from wavedash.league.frozen import FrozenPolicy
 from wavedash.league.reference import RUNG, rung_name
+from wavedash.league.rlbot_games import bot_name, is_bot
 from wavedash.league.teams import JOINED_BY, Team
 from wavedash.loading import LoadedRun, load_run
 from wavedash.rocket import names
@@ -43,6 +44,8 @@ class Entrant:
     """Where the policy comes from; None for a script"""
     members: tuple[Entrant, ...] = ()
     """The players of a team, one for each car; none: one player drives all cars of a team"""
+    bot: Path | None = None
+    """The bot.toml of an RLBot bot, which only the match server can play with"""
 
     @cached_property
     def name(self) -> str:
@@ -51,6 +54,8 @@ class Entrant:
         `champion-1v1@5994970112`; `rung:NAME` for the weights of a rung (reference.py), wherever they are; `A+B` for a team."""
         if self.members:
             return JOINED_BY.join(member.name for member in self.members)
+        if self.bot is not None:
+            return bot_name(self.bot)
         if self.run is None:
             return snake_case(self.asked) if ":" not in self.asked else self.asked
         if isinstance(self.run.source, PolicyFolder) and not self._is_snapshot(self.run.source):
@@ -60,6 +65,8 @@ class Entrant:
     @cached_property
     def full_name(self) -> str:
         """A name that also tells apart runs of one name: with the folder of the run."""
+        if self.bot is not None:
+            return str(self.bot)
         if self.run is None:
             return self.name
         source = self.run.source
@@ -88,6 +95,8 @@ class Entrant:
         """Another copy of the player. `deterministic` and `seed` are for trained policies, see FrozenPolicy."""
         if self.members:
             return Team([member.player(deterministic, seed + 1000 * i) for i, member in enumerate(self.members)])
+        if self.bot is not None:
+            raise UserError(f"{self.asked} is an RLBot bot, which plays in a process of its own: use wavedash tournament")
         if self.run is None:
             made: Player = names.make("player", self.asked)
             return made
@@ -99,6 +108,10 @@ def find_entrant(name: str, trust: bool = False, size: int | None = None) -> Ent
     has, if that is known: it decides which champion `champion` means."""
     if JOINED_BY in name and not Path(name).exists():
         return Entrant(name, members=tuple(find_entrant(member, trust, size) for member in name.split(JOINED_BY)))
+    if is_bot(name):
+        entrant = Entrant(name, bot=Path(name))
+        entrant.name  # noqa: B018 (a file that cannot be read is answered at once)
+        return entrant
     shipped = names.shipped("player")
     if snake_case(name) in shipped or (":" in name and not DRIVE.match(name) and not Path(name).exists()):
         entrant = Entrant(name)

@@ -58,7 +58,7 @@ def losses(format: Format, entrants: int, outcomes: dict[str, Outcome]) -> Count
     return found
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(ENTRANTS, st.data())
 def test_single_elimination_knocks_everybody_out_once_but_the_champion(entrants: int, data: st.DataObject) -> None:
     format = make_format("single-elimination", entrants)
@@ -71,7 +71,7 @@ def test_single_elimination_knocks_everybody_out_once_but_the_champion(entrants:
     assert {meeting.winner for meeting in byes} == set(range(2 ** rounds_of(entrants) - entrants)), "the best seeds"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(ENTRANTS, st.data())
 def test_double_elimination_knocks_everybody_out_at_the_second_loss(entrants: int, data: st.DataObject) -> None:
     format = make_format("double-elimination", entrants)
@@ -88,7 +88,7 @@ def test_double_elimination_knocks_everybody_out_at_the_second_loss(entrants: in
         gone[(meeting.first, meeting.second)[1 - (outcomes[meeting.name].winner or 0)]] += 1
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(ENTRANTS, st.sampled_from(["round-robin", "single-elimination", "double-elimination", "swiss"]), st.data())
 def test_with_a_true_order_the_best_one_wins(entrants: int, name: str, data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(entrants)))
@@ -122,7 +122,7 @@ def pairings(players: list[int]) -> list[list[tuple[int, int]]]:
     return [[(first, other), *more] for i, other in enumerate(rest) for more in pairings(rest[:i] + rest[i + 1 :])]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(st.integers(2, 8), st.integers(1, 8), st.data())
 def test_swiss_pairs_as_the_best_of_all_pairings(entrants: int, rounds: int, data: st.DataObject) -> None:
     """The reference tries every pairing and compares what the docstring of the format says, from the meetings alone."""
