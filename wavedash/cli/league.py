@@ -91,6 +91,8 @@ def match(
 
 
 class FormatName(StrEnum):
+    """Who meets whom in a tournament."""
+
     ROUND_ROBIN = "round-robin"
     SWISS = "swiss"
     SINGLE_ELIMINATION = "single-elimination"
@@ -98,6 +100,8 @@ class FormatName(StrEnum):
 
 
 class Seeding(StrEnum):
+    """What the order of the seeds follows from."""
+
     NAMED = "named"
     RATING = "rating"
 
@@ -127,7 +131,7 @@ def tournament(
         Optional[int],  # noqa: UP045
         typer.Option(min=1, show_default=False, help="Rounds of Swiss. [default: as many as single elimination takes]"),
     ] = None,
-    seeding: Annotated[Seeding, typer.Option(help="The order of the seeds: as named, or the known ratings first.")] = Seeding.NAMED,
+    seeding: Annotated[Seeding, typer.Option(help="The order of the seeds: as named, or known ratings first.")] = Seeding.NAMED,
     folder: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(metavar="DIR", show_default=False, help="Results, games and a picture are kept here, and the same command "
@@ -257,7 +261,7 @@ def _by_rating(entrants: list[Entrant], names: dict[Entrant, str], terms: Terms,
     """Those whose ratings follow from known games, the strongest first; then the others as they were named."""
     from wavedash.league.ratings import rate
 
-    ratings = rate(known.among(list(names.values()), terms.simulators[0], terms.size, terms.seconds))
+    ratings = rate(known.among(names.values(), [(terms.simulators[0], terms.size)], [terms.seconds]))
     return sorted(entrants, key=lambda entrant: -ratings[names[entrant]].value if names[entrant] in ratings else 0.0)
 
 

@@ -49,7 +49,8 @@ def draw(format: Format, names: Sequence[str], outcomes: Outcomes) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {bottom:.0f}" width="{width:.0f}" '
         f'height="{bottom:.0f}" font-family="sans-serif" font-size="12">', STYLE,
         '<rect class="page" width="100%" height="100%"/>',
-        f'<text class="ink" x="{LEFT}" y="24" font-size="15" font-weight="bold">{escape(titles[0])}</text>', *parts, "</svg>", ""])
+        f'<text class="ink" x="{LEFT}" y="24" font-size="15" font-weight="bold">{escape(titles[0])}</text>', *parts,
+        "</svg>", ""])
 
 
 def _title(stage: str) -> str:
@@ -73,6 +74,7 @@ def _meeting(meeting: Meeting, names: Sequence[str], x: float, y: float, box: fl
         bold = ' font-weight="bold"' if wins else ""
         short = name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
         base = y + ROW * line + 14
-        parts += [f'<text class="{style}" x="{x + 10:.1f}" y="{base:.1f}"{bold}>{escape(short)}<title>{escape(name)}</title></text>',
+        parts += [f'<text class="{style}" x="{x + 10:.1f}" y="{base:.1f}"{bold}>{escape(short)}'
+                  f"<title>{escape(name)}</title></text>",
                   f'<text class="{style}" x="{x + box - 8:.1f}" y="{base:.1f}" text-anchor="end"{bold}>{games}</text>']
     return parts

@@ -1,4 +1,4 @@
-"""A tournament in a folder, of any format: what is played next follows from the files alone, so it can be stopped at any time."""
+"""A tournament in a folder, of any format: what is played next follows from the files, so it can be stopped at any time."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -45,7 +45,8 @@ class Event:
 
     def left(self, meeting: str, first: str) -> tuple[str, int] | None:
         """Where the two play next and how many games; None: the meeting is over."""
-        return next_games(self.of_meeting.get(meeting, []), first, self.terms.simulators, self.terms.games, self.format.knockout)
+        played = self.of_meeting.get(meeting, [])
+        return next_games(played, first, self.terms.simulators, self.terms.games, self.format.knockout)
 
     @cached_property
     def outcomes(self) -> dict[str, Outcome]:
@@ -57,8 +58,8 @@ class Event:
         for row in self.rows:
             place = meetings.get(row.meeting)
             if place is None or (self._name(place.first), self._name(place.second)) != (row.first, row.second):
-                raise UserError(f"matches.csv has {row.first} against {row.second} as {row.meeting}, which does not follow from "
-                                "the other results: put the file back as it was, or begin in another folder")
+                raise UserError(f"matches.csv has {row.first} against {row.second} as {row.meeting}, which does not follow "
+                                "from the other results: put the file back as it was, or begin in another folder")
         return found
 
     @property

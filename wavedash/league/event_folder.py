@@ -82,7 +82,8 @@ class EventFolder:
                   for key in dict.fromkeys([*there, *description]) if there.get(key) != description.get(key)]
         if differ:
             raise UserError("\n".join([f"{self.path} holds another tournament:", *differ,
-                                       f"Name another folder, or go on with that one: wavedash tournament --folder {self.path}"]))
+                                       "Name another folder, or go on with that one: wavedash tournament --folder "
+                                       f"{self.path}"]))
 
     def read(self) -> tuple[list[MatchRow], list[Game]]:
         """What counts: whole matches and their games. Games of a match that is not whole are cut off from the file."""

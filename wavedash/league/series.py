@@ -1,7 +1,7 @@
 """The games of a meeting: how many are still to play, and how it ended.
 
-A pair plays `games` games in each simulator, half of them from either side; who has won more wins. If a winner is needed and there
-is none, two more games at a time (one from either side) are played, at most `extra` times. Then the better seed goes on.
+A pair plays `games` games in each simulator, half of them from either side; who has won more wins. If a winner is needed and
+there is none, two more games at a time (one from either side) are played, at most `extra` times. Then the better seed goes on.
 """
 from __future__ import annotations
 

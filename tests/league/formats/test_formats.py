@@ -44,7 +44,7 @@ def by_chance(data: st.DataObject, draws: bool) -> Decide:
 def by_order(order: list[int]) -> Decide:
     """Whoever comes first in this order always wins."""
     def decide(meeting: Meeting) -> Outcome:
-        winner = int(order.index(meeting.first) > order.index(meeting.second))  # type: ignore[arg-type]
+        winner = int(order.index(meeting.first) > order.index(meeting.second))
         return Outcome(4 - 4 * winner, 4 * winner, winner)
     return decide
 
@@ -105,7 +105,7 @@ def test_with_a_true_order_the_best_one_wins(entrants: int, name: str, data: st.
 @given(ENTRANTS)
 def test_in_a_round_robin_everybody_meets_everybody_once_and_plays_once_a_round(entrants: int) -> None:
     meetings = make_format("round-robin", entrants).meetings(entrants, {})
-    pairs = [tuple(sorted((meeting.first, meeting.second))) for meeting in meetings if not meeting.bye]  # type: ignore[type-var]
+    pairs = [tuple(sorted((meeting.first, meeting.second))) for meeting in meetings if not meeting.bye]
     assert sorted(pairs) == list(combinations(range(entrants), 2))
     stages = Counter((meeting.stage, who) for meeting in meetings for who in (meeting.first, meeting.second))
     assert set(stages.values()) == {1} and len({stage for stage, _ in stages}) == entrants - 1 + entrants % 2
@@ -143,7 +143,7 @@ def test_swiss_pairs_as_the_best_of_all_pairings(entrants: int, rounds: int, dat
         everybody = [*range(entrants), *([NOBODY] if entrants % 2 else [])]
         ours = [(meeting.first, meeting.second) for meeting in meetings if meeting.stage == f"R{number}"]
         best = min(map(badness, pairings(everybody)))
-        assert badness(ours) == best  # type: ignore[arg-type]
+        assert badness(ours) == best
         if any(not any(times[frozenset(both)] for both in pairs) for pairs in pairings(everybody)):
             assert best[0] == 0, "nobody meets twice where that can be avoided"
 

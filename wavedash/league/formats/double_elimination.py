@@ -1,9 +1,9 @@
 """Double elimination: who has lost twice is out.
 
 Losers of the winners' bracket drop into the losers' bracket, whose rounds come in pairs: first its survivors meet each other,
-then they meet those who drop down. These come in turns from the bottom up and from the top down, so that two who have met do not
-meet again soon. In the grand final the last of the losers' bracket has to win twice: if it wins `F1`, both have lost once, and
-`F2` decides (the reset).
+then they meet those who drop down. These come in turns from the bottom up and from the top down, so that two who have met do
+not meet again soon. In the grand final the last of the losers' bracket has to win twice: if it wins `F1`, both have lost once,
+and `F2` decides (the reset).
 """
 from __future__ import annotations
 
