@@ -2,8 +2,8 @@
 
 A round is the pairing with the smallest cost among all (a perfect matching of least weight). The costs of pairs are added up
 and compared in this order: meetings that there were before, and second byes; how high the bye is in the table; squared
-differences of points; and, among those with equal points, how far a pair is from the best of the upper half against the best of the lower
-half. A number that depends on the pair alone decides between equal pairings, so there is exactly one answer.
+differences of points; and, among those with equal points, how far a pair is from the best of the upper half against the best
+of the lower half. A number that depends on the pair alone decides between equal pairings, so there is exactly one answer.
 """
 from __future__ import annotations
 
