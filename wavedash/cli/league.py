@@ -110,7 +110,7 @@ class Seeding(StrEnum):
 def tournament(
     players: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Argument(metavar="A B C ...", help=f"Players: {PLAYER} Or the bot.toml of an RLBot bot."),
+        typer.Argument(metavar="A B C ...", help=f"Players: {PLAYER}"),
     ] = None,
     games: Games = 200,
     size: Size = None,

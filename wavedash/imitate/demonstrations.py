@@ -3,7 +3,8 @@
 Reading maps the file into memory and runs nothing of it. There are two kinds. `samples` holds observations and actions of
 one environment: `obs` [N, ...] or `obs.KEY` [N, ...], `action` [N, ...] as the environment received it, and perhaps `mask`
 [N, actions]. `states` holds game states of Rocket League from which each run makes observations of its own: the arrays of
-`save_frames` over N moments, `controls` [N, C, 8] that each car chose at this moment, and `known` [N, C], whether they are known.
+`save_frames` over N moments, `controls` [N, C, 8] that each car chose at this moment, and `known` [N, C], whether they are
+known.
 
 Both have `episode` [N] int32: rows of one episode follow each other, in the order of time.
 """
@@ -84,8 +85,8 @@ def read(path: str | Path, kind: Kind | None = None) -> Demonstrations:
 
     path = Path(path)
     if not path.is_file():
-        raise UserError(f"{path}: no such file of demonstrations. `wavedash demonstrate RUN {path}` records what a run does, and "
-                        "`wavedash replays import` makes one of replays")
+        raise UserError(f"{path}: no such file of demonstrations; write one with write_samples or write_states of "
+                        "wavedash.imitate.demonstrations")
     try:
         with safe_open(path, "pt") as file:
             metadata = dict(file.metadata() or {})
@@ -95,15 +96,15 @@ def read(path: str | Path, kind: Kind | None = None) -> Demonstrations:
     if metadata.get("format") != FORMAT:
         raise UserError(f"{path} holds no demonstrations: its metadata has no format={FORMAT}")
     if metadata.get("version") != VERSION:
-        raise UserError(f"{path} has version {metadata.get('version')} of the format, and this program reads version {VERSION}: "
-                        "record it again, or update wavedash")
+        raise UserError(f"{path} has version {metadata.get('version')} of the format, and this program reads version "
+                        f"{VERSION}: record it again, or update wavedash")
     found = metadata.get("kind")
     if found not in ("samples", "states"):
         raise UserError(f"{path} holds demonstrations of the unknown kind {found!r}: samples and states are known")
     if kind is not None and found != kind:
         raise UserError(f"{path} holds {found}, but {kind} are needed here")
     _check(path, found, tensors, metadata)
-    return Demonstrations(path, found, metadata, tensors)  # type: ignore[arg-type]
+    return Demonstrations(path, found, metadata, tensors)
 
 
 def _write(path: Path, kind: Kind, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
@@ -157,5 +158,5 @@ def _check_finite(path: Path, name: str, x: Tensor) -> None:
     for first in range(0, len(x), rows):
         finite = x[first : first + rows].isfinite().flatten(1).all(-1) if x.dim() > 1 else x[first : first + rows].isfinite()
         if not bool(finite.all()):
-            raise UserError(f"{path}: {name} holds NaN or infinity in row {first + int((~finite).int().argmax()):,}: leave such "
-                            "rows out when the file is written")
+            raise UserError(f"{path}: {name} holds NaN or infinity in row {first + int((~finite).int().argmax()):,}: leave "
+                            "such rows out when the file is written")
