@@ -1,0 +1,142 @@
+"""The bot in numpy sees and does what the trainer's task and policy do, for states of RocketSim games."""
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from wavedash.export.actor import Actor
+from wavedash.loading import load_run
+from wavedash.rlbot.bot import constants
+from wavedash.rlbot.bot.actions import Actions
+from wavedash.rlbot.bot.observation import make_observation
+from wavedash.rlbot.bot.policy import Policy
+from wavedash.rocket import constants as trained_with
+from wavedash.rocket.actions import LookupTable
+from wavedash.rocket.observations import AdvancedObsPlus, DefaultObs
+from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
+from wavedash.rocket.state import GameState
+
+TICKS, DELAY = 8, 1
+ROUNDING = 8 * np.finfo(np.float32).eps
+"""Numbers are at most about 2; each is a sum of at most three products, rounded in another order"""
+
+
+def test_constants_are_those_of_training() -> None:
+    assert np.array_equal(constants.PADS, np.array(trained_with.PADS, np.float32))
+    for name in ("TICK_RATE", "GOAL_HEIGHT", "GOAL_HALF_WIDTH", "BACK_NET_Y", "FLIP_SECONDS", "FLIP_WINDOW",
+                 "SMALL_PAD_SECONDS", "BIG_PAD_SECONDS", "SIDE_WALL_X"):
+        assert getattr(constants, name) == getattr(trained_with, name)
+    assert constants.UNIT == trained_with.BACK_WALL_Y
+    assert {box.name: box.size for box in trained_with.HITBOXES} == constants.HITBOXES
+
+
+def test_the_bot_needs_neither_torch_nor_the_rest_of_the_package() -> None:
+    program = """
+import sys
+for name in ("torch", "gymnasium", "pydantic", "onnxruntime"):
+    sys.modules[name] = None
+import wavedash.rlbot.bot.player, wavedash.rlbot.bot.run
+ours = [name for name in sys.modules if name.startswith("wavedash") and not "wavedash.rlbot.bot".startswith(name)
+        and not name.startswith("wavedash.rlbot.bot")]
+assert not ours, ours
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def arrays_of(state: GameState) -> dict[str, np.ndarray]:
+    """What the bot would know of the first arena if packets carried everything."""
+    arrays = {name: value[0].numpy() for name, value in vars(state.cars).items() if torch.is_tensor(value)}
+    ball = [state.ball.position[0], state.ball.rotation[0].flatten(), state.ball.velocity[0], state.ball.angular_velocity[0]]
+    return arrays | {"ball": torch.cat(ball).numpy(), "pads": state.pads.timer[0].numpy()}
+
+
+def settings_of(observation: AdvancedObsPlus | DefaultObs) -> dict[str, Any]:
+    if isinstance(observation, AdvancedObsPlus):
+        return {"kind": "by_name", "team_size": observation.team_size, "pads": observation.known.pads,
+                "frames": observation.frames, "rows": observation._rows_of(observation.sees())}
+    size = observation.zero_padding
+    return {"kind": "default", "allies": size - 1, "opponents": size, "padded": True, "body_coefs": observation.body_coefs,
+            "pad_timer_coef": observation.pad_timer_coef, "boost_coef": observation.boost_coef}
+
+
+def table_settings(table: LookupTable) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    return ({"kind": "lookup_table", "ticks": TICKS, "delay": DELAY, "sticky": 0, "masked": True},
+            {"action.rows": table.table.numpy(), "action.different": table.different.numpy()})
+
+
+@pytest.mark.parametrize(("blue", "orange", "hitbox"), [(1, 1, "octane"), (2, 3, "dominus"), (3, 3, "merc")])
+def test_observations_and_masks_are_those_of_training(blue: int, orange: int, hitbox: str) -> None:
+    simulator = RocketSimSimulator(1, blue, orange, hitboxes=hitbox)
+    state, seats = simulator.state, blue + orange
+    table = LookupTable(TICKS, DELAY)
+    observations = [AdvancedObsPlus(team_size=3), AdvancedObsPlus(frames=3, team_size=3, pads=2), DefaultObs()]
+    for part in (table, *observations):
+        part.bind(state)
+    bots = [[make_observation(settings_of(observation)) for _ in range(seats)] for observation in observations]
+    actions = Actions(*table_settings(table))
+    random, masks = np.random.default_rng(0), set()
+    controls = torch.zeros(1, seats, 8)
+    for step in range(200):
+        arrays, offered = arrays_of(state), table.mask(state)[0].numpy()
+        for observation, own in zip(observations, bots, strict=True):
+            trained = observation.build(state, controls)[0].numpy()
+            for seat in range(seats):
+                built = own[seat].build(arrays, seat, controls[0, seat].numpy())
+                np.testing.assert_allclose(built, trained[seat], rtol=ROUNDING, atol=ROUNDING, err_msg=f"{step} {seat}")
+        for seat in range(seats):
+            mask = actions.mask({name: x[seat] for name, x in arrays.items() if name not in ("ball", "pads")})
+            assert np.array_equal(mask, offered[seat]), (step, seat)
+            masks.add(mask.tobytes())
+        chosen = [random.choice(np.flatnonzero(offered[seat])) for seat in range(seats)]
+        controls = table.controls(torch.tensor([chosen]))
+        simulator.step(controls, TICKS, DELAY)
+    assert len(masks) > 5, "cars drove, flew and flipped"
+    simulator.close()
+
+
+def test_another_order_of_pads_or_a_lost_half_turn_is_noticed() -> None:
+    """The negative control."""
+    simulator = RocketSimSimulator(1, 1, 1)
+    observation = AdvancedObsPlus(team_size=1)
+    observation.bind(simulator.state)
+    simulator.state.pads.timer[0, 3] = 5.0
+    trained, nothing = observation.build(simulator.state, torch.zeros(1, 2, 8))[0].numpy(), np.zeros(8, np.float32)
+    bot, arrays = make_observation(settings_of(observation)), arrays_of(simulator.state)
+    assert np.allclose(bot.build(arrays, 1, nothing), trained[1], atol=ROUNDING)
+    for wrong in ({"pads": arrays["pads"][::-1]}, {"team": 0 * arrays["team"]}):
+        assert not np.allclose(bot.build(arrays | wrong, 1, nothing), trained[1], atol=1e-3)
+    simulator.close()
+
+
+def weights_of(actor: Actor) -> dict[str, np.ndarray]:
+    """The weights of a network of linear layers by the bot's names."""
+    linear = [module for module in actor.modules() if isinstance(module, torch.nn.Linear)]
+    names = [*(f"body.{i}" for i in range(len(linear) - 1)), "head"]
+    return {f"{name}.{part}": getattr(layer, part).numpy() for name, layer in zip(names, linear, strict=True)
+            for part in ("weight", "bias")}
+
+
+def test_the_champion_chooses_the_same() -> None:
+    policy = load_run("champion").policy.policy
+    actor, weights = Actor(policy), weights_of(Actor(policy))
+    bot = Policy({"head": "discrete", "clip": None, "activation": "relu", "memory": "none"}, weights)
+    generator = torch.Generator().manual_seed(0)
+    inputs = {name: torch.randn(x.shape, generator=generator) if x.is_floating_point()
+              else torch.rand(x.shape, generator=generator) < 0.5 for name, x in actor.example(300).items()}
+    outputs = actor(inputs)
+    (mask,) = (x.numpy() for name, x in inputs.items() if x.dtype == torch.bool)
+    (observed,) = (x.numpy() for x in inputs.values() if x.is_floating_point())
+    sizes = [weights["body.0.weight"].shape[1], *(weights[f"body.{i}.weight"].shape[0] for i in range(3))]
+    for row in range(300):
+        action, scores = bot.act(observed[row], mask[row]), bot.scores
+        # Every layer sums `size` products in an order of its own: its error is at most size * eps of the sum of their sizes.
+        bound = sum(sizes) * np.finfo(np.float32).eps * max(1.0, float(np.abs(scores[mask[row]]).max()))
+        best, second = np.sort(scores[mask[row]])[::-1][:2]
+        assert action[0] == int(outputs["action"][row]) or best - second < 2 * bound
+        expected = outputs["log_probs"][row].numpy()[mask[row]]
+        np.testing.assert_allclose(scores[mask[row]] - scores[mask[row]].max(), expected - expected.max(), atol=2 * bound)
