@@ -22,7 +22,7 @@ from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
 from wavedash.rocket.state import GameState
 
 TICKS, DELAY = 8, 1
-ROUNDING = 8 * np.finfo(np.float32).eps
+ROUNDING = 8 * float(np.finfo(np.float32).eps)
 """Numbers are at most about 2; each is a sum of at most three products, rounded in another order"""
 
 
@@ -135,7 +135,7 @@ def test_the_champion_chooses_the_same() -> None:
     for row in range(300):
         action, scores = bot.act(observed[row], mask[row]), bot.scores
         # Every layer sums `size` products in an order of its own: its error is at most size * eps of the sum of their sizes.
-        bound = sum(sizes) * np.finfo(np.float32).eps * max(1.0, float(np.abs(scores[mask[row]]).max()))
+        bound = sum(sizes) * float(np.finfo(np.float32).eps) * max(1.0, float(np.abs(scores[mask[row]]).max()))
         best, second = np.sort(scores[mask[row]])[::-1][:2]
         assert action[0] == int(outputs["action"][row]) or best - second < 2 * bound
         expected = outputs["log_probs"][row].numpy()[mask[row]]
