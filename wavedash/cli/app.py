@@ -22,6 +22,7 @@ from wavedash.cli import (
     milestones,
     page,
     page_export,
+    replays,
     rocket,
     training,
 )
@@ -46,6 +47,7 @@ app.add_typer(page_export.commands, name="page")
 app.add_typer(config.commands, name="config")
 app.add_typer(rocket.commands, name="rocket")
 app.add_typer(champion.commands, name="champion")
+app.add_typer(replays.commands, name="replays")
 
 
 def _print_version(asked: bool) -> None:

@@ -25,17 +25,17 @@ KEPT = REASONS.index("kept")
 
 def sort_out(replay: Replay) -> Array:
     """[F]: index into REASONS for every frame."""
-    fast = max(int(replay.frames), 1)
+    frames = replay.frames
     cars, ball = replay.cars, replay.ball
-    state = bodies_of(replay, np.arange(fast))
-    broken = {rule.field: rule.broken.reshape(fast, -1).any(-1).numpy() for rule in rules(state)}
+    state = bodies_of(replay, np.arange(frames))
+    broken = {rule.field: rule.broken.reshape(frames, -1).any(-1).numpy() for rule in rules(state)}
     spin = np.linalg.norm(cars["angular_velocity"], axis=-1)
     still = (np.linalg.norm(cars["velocity"], axis=-1) < STILL).all(-1) & (np.linalg.norm(ball["velocity"], axis=-1) < STILL)
     full = (replay.car_known & (replay.team == 0)).sum(-1), (replay.car_known & (replay.team == 1)).sum(-1)
-    same = np.zeros(fast, bool)
-    same[1:] = np.all([(body[name][1:] == body[name][:-1]).reshape(fast - 1, -1).all(-1)
+    same = np.zeros(frames, bool)
+    same[1:] = np.all([(body[name][1:] == body[name][:-1]).reshape(frames - 1, -1).all(-1)
                        for body in (cars, ball) for name in ("position", "velocity", "quaternion")], axis=0)
-    backwards = np.zeros(fast, bool)
+    backwards = np.zeros(frames, bool)
     backwards[1:] = replay.time[1:] <= np.maximum.accumulate(replay.time)[:-1]
     found = {
         "time stands still": backwards | ~np.isfinite(replay.time),
@@ -49,25 +49,24 @@ def sort_out(replay: Replay) -> Array:
                              & (np.linalg.norm(ball["angular_velocity"], axis=-1) <= BALL_MAX_SPIN * SLACK)),
         "no rotation": broken["cars.rotation"] | broken["ball.rotation"], "duplicate": same,
     }
-    reason = np.full(fast, KEPT)
+    reason = np.full(frames, KEPT)
     for index in range(KEPT - 1, -1, -1):  # the first reason is written last
         reason[found[REASONS[index]]] = index
     return reason
 
 
 def segments(replay: Replay, reason: Array) -> tuple[list[Array], int]:
-    """Runs of kept frames without a gap in time, as indices, and how many gaps there were within play. A frame that is the same
-    as the one before leaves no gap."""
+    """Runs of kept frames of the same players without a gap in time, as indices, and how many gaps there were within play. A frame
+    that is the same as the one before leaves no gap."""
     rows = np.flatnonzero(reason == KEPT)
     if not len(rows):
         return [], 0
-    between = np.diff(rows)
     lost = reason == REASONS.index("duplicate")
     passed = np.concatenate([[0], np.cumsum(~lost & (reason != KEPT))])
     other = passed[rows[1:]] - passed[rows[:-1] + 1] > 0
     late = np.diff(replay.time[rows]) > LONGEST_GAP
-    cuts = np.flatnonzero(other | late) + 1
-    assert len(between) == len(late)
+    exchanged = (replay.car_known[rows[1:]] != replay.car_known[rows[:-1]]).any(-1)
+    cuts = np.flatnonzero(other | late | exchanged) + 1
     return np.split(rows, cuts), int((late & ~other).sum())
 
 
@@ -88,8 +87,7 @@ def bodies_of(replay: Replay, rows: Array) -> GameState:
     state.cars.present.copy_(torch.from_numpy(replay.car_known[rows]))
     state.cars.is_demoed.copy_(torch.from_numpy(replay.demolished[rows]))
     state.pads.timer.copy_(torch.from_numpy(replay.pad_timer[rows]))
-    for name in ("last_touch",):
-        getattr(state.ball, name).fill_(-1)
+    state.ball.last_touch.fill_(-1)
     for name in ("contact_car", "ball_hit_tick", "ball_hit_impulse_tick"):
         getattr(state.cars, name).fill_(-1)
     state.pads.locked_car.fill_(-1)

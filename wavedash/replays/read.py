@@ -58,7 +58,7 @@ def replay_of(data: dict[str, Any]) -> Replay:
     if not moments or not players:
         raise NotAReplay("it holds no frames" if not moments else "it holds no players")
     kind = str((meta.get("game_type") or {}).get("match_type_class") or "")
-    if data["boost_pads"] and len(data["boost_pads"]) != len(PADS):
+    if len(data["boost_pads"]) != len(PADS):
         raise NotAReplay(f"another arena: {len(data['boost_pads'])} boost pads, {kind or 'unknown mode'}")
     replay = Replay.blank(len(moments), [team for team, _ in players])
     replay.time = np.array([moment["time"] for moment in moments], np.float64)

@@ -71,8 +71,12 @@ class Replay:
 
     @property
     def size(self) -> int:
-        """Players per team; of the larger team where players are missing."""
-        return int(max((self.team == 0).sum(), (self.team == 1).sum()))
+        """Players per team: of the larger team, in most frames of play. Players who come and go do not count."""
+        playing = self.car_known[self.phase == PLAY]
+        if not len(playing):
+            return 0
+        larger = np.maximum(playing[:, self.team == 0].sum(-1), playing[:, self.team == 1].sum(-1))
+        return int(np.bincount(larger).argmax())
 
     @classmethod
     def blank(cls, frames: int, team: list[int]) -> Replay:

@@ -1,0 +1,32 @@
+"""Commands `replays import` and `replays train-inverse`."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+commands = typer.Typer(help="Turns replays of Rocket League into starts and demonstrations.", no_args_is_help=True)
+
+
+@commands.command("import", no_args_is_help=True)
+def import_(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that holds .replay files, also in folders below.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write to.")],
+    workers: Annotated[int, typer.Option(min=0, help="Processes. 0: this one, where a crash of the parser ends the import.")] = 2,
+    ticks: Annotated[int, typer.Option(min=1, max=60, help="Ticks between decisions of demonstrations.")] = 8,
+    start_seconds: Annotated[float, typer.Option(min=0.01, help="Seconds between states to start from.")] = 0.25,
+    confidence: Annotated[
+        float, typer.Option(min=0, max=1, help="Least probability of every inferred control of a label.")
+    ] = 0.6,
+    inverse: Annotated[
+        str, typer.Option(metavar="shipped|none|FILE", help="The model that infers controls replays do not carry.")
+    ] = "shipped",
+) -> None:
+    """Import a folder of .replay files, see docs/replays.md. An import that was interrupted goes on."""
+    from wavedash.replays.importing import import_folder, import_table
+    from wavedash.replays.one_file import ImportSettings
+
+    settings = ImportSettings(ticks, start_seconds, confidence, inverse)
+    summary = import_folder(folder, out, settings, workers, lambda text: typer.echo(text, err=True))
+    typer.echo(import_table(summary))
