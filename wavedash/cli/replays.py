@@ -1,4 +1,4 @@
-"""Commands `replays import` and `replays train-inverse`."""
+"""Command `replays import`."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -11,17 +11,17 @@ commands = typer.Typer(help="Turns replays of Rocket League into starts and demo
 
 @commands.command("import", no_args_is_help=True)
 def import_(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that holds .replay files, also in folders below.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder with .replay files, also in folders below.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write to.")],
-    workers: Annotated[int, typer.Option(min=0, help="Processes. 0: this one, where a crash of the parser ends the import.")] = 2,
+    workers: Annotated[int, typer.Option(min=0, help="Processes; 0: this one, where a crash of the parser ends all.")] = 2,
     ticks: Annotated[int, typer.Option(min=1, max=60, help="Ticks between decisions of demonstrations.")] = 8,
     start_seconds: Annotated[float, typer.Option(min=0.01, help="Seconds between states to start from.")] = 0.25,
     confidence: Annotated[
         float, typer.Option(min=0, max=1, help="Least probability of every inferred control of a label.")
     ] = 0.6,
     inverse: Annotated[
-        str, typer.Option(metavar="shipped|none|FILE", help="The model that infers controls replays do not carry.")
-    ] = "shipped",
+        str, typer.Option(metavar="none|shipped|FILE", help="The model that infers controls replays do not carry.")
+    ] = "none",
 ) -> None:
     """Import a folder of .replay files, see docs/replays.md. An import that was interrupted goes on."""
     from wavedash.replays.importing import import_folder, import_table

@@ -1,1 +1,1 @@
-"""Replays of Rocket League: reading them, sorting out what is no play, states to start from and demonstrations to learn from."""
+"""Replays of Rocket League: reading them, sorting out what is no play, states to start from, demonstrations."""

@@ -56,8 +56,8 @@ def sort_out(replay: Replay) -> Array:
 
 
 def segments(replay: Replay, reason: Array) -> tuple[list[Array], int]:
-    """Runs of kept frames of the same players without a gap in time, as indices, and how many gaps there were within play. A frame
-    that is the same as the one before leaves no gap."""
+    """Runs of kept frames of the same players without a gap in time, as indices, and how many gaps there were within play. A
+    frame that is the same as the one before leaves no gap."""
     rows = np.flatnonzero(reason == KEPT)
     if not len(rows):
         return [], 0

@@ -29,15 +29,16 @@ FACTS = ("file", "problem", "size", "frames", "reasons", "gaps", "short", "start
 
 def import_folder(folder: Path, out: Path, settings: ImportSettings, workers: int = 1,
                   show: Callable[[str], None] = lambda text: None) -> dict[str, Any]:
-    """Imports all `.replay` files below `folder`, and returns what import.json says. `workers`: processes; 0: in this one, where
-    a crash of the parser ends the import."""
+    """Imports all `.replay` files below `folder`, and returns what import.json says. `workers`: processes; 0: in this one,
+    where a crash of the parser ends the import."""
     check_installed()
     load_model(settings.inverse)  # says what is wrong with it before any work
     if not folder.is_dir():
         raise UserError(f"{folder} is no folder; name the one that holds your .replay files")
     paths = sorted(path for path in folder.rglob("*.replay") if path.is_file())
     if not paths:
-        raise UserError(f"{folder} holds no .replay files; the game saves them under Documents/My Games/Rocket League/TAGame/Demos")
+        raise UserError(f"{folder} holds no .replay files; the game saves them in Documents/My Games/Rocket League/"
+                        "TAGame/Demos")
     parts = out / "parts"
     parts.mkdir(parents=True, exist_ok=True)
     results, todo, seen = {}, [], {}
@@ -163,7 +164,8 @@ def import_table(summary: dict[str, Any]) -> str:
     lines = [f"{summary['files']} files: {summary['imported']} imported, {summary['skipped']} skipped", "",
              f"{'frames':24}{'count':>10}{'share':>9}"]
     lines += [f"{name:24}{count:10,}{100 * count / total:8.2f} %" for name, count in summary["frames"].items()]
-    lines += ["", f"gaps in time {summary['gaps']:,}, segments too short {summary['short segments']:,}, goals {summary['goals']:,}",
+    lines += ["", f"gaps in time {summary['gaps']:,}, segments too short {summary['short segments']:,}, "
+                  f"goals {summary['goals']:,}",
               f"states to start from {summary['starts']:,}, moments of demonstrations {summary['moments']:,}, "
               f"cars with labels {summary['labels']:,} of {summary['cars at moments']:,}"]
     lines += [f"{name}: {count:,}" for name, count in summary["written"].items()]

@@ -38,7 +38,8 @@ def features(moments: Replay, state: GameState) -> Tensor:
         return (axes.transpose(-1, -2) @ vectors.unsqueeze(-1)).squeeze(-1)
 
     flags = torch.stack([torch.from_numpy(moments.flags[name]).float() for name in sorted(moments.flags)], -1)
-    parts = [local(cars.velocity) / CAR_MAX_SPEED, axes[..., 2, :], cars.position[..., 2:] / 1000.0, cars.boost.unsqueeze(-1) / BOOST_MAX]
+    parts = [local(cars.velocity) / CAR_MAX_SPEED, axes[..., 2, :], cars.position[..., 2:] / 1000.0,
+             cars.boost.unsqueeze(-1) / BOOST_MAX]
     for offset in range(-BEFORE, AFTER + 1):
         spin = local(at(cars.angular_velocity, offset)) / CAR_MAX_SPIN
         parts += [spin, at(cars.on_ground.float(), offset).unsqueeze(-1), at(flags, offset)]

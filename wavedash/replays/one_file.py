@@ -14,7 +14,7 @@ from torch import Tensor
 from wavedash.replays.filters import KEPT, REASONS, segments, sort_out
 from wavedash.replays.inverse import InverseModel
 from wavedash.replays.read import read_replay
-from wavedash.replays.replay import NotAReplay, Replay
+from wavedash.replays.replay import NotAReplayError, Replay
 from wavedash.replays.resample import resample
 from wavedash.replays.states import FIELDS, carried_controls, states_of
 from wavedash.rocket.possible import rules
@@ -22,6 +22,9 @@ from wavedash.rocket.state import GameState
 
 SHORTEST = 8
 """Decisions of a segment below which it is left out"""
+
+MOST_OUTSIDE = 0.05
+"""Share of frames out of bounds above which the game was played in another arena"""
 
 
 @dataclass(frozen=True)
@@ -33,11 +36,11 @@ class ImportSettings:
     start_seconds: float = 0.25
     """Seconds between states to start from; raised, files are smaller and states less alike"""
     confidence: float = 0.6
-    """Least probability that the inverse model must give to each control that matters, or the car's controls are no label. Raised,
-    labels are fewer and better"""
-    inverse: str = "shipped"
-    """`shipped`, a file that `wavedash replays train-inverse` wrote, or `none`: only what replays carry, so only cars on the ground
-    have labels"""
+    """Least probability that the inverse model must give to each control that matters, or the car's controls are no label.
+    Raised, labels are fewer and better"""
+    inverse: str = "none"
+    """A model that infers what replays do not carry: `shipped`, a file, or `none`. Without one only cars on the ground have
+    labels"""
 
 
 @dataclass
@@ -67,7 +70,7 @@ def import_file(path: Path, settings: ImportSettings, model: InverseModel | None
     """Never raises for what is in a file."""
     try:
         return import_replay(path.name, read_replay(path), settings, model)
-    except NotAReplay as problem:
+    except NotAReplayError as problem:
         return Imported(path.name, problem=str(problem))
     except OSError as error:
         return Imported(path.name, problem=f"cannot be read: {error.strerror or error}")
@@ -80,8 +83,12 @@ def import_replay(name: str, replay: Replay, settings: ImportSettings, model: In
     reason = sort_out(replay)
     counted = Counter(reason.tolist())
     runs, gaps = segments(replay, reason)
-    result = Imported(name, size=replay.size, identity=replay.identity, frames=replay.frames, gaps=gaps, goals=len(replay.goals),
-                      names=replay.names, reasons={text: counted.get(i, 0) for i, text in enumerate(REASONS)})
+    result = Imported(name, size=replay.size, identity=replay.identity, frames=replay.frames, gaps=gaps,
+                      goals=len(replay.goals), names=replay.names, reasons={text: counted.get(i, 0) for i, text in enumerate(REASONS)})
+    outside = sum(result.reasons[text] for text in ("ball out of bounds", "car out of bounds"))
+    if outside > MOST_OUTSIDE * (outside + counted.get(KEPT, 0)):
+        result.problem = f"another arena or mode: {outside} frames of play are outside of the standard field"
+        return result
     if not counted.get(KEPT):
         result.problem = "no frame of play is left"
         return result

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from wavedash.errors import UserError
-from wavedash.replays.replay import COUNTDOWN, FLAGS, GOAL, NO_PLAY, PLAY, UNKNOWN, Array, NotAReplay, Replay
+from wavedash.replays.replay import COUNTDOWN, FLAGS, GOAL, NO_PLAY, PLAY, UNKNOWN, Array, NotAReplayError, Replay
 from wavedash.rocket.constants import BIG_PAD_SECONDS, HITBOXES, PADS, RESPAWN_SECONDS, SMALL_PAD_SECONDS
 
 SPIN_UNIT = 0.01
@@ -20,7 +20,7 @@ SPIN_UNIT = 0.01
 MOST_BYTES = 64 << 20
 """Files that are larger are no replays: a game of half an hour has about 8 MB"""
 KEYS = {"position": "location", "quaternion": "rotation", "velocity": "linear_velocity", "angular_velocity": "angular_velocity"}
-NAMES = dict(zip(FLAGS, ("jump_active", "double_jump_active", "dodge_active", "boost_active", "powerslide_active"), strict=True))
+NAMES = {name: "powerslide_active" if name == "handbrake" else name for name in FLAGS}
 
 
 def check_installed() -> None:
@@ -32,12 +32,12 @@ def check_installed() -> None:
 
 
 def read_replay(path: Path) -> Replay:
-    """The game in a file. NotAReplay: it is damaged, empty, or something else."""
+    """The game in a file. NotAReplayError: it is damaged, empty, or something else."""
     size = path.stat().st_size
     if size == 0:
-        raise NotAReplay("the file is empty")
+        raise NotAReplayError("the file is empty")
     if size > MOST_BYTES:
-        raise NotAReplay(f"{size >> 20} MB is larger than any replay")
+        raise NotAReplayError(f"{size >> 20} MB is larger than any replay")
     import subtr_actor
     try:
         data = subtr_actor.get_replay_frames_data(str(path))
@@ -45,7 +45,7 @@ def read_replay(path: Path) -> Replay:
         raise
     except BaseException as error:  # a panic of the parser is no Exception
         lines = str(error).splitlines() or [type(error).__name__]
-        raise NotAReplay(f"cannot be parsed: {lines[0][:200]}") from error
+        raise NotAReplayError(f"cannot be parsed: {lines[0][:200]}") from error
     return replay_of(data)
 
 
@@ -56,10 +56,10 @@ def replay_of(data: dict[str, Any]) -> Replay:
     players = [(team, info) for team, side in enumerate(("team_zero", "team_one")) for info in meta[side]]
     players = [(team, info) for team, info in players if repr(info["remote_id"]) in tracks]
     if not moments or not players:
-        raise NotAReplay("it holds no frames" if not moments else "it holds no players")
+        raise NotAReplayError("it holds no frames" if not moments else "it holds no players")
     kind = str((meta.get("game_type") or {}).get("match_type_class") or "")
     if len(data["boost_pads"]) != len(PADS):
-        raise NotAReplay(f"another arena: {len(data['boost_pads'])} boost pads, {kind or 'unknown mode'}")
+        raise NotAReplayError(f"another arena: {len(data['boost_pads'])} boost pads, {kind or 'unknown mode'}")
     replay = Replay.blank(len(moments), [team for team, _ in players])
     replay.time = np.array([moment["time"] for moment in moments], np.float64)
     replay.goals = [(goal["frame"], 1 - int(goal["scoring_team_is_team_0"])) for goal in data["goal_events"]]
@@ -84,8 +84,8 @@ def replay_of(data: dict[str, Any]) -> Replay:
 
 
 def _phases(moments: list[dict[str, Any]], goals: list[int]) -> Array:
-    """[F]. The numbers of game states are indices into a table of the file: the countdown's is the one with seconds left, play's
-    is the commonest of the others."""
+    """[F]. The numbers of game states are indices into a table of the file: the countdown's is the one with seconds left,
+    play's is the commonest of the others."""
     state = np.array([moment["replicated_game_state_name"] for moment in moments])
     left = np.array([moment["replicated_game_state_time_remaining"] for moment in moments])
     countdown = np.isin(state, np.unique(state[left > 0]))
@@ -105,6 +105,8 @@ def _read_bodies(into: dict[str, Array], known: Array, frames: list[Any]) -> Non
     bodies = [frame["Data"]["rigid_body"] if isinstance(frame, dict) else None for frame in frames]
     known[:] = [body is not None for body in bodies]
     rows = np.flatnonzero(known)
+    if not len(rows):
+        return
     for name, key in KEYS.items():
         axes = "xyzw" if name == "quaternion" else "xyz"
         none = dict.fromkeys(axes, 0.0)  # a body that sleeps has no velocities

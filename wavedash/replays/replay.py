@@ -1,8 +1,7 @@
-"""Replay: one recorded game as arrays over its F frames and C players. It is the layer behind the reader of `.replay` files: games
-that are played here become the same structure, so that everything behind it can be held against the truth.
+"""Replay: one recorded game as arrays over its F frames and C players. It is the layer behind the reader of `.replay` files:
+games that are played here become the same structure, so that everything behind it can be held against the truth.
 
-Units are those of the game state (uu, uu/s, rad/s) and so are its axes; boost is 0 to 255 and sticks are bytes, as replays carry
-them.
+Units are those of the game state (uu, uu/s, rad/s) and so are its axes; boost is 0 to 255 and sticks are bytes, as in replays.
 """
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ BODY = {"position": (3,), "quaternion": (4,), "velocity": (3,), "angular_velocit
 FLAGS = ("jump_active", "double_jump_active", "dodge_active", "boost_active", "handbrake")
 
 
-class NotAReplay(Exception):
+class NotAReplayError(Exception):
     """The file holds no game that can be imported. Its text says why."""
 
 
@@ -87,7 +86,7 @@ class Replay:
             ball={name: np.zeros((frames, *shape)) for name, shape in BODY.items()},
             cars={name: np.zeros((frames, cars, *shape)) for name, shape in BODY.items()},
             flags={name: np.zeros((frames, cars), bool) for name in FLAGS}, boost=np.zeros((frames, cars)),
-            throttle=np.full((frames, cars), UNKNOWN), steer=np.full((frames, cars), UNKNOWN), ball_known=np.zeros(frames, bool),
-            car_known=np.zeros((frames, cars), bool), demolished=np.zeros((frames, cars), bool),
+            throttle=np.full((frames, cars), UNKNOWN), steer=np.full((frames, cars), UNKNOWN),
+            ball_known=np.zeros(frames, bool), car_known=np.zeros((frames, cars), bool), demolished=np.zeros((frames, cars), bool),
             pad_timer=np.zeros((frames, len(PADS))), team=np.array(team), hitbox=np.zeros(cars, int),
             names=[f"player {i}" for i in range(cars)])

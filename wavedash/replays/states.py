@@ -46,7 +46,7 @@ def states_of(moments: Replay) -> GameState:
 
 
 def touches_ground(position: Tensor, up: Tensor) -> Tensor:
-    """[...]: cars whose wheels are on the floor, a wall, a corner or the ceiling. Curved edges are judged by the nearest plane."""
+    """[...]: cars whose wheels are on the floor, a wall, a corner or the ceiling. Curved edges are guessed."""
     x, y, z = position.unbind(-1)
     diagonal = 0.5**0.5
     planes = [

@@ -18,6 +18,7 @@ from wavedash.errors import UserError
 from wavedash.rocket.constants import CAR_REST_Z
 from wavedash.rocket.parts import Start
 from wavedash.rocket.possible import rules
+from wavedash.rocket.starts.weights import frame_weights
 from wavedash.rocket.state import GameState
 
 REQUIRED = (
@@ -75,23 +76,40 @@ def load_frames(path: str | Path) -> GameState:
 class ReplayFrames(Start):
     """Begins in the middle of stored games: draws a frame from a file (see `save_frames`) with at least as many cars in each
     team as play here; surplus cars are left out. Half of the time the frame is rotated by half a turn and the teams are
-    exchanged."""
+    exchanged.
 
-    def __init__(self, path: str) -> None:
+    `weight_by`: how often a frame is drawn. `none`: all equally often; `height`: the higher ball and cars are, the more often, up
+    to ten times, since games are mostly played on the floor; `state_of_play`: kick-offs, play near a goal, in the air, on walls
+    and on the floor equally often, as far as the file has them. `shares` sets how often each of these is drawn instead, such as
+    `{aerial: 3, ground: 1}`: raised, a state of play is drawn more often; those that are not named are not drawn."""
+
+    def __init__(self, path: str, weight_by: str = "none", shares: dict[str, float] | None = None) -> None:
         self.path = path
         self.frames = load_frames(path)
+        self.weights = frame_weights(self.frames, weight_by, shares)
+        """[N], or None: all alike"""
 
     def bind(self, state: GameState) -> None:
         both_ways = [self._seated(frames, state) for frames in (self.frames, self.frames.mirrored())]
         self.records = torch.cat(both_ways).to(state.memory.device)
+        if self.weights is not None:
+            self.reached = self.weights.double().repeat(2).cumsum(0).to(state.memory.device)  # [2 N]
 
     def write(self, state: GameState, generator: torch.Generator) -> None:
         cars, count = state.cars, len(self.records)
         hitbox, present = cars.hitbox.clone(), cars.present.clone()
-        drawn = torch.randint(count, (state.arenas,), generator=generator, device=self.records.device)
+        drawn = self._draw(state.arenas, count, generator)
         state.memory.copy_(self.records[drawn])
         cars.hitbox.copy_(hitbox)
         cars.present.copy_(present)
+
+    def _draw(self, arenas: int, count: int, generator: torch.Generator) -> Tensor:
+        """[E]: numbers of records, drawn without a host sync."""
+        device = self.records.device
+        if self.weights is None:
+            return torch.randint(count, (arenas,), generator=generator, device=device)
+        spot = torch.rand(arenas, generator=generator, device=device, dtype=torch.float64) * self.reached[-1]
+        return torch.searchsorted(self.reached, spot, right=True).clamp_(max=count - 1)
 
     def _seated(self, frames: GameState, state: GameState) -> Tensor:
         """Records [N, W] of the frames with their cars in the seats of `state`: each team's in the order of the file."""

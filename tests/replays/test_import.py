@@ -1,0 +1,209 @@
+"""Games of our simulator, written as replays are, are imported and held against the truth."""
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+
+from wavedash.errors import UserError
+from wavedash.replays import importing
+from wavedash.replays.filters import KEPT, REASONS, bodies_of, segments, sort_out
+from wavedash.replays.generate import LENGTH_UNIT, SPIN_UNIT, TURN_UNIT, as_replay, play
+from wavedash.replays.importing import import_folder, import_table
+from wavedash.replays.one_file import Imported, ImportSettings, import_replay, read_part, write_part
+from wavedash.replays.replay import GOAL, NO_PLAY
+from wavedash.replays.resample import resample
+from wavedash.rocket.sim.simulator import WarpSimulator
+from wavedash.rocket.starts import load_frames
+
+
+@pytest.fixture(scope="module")
+def played():
+    simulator = WarpSimulator(4, 1, 1)
+    yield play(simulator, decisions=120, ticks=8, seed=3)
+    simulator.close()
+
+
+def quiet(played, seed=0):
+    """A replay whose frames are all kept but those where a car is demolished or a game begins."""
+    return as_replay(played, 0, seed)
+
+
+def test_a_replay_gives_back_the_states_within_its_rounding(played):
+    replay, frames = quiet(played)
+    state = bodies_of(replay, np.arange(replay.frames))
+    for row, index in enumerate(frames):
+        truth = played.states[index]
+        for body, true in ((state.ball, truth.ball), (state.cars, truth.cars)):
+            # Half a step of rounding, and half a unit in the last place of numbers up to 8192 and 6000 in float32.
+            assert (body.position[row] - true.position[0]).abs().max() <= LENGTH_UNIT / 2 + 2**-11
+            assert (body.velocity[row] - true.velocity[0]).abs().max() <= LENGTH_UNIT / 2 + 2**-11
+            assert (body.angular_velocity[row] - true.angular_velocity[0]).abs().max() <= SPIN_UNIT / 2 + 2**-21
+            # An element of the matrix changes by at most 8 times the greatest change of an element of the quaternion.
+            assert (body.rotation[row] - true.rotation[0]).abs().max() <= 8 * TURN_UNIT / 2 + 2**-18
+        assert (state.cars.boost[row] - truth.cars.boost[0]).abs().max() <= 100 / 255 / 2 + 1e-4
+
+
+def test_between_frames_a_free_ball_and_car_are_where_the_simulator_had_them(played):
+    """In free flight the cubic is exact up to rounding; the true state lies between frames."""
+    replay, frames = quiet(played)
+    run = max(segments(replay, sort_out(replay))[0], key=len)
+    moments = resample(replay, run, ticks=8)
+    ticks = np.round((moments.time - 10.0) * 60).astype(int)  # states are 2 ticks apart
+    exact = np.abs(ticks / 60 - (moments.time - 10.0)) < 1e-6
+    places = np.stack([played.states[i].ball.position[0].numpy() for i in ticks[exact]])
+    error = np.linalg.norm(moments.ball["position"][exact] - places, axis=-1)
+    assert exact.sum() > 20 and np.median(error) < 1.0
+    shifted = np.linalg.norm(moments.ball["position"][exact][1:] - places[:-1], axis=-1)
+    assert np.median(shifted) > 10.0, "a shift by one decision must show"
+
+
+def test_every_fault_is_counted_under_its_reason_and_nothing_else_changes(played):
+    replay, _ = quiet(played)
+    before = sort_out(replay)
+    kept = np.flatnonzero(before == KEPT)
+    rows = iter(kept[10 : 10 + 20 * 2 * 9 : 9])
+    wanted = {}
+
+    def fault(reason):
+        row = next(rows)
+        wanted[row] = reason
+        return row
+
+    replay.phase[fault("goal and its replay")] = GOAL
+    replay.phase[fault("not in play")] = NO_PLAY
+    replay.car_known[fault("too few players"), 1] = False
+    replay.ball_known[fault("no ball")] = False
+    replay.demolished[fault("demolished car"), 0] = True
+    replay.ball["position"][fault("ball out of bounds"), 2] = 3000.0
+    replay.cars["position"][fault("car out of bounds"), 1] = [0.0, 0.0, -40.0]
+    replay.cars["velocity"][fault("impossible speed"), 0] = [2400.0, 0.0, 0.0]
+    replay.cars["angular_velocity"][fault("impossible spin"), 0] = [0.0, 5.7, 0.0]
+    replay.cars["quaternion"][fault("no rotation"), 0] = 0.0
+    replay.cars["velocity"][fault("impossible speed"), 1] = np.nan
+    row = fault("kick-off pause")
+    replay.cars["velocity"][row], replay.ball["velocity"][row] = 0.0, 0.0
+    row = fault("time stands still")
+    replay.time[row] = replay.time[row - 1]
+    row = fault("duplicate")
+    for body in (replay.cars, replay.ball):
+        for values in body.values():
+            values[row] = values[row - 1]
+    after = sort_out(replay)
+    changed = np.flatnonzero(after != before)
+    assert {int(row): REASONS[after[row]] for row in changed} == {int(row): reason for row, reason in wanted.items()}
+
+
+def test_gaps_in_time_cut_segments(played):
+    replay, _ = quiet(played)
+    reason = sort_out(replay)
+    runs, gaps = segments(replay, reason)
+    longest = max(runs, key=len)
+    replay.time[longest[len(longest) // 2] :] += 5.0
+    cut, more = segments(replay, sort_out(replay))
+    assert more == gaps + 1 and len(cut) == len(runs) + 1
+
+
+def generated(monkeypatch, played):
+    """The import reads games of ours where files begin with their number."""
+    from wavedash.replays import one_file
+    from wavedash.replays.read import read_replay as real
+
+    def reader(path):
+        text = path.read_bytes()
+        if not text.startswith(b"game "):
+            return real(path)
+        replay, _ = as_replay(played, int(text[5:6]), seed=1)
+        replay.identity = text[7:].decode()
+        return replay
+
+    monkeypatch.setattr(one_file, "read_replay", reader)
+
+
+def test_a_folder_with_good_and_bad_files(tmp_path, monkeypatch, played):
+    generated(monkeypatch, played)
+    folder, out = tmp_path / "in", tmp_path / "out"
+    (folder / "below").mkdir(parents=True)
+    for name, text in (("a", b"game 0 one"), ("b", b"game 1 two"), ("below/c", b"game 0 one"), ("d", b"game 2 two"), ("e", b""),
+                       ("f", b"not a replay"), ("g", bytes(5000))):
+        (folder / f"{name}.replay").write_bytes(text)
+    summary = import_folder(folder, out, ImportSettings(), workers=0)
+    problems = {game["file"]: game["problem"] for game in summary["games"]}
+    assert not problems["a.replay"] and not problems["b.replay"]
+    assert "same file as a.replay" in problems["c.replay"] and "same game as b.replay" in problems["d.replay"]
+    assert "empty" in problems["e.replay"] and "cannot be parsed" in problems["f.replay"] and problems["g.replay"]
+    assert all(name in import_table(summary) for name in ("e.replay", "countdown", "frames-1v1.safetensors"))
+    assert summary == json.loads((out / "import.json").read_text()) and not (out / "parts").exists()
+    total = sum(game["frames"] for game in summary["games"] if not game["problem"])
+    assert sum(summary["frames"].values()) == total
+
+    frames = load_frames(out / "frames-1v1.safetensors")  # refuses states that cannot occur
+    assert frames.arenas == summary["starts"] > 20
+    with safe_open(out / "demonstrations-1v1.safetensors", "pt") as file:
+        assert file.metadata()["kind"] == "states" and file.metadata()["ticks"] == "8"
+        episode, known = file.get_tensor("episode"), file.get_tensor("known")
+        assert file.get_tensor("controls").shape == (len(episode), 2, 8) and known.shape == (len(episode), 2)
+        assert (episode.diff() >= 0).all() and (episode.diff() <= 1).all() and int(known.sum()) == summary["labels"] > 0
+
+
+def test_an_interrupted_import_goes_on(tmp_path, monkeypatch, played):
+    generated(monkeypatch, played)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for index in range(3):
+        (folder / f"{index}.replay").write_bytes(b"game %d g%d" % (index, index))
+    whole = import_folder(folder, tmp_path / "whole", ImportSettings(), workers=0)
+    worked = []
+    real = importing.work_on
+
+    def interrupted(path, part, settings):
+        worked.append(path.name)
+        if len(worked) == 2:
+            raise KeyboardInterrupt
+        return real(path, part, settings)
+
+    monkeypatch.setattr(importing, "work_on", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        import_folder(folder, tmp_path / "out", ImportSettings(), workers=0)
+    assert not (tmp_path / "out" / "import.json").exists()
+    assert import_folder(folder, tmp_path / "out", ImportSettings(), workers=0) == whole
+    assert worked == ["0.replay", "1.replay", "1.replay", "2.replay"], "the first is not read again"
+    for name in ("frames", "demonstrations"):
+        first, second = ((tmp_path / run / f"{name}-1v1.safetensors").read_bytes() for run in ("whole", "out"))
+        assert first == second
+
+
+@pytest.mark.slow
+def test_worker_processes_name_damaged_files(tmp_path):
+    (tmp_path / "in").mkdir()
+    for index in range(3):
+        (tmp_path / "in" / f"{index}.replay").write_bytes(bytes([index]) * 3000)
+    summary = import_folder(tmp_path / "in", tmp_path / "out", ImportSettings(), workers=2)
+    assert summary["skipped"] == 3 and all(game["problem"] for game in summary["games"])
+
+
+def test_games_of_another_arena_are_skipped(played):
+    replay, _ = quiet(played)
+    replay.ball["position"][: replay.frames // 5, 2] = 2500.0
+    assert "another arena" in import_replay("x", replay, ImportSettings(), None).problem
+
+
+def test_torn_parts_are_made_again_and_wrong_folders_are_named(tmp_path):
+    write_part(tmp_path / "part.safetensors", Imported("x", problem="why"))
+    assert read_part(tmp_path / "part.safetensors").problem == "why"
+    data = (tmp_path / "part.safetensors").read_bytes()
+    (tmp_path / "part.safetensors").write_bytes(data[:-5])
+    assert read_part(tmp_path / "part.safetensors") is None
+    with pytest.raises(UserError, match=r"no \.replay files"):
+        import_folder(tmp_path, tmp_path / "out", ImportSettings())
+
+
+def test_labels_without_a_model_are_those_of_cars_on_the_ground(played):
+    replay, _ = quiet(played)
+    result = import_replay("x", replay, ImportSettings(), None)
+    known, ground = result.arrays["moments.known"], result.arrays["moments.cars.on_ground"]
+    assert known.any() and not (known & ~ground).any()
+    assert torch.equal(result.arrays["moments.controls"][..., 1], result.arrays["moments.controls"][..., 3])
