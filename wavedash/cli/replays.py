@@ -1,4 +1,4 @@
-"""Command `replays import`."""
+"""Commands `replays import` and `replays train-inverse`."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -30,3 +30,19 @@ def import_(
     settings = ImportSettings(ticks, start_seconds, confidence, inverse)
     summary = import_folder(folder, out, settings, workers, lambda text: typer.echo(text, err=True))
     typer.echo(import_table(summary))
+
+
+@commands.command(no_args_is_help=True)
+def train_inverse(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The .safetensors file to write.")],
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of 64 games of 8 seconds to learn from.")] = 12,
+    steps: Annotated[int, typer.Option(min=1, help="Steps of gradient descent.")] = 6000,
+    seed: Annotated[int, typer.Option(help="Another seed, other games.")] = 0,
+) -> None:
+    """Train the model that infers controls replays do not carry, and print its accuracy on games of RocketSim."""
+    from wavedash.replays.inverse import save_model
+    from wavedash.replays.train_inverse import train_and_measure
+
+    model, table = train_and_measure(rounds, steps, seed, lambda text: typer.echo(text, err=True))
+    save_model(out, model)
+    typer.echo(table)

@@ -1,5 +1,5 @@
-"""Games that were played here as replays: what a replay carries of them, with the errors that replays have. They prove the import,
-since their truth is known.
+"""Games that were played here as replays: what a replay carries of them, with the errors that replays have. They prove the
+import and train the inverse model, since their truth is known.
 """
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from wavedash.rocket.state import HANDBRAKE, STEER, THROTTLE, GameState
 
 EVERY = 2
 """Ticks between recorded states; frames are some of these"""
+BEGIN = 10.0
+"""Seconds at which the first state is"""
 LENGTH_UNIT, SPIN_UNIT, TURN_UNIT = 0.01, 0.0001, 2.0**-17
 """Steps in which replays store positions (uu) and velocities (uu/s), spins (rad/s) and elements of quaternions"""
 
@@ -62,16 +64,16 @@ def play(simulator: Simulator, decisions: int, ticks: int, seed: int) -> Played:
     return played
 
 
-def as_replay(played: Played, arena: int, seed: int, lost: float = 0.02) -> tuple[Replay, Array]:
+def as_replay(played: Played, arena: int, seed: int, lost: float = 0.02, jitter: float = 0.0) -> tuple[Replay, Array]:
     """One arena's game as a replay, and [F] the index of each frame among the states. Frames come every 4 or 6 ticks, a share
-    `lost` of them is missing, and all numbers are rounded as replays round them."""
+    `lost` of them is missing, times are wrong by up to `jitter` seconds, and all numbers are rounded as replays round them."""
     random = np.random.default_rng(seed)
     steps = np.cumsum(random.integers(4 // EVERY, 6 // EVERY + 1, len(played.states)))
     frames = steps[(steps < len(played.states)) & (random.random(len(steps)) >= lost)]
     whole = GameState.over(torch.stack([state.memory[arena] for state in played.states]), played.states[0].seats)
     state, cars = whole.picked(torch.from_numpy(frames)), whole.cars
     replay = Replay.blank(len(frames), cars.team[0].tolist())
-    replay.time = 10.0 + frames * EVERY / TICK_RATE
+    replay.time = BEGIN + frames * EVERY / TICK_RATE + random.uniform(-jitter, jitter, len(frames))
     for body, source in ((replay.ball, state.ball), (replay.cars, state.cars)):
         for name, unit in (("position", LENGTH_UNIT), ("velocity", LENGTH_UNIT), ("angular_velocity", SPIN_UNIT)):
             body[name] = np.round(getattr(source, name).double().numpy() / unit) * unit

@@ -41,7 +41,9 @@ def import_folder(folder: Path, out: Path, settings: ImportSettings, workers: in
                         "TAGame/Demos")
     parts = out / "parts"
     parts.mkdir(parents=True, exist_ok=True)
-    results, todo, seen = {}, [], {}
+    results: dict[Path, Imported] = {}
+    todo: list[tuple[Path, Path]] = []
+    seen: dict[str, Path] = {}
     for path in paths:
         digest = _digest(path, settings)
         if digest in seen:

@@ -60,6 +60,9 @@ def features(moments: Replay, state: GameState) -> Tensor:
 class InverseModel(nn.Module):
     """Two hidden layers over `features`; for every stick three levels, for every button two."""
 
+    mean: Tensor
+    scale: Tensor
+
     def __init__(self, inputs: int, hidden: int = 128) -> None:
         super().__init__()
         self.net = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(),

@@ -84,7 +84,8 @@ def import_replay(name: str, replay: Replay, settings: ImportSettings, model: In
     counted = Counter(reason.tolist())
     runs, gaps = segments(replay, reason)
     result = Imported(name, size=replay.size, identity=replay.identity, frames=replay.frames, gaps=gaps,
-                      goals=len(replay.goals), names=replay.names, reasons={text: counted.get(i, 0) for i, text in enumerate(REASONS)})
+                      goals=len(replay.goals), names=replay.names,
+                      reasons={text: counted.get(i, 0) for i, text in enumerate(REASONS)})
     outside = sum(result.reasons[text] for text in ("ball out of bounds", "car out of bounds"))
     if outside > MOST_OUTSIDE * (outside + counted.get(KEPT, 0)):
         result.problem = f"another arena or mode: {outside} frames of play are outside of the standard field"
@@ -92,7 +93,11 @@ def import_replay(name: str, replay: Replay, settings: ImportSettings, model: In
     if not counted.get(KEPT):
         result.problem = "no frame of play is left"
         return result
-    starts, demonstrations, controls, known, episodes = [], [], [], [], []
+    starts: list[GameState] = []
+    demonstrations: list[GameState] = []
+    controls: list[Tensor] = []
+    known: list[Tensor] = []
+    episodes: list[Tensor] = []
     for run in runs:
         if len(run) < 2 or (replay.time[run[-1]] - replay.time[run[0]]) * 120 < SHORTEST * settings.ticks:
             result.short += 1

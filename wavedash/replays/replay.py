@@ -87,6 +87,6 @@ class Replay:
             cars={name: np.zeros((frames, cars, *shape)) for name, shape in BODY.items()},
             flags={name: np.zeros((frames, cars), bool) for name in FLAGS}, boost=np.zeros((frames, cars)),
             throttle=np.full((frames, cars), UNKNOWN), steer=np.full((frames, cars), UNKNOWN),
-            ball_known=np.zeros(frames, bool), car_known=np.zeros((frames, cars), bool), demolished=np.zeros((frames, cars), bool),
-            pad_timer=np.zeros((frames, len(PADS))), team=np.array(team), hitbox=np.zeros(cars, int),
+            ball_known=np.zeros(frames, bool), car_known=np.zeros((frames, cars), bool),
+            demolished=np.zeros((frames, cars), bool), pad_timer=np.zeros((frames, len(PADS))), team=np.array(team), hitbox=np.zeros(cars, int),
             names=[f"player {i}" for i in range(cars)])
