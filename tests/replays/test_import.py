@@ -6,10 +6,10 @@ import json
 import numpy as np
 import pytest
 import torch
-from safetensors import safe_open
 from safetensors.torch import load_file
 
 from wavedash.errors import UserError
+from wavedash.imitate import demonstrations
 from wavedash.replays import importing
 from wavedash.replays.filters import KEPT, REASONS, bodies_of, segments, sort_out
 from wavedash.replays.generate import LENGTH_UNIT, SPIN_UNIT, TURN_UNIT, as_replay, play
@@ -50,7 +50,7 @@ def test_a_replay_gives_back_the_states_within_its_rounding(played):
 
 def test_between_frames_a_free_ball_and_car_are_where_the_simulator_had_them(played):
     """In free flight the cubic is exact up to rounding; the true state lies between frames."""
-    replay, frames = quiet(played)
+    replay, _ = quiet(played)
     run = max(segments(replay, sort_out(replay))[0], key=len)
     moments = resample(replay, run, ticks=8)
     ticks = np.round((moments.time - 10.0) * 60).astype(int)  # states are 2 ticks apart
@@ -143,11 +143,10 @@ def test_a_folder_with_good_and_bad_files(tmp_path, monkeypatch, played):
 
     frames = load_frames(out / "frames-1v1.safetensors")  # refuses states that cannot occur
     assert frames.arenas == summary["starts"] > 20
-    with safe_open(out / "demonstrations-1v1.safetensors", "pt") as file:
-        assert file.metadata()["kind"] == "states" and file.metadata()["ticks"] == "8"
-        episode, known = file.get_tensor("episode"), file.get_tensor("known")
-        assert file.get_tensor("controls").shape == (len(episode), 2, 8) and known.shape == (len(episode), 2)
-        assert (episode.diff() >= 0).all() and (episode.diff() <= 1).all() and int(known.sum()) == summary["labels"] > 0
+    read = demonstrations.read(out / "demonstrations-1v1.safetensors", "states")  # refuses what cannot be learned from
+    episode, known = read.tensors["episode"], read.tensors["known"]
+    assert read.ticks == 8 and read.tensors["controls"].shape == (len(episode), 2, 8)
+    assert (episode.diff() >= 0).all() and (episode.diff() <= 1).all() and int(known.sum()) == summary["labels"] > 0
 
 
 def test_an_interrupted_import_goes_on(tmp_path, monkeypatch, played):
@@ -189,7 +188,7 @@ def test_worker_processes_name_damaged_files(tmp_path):
 def test_games_of_another_arena_are_skipped(played):
     replay, _ = quiet(played)
     replay.ball["position"][: replay.frames // 5, 2] = 2500.0
-    assert "another arena" in import_replay("x", replay, ImportSettings(), None).problem
+    assert "another arena" in import_replay("x", replay, ImportSettings(inverse="none"), None).problem
 
 
 def test_torn_parts_are_made_again_and_wrong_folders_are_named(tmp_path):
@@ -204,7 +203,7 @@ def test_torn_parts_are_made_again_and_wrong_folders_are_named(tmp_path):
 
 def test_labels_without_a_model_are_those_of_cars_on_the_ground(played):
     replay, _ = quiet(played)
-    result = import_replay("x", replay, ImportSettings(), None)
+    result = import_replay("x", replay, ImportSettings(inverse="none"), None)
     known, ground = result.arrays["moments.known"], result.arrays["moments.cars.on_ground"]
     assert known.any() and not (known & ~ground).any()
     assert torch.equal(result.arrays["moments.controls"][..., 1], result.arrays["moments.controls"][..., 3])

@@ -16,6 +16,8 @@ def empty(arenas):
     state = GameState.empty(arenas, 2)
     state.cars.team[:, 1] = 1
     state.cars.present.fill_(True)
+    for body in (state.ball, state.cars):
+        body.rotation.copy_(torch.eye(3))
     return state
 
 

@@ -20,8 +20,8 @@ def import_(
         float, typer.Option(min=0, max=1, help="Least probability of every inferred control of a label.")
     ] = 0.6,
     inverse: Annotated[
-        str, typer.Option(metavar="none|shipped|FILE", help="The model that infers controls replays do not carry.")
-    ] = "none",
+        str, typer.Option(metavar="shipped|none|FILE", help="The model that infers controls replays do not carry.")
+    ] = "shipped",
 ) -> None:
     """Import a folder of .replay files, see docs/replays.md. An import that was interrupted goes on."""
     from wavedash.replays.importing import import_folder, import_table

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from wavedash.errors import UserError
+from wavedash.imitate.demonstrations import write_states
 from wavedash.replays.filters import REASONS
 from wavedash.replays.inverse import SHIPPED, load_model
 from wavedash.replays.one_file import Imported, ImportSettings, import_file, read_part, write_part
@@ -139,11 +140,13 @@ def _write(out: Path, results: Sequence[Imported], settings: ImportSettings) -> 
         for kind, name in (("starts", "frames"), ("moments", "demonstrations")):
             arrays: dict[str, Tensor] = {key.removeprefix(f"{kind}."): torch.cat([game.arrays[key] for game in games])
                                          for key in games[0].arrays if key.startswith(f"{kind}.")}
-            facts = {"format": "wavedash-demonstrations", "version": "1", "kind": "states", "ticks": str(settings.ticks),
-                     "source": "replays"} if kind == "moments" else {"format": "wavedash-frames", "version": "1"}
             path = out / f"{name}-{size}v{size}.safetensors"
-            replace_file(path, save(arrays, facts))
             files[path.name] = len(next(iter(arrays.values())))
+            if kind == "starts":
+                replace_file(path, save(arrays, {"format": "wavedash-frames", "version": "1"}))
+                continue
+            labels = [arrays.pop(key) for key in ("controls", "known", "episode")]
+            write_states(path, arrays, *labels, settings.ticks, {"source": "replays"})
     reasons: Counter[str] = Counter()
     for result in used:
         reasons.update(result.reasons)

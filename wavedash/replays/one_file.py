@@ -38,7 +38,7 @@ class ImportSettings:
     confidence: float = 0.6
     """Least probability that the inverse model must give to each control that matters, or the car's controls are no label.
     Raised, labels are fewer and better"""
-    inverse: str = "none"
+    inverse: str = "shipped"
     """A model that infers what replays do not carry: `shipped`, a file, or `none`. Without one only cars on the ground have
     labels"""
 

@@ -88,5 +88,5 @@ class Replay:
             flags={name: np.zeros((frames, cars), bool) for name in FLAGS}, boost=np.zeros((frames, cars)),
             throttle=np.full((frames, cars), UNKNOWN), steer=np.full((frames, cars), UNKNOWN),
             ball_known=np.zeros(frames, bool), car_known=np.zeros((frames, cars), bool),
-            demolished=np.zeros((frames, cars), bool), pad_timer=np.zeros((frames, len(PADS))), team=np.array(team), hitbox=np.zeros(cars, int),
-            names=[f"player {i}" for i in range(cars)])
+            demolished=np.zeros((frames, cars), bool), pad_timer=np.zeros((frames, len(PADS))),
+            team=np.array(team), hitbox=np.zeros(cars, int), names=[f"player {i}" for i in range(cars)])

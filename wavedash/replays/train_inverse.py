@@ -21,8 +21,8 @@ from wavedash.rocket.state import CONTROLS
 
 TICKS = 8
 JITTER = 1.0 / TICK_RATE
-"""Seconds by which times of frames are wrong: in recorded games the way between two frames and velocity times time differ by about
-a sixth, which is this much of 0.04 s"""
+"""Seconds by which times of frames are wrong: in recorded games the way between two frames and velocity times time differ by
+about a sixth, which is this much of 0.04 s"""
 SITUATIONS = ("on the ground", "in the air", "flipping")
 
 
@@ -65,7 +65,7 @@ def samples_of(played: Played, seed: int, without_sticks: float) -> Samples:
 def training_data(simulator: Simulator, rounds: int, seed: int) -> Samples:
     """Samples of some rounds of games of 8 s."""
     parts = [samples_of(play(simulator, 120, TICKS, seed + i), seed + 1000 * i, without_sticks=0.5) for i in range(rounds)]
-    return Samples(*(torch.cat([getattr(part, name) for part in parts]) for name in ("inputs", "level", "carried", "situation")))
+    return Samples(*(torch.cat([vars(part)[name] for part in parts]) for name in vars(parts[0])))
 
 
 def train(samples: Samples, steps: int, seed: int, show: Callable[[str], None] = lambda text: None) -> InverseModel:
@@ -104,7 +104,7 @@ def accuracies(model: InverseModel, held_out: Samples, commonest: Tensor) -> dic
 def accuracy_table(found: dict[str, dict[str, Tensor]]) -> str:
     """Percent right: model / always the commonest / the replay alone."""
     lines = ["percent right: model / always the commonest / what the replay carries",
-             f"{'control':12}" + "".join(f"{f'{name} ({int(row['count']):,})':>26}" for name, row in found.items())]
+             f"{'control':12}" + "".join(f"{name + ' (' + str(int(row['count'])) + ')':>26}" for name, row in found.items())]
     for index, control in enumerate(CONTROLS):
         cells = (" / ".join(f"{100 * float(row[key][index]):.1f}" for key in ("model", "commonest", "replay"))
                  for row in found.values())

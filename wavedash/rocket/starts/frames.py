@@ -80,8 +80,8 @@ class ReplayFrames(Start):
 
     `weight_by`: how often a frame is drawn. `none`: all equally often; `height`: the higher ball and cars are, the more often,
     up to ten times, since games are mostly played on the floor; `state_of_play`: kick-offs, play near a goal, in the air, on
-    walls and on the floor equally often, as far as the file has them. `shares` sets how often each of these is drawn instead, such as
-    `{aerial: 3, ground: 1}`: raised, a state of play is drawn more often; those that are not named are not drawn."""
+    walls and on the floor equally often, as far as the file has them. `shares` sets how often each of these is drawn instead,
+    such as `{aerial: 3, ground: 1}`: raised, a state of play is drawn more often; those that are not named are not drawn."""
 
     def __init__(self, path: str, weight_by: str = "none", shares: dict[str, float] | None = None) -> None:
         self.path = path
