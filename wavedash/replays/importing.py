@@ -145,8 +145,8 @@ def _write(out: Path, results: Sequence[Imported], settings: ImportSettings) -> 
             if kind == "starts":
                 replace_file(path, save(arrays, {"format": "wavedash-frames", "version": "1"}))
                 continue
-            labels = [arrays.pop(key) for key in ("controls", "known", "episode")]
-            write_states(path, arrays, *labels, settings.ticks, {"source": "replays"})
+            controls, known, episode = (arrays.pop(key) for key in ("controls", "known", "episode"))
+            write_states(path, arrays, controls, known, episode, settings.ticks, {"source": "replays"})
     reasons: Counter[str] = Counter()
     for result in used:
         reasons.update(result.reasons)
