@@ -82,6 +82,17 @@ def field_info() -> Any:
     return fb.FieldInfo(pads, goals)
 
 
+def ball_physics(state: GameState, arena: int) -> Any:
+    """RLBot's `Physics` of the ball."""
+    return _physics(*(getattr(state.ball, name)[arena].tolist() for name in ("position", "rotation", "velocity",
+                                                                             "angular_velocity")))
+
+
+def _physics(position: list[float], rotation: list[list[float]], velocity: list[float], spin: list[float]) -> Any:
+    fb = flat()
+    return fb.Physics(fb.Vector3(*position), fb.Rotator(*to_euler(rotation)), fb.Vector3(*velocity), fb.Vector3(*spin))
+
+
 class PacketWriter:
     """Makes a packet of every state of one arena. It must be given all states of the match in their order, as it counts the
     scores of players and keeps their latest touches."""
@@ -102,14 +113,7 @@ class PacketWriter:
                              [fb.TeamInfo(team, goals) for team, goals in enumerate(clock.score)])
 
     def _write_ball(self, state: GameState) -> Any:
-        ball, arena = state.ball, self._arena
-        physics = self._physics(ball.position[arena].tolist(), ball.rotation[arena].tolist(), ball.velocity[arena].tolist(),
-                                ball.angular_velocity[arena].tolist())
-        return self._flat.BallInfo(physics, self._flat.SphereShape(2 * BALL_RADIUS), -1)
-
-    def _physics(self, position: list[float], rotation: list[list[float]], velocity: list[float], spin: list[float]) -> Any:
-        fb = self._flat
-        return fb.Physics(fb.Vector3(*position), fb.Rotator(*to_euler(rotation)), fb.Vector3(*velocity), fb.Vector3(*spin))
+        return self._flat.BallInfo(ball_physics(state, self._arena), self._flat.SphereShape(2 * BALL_RADIUS), -1)
 
     def _write_pads(self, state: GameState) -> list[Any]:
         timers: list[float] = state.pads.timer[self._arena].tolist()
@@ -131,7 +135,7 @@ class PacketWriter:
         hitbox, scores = HITBOXES[car["hitbox"]], memory.scores
         torque, sticks, buttons = car["flip_torque"], car["controls"][:5], [value > 0.5 for value in car["controls"][5:]]
         return fb.PlayerInfo(
-            physics=self._physics(car["position"], car["rotation"], car["velocity"], car["angular_velocity"]),
+            physics=_physics(car["position"], car["rotation"], car["velocity"], car["angular_velocity"]),
             score_info=fb.ScoreInfo(100 * scores["goals"] + 50 * (scores["assists"] + scores["saves"]) + 20 * scores["shots"],
                                     **scores),
             hitbox=fb.BoxShape(*hitbox.size), hitbox_offset=fb.Vector3(*hitbox.offset), latest_touch=memory.touch,

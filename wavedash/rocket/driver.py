@@ -111,6 +111,14 @@ class Driver(Part):
                                 f"but the buffer is {list(x.shape)}")
 
 
+class PatientDriver(Driver):
+    """A driver in one arena that asks its player only when that decides."""
+
+    def _decide(self, chosen: Tensor) -> None:
+        if int(self.steps[0]) % self.every == 0:
+            super()._decide(chosen)
+
+
 def _like(mask: Tensor, x: Tensor) -> Tensor:
     """A mask [n] that broadcasts over x [n, ...]."""
     return mask.view(-1, *(1,) * (x.dim() - 1))

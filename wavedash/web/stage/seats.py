@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from wavedash.rocket.driver import Driver, Pace, common_pace
+from wavedash.rocket.driver import Pace, PatientDriver, common_pace
 from wavedash.rocket.endings import Goal
 from wavedash.rocket.line_up import LineUp
 from wavedash.rocket.parts import Action, Observation, Player, Start
@@ -25,14 +25,6 @@ class StageTask(Task):
 
     def _use_kernels(self, state: GameState) -> None:
         pass
-
-
-class PatientDriver(Driver):
-    """A driver in one arena that asks its player only when that decides."""
-
-    def _decide(self, chosen: Tensor) -> None:
-        if int(self.steps[0]) % self.every == 0:
-            super()._decide(chosen)
 
 
 class Sides(LineUp):

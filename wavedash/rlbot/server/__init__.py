@@ -1,0 +1,5 @@
+"""The match server: plays matches of RLBot bots in RocketSim and speaks the protocol of RLBot v5.
+
+`serving.py` plays a whole match from the start of its bots to its results. `bot_file.py` reads a bot.toml, `process.py` runs the
+program of a bot, `hub.py` and `agent.py` talk to it over `channel.py`; `field.py` holds the cars and `referee.py` the rules.
+"""

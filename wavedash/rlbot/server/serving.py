@@ -1,0 +1,234 @@
+"""Serving: a whole match, from the start of the bots' programs to its results.
+
+The server sends a packet of every tick to all programs. In lockstep it waits until all have answered, so a match is as fast as its
+bots; in real time it sends 120 packets a second, whatever they do. While programs think, the next tick is played: an answer to
+packet n takes effect `latency` ticks after n, by default one, as in the real game and in training.
+"""
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from wavedash.errors import UserError
+from wavedash.recordings.order import Order
+from wavedash.rlbot.package import flat
+from wavedash.rlbot.packets import Clock, PacketPlayer, PacketWriter, field_info
+from wavedash.rlbot.server.agent import Controls
+from wavedash.rlbot.server.bot_file import BotFile
+from wavedash.rlbot.server.field import Field, Seat
+from wavedash.rlbot.server.hub import Hub
+from wavedash.rlbot.server.prediction import BallPredictor
+from wavedash.rlbot.server.program import Conduct, Patience, Program, make_programs
+from wavedash.rlbot.server.recording import MatchRecorder
+from wavedash.rlbot.server.referee import Referee, Round, Seen
+from wavedash.rocket.constants import TICK_RATE
+from wavedash.rocket.parts import Start
+
+TO_END = 3.0
+"""Seconds in which programs may end by themselves after the match"""
+LATEST = 0.25
+"""Seconds by which real time may be missed before it is given up to catch up"""
+
+REAL_TIME_SILENCE = TICK_RATE
+"""Packets that may stay without an answer in real time; until then the last input counts"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a match."""
+
+    results: Sequence[Round]
+    conduct: Sequence[Conduct]
+    """Of every program"""
+    touches: tuple[int, int]
+    """Of blue and orange; contact in the same eight ticks is one touch"""
+    ticks: int
+    """Of packets, countdowns included"""
+    wall_seconds: float
+    """How long the match took, without the start of the programs"""
+
+    @property
+    def goals(self) -> tuple[int, int]:
+        return sum(result.goals[0] for result in self.results), sum(result.goals[1] for result in self.results)
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a match is served."""
+
+    seed: int = 1
+    """Of kick-offs"""
+    nudge: Start | None = None
+    """Changes kick-offs a little"""
+    latency: int = 1
+    """Ticks from a packet to the effect of its answer"""
+    real_time: bool = False
+    port: int = 0
+    """0: any free one"""
+    patience: Patience = field(default_factory=Patience)
+    record: Order | None = None
+
+
+def play_match(seats: Sequence[Seat], referee: Referee, manner: Manner | None = None,
+               progress: Callable[[Referee], None] | None = None) -> Outcome:
+    """Plays a match. Seats of blue come first. What bots do wrong costs them their input and not the match. `progress` is
+    called after every tick."""
+    match = Match(seats, referee, manner or Manner())
+    try:
+        match.begin()
+        while not referee.over:
+            match.tick()
+            if progress is not None:
+                progress(referee)
+        return match.outcome()
+    finally:
+        match.close()
+
+
+class Match:
+    """A match that is being played, tick by tick."""
+
+    def __init__(self, seats: Sequence[Seat], referee: Referee, manner: Manner) -> None:
+        teams = [seat.team for seat in seats]
+        if teams != sorted(teams) or set(teams) != {0, 1}:
+            raise UserError("a match needs cars in blue and in orange")
+        self.referee, self.manner = referee, manner
+        self._patience = replace(manner.patience, in_a_row=REAL_TIME_SILENCE) if manner.real_time else manner.patience
+        self._flat = flat()
+        self._players = [PacketPlayer(name, 1000 + car) for car, name in enumerate(_distinct([seat.name for seat in seats]))]
+        self.programs = make_programs([(car, seat.driver, self._players[car].name) for car, seat in enumerate(seats)
+                                       if isinstance(seat.driver, BotFile)], teams)
+        self._seats = seats
+        self._open = ExitStack()
+        try:
+            self._field = Field(seats, manner.seed, manner.nudge)
+            self._open.callback(self._field.close)
+            self.hub = Hub(self.programs, self._welcome, manner.port)
+            self._open.callback(self.hub.close)
+        except BaseException:
+            self._open.close()
+            raise
+        self._predictor: BallPredictor | None = None
+        self._writer = PacketWriter(self._players)
+        self._recorder = None if manner.record is None else MatchRecorder(manner.record, seats, self._field.state)
+        self._frame, self._moved = 0, False
+        self._pipeline: deque[dict[int, Controls]] = deque([{}] * manner.latency)
+        """Inputs that have not taken effect yet, the oldest first"""
+        self._touches = [0, 0]
+        self._touching: set[int] = set()
+        self._begun_at = self._due = time.monotonic()
+
+    def begin(self) -> None:
+        """Starts the programs and waits until each is ready, or known not to become so. UserError: no program can be started."""
+        for program in self.programs:
+            program.start(self.hub.address)
+        self.hub.poll_until(lambda: all(program.ready or program.lost for program in self.programs),
+                            self.manner.patience.start)
+        for program in self.programs:
+            if not program.ready:
+                program.lose(f"it was not ready after {self.manner.patience.start:g} s")
+        self._begun_at = self._due = time.monotonic()
+
+    def tick(self) -> None:
+        """Sends the packet of this moment, plays the tick after it, and takes the answers."""
+        referee = self.referee
+        if referee.kickoff_due:
+            self._field.kick_off()
+            self._moved = False
+        self._send_packet()
+        if not self.manner.latency:
+            self._gather()
+            self._pipeline.append(self._inputs())
+        inputs, seen = self._pipeline.popleft(), Seen()
+        self._moved = referee.playing
+        if referee.playing:
+            seen = self._field.tick(inputs)
+            self._count_touches()
+        if self.manner.latency:
+            self._gather()
+            self._pipeline.append(self._inputs())
+        decided = len(referee.results)
+        referee.tick(seen)
+        if self._recorder is not None and self._moved:
+            self._recorder.tick(referee)
+        if self._recorder is not None and len(referee.results) > decided:
+            self._recorder.decided(referee.results[-1])
+        self._frame += 1
+
+    def outcome(self) -> Outcome:
+        return Outcome(self.referee.results, [program.conduct for program in self.programs],
+                       (self._touches[0], self._touches[1]), self._frame, time.monotonic() - self._begun_at)
+
+    def close(self) -> None:
+        """Ends all programs."""
+        with self._open:
+            self.hub.say_goodbye()
+            self.hub.poll_until(lambda: not any(agent.channel.behind for agent in self.hub.agents), 0.5)
+            end = time.monotonic() + TO_END
+            for program in self.programs:
+                program.stop(max(0.0, end - time.monotonic()))
+            if self._predictor is not None:
+                self._predictor.close()
+
+    def _send_packet(self) -> None:
+        state, referee, fb = self._field.state, self.referee, self._flat
+        clock = Clock(self._frame / TICK_RATE, referee.left, referee.overtime, False, fb.MatchPhase(int(referee.phase)),
+                      self._frame, (referee.score[0], referee.score[1]))
+        packet = self._writer.write(state, clock, new=self._moved)
+        self.hub.send_packet(fb.CorePacket(packet).pack(), self._prediction)
+
+    def _prediction(self) -> bytes:
+        if self._predictor is None:
+            self._predictor = BallPredictor()
+        return self._predictor.message(self._field.state, self._frame / TICK_RATE)
+
+    def _gather(self) -> None:
+        """Takes the answers to the last packet: until all are there, or in real time until the tick is over."""
+        patience = self._patience
+        if self.manner.real_time:
+            self._due = max(self._due + 1 / TICK_RATE, time.monotonic() - LATEST)
+            self.hub.poll_until(lambda: False, self._due - time.monotonic())
+        else:
+            self.hub.poll(0.0)  # programs that are not waited for are heard too
+            self.hub.poll_until(lambda: not any(program.awaited(patience) for program in self.programs), patience.answer)
+        for program in self.programs:
+            if not program.lost and program.owed > (patience.in_a_row if self.manner.real_time else 0):
+                program.miss(patience)
+
+    def _inputs(self) -> dict[int, Controls]:
+        """The newest controls of all cars whose programs take part and do not hang."""
+        return {car: controls for program in self.programs if not program.lost and program.owed <= self._patience.in_a_row
+                for car in program.cars if (controls := self.hub.inputs.get(car)) is not None}
+
+    def _count_touches(self) -> None:
+        if self.referee.played % 8 == 0:
+            self._touching.clear()
+        for car, touches in enumerate(self._field.touching()):
+            if touches and car not in self._touching:
+                self._touching.add(car)
+                self._touches[self._seats[car].team] += 1
+
+    def _welcome(self, program: Program) -> list[bytes]:
+        fb = self._flat
+        mine = [fb.ControllableInfo(car, self._players[car].player_id) for car in program.cars]
+        return [fb.CorePacket(message).pack()
+                for message in (self._configuration(), field_info(), fb.ControllableTeamInfo(program.team, mine))]
+
+    def _configuration(self) -> Any:
+        fb, players = self._flat, []
+        for seat, player in zip(self._seats, self._players, strict=True):
+            bot = seat.driver if isinstance(seat.driver, BotFile) else None
+            variety = fb.CustomBot(player.name, agent_id=f"wavedash/{seat.name}") if bot is None else fb.CustomBot(
+                player.name, str(bot.root), bot.command, bot.loadouts[seat.team], bot.agent_id, bot.hivemind)
+            players.append(fb.PlayerConfiguration(variety, seat.team, player.player_id))
+        return fb.MatchConfiguration(fb.Launcher.NoLaunch, player_configurations=players, wait_for_agents=True,
+                                     skip_replays=True, enable_rendering=fb.DebugRendering.AlwaysOff)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Names as RLBot makes them: the second `Bot` is `Bot (2)`."""
+    return [name if not names[:car].count(name) else f"{name} ({names[:car].count(name) + 1})" for car, name in enumerate(names)]
