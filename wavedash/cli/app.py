@@ -23,6 +23,7 @@ from wavedash.cli import (
     page,
     page_export,
     replays,
+    rlbot,
     rocket,
     training,
 )
@@ -47,6 +48,7 @@ app.add_typer(page_export.commands, name="page")
 app.add_typer(config.commands, name="config")
 app.add_typer(rocket.commands, name="rocket")
 app.add_typer(champion.commands, name="champion")
+app.add_typer(rlbot.commands, name="rlbot")
 app.add_typer(replays.commands, name="replays")
 
 

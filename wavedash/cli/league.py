@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
-PLAYER = ("idle, random, chaser, defender, champion, your own as module:Class, or a run, a checkpoint or a folder with a "
-          "policy; A+B: a team with one player per car.")
+PLAYER = ("idle, random, chaser, defender, champion, your own as module:Class, a run, a checkpoint or a folder with a policy, or "
+          "the bot.toml of an RLBot bot; A+B: a team with one player per car.")
 Games = Annotated[int, typer.Option(min=2, help="Games of each pair in each simulator, half of them from either side. Four "
                                                 "times as many: half the interval.")]
 Size = Annotated[
@@ -76,7 +77,7 @@ def match(
     """
     from wavedash.league.match import compare, names_of
 
-    one, other = entrants = _entrants([first, second], trust, size)
+    one, other = entrants = find_entrants([first, second], trust, size)
     terms = _terms(entrants, games, size, simulator, seconds, device, seed, deterministic)
     if out is not None:
         _check_new(out, names_of(one, other), terms)
@@ -132,6 +133,10 @@ def tournament(
         typer.Option(min=1, show_default=False, help="Rounds of Swiss. [default: as many as single elimination takes]"),
     ] = None,
     seeding: Annotated[Seeding, typer.Option(help="The order of the seeds: as named, or known ratings first.")] = Seeding.NAMED,
+    minutes: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(min=0.1, show_default=False, help="Games are whole matches of so many minutes, with overtime."),
+    ] = None,
     folder: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(metavar="DIR", show_default=False, help="Results, games and a picture are kept here, and the same command "
@@ -143,6 +148,7 @@ def tournament(
     By default everybody plays everybody. Prints ratings with intervals, and who took which share of the goals from whom.
     """
     from wavedash.league.players import distinct_names
+    from wavedash.league.rlbot_games import needs_server
     from wavedash.league.tournament import play_tournament
 
     if not players and folder is not None:
@@ -154,16 +160,15 @@ def tournament(
         try:
             players, size, rounds, seed = list(there["players"]), int(there["size"]), there["rounds"], int(there["seed"])
             games, seconds, deterministic = int(there["games"]), float(there["seconds"]), bool(there["deterministic"])
-            simulator, format = SimulatorName(there["simulator"]), FormatName(there["format"])
+            simulator, format, minutes = SimulatorName(there["simulator"]), FormatName(there["format"]), there["minutes"]
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"{folder} describes no tournament ({error}): name another folder") from error
         seeding = Seeding.NAMED  # the players are listed in the order of their seeds
     if not players or len(players) < 2:
         raise UserError("a tournament needs at least two players")
-    entrants = _entrants(players, trust, size)
-    terms = _terms(entrants, games, size, simulator, seconds, device, seed, deterministic)
-    if folder is not None or format is not FormatName.ROUND_ROBIN or any(
-            member.bot for entrant in entrants for member in entrant.members or (entrant,)):
+    entrants = find_entrants(players, trust, size)
+    terms = replace(_terms(entrants, games, size, simulator, seconds, device, seed, deterministic), minutes=minutes)
+    if folder is not None or format is not FormatName.ROUND_ROBIN or needs_server(terms, *entrants):
         if out is not None:
             raise UserError("--out is for a round robin without a folder: here games.csv is in the folder, see --folder")
         known = _reference(also, reference and deterministic)
@@ -232,25 +237,24 @@ def _event(entrants: list[Entrant], terms: Terms, format: FormatName, rounds: in
     from wavedash.league.formats import make_format
     from wavedash.league.players import distinct_names
     from wavedash.league.reference import NO_REFERENCE
+    from wavedash.league.rlbot_games import needs_server
     from wavedash.runs.folder import runs_root
 
-    bots = any(member.bot for entrant in entrants for member in entrant.members or (entrant,))
-    if bots and terms.simulators != ("rocketsim",):
-        raise UserError("RLBot bots play in RocketSim: leave out --simulator")
+    served = needs_server(terms, *entrants)
     names = distinct_names(entrants)
     if seeding is Seeding.RATING:
         entrants = _by_rating(entrants, names, terms, known)
     description = {"format": format.value, "rounds": rounds, "players": [entrant.asked for entrant in entrants],
                    "names": [names[entrant] for entrant in entrants], "games": terms.games, "size": terms.size,
-                   "simulator": simulator.value, "seconds": terms.seconds, "deterministic": terms.deterministic,
-                   "seed": terms.seed}
+                   "simulator": simulator.value, "seconds": terms.seconds, "minutes": terms.minutes,
+                   "deterministic": terms.deterministic, "seed": terms.seed}
     held = make_format(format.value, len(entrants), rounds)
     what = zlib.crc32(json.dumps(description).encode())
     where = EventFolder(folder or runs_root() / "tournaments" / f"{format.value}-{what:08x}")
     where.begin(description)
     progress = Shown()
     found = play_event(entrants, [names[entrant] for entrant in entrants], held, terms, where, progress,
-                       NO_REFERENCE if bots else known, order)
+                       NO_REFERENCE if served else known, order)
     progress.end()
     _print(found, as_json)
     typer.echo(f"{'' if as_json else chr(10)}bracket: {where.path / PICTURE}", err=as_json)
@@ -279,7 +283,7 @@ def _reference(files: list[Path] | None, ships: bool) -> References:
     return read_references([*([SHIPPED] if ships else []), *map(str, files or [])])
 
 
-def _entrants(players: list[str], trust: bool, size: int | None) -> list[Entrant]:
+def find_entrants(players: list[str], trust: bool, size: int | None) -> list[Entrant]:
     """Finds the players. Without a size, `champion` is the one for the teams of the first of the other trained policies."""
     from wavedash.champions import NAME
     from wavedash.league.players import find_entrant

@@ -15,7 +15,7 @@ from wavedash.league.games import Game
 from wavedash.league.match import Terms, play
 from wavedash.league.players import Entrant
 from wavedash.league.reference import NO_REFERENCE, Reference
-from wavedash.league.rlbot_games import Faults, play_rlbot_game
+from wavedash.league.rlbot_games import Faults, needs_server, play_through_server
 from wavedash.league.series import next_games, outcome_of
 from wavedash.league.tournament import Tournament
 from wavedash.recordings.order import Order
@@ -161,20 +161,18 @@ def play_event(entrants: Sequence[Entrant], names: Sequence[str], format: Format
 
 def _play(meeting: str, entrants: tuple[Entrant, Entrant], names: tuple[str, str], terms: Terms, simulator: str, count: int,
           before: int, progress: Progress | None, record: Order | None) -> tuple[MatchRow, list[Game]]:
-    """Plays the next games of a meeting: all that are left, or with RLBot bots one. `before`: games of it that were played,
-    which with the names of the two is all that the seed follows from."""
+    """Plays the games of a meeting that are left. `before`: games of it that were played, which with the names of the two is all
+    that the seed follows from."""
     first, second = entrants
     seed = stream_seed(terms.seed, f"{meeting} {names[0]} {names[1]} {simulator}", before) % 2**31
-    if first.bot is None and second.bot is None:
-        # A script adapts its pace to a policy that it plays against, if the policy is the first of the two.
-        swapped = first.task is None and second.task is not None
-        one, other = (second, first) if swapped else (first, second)
-        (result,) = play(replace(terms, games=count, seed=seed), simulator, one, [other], progress, record)
-        games = result.games(*(names[::-1] if swapped else names))
-        return MatchRow(meeting, *names, games[0].seed, len(games)), games
-    blue = before % 2
-    game, faults = play_rlbot_game((entrants[blue], entrants[1 - blue]), (names[blue], names[1 - blue]), terms, seed)
-    if progress is not None:
-        progress(1.0)
-    own, others = faults[blue], faults[1 - blue]
-    return MatchRow(meeting, *names, seed, 1, *own, *others), [game]
+    todo = replace(terms, games=count, seed=seed)
+    if needs_server(terms, first, second):
+        found = play_through_server(first, second, todo, progress, record)
+        games = found.result.games(*names)
+        return MatchRow(meeting, *names, games[0].seed, len(games), *found.faults[0], *found.faults[1]), games
+    # A script adapts its pace to a policy that it plays against, if the policy is the first of the two.
+    swapped = first.task is None and second.task is not None
+    one, other = (second, first) if swapped else (first, second)
+    (result,) = play(todo, simulator, one, [other], progress, record)
+    games = result.games(*(names[::-1] if swapped else names))
+    return MatchRow(meeting, *names, games[0].seed, len(games)), games

@@ -18,7 +18,9 @@ from wavedash.league.frozen import FrozenPolicies
 from wavedash.league.games import Game
 from wavedash.league.players import Entrant, distinct_names
 from wavedash.league.ratings import elo
+from wavedash.league.rlbot_games import SIMULATOR, needs_server, play_through_server
 from wavedash.recordings.order import Order
+from wavedash.rlbot.server.program import Conduct
 from wavedash.rocket.parts import Player
 from wavedash.rocket.recording.recorder import GameRecorder, Pairing
 from wavedash.seeding import stream_seed
@@ -45,6 +47,8 @@ class Terms:
     seed: int = 1
     device: torch.device | str = "cpu"
     hitbox: str = "octane"
+    minutes: float | None = None
+    """Games are whole matches of so many minutes through the match server; None: they end with the first goal"""
 
     @property
     def stream(self) -> int:
@@ -65,6 +69,8 @@ class Terms:
         return replace(self, size=size, hitbox="octane" if task is None else task.hitbox)
 
     def __str__(self) -> str:
+        if self.minutes is not None:
+            return f"{self.size}v{self.size}, matches of {self.minutes:g} minutes with overtime, half of them as orange"
         return (f"{self.size}v{self.size}, from kick-offs to the first goal or {self.seconds:g} s, half of the games as orange,"
                 f" {'deterministic' if self.deterministic else 'stochastic'}")
 
@@ -116,6 +122,8 @@ class Comparison:
     terms: Terms
     results: Mapping[str, MatchResult]
     """By simulator"""
+    conduct: Sequence[Conduct] = ()
+    """Of the programs of RLBot bots"""
 
     @property
     def scores(self) -> dict[str, Score]:
@@ -162,8 +170,9 @@ class Comparison:
             "won-drawn-lost": lambda score: f"{score.scored} - {score.goalless} - {score.conceded}"}
         elo_row: dict[str, columns.Row] = {"Elo difference": lambda score: elo_text(score.goal_share)}
         rows = {**columns.GAMES, **outcomes, **columns.GOALS, **columns.SHARE, **elo_row, **columns.TOUCHES}
+        programs = ["", "programs of RLBot bots", *(f"  {conduct}" for conduct in self.conduct)] if self.conduct else []
         return "\n".join([self.verdict, "", f"{self.first} against {self.second}: {self.terms}", "",
-                          *columns.table(self.scores, rows)])
+                          *columns.table(self.scores, rows), *programs])
 
     def _stronger(self, share: Share) -> str | None:
         low, high = share.interval
@@ -174,6 +183,10 @@ def compare(first: Entrant, second: Entrant, terms: Terms, progress: Callable[[s
             record: Order | None = None) -> Comparison:
     """Plays `wavedash match`. `progress`: makes a Progress for a line of text; `record`: games to record in each simulator."""
     names = names_of(first, second)
+    if needs_server(terms, first, second):
+        shown = progress(f"{names[0]} against {names[1]} through the match server") if progress else None
+        found = play_through_server(first, second, terms, shown, record)
+        return Comparison(*names, terms, {SIMULATOR: found.result}, [one for side in found.conduct for one in side])
     results = {}
     for simulator in terms.simulators:
         shown = progress(f"{names[0]} against {names[1]} in {simulator}") if progress else None

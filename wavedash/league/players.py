@@ -1,8 +1,8 @@
 """Players by name, as users type them: `wavedash match chaser runs/my-bot`.
 
 A name is that of a script (`chaser`) or of a champion, the import path of a user's own class (`module:Class`), or the path of a
-trained policy: a run, a checkpoint, or a folder with config.yaml, policy.safetensors and state.json. `A+B` is a team with one
-player per car.
+trained policy: a run, a checkpoint, or a folder with config.yaml, policy.safetensors and state.json; or the bot.toml of an RLBot
+bot. `A+B` is a team with one player per car.
 """
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from wavedash.config import RocketConfig
 from wavedash.errors import UserError
 from wavedash.league.frozen import FrozenPolicy
 from wavedash.league.reference import RUNG, rung_name
-from wavedash.league.rlbot_games import bot_name, is_bot
 from wavedash.league.teams import JOINED_BY, Team
 from wavedash.loading import LoadedRun, load_run
+from wavedash.rlbot.server.bot_file import BotFile, is_bot_file, read_bot_file
 from wavedash.rocket import names
 from wavedash.rocket.kind import rocket_task
 from wavedash.rocket.parts import Player
@@ -44,8 +44,8 @@ class Entrant:
     """Where the policy comes from; None for a script"""
     members: tuple[Entrant, ...] = ()
     """The players of a team, one for each car; none: one player drives all cars of a team"""
-    bot: Path | None = None
-    """The bot.toml of an RLBot bot, which only the match server can play with"""
+    bot: BotFile | None = None
+    """An RLBot bot, which only the match server can play with"""
 
     @cached_property
     def name(self) -> str:
@@ -55,7 +55,7 @@ class Entrant:
         if self.members:
             return JOINED_BY.join(member.name for member in self.members)
         if self.bot is not None:
-            return bot_name(self.bot)
+            return self.bot.name
         if self.run is None:
             return snake_case(self.asked) if ":" not in self.asked else self.asked
         if isinstance(self.run.source, PolicyFolder) and not self._is_snapshot(self.run.source):
@@ -66,7 +66,7 @@ class Entrant:
     def full_name(self) -> str:
         """A name that also tells apart runs of one name: with the folder of the run."""
         if self.bot is not None:
-            return str(self.bot)
+            return str(self.bot.path)
         if self.run is None:
             return self.name
         source = self.run.source
@@ -96,7 +96,8 @@ class Entrant:
         if self.members:
             return Team([member.player(deterministic, seed + 1000 * i) for i, member in enumerate(self.members)])
         if self.bot is not None:
-            raise UserError(f"{self.asked} is an RLBot bot, which plays in a process of its own: use wavedash tournament")
+            raise UserError(f"{self.asked} is an RLBot bot, which plays in a process of its own: use wavedash match, wavedash "
+                            "tournament or wavedash rlbot serve")
         if self.run is None:
             made: Player = names.make("player", self.asked)
             return made
@@ -108,10 +109,8 @@ def find_entrant(name: str, trust: bool = False, size: int | None = None) -> Ent
     has, if that is known: it decides which champion `champion` means."""
     if JOINED_BY in name and not Path(name).exists():
         return Entrant(name, members=tuple(find_entrant(member, trust, size) for member in name.split(JOINED_BY)))
-    if is_bot(name):
-        entrant = Entrant(name, bot=Path(name))
-        entrant.name  # noqa: B018 (a file that cannot be read is answered at once)
-        return entrant
+    if is_bot_file(name):
+        return Entrant(name, bot=read_bot_file(Path(name)))
     shipped = names.shipped("player")
     if snake_case(name) in shipped or (":" in name and not DRIVE.match(name) and not Path(name).exists()):
         entrant = Entrant(name)

@@ -1,18 +1,26 @@
-"""Games in which an RLBot bot takes part: they are played through the match server."""
+"""Games in which an RLBot bot takes part: they are played through the match server, which starts the bots' programs."""
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
-from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from wavedash.errors import UserError
+from wavedash.evaluate.matches import Progress, nudged_kickoff
+from wavedash.evaluate.results import MatchResult, PlayedGame, Score
+from wavedash.recordings.order import Order
+from wavedash.rlbot.server.field import Seat
+from wavedash.rlbot.server.program import Conduct
+from wavedash.rlbot.server.referee import FirstGoals, Referee, WholeMatch
+from wavedash.rlbot.server.serving import Manner, play_match
+from wavedash.seeding import stream_seed
 
 if TYPE_CHECKING:
-    from wavedash.league.games import Game
     from wavedash.league.match import Terms
     from wavedash.league.players import Entrant
+
+SIMULATOR = "rocketsim"
+"""Where the match server plays"""
 
 
 class Faults(NamedTuple):
@@ -21,56 +29,80 @@ class Faults(NamedTuple):
     crashes: int
     """Bots that crashed or hung"""
     missed: int
-    """Inputs that did not come in time"""
+    """Packets without an answer"""
 
     def plus(self, crashes: int, missed: int) -> Faults:
         return Faults(self.crashes + crashes, self.missed + missed)
 
 
-def is_bot(name: str) -> bool:
-    """Whether a user means an RLBot bot by this: its file is called `bot.toml` or `*.bot.toml`."""
-    return Path(name).name == "bot.toml" or name.endswith(".bot.toml")
+@dataclass(frozen=True)
+class BotMatch:
+    """Games through the match server."""
+
+    result: MatchResult
+    conduct: tuple[Sequence[Conduct], Sequence[Conduct]]
+    """Of the programs of the first entrant and of the second, in the order that they were started"""
+
+    @property
+    def faults(self) -> tuple[Faults, Faults]:
+        first, second = (Faults(sum(bool(one.lost) or one.hung for one in side), sum(one.missed for one in side))
+                         for side in self.conduct)
+        return first, second
 
 
-def bot_name(path: Path) -> str:
-    """The name in the file of a bot. UserError: it is none."""
-    try:
-        settings = tomllib.loads(path.read_text(encoding="utf-8")).get("settings", {})
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"cannot read the bot {path}: {error}. Name the bot.toml of an RLBot v5 bot") from error
-    name = settings.get("name") if isinstance(settings, dict) else None
-    return name if isinstance(name, str) and name.strip() else path.parent.name
+def needs_server(terms: Terms, *entrants: Entrant) -> bool:
+    """Whether games of these entrants are played through the match server. UserError: they cannot be."""
+    bots = any(member.bot is not None for entrant in entrants for member in entrant.members or (entrant,))
+    if not bots and terms.minutes is None:
+        return False
+    if tuple(terms.simulators) != (SIMULATOR,):
+        raise UserError("RLBot bots and whole matches are played in RocketSim: leave out --simulator")
+    return True
 
 
-def play_rlbot_game(sides: tuple[Entrant, Entrant], names: tuple[str, str], terms: Terms,
-                    seed: int) -> tuple[Game, tuple[Faults, Faults]]:
-    """Plays one game, blue first. A bot that crashes or hangs has no input from then on, and the game goes on. Also what went
-    wrong with the bots of either side."""
-    from wavedash.evaluate.results import utc_now
-    from wavedash.league.games import Game
-
-    server = _server()
-    rules = server.MatchRules(seconds=terms.seconds, seed=seed)
-    outcome = server.play_match(*(_seats(server, entrant, terms.size) for entrant in sides), rules)
-    goals = (int(outcome.blue_goals), int(outcome.orange_goals))
-    game = Game(utc_now(), 0, *names, terms.size, *goals, round(float(outcome.seconds), 3), "rocketsim", seed)
-    seats = list(outcome.seats)
-    return game, (_faults(seats[: terms.size]), _faults(seats[terms.size :]))
+def seats_of(entrant: Entrant, team: int, terms: Terms) -> list[Seat]:
+    """The cars of an entrant. Each has a player or a program of its own."""
+    members = entrant.members or (entrant,) * terms.size
+    return [Seat(team, member.name, member.bot, member.bot.hitbox(team)) if member.bot is not None else
+            Seat(team, member.name, member.player(terms.deterministic, stream_seed(terms.seed, "player", 10 * team + place)),
+                 terms.hitbox)
+            for place, member in enumerate(members)]
 
 
-def _seats(server: Any, entrant: Entrant, size: int) -> list[Any]:
-    return [server.SeatSpec(str(member.bot) if member.bot is not None else member.asked)
-            for member in entrant.members or (entrant,) * size]
+def play_through_server(first: Entrant, second: Entrant, terms: Terms, progress: Progress | None = None,
+                        record: Order | None = None) -> BotMatch:
+    """Plays `terms.games` games, the first half of them with the first entrant as blue. Games are those of all matches, up to
+    the first goal; with `terms.minutes` they are whole matches."""
+    played: list[PlayedGame] = []
+    conduct: tuple[list[Conduct], list[Conduct]] = ([], [])
+    touches, share = [0, 0], 0.0
+
+    def show(referee: Referee) -> None:
+        if progress is not None:
+            progress(share + len(referee.results) / terms.games)
+
+    games = -(-terms.games // 2), terms.games // 2
+    for side, count in enumerate(games):
+        sides = (first, second) if side == 0 else (second, first)
+        for number, referee in enumerate(_referees(terms, count)):
+            seats = [seat for team, entrant in enumerate(sides) for seat in seats_of(entrant, team, terms)]
+            manner = Manner(stream_seed(terms.seed, "kick-offs", 1000 * side + number), nudged_kickoff(), record=record)
+            outcome = play_match(seats, referee, manner, show)
+            share += len(outcome.results) / terms.games
+            played += [PlayedGame(side, result.goals[side], result.goals[1 - side], result.seconds)
+                       for result in outcome.results]
+            for team in (0, 1):
+                conduct[team ^ side].extend(one for one in outcome.conduct if one.team == team)
+                touches[team ^ side] += outcome.touches[team]
+    minutes = sum(game.seconds for game in played) / 60
+    score = Score(len(played), sum(game.scored for game in played), sum(game.conceded for game in played),
+                  touches[0] / minutes, touches[1] / minutes, minutes)
+    return BotMatch(MatchResult(score, played, terms.size, SIMULATOR, terms.stream), conduct)
 
 
-def _faults(seats: Sequence[Any]) -> Faults:
-    return Faults(sum(bool(seat.crashed or seat.hung) for seat in seats), sum(int(seat.missing) for seat in seats))
+def _referees(terms: Terms, games: int) -> list[Referee]:
+    """One for each match that makes up so many games."""
+    if terms.minutes is None:
+        return [FirstGoals(games, terms.seconds)] if games else []
+    return [WholeMatch(60 * terms.minutes, countdown=0.5, celebration=0.1) for _ in range(games)]
 
-
-def _server() -> Any:
-    """The match server. UserError: this version of the package has none."""
-    try:
-        return import_module("wavedash.rlbot.server")
-    except ModuleNotFoundError as error:
-        raise UserError(f"RLBot bots are played through the match server, which cannot be loaded: {error}. Install a version "
-                        "of wavedash that has it, with pip install \"wavedash[rlbot]\"") from error

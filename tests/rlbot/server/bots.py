@@ -58,3 +58,45 @@ def write_bot_file(folder: Path, name: str, command: str, settings: str = "") ->
     path.write_text(f'[settings]\nagent_id = "tests/{name}"\nname = "{name}"\nrun_command = "{command}"\n{settings}\n'
                     "[details]\n", encoding="utf-8")
     return path
+
+
+RAW = '''
+import os
+import socket
+import time
+
+from rlbot import flat
+
+server = socket.create_connection((os.environ["RLBOT_SERVER_IP"], int(os.environ["RLBOT_SERVER_PORT"])))
+
+
+def send(data):
+    server.sendall(len(data).to_bytes(2, "big") + data)
+
+
+def receive():
+    data = b""
+    while len(data) < 2:
+        data += server.recv(2 - len(data)) or exit()
+    size, data = int.from_bytes(data, "big"), b""
+    while len(data) < size:
+        data += server.recv(size - len(data)) or exit()
+    return flat.CorePacket.unpack(data).message
+
+
+def say(message):
+    send(flat.InterfacePacket(message).pack())
+
+
+def introduce(key=os.environ["RLBOT_AGENT_ID"]):
+    say(flat.ConnectionSettings(key, False, True, True))
+
+
+'''
+"""The beginning of a program that speaks the protocol by hand, for those that break it"""
+
+
+def write_raw_bot(folder: Path, name: str, program: str, settings: str = "") -> Path:
+    folder.mkdir(parents=True)
+    (folder / "run.py").write_text(RAW + program, encoding="utf-8")
+    return write_bot_file(folder, name, "python run.py", settings)

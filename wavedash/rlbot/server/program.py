@@ -25,6 +25,8 @@ class Patience:
     """A program that has left so many packets unanswered hangs: the match goes on without it until it answers again"""
     in_all: int = 30
     """A program for which the match has waited so often in vain is not waited for any more"""
+    end: float = 3.0
+    """Seconds in which programs may end by themselves after the match"""
 
 
 @dataclass
@@ -32,6 +34,7 @@ class Conduct:
     """How a program has behaved."""
 
     name: str
+    team: int
     lost: str = ""
     """Why it takes no part any more: it crashed, broke the protocol or was never ready"""
     hung: bool = False
@@ -67,7 +70,7 @@ class Program:
     place. A bot that its user starts by hand has no secret."""
 
     def __init__(self, bot: BotFile, cars: Sequence[int], team: int, name: str) -> None:
-        self.bot, self.cars, self.team, self.conduct = bot, tuple(cars), team, Conduct(name)
+        self.bot, self.cars, self.team, self.conduct = bot, tuple(cars), team, Conduct(name, team)
         self.key = f"{bot.agent_id}#{secrets.token_hex(8)}" if bot.command else bot.agent_id
         self.process: BotProcess | None = None
         self.connected = self.ready = False

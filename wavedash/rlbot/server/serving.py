@@ -28,8 +28,6 @@ from wavedash.rlbot.server.referee import Referee, Round, Seen
 from wavedash.rocket.constants import TICK_RATE
 from wavedash.rocket.parts import Start
 
-TO_END = 3.0
-"""Seconds in which programs may end by themselves after the match"""
 LATEST = 0.25
 """Seconds by which real time may be missed before it is given up to catch up"""
 
@@ -168,7 +166,7 @@ class Match:
         with self._open:
             self.hub.say_goodbye()
             self.hub.poll_until(lambda: not any(agent.channel.behind for agent in self.hub.agents), 0.5)
-            end = time.monotonic() + TO_END
+            end = time.monotonic() + self.manner.patience.end
             for program in self.programs:
                 program.stop(max(0.0, end - time.monotonic()))
             if self._predictor is not None:

@@ -1,0 +1,216 @@
+"""Whole matches with real programs: bots that play, and bots that crash, hang, lie, or send anything else."""
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.rlbot.server.bots import CHASES, CRASHES, HANGS, RAISES, write_bot, write_raw_bot
+from wavedash.evaluate.matches import nudged_kickoff
+from wavedash.league.players import find_entrant
+from wavedash.rlbot.server.bot_file import read_bot_file
+from wavedash.rlbot.server.field import Seat
+from wavedash.rlbot.server.program import Conduct, Patience
+from wavedash.rlbot.server.referee import FirstGoals, Phase, Referee, WholeMatch
+from wavedash.rlbot.server.serving import Manner, Match, Outcome, play_match
+
+pytest.importorskip("rlbot")
+pytestmark = pytest.mark.slow
+
+QUICK = Manner(seed=5, nudge=nudged_kickoff(), patience=Patience(start=30.0, answer=0.3, end=0.5))
+
+
+def bot(team: int, path: Path) -> Seat:
+    file = read_bot_file(path)
+    return Seat(team, file.name, file, file.hitbox(team))
+
+
+def player(team: int, name: str) -> Seat:
+    return Seat(team, name, find_entrant(name).player())
+
+
+def no_children() -> bool:
+    return not [child for child in psutil.Process().children(recursive=True) if "run.py" in " ".join(child.cmdline())]
+
+
+def only(outcome: Outcome) -> Conduct:
+    (conduct,) = outcome.conduct
+    return conduct
+
+
+def test_rlbots_own_package_plays_a_whole_match(tmp_path: Path) -> None:
+    """Kick-offs with a countdown, goals, score and clock as its packets show them."""
+    logs = "open('log', 'a').write(f'{int(info.match_phase)} {info.game_time_remaining} {[t.score for t in packet.teams]}\\n')"
+    seats = [bot(0, write_bot(tmp_path / "a", "Chase", f"{logs}\n        {CHASES}")), player(1, "champion")]
+    referee = WholeMatch(20.0, countdown=0.5)
+    outcome = play_match(seats, referee, QUICK)
+    assert sum(outcome.goals) > 0 and outcome.touches[0] > 0 and len(outcome.results) == 1
+    conduct = only(outcome)
+    assert not conduct.faulty and len(conduct.answer_seconds) == outcome.ticks and conduct.ignored == 0
+    rows = [line.split(" ", 2) for line in (tmp_path / "a" / "log").read_text().splitlines()]
+    assert len(rows) == outcome.ticks, "every packet was answered, and seen once"
+    phases = [int(phase) for phase, _, _ in rows]
+    assert set(phases) == {Phase.COUNTDOWN, Phase.KICKOFF, Phase.ACTIVE, Phase.GOAL_SCORED}
+    assert phases.count(Phase.COUNTDOWN) == 60 * (1 + sum(outcome.goals))
+    clock = [float(left) for _, left, _ in rows]
+    assert clock[0] == 20.0 and sorted(clock, reverse=True) == clock
+    assert rows[-1][2] == f"{list(outcome.goals)}"
+    assert no_children()
+
+
+def test_the_same_match_again_is_the_same_match(tmp_path: Path) -> None:
+    """In lockstep nothing depends on how long programs think."""
+    naps = "import random\n        time.sleep(random.choice([0.0, 0.0, 0.0, 0.003]))\n        " + CHASES
+    results = []
+    for folder, choose in (("a", CHASES), ("b", naps)):
+        seats = [bot(0, write_bot(tmp_path / folder / "0", "Left", choose)),
+                 bot(1, write_bot(tmp_path / folder / "1", "Right", CHASES))]
+        results.append(play_match(seats, FirstGoals(2, 4.0), QUICK))
+    assert results[0].results == results[1].results and results[0].touches == results[1].touches
+
+
+@pytest.mark.parametrize("latency", [0, 1, 3])
+def test_an_answer_takes_effect_so_many_ticks_later(tmp_path: Path, latency: int) -> None:
+    choose = ("shown = round(me.last_input.steer * 100)\n        open('log', 'a').write(f'{info.frame_num} {shown}\\n')\n"
+              "        return flat.ControllerState(steer=info.frame_num % 100 / 100)")
+    path = write_bot(tmp_path / "a", "Echo", choose)
+    play_match([bot(0, path), player(1, "idle")], FirstGoals(1, 0.5, countdown=0.1), replace(QUICK, latency=latency))
+    shown = dict(map(int, line.split()) for line in (path.parent / "log").read_text().splitlines())  # type: ignore[misc]
+    # The input of the tick that led to packet n answered packet n - 1 - latency.
+    for frame in range(20, 60):
+        assert shown[frame] == (frame - 1 - latency) % 100
+
+
+@pytest.mark.parametrize(("name", "choose", "says"), [
+    ("Crash", CRASHES, "exit code 3: .*out of fuel"), ("Hang", HANGS, "hung"), ("Raise", RAISES, "hung"),
+])
+def test_a_bot_that_fails_loses_its_input_and_not_the_match(tmp_path: Path, name: str, choose: str, says: str) -> None:
+    outcome = play_match([bot(0, write_bot(tmp_path / "a", name, choose)), player(1, "chaser")], FirstGoals(2, 10.0), QUICK)
+    assert len(outcome.results) == 2
+    conduct = only(outcome)
+    assert conduct.faulty and says.split(":")[0] in str(conduct)
+    if name == "Crash":
+        assert "out of fuel" in conduct.lost and not conduct.hung
+    else:
+        assert conduct.hung and not conduct.lost and conduct.missed > 100
+    assert no_children()
+
+
+def test_a_bot_that_misses_once_goes_on(tmp_path: Path) -> None:
+    late = "if self.packets == 50: time.sleep(0.45)\n        " + CHASES
+    outcome = play_match([bot(0, write_bot(tmp_path / "a", "Late", late)), player(1, "idle")], FirstGoals(1, 5.0), QUICK)
+    conduct = only(outcome)
+    assert 1 <= conduct.missed <= 2 and not conduct.hung and not conduct.lost
+    assert len(conduct.answer_seconds) >= outcome.ticks - 2 - conduct.missed
+
+
+BROKEN = {
+    "garbage": ("introduce()\nsend(bytes(range(200)))\ntime.sleep(60)", "that are no message"),
+    "a longer message than comes": ("introduce()\nserver.sendall(b'\\xff\\xffabc')\nserver.close()", "exit code 0"),
+    "another key": ("introduce('tests/a')\ntime.sleep(60)", "not ready"),
+    "never introduced": ("say(flat.InitComplete())\ntime.sleep(60)", "not ready"),
+    "never ready": ("introduce()\ntime.sleep(60)", "not ready"),
+    "leaves": ("introduce()\nsay(flat.InitComplete())\nreceive()\nsay(flat.DisconnectSignal())\ntime.sleep(60)", "left the match"),
+    "reads nothing": ("introduce()\nsay(flat.InitComplete())\ntime.sleep(60)", "hung"),
+    "no number": ("introduce()\nsay(flat.InitComplete())\nwhile True:\n    if isinstance(receive(), flat.GamePacket):\n"
+                  "        say(flat.PlayerInput(0, flat.ControllerState(throttle=float('nan'))))", "without meaning"),
+    "another's car": ("introduce()\nsay(flat.InitComplete())\nwhile True:\n    if isinstance(receive(), flat.GamePacket):\n"
+                      "        say(flat.PlayerInput(1, flat.ControllerState(throttle=1.0)))", "without meaning"),
+    "floods": ("introduce()\nsay(flat.InitComplete())\nserver.settimeout(5)\nwhile True:\n"
+               "    say(flat.MatchComm(0, 0, False, 'x', bytes(60000)))", ""),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_program_that_breaks_the_protocol(tmp_path: Path, kind: str) -> None:
+    """The other team plays on, and cars of others cannot be driven."""
+    program, says = BROKEN[kind]
+    quick = replace(QUICK, patience=replace(QUICK.patience, start=1.0 if says == "not ready" else 30.0))
+    outcome = play_match([bot(0, write_raw_bot(tmp_path / "a", "a", program)), player(1, "idle")], FirstGoals(1, 1.0), quick)
+    conduct = only(outcome)
+    assert len(outcome.results) == 1 and says in str(conduct) and conduct.faulty
+    assert outcome.touches == (0, 0), "nobody has moved"
+    assert no_children()
+
+
+def test_a_program_that_started_others_takes_them_along(tmp_path: Path) -> None:
+    program = ("import subprocess, sys\n"
+               "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)  # run.py grandchild'])\n"
+               "introduce()\nsay(flat.InitComplete())\ntime.sleep(600)\n")
+    play_match([bot(0, write_raw_bot(tmp_path / "a", "a", program)), player(1, "idle")], FirstGoals(1, 0.5), QUICK)
+    assert no_children()
+    assert not [p for p in psutil.process_iter(["cmdline"]) if "run.py grandchild" in " ".join(p.info["cmdline"] or [])]
+
+
+def test_predictions_are_how_the_ball_flies(tmp_path: Path) -> None:
+    """With nobody near it, the ball is where it was predicted a second before."""
+    choose = ("slices, ball = self.ball_prediction.slices, packet.balls[0].physics.location\n"
+              "        assert len(slices) == 720 and abs(slices[0].game_seconds - info.seconds_elapsed) < 1e-4\n"
+              "        spots = [(s.physics.location.x, s.physics.location.y, s.physics.location.z) for s in slices]\n"
+              "        open('log', 'a').write(repr((info.frame_num, (ball.x, ball.y, ball.z), spots[0], spots[120])) + '\\n')\n"
+              "        return flat.ControllerState()")
+    path = write_bot(tmp_path / "a", "Watch", choose, predictions=True)
+    match = Match([bot(0, path), player(1, "idle")], FirstGoals(1, 3.0), QUICK)
+    try:
+        match.begin()
+        for tick in range(300):
+            if tick == 20:
+                state = match._field.state
+                state.ball.position[0, 2], state.ball.velocity[0, 0] = 600.0, 700.0
+                match._field.simulator.place(match._field._all)
+            match.tick()
+    finally:
+        match.close()
+    rows: list[Any] = [eval(line) for line in (path.parent / "log").read_text().splitlines()]
+    assert len(rows) == 300 and all(math.dist(now, first) <= 0.2 for frame, now, first, _ in rows)
+    place = {frame: now for frame, now, _, _ in rows}
+    for frame, _, _, later in rows[30:]:
+        if frame + 120 in place:
+            assert math.dist(place[frame + 120], later) < 1.0
+
+
+def test_bots_of_a_team_talk_and_others_do_not_hear_it(tmp_path: Path) -> None:
+    sends = "if self.packets == 20: self.send_match_comm(b'pass', 'to me', team_only=True)\n        " + CHASES
+    hears = f"self.handle_match_comm = lambda *said: open('heard', 'a').write(repr(said))\n        {CHASES}"
+    paths = [write_bot(tmp_path / name, name, choose, talk=True)
+             for name, choose in (("Sender", sends), ("Mate", hears), ("Other", hears))]
+    outcome = play_match([bot(0, paths[0]), bot(0, paths[1]), bot(1, paths[2])], FirstGoals(1, 2.0), QUICK)
+    assert not any(conduct.faulty for conduct in outcome.conduct)
+    assert (paths[1].parent / "heard").read_text() == "(0, 0, b'pass', 'to me', True)"
+    assert not (paths[2].parent / "heard").exists()
+
+
+def test_one_program_drives_a_hive(tmp_path: Path) -> None:
+    program = ("introduce()\ncars = []\nready = False\nwhile True:\n    message = receive()\n"
+               "    if isinstance(message, flat.ControllableTeamInfo):\n"
+               "        cars = [one.index for one in message.controllables]\n        say(flat.InitComplete())\n"
+               "    if isinstance(message, flat.GamePacket):\n        for car in cars:\n"
+               "            say(flat.PlayerInput(car, flat.ControllerState(throttle=1.0)))\n")
+    path = write_raw_bot(tmp_path / "a", "Hive", program, "hivemind = true")
+    match = Match([bot(0, path), bot(0, path), player(1, "idle")], FirstGoals(1, 1.0), QUICK)
+    try:
+        match.begin()
+        match.tick()
+        start = match._field.state.cars.position.clone()
+        while not match.referee.over:
+            match.tick()
+            moved = (match._field.state.cars.position - start)[0].norm(dim=-1)
+    finally:
+        match.close()
+    assert len(match.programs) == 1 and not match.programs[0].conduct.faulty
+    assert moved[0] > 100 and moved[1] > 100 and moved[2] < 5
+
+
+def test_in_real_time_a_second_takes_a_second(tmp_path: Path) -> None:
+    """A bot that stands still in between does not hold the match up, and none is called late for thinking a little."""
+    naps = "time.sleep(0.02)\n        " + CHASES
+    referee: Referee = FirstGoals(1, 1.5, countdown=0.1)
+    outcome = play_match([bot(0, write_bot(tmp_path / "a", "Nap", naps)), player(1, "idle")], referee,
+                         replace(QUICK, real_time=True))
+    assert outcome.wall_seconds >= (outcome.ticks - 1) / 120
+    conduct = only(outcome)
+    assert not conduct.faulty and 0 < len(conduct.answer_seconds) < outcome.ticks

@@ -1,0 +1,86 @@
+"""Whole matches through the match server, one after the other: what `wavedash rlbot serve` plays."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wavedash.errors import UserError
+from wavedash.evaluate.results import utc_now
+from wavedash.league.games import Game, GamesFile
+from wavedash.league.match import Terms, names_of
+from wavedash.league.players import Entrant
+from wavedash.league.rlbot_games import SIMULATOR, seats_of
+from wavedash.recordings.order import Order
+from wavedash.rlbot.server.program import Patience
+from wavedash.rlbot.server.referee import Referee, WholeMatch
+from wavedash.rlbot.server.serving import Manner, Outcome, play_match
+from wavedash.seeding import stream_seed
+
+if TYPE_CHECKING:
+    from wavedash.cli.progress import Shown
+
+
+@dataclass(frozen=True)
+class Serving:
+    """How matches are served."""
+
+    matches: int = 1
+    minutes: float = 5.0
+    overtime: float = 5.0
+    """Its longest, in minutes"""
+    countdown: float = 3.0
+    seed: int = 1
+    deterministic: bool = True
+    latency: int = 1
+    real_time: bool = False
+    port: int = 0
+    patience: Patience = Patience()
+    record: Order | None = None
+
+
+def serve_matches(entrants: Sequence[Entrant], size: int | None, serving: Serving, out: Path,
+                  progress: Shown | None = None) -> Iterator[str]:
+    """Plays matches, appends each result to the file `out`, and yields what there is to say of it. UserError: the file cannot
+    be written; it is found out before anything is played."""
+    blue, orange = entrants
+    terms = Terms(serving.matches, (SIMULATOR,), seed=serving.seed, deterministic=serving.deterministic)
+    terms = terms.for_entrants(entrants, size)
+    names = names_of(blue, orange)
+    file = GamesFile(out)
+    _add(file, [])
+    for number in range(serving.matches):
+        seed = stream_seed(serving.seed, "serve", number) % 2**31
+        seats = [seat for team, entrant in enumerate(entrants) for seat in seats_of(entrant, team, terms)]
+        referee = WholeMatch(60 * serving.minutes, 60 * serving.overtime, serving.countdown)
+        manner = Manner(seed, None, serving.latency, serving.real_time, serving.port, serving.patience, serving.record)
+        text = f"match {number + 1} of {serving.matches}: {names[0]} against {names[1]}"
+        show = progress(text, "the clock") if progress else None
+
+        def tell(referee: Referee, show=show) -> None:  # type: ignore[no-untyped-def]
+            if show is not None:
+                assert isinstance(referee, WholeMatch)
+                show(min(1.0, referee.clock / referee.length))
+
+        outcome = play_match(seats, referee, manner, tell)
+        seconds = round(sum(result.seconds for result in outcome.results), 3)
+        _add(file, [Game(utc_now(), 0, *names, terms.size, *outcome.goals, seconds, SIMULATOR, seed)])
+        yield _report(names, outcome, referee)
+
+
+def _add(file: GamesFile, games: Sequence[Game]) -> None:
+    try:
+        file.add(games)
+    except OSError as error:
+        raise UserError(f"cannot write {file.path}: {error.strerror or error}; name another file with --out") from error
+
+
+def _report(names: tuple[str, str], outcome: Outcome, referee: Referee) -> str:
+    blue, orange = outcome.goals
+    seconds = sum(result.seconds for result in outcome.results)
+    speed = seconds / outcome.wall_seconds if outcome.wall_seconds else 0.0
+    after = " after overtime" if referee.overtime else ""
+    return "\n".join([f"{names[0]} {blue} : {orange} {names[1]}{after}",
+                      f"  {seconds / 60:.1f} minutes of play at {speed:.1f} times real time, touches {outcome.touches[0]} : "
+                      f"{outcome.touches[1]}", *(f"  {conduct}" for conduct in outcome.conduct)])
