@@ -86,7 +86,8 @@ def play_through_server(first: Entrant, second: Entrant, terms: Terms, progress:
         sides = (first, second) if side == 0 else (second, first)
         for number, referee in enumerate(_referees(terms, count)):
             seats = [seat for team, entrant in enumerate(sides) for seat in seats_of(entrant, team, terms)]
-            manner = Manner(stream_seed(terms.seed, "kick-offs", 1000 * side + number), nudged_kickoff(), record=record)
+            manner = Manner(stream_seed(terms.seed, "kick-offs", 1000 * side + number), nudged_kickoff(),
+                            patience=terms.patience, record=record)
             outcome = play_match(seats, referee, manner, show)
             share += len(outcome.results) / terms.games
             played += [PlayedGame(side, result.goals[side], result.goals[1 - side], result.seconds)

@@ -2,6 +2,9 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +34,15 @@ def bot(team: int, path: Path) -> Seat:
 
 def player(team: int, name: str) -> Seat:
     return Seat(team, name, find_entrant(name).player())
+
+
+def ended(words: str) -> bool:
+    """Whether no process with these words in its command line is left, at the latest after a moment."""
+    def of(process: psutil.Process) -> bool:
+        return words in " ".join(process.info["cmdline"] or [])
+
+    _, alive = psutil.wait_procs([process for process in psutil.process_iter(["cmdline"]) if of(process)], timeout=3.0)
+    return not alive
 
 
 def no_children() -> bool:
@@ -137,13 +149,31 @@ def test_a_program_that_breaks_the_protocol(tmp_path: Path, kind: str) -> None:
     assert no_children()
 
 
-def test_a_program_that_started_others_takes_them_along(tmp_path: Path) -> None:
+@pytest.mark.parametrize("goes", [False, True])
+def test_a_program_that_started_others_takes_them_along(tmp_path: Path, goes: bool) -> None:
     program = ("import subprocess, sys\n"
                "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)  # run.py grandchild'])\n"
-               "introduce()\nsay(flat.InitComplete())\ntime.sleep(600)\n")
+               f"introduce()\nsay(flat.InitComplete())\ntime.sleep({0 if goes else 600})\n")
     play_match([bot(0, write_raw_bot(tmp_path / "a", "a", program)), player(1, "idle")], FirstGoals(1, 0.5), QUICK)
-    assert no_children()
-    assert not [p for p in psutil.process_iter(["cmdline"]) if "run.py grandchild" in " ".join(p.info["cmdline"] or [])]
+    assert ended("run.py grandchild")
+
+
+def test_nothing_is_left_of_a_match_whose_process_is_killed(tmp_path: Path) -> None:
+    """Bots that play, and one that hangs and would not notice."""
+    for name, choose in (("Kill-A", CHASES), ("Kill-B", HANGS)):
+        write_bot(tmp_path / name, name.replace("-", ""), choose)
+    command = [sys.executable, "-m", "wavedash", "rlbot", "serve", str(tmp_path / "Kill-A" / "bot.toml"),
+               str(tmp_path / "Kill-B" / "bot.toml"), "--minutes", "20", "--patience", "0.1", "--out", str(tmp_path / "games.csv")]
+    server = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 60
+    while len(bots := [p for p in server.children(recursive=True) if "run.py" in " ".join(p.cmdline()[-1:])]) < 2:
+        assert time.monotonic() < until and server.poll() is None
+        time.sleep(0.05)
+    time.sleep(3.0)  # one of them hangs by now
+    server.kill()
+    server.wait()
+    _, alive = psutil.wait_procs(bots, timeout=5.0)
+    assert not alive
 
 
 def test_predictions_are_how_the_ball_flies(tmp_path: Path) -> None:

@@ -1,0 +1,111 @@
+"""Matches and tournaments with RLBot bots: real programs, of which one crashes and one hangs, and a process that is killed."""
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.rlbot.server.bots import CHASES, CRASHES, HANGS, write_bot
+from wavedash.errors import UserError
+from wavedash.evaluate.results import MatchResult
+from wavedash.league.event_folder import GAMES, MATCHES, PICTURE, RESULTS, EventFolder
+from wavedash.league.games import GamesFile
+from wavedash.league.match import Terms, compare
+from wavedash.league.players import find_entrant
+from wavedash.league.rlbot_games import needs_server, play_through_server
+
+pytest.importorskip("rlbot")
+
+BOTS = {"Chase": CHASES, "Still": "return flat.ControllerState()", "Crash": CRASHES, "Hang": HANGS,
+        "Boost": "return self.chase(packet, me, boost=False)"}
+
+
+@pytest.fixture(scope="module")
+def bots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The bot.toml of every bot by name."""
+    folder = tmp_path_factory.mktemp("bots")
+    return {name: str(write_bot(folder / name, name, choose)) for name, choose in BOTS.items()}
+
+
+def test_what_cannot_be_played_is_refused(bots: dict[str, str]) -> None:
+    chase, chaser = find_entrant(bots["Chase"]), find_entrant("chaser")
+    assert needs_server(Terms(), chase, chaser) and not needs_server(Terms(), chaser, chaser)
+    assert needs_server(Terms(minutes=5.0), chaser, chaser)
+    with pytest.raises(UserError, match="RocketSim"):
+        needs_server(Terms(simulators=("warp",)), chase, chaser)
+    with pytest.raises(UserError, match="rlbot serve"):
+        chase.player()
+
+
+@pytest.mark.slow
+def test_a_match_is_played_from_both_sides_and_says_how_its_programs_did(bots: dict[str, str]) -> None:
+    terms = Terms(games=5, seconds=4.0)
+    found = compare(find_entrant("idle"), find_entrant(bots["Crash"]), terms)
+    result: MatchResult = found.results["rocketsim"]
+    assert [game.side for game in result.played] == [0, 0, 0, 1, 1]
+    assert {(game.blue, game.orange) for game in found.games} == {("idle", "Crash"), ("Crash", "idle")}
+    assert str(found).count("exit code 3") == 2 and result.score.opponent_touches >= 0
+    match = play_through_server(find_entrant("idle"), find_entrant(bots["Crash"]), terms)
+    assert match.faults[0].crashes == 0 and match.faults[1].crashes == 2
+    assert match.result.played == result.played, "the same seed plays the same games"
+
+
+@pytest.mark.slow
+def test_whole_matches_have_a_winner_and_count_all_goals() -> None:
+    """Without any bot: the champion against one that does nothing, through the same server."""
+    terms = Terms(games=2, seconds=4.0, minutes=0.5)
+    match = play_through_server(find_entrant("idle"), find_entrant("champion"), replace(terms, hitbox="octane"))
+    assert [game.side for game in match.result.played] == [0, 1] and match.conduct == ([], [])
+    assert all(game.scored == 0 and game.conceded >= 2 and game.seconds >= 30.0 for game in match.result.played)
+
+
+TOURNAMENT = """
+import sys
+from pathlib import Path
+from wavedash.league.event import play_event
+from wavedash.league.event_folder import EventFolder
+from wavedash.league.formats import make_format
+from wavedash.league.match import Terms
+from wavedash.league.players import find_entrant
+from wavedash.rlbot.server.program import Patience
+folder, *bots = sys.argv[1:]
+held = EventFolder(Path(folder))
+held.begin({"format": "swiss"})
+entrants = [find_entrant(bot) for bot in bots]
+terms = Terms(games=2, seconds=2.0, patience=Patience(answer=0.2, end=0.2))
+print(play_event(entrants, [entrant.name for entrant in entrants], make_format("swiss", len(bots), 2), terms, held))
+"""
+
+
+@pytest.mark.slow
+def test_a_tournament_of_five_bots_survives_a_crash_a_hang_and_a_kill(tmp_path: Path, bots: dict[str, str]) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+
+    def command(folder: Path) -> list[str]:
+        return [sys.executable, "-c", TOURNAMENT, str(folder), *bots.values()]
+
+    printed = subprocess.run(command(whole), check=True, capture_output=True, timeout=120, text=True).stdout
+    assert "crashed or hung" in printed and "finished" in printed
+    with open(whole / MATCHES) as file:
+        rows = list(csv.DictReader(file))
+    crashes = {name: sum(int(row[f"{side}_crashes"]) for row in rows for side in ("first", "second") if row[side] == name)
+               for name in BOTS}
+    assert crashes["Crash"] and crashes["Hang"] and not any(crashes[name] for name in ("Chase", "Still", "Boost"))
+    assert (whole / PICTURE).read_text().startswith("<svg") and "Chase" in (whole / RESULTS).read_text()
+
+    process = subprocess.Popen(command(cut), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 100
+    while not (cut / MATCHES).exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    before = len(GamesFile(cut / GAMES).read())
+    assert before < len(GamesFile(whole / GAMES).read())
+    subprocess.run(command(cut), check=True, capture_output=True, timeout=120)
+    games = [[replace(game, time="") for game in EventFolder(folder).read()[1]] for folder in (cut, whole)]
+    assert games[0] == games[1], "it ends like one that was never killed"

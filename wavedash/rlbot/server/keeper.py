@@ -1,0 +1,36 @@
+"""Keeper: the process between the match server and a bot's program. It ends the program, and all that this has started, when the
+server ends or closes its pipe, also if the server was killed.
+
+It is run as a script of its own and imports nothing of the package, so that it starts at once.
+"""
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+
+def main(command: str) -> None:
+    program = subprocess.Popen(command, shell=True, stdin=subprocess.DEVNULL)
+    threading.Thread(target=_end_with_server, args=(program.pid,), daemon=True).start()
+    code = program.wait()
+    if sys.platform != "win32":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.killpg(0, signal.SIGTERM)  # what the program has left running
+    if code < 0:
+        os.kill(os.getpid(), -code)  # the server sees which signal it was
+    os._exit(code)
+
+
+def _end_with_server(pid: int) -> None:
+    sys.stdin.buffer.read()  # nothing comes; it ends when the server's end of the pipe is closed
+    if sys.platform == "win32":
+        subprocess.run(["taskkill", "/F", "/T", "/PID", str(pid)], check=False, capture_output=True)
+    else:
+        os.killpg(0, signal.SIGKILL)  # the group of this process, whose first one it is
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
