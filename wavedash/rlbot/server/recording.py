@@ -20,7 +20,8 @@ from wavedash.rocket.state import GameState
 
 
 class MatchRecorder:
-    """Keeps every eighth tick that is played, and what happened, until the referee has decided a result."""
+    """Keeps every eighth tick that is played, those with which play stops, and what happened, until the referee has decided a
+    result."""
 
     def __init__(self, order: Order, seats: Sequence[Seat], state: GameState) -> None:
         self.order, self.state = order, state
@@ -38,7 +39,7 @@ class MatchRecorder:
     def tick(self, referee: Referee) -> None:
         """A tick was played. Ticks count on over all kick-offs."""
         told = self.narrator.tell(happened_in(self.state, self.frames), self.ticks)
-        if self.ticks % USUAL_TICKS == 0 or referee.results:
+        if self.ticks % USUAL_TICKS == 0 or not referee.playing:
             moment = self.state.clone()
             moment.game.score.copy_(torch.tensor([referee.score]))
             moment.game.tick.fill_(self.ticks)
