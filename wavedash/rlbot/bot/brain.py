@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .actions import Actions
+from .field import Field
 from .observation import make_observation
 from .policy import Policy
 
@@ -26,6 +27,7 @@ class Brain:
         self.policy = Policy(settings["policy"], weights)
         self.observation = make_observation(settings["observation"])
         self.actions = Actions(settings["action"], weights)
+        self.field = Field(weights["field.triangles"])
         self.begin()
 
     def begin(self) -> None:

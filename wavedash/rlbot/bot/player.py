@@ -1,4 +1,4 @@
-"""Player: packets in, controls out. It decides as in training, and clears what it remembers wherever play begins anew."""
+"""Player: packets in, controls out. It decides as in training, and an episode begins wherever play begins anew."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -11,35 +11,31 @@ from .game import Game
 from .pace import Pace
 
 Array = NDArray[Any]
-PLAYING = (2, 3)
-"""Numbers of RLBot's match phases in which cars move: Kickoff and Active"""
+PLAYING, PAUSED = (2, 3), 6
+"""Numbers of RLBot's match phases in which cars move (Kickoff and Active), and of a pause, which no frame belongs to"""
 
 
 class Player:
     """Plays one car of a match with the policy of `folder`. `pads`: those of the field info."""
 
     def __init__(self, folder: Path, pads: Any) -> None:
-        self.brain, self.game = Brain(folder), Game(pads)
+        self.brain = Brain(folder)
+        self.game = Game(pads, self.brain.field)
         self.pace = Pace(self.brain.actions.ticks, self.brain.actions.delay)
-        self.playing = False
 
     def controls(self, packet: Any, index: int) -> Array:
         """The eight controls to answer this packet with; idle while nobody may move."""
-        ticks = self.game.update(packet)
-        frame = self.game.frame
-        if int(packet.match_info.match_phase) not in PLAYING or index not in self.game.seats or not packet.balls:
-            self.playing = False
+        phase, frame = int(packet.match_info.match_phase), packet.match_info.frame_num
+        if phase == PAUSED:
+            return self.pace.controls
+        if phase not in PLAYING or not packet.balls or index >= len(packet.players) or packet.players[index].team not in (0, 1):
+            self.game.forget()
             return self.pace.idle
+        if self.game.update(packet):
+            self.brain.begin()
+            self.pace.begin(frame)
         me = self.game.seats.index(index)
-        if not self.playing or ticks > 120:
-            self.begin(frame)
         self.pace.seen(frame, self.game.arrays["controls"][me])
         if self.pace.decides(frame):
             self.pace.decide(frame, self.brain.decide(self.game.arrays, me))
         return self.pace.send(frame)
-
-    def begin(self, frame: int) -> None:
-        """An episode begins, as in training."""
-        self.playing = True
-        self.brain.begin()
-        self.pace.begin(frame)

@@ -18,6 +18,7 @@ from wavedash.errors import UserError
 from wavedash.export.actor import Actor
 from wavedash.loading import load_run
 from wavedash.rlbot.export.check import BotAgreement, compare_with_trainer
+from wavedash.rlbot.export.field import quarter
 from wavedash.rlbot.export.logo import logo
 from wavedash.rlbot.export.network import network_of
 from wavedash.rlbot.export.task import Arrays, Settings, action_settings, observation_settings, trained_parts
@@ -64,7 +65,7 @@ def export_bot(run: str | Path, out: str | Path, name: str | None = None, develo
                 "observation": observation_settings(observation, state.seats), "action": parser, "policy": network}
     about = description or f"Trained with Wavedash for {', '.join(map(str, config.team_sizes))}."
     bot = Bot(name or loaded.config.name, developer, about, config.hitbox, _tags(config))
-    content = _content(bot, settings, weights | tables)
+    content = _content(bot, settings, weights | tables | {"field.triangles": quarter()})
     written = folder.with_name(f".{folder.name}.tmp")
     try:
         _write(written, content)
