@@ -1,5 +1,5 @@
-"""Moments: games that the trainer's parts play, in which the bot's code looks on, packet by packet. At every tick what it knows of the
-cars is held against the state, and at every decision what it sees, is offered and chooses against the trainer's."""
+"""Moments: games that the trainer's parts play, in which the bot's code looks on, packet by packet. At every tick what it knows
+of the cars is held against the state, and at every decision what it sees, is offered and chooses against the trainer's."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -79,8 +79,8 @@ def watch(arena: Arena, blue: Trained | Player, orange: Trained | Player, ticks:
         if tick > began:
             _compare_cars(game, arena, counts)
         if (tick - began) % trained.ticks == 0:
-            before, decided = chosen, [player.drive(state, chosen) for player, _ in teams]
-            chosen = torch.cat([controls[:, seats.start:seats.stop] for controls, (_, seats) in zip(decided, teams, strict=True)], 1)
+            before, decided = chosen, [player.drive(state, chosen)[:, seats.start:seats.stop] for player, seats in teams]
+            chosen = torch.cat(decided, 1)
             for player, seats in teams:
                 if isinstance(player, Trained):
                     _compare_decisions(game, player, seats, brains, chosen, counts)

@@ -1,8 +1,9 @@
-"""Car: what packets say of a car, and what they do not say, reconstructed tick by tick by the rules of RocketSim.
+"""Car: what packets say of a car, and what they do not, reconstructed tick by tick by the rules of RocketSim.
 
-A packet says which controls were in force in its tick, whether the car jumps, flips or stands, and where it is. From that follow the
-times of jump, flip, boost and supersonic speed, the handbrake, and the auto-flip of a car on its roof. Which wheels touch, and
-whether the body does, is decided at the beginning of a tick, so that it is found by geometry where the car was in the packet before.
+A packet says which controls were in force in its tick, whether the car jumps, flips or stands, and where it is. From that
+follow the times of jump, flip, boost and supersonic speed, the handbrake, and the auto-flip of a car on its roof. Which wheels
+touch, and whether the body does, is decided at the beginning of a tick: it is found by geometry where the car was in the packet
+before.
 """
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from .constants import (
     HANDBRAKE_RISE,
     JUMP,
 )
-from .field import Field, Shape, shape_of
+from .field import Field, shape_of
 from .motion import Motion, motion_of
 
 Array = NDArray[Any]
@@ -42,12 +43,11 @@ class Car:
     def __init__(self, player: Any, field: Field) -> None:
         size, offset = player.hitbox, player.hitbox_offset
         self.field, self.team = field, int(player.team)
-        self.shape: Shape = shape_of(np.array([size.length, size.width, size.height]), np.array([offset.x, offset.y, offset.z]))
+        self.shape = shape_of(np.array([size.length, size.width, size.height]), np.array([offset.x, offset.y, offset.z]))
         self.present = True
         self.forget()
         self._read(player)
         self._read_air(player)
-        self._feel_ground(int(player.air_state), self.motion)
 
     def forget(self) -> None:
         """The car is as one that was just placed: nothing of its past counts."""
@@ -61,17 +61,22 @@ class Car:
         self.controls, self.boost = np.zeros(8, np.float32), ZERO
         self.is_demoed = self.is_jumping = False
 
-    def update(self, player: Any, ticks: int) -> None:
-        """Takes over the packet of `ticks` ticks later."""
-        before, was_gone, was_jumping, burnt = self.motion, self.is_demoed, self.is_jumping, self.boost
-        held, roof = self.controls[JUMP] > 0, self._on_roof()
-        if ticks > 1:
-            before = motion_of(player.physics).earlier(DT)
-        self._read(player)
-        if was_gone:
-            self._wait_for_respawn(player)
+    def began(self, player: Any, ticks: int) -> Motion:
+        """Where the tick of this packet began, `ticks` after the last packet."""
+        return self.motion if ticks == 1 and not self.is_demoed else motion_of(player.physics).earlier(DT if ticks else ZERO)
+
+    def update(self, player: Any, ticks: int, began: Motion, standing: Array) -> None:
+        """Takes over the packet of `ticks` ticks later, whose tick began with the car at `began`. `standing` [4]: the wheels
+        that stand on the ball or on another car."""
+        if self.is_demoed and player.demolished_timeout > 0:
+            self._read(player)  # a demolished car stays as it was
             return
-        self._feel_ground(int(player.air_state), before)
+        if self.is_demoed:
+            self.forget()  # one that comes back is new, and has its first tick at once
+        was_jumping, burnt = self.is_jumping, self.boost
+        held, roof = self.controls[JUMP] > 0, self._on_roof()
+        self._read(player)
+        self.feel_ground(player, began, standing)
         for tick in range(ticks):
             self._pass_tick(player, burnt, new_jump=tick == 0 and self.is_jumping and not was_jumping)
         if self.controls[JUMP] > 0 and not held and roof:
@@ -105,12 +110,13 @@ class Car:
         left = player.dodge_timeout if player.dodge_timeout > 0 else 0.0
         self.air_time_since_jump = np.float32(max(FLIP_WINDOW - left, 0.0))
 
-    def _feel_ground(self, state: int, at: Motion) -> None:
+    def feel_ground(self, player: Any, at: Motion, standing: Array) -> None:
         """Finds what wheels and body touch. The packet is right where it tells more: whether three wheels or more touch."""
-        wheels = self.field.wheels(self.shape, at.position, at.rotation)
+        state = int(player.air_state)
+        wheels = self.field.wheels(self.shape, at.position, at.rotation) | standing
         self.on_ground = state == ON_GROUND or (state == JUMPING and int(wheels.sum()) >= 3)
         if state == ON_GROUND and wheels.sum() < 3:
-            wheels = np.ones(4, bool)  # it stands on something else, such as another car
+            wheels = np.ones(4, bool)
         elif state not in (ON_GROUND, JUMPING) and wheels.sum() >= 3:
             wheels = np.zeros(4, bool)
         normal = self.field.body(self.shape, at.position, at.rotation)
@@ -145,10 +151,3 @@ class Car:
             self.is_auto_flipping, self.auto_flip_timer = False, ZERO
         else:
             self.auto_flip_timer = self.auto_flip_timer - DT
-
-    def _wait_for_respawn(self, player: Any) -> None:
-        """A demolished car stays as it was; one that comes back is new."""
-        if not self.is_demoed:
-            self.forget()
-            self._read(player)
-            self.on_ground = int(player.air_state) == ON_GROUND

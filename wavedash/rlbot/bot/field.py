@@ -1,8 +1,8 @@
 """Field: what a car's wheels and body touch, found by geometry, because packets do not say it.
 
-Floor, ceiling and side walls are planes. Ramps, corners, back walls and goals are triangles of the quarter of the field where x and
-y are positive; the other three quarters are its mirror images. By the rules of RocketSim, a wheel touches what a ray down from its
-mount hits, and the body touches what a box with round edges comes close to.
+Floor, ceiling and side walls are planes. Ramps, corners, back walls and goals are triangles of the quarter of the field where x
+and y are positive; the other three quarters are its mirror images. By the rules of RocketSim, a wheel touches what a ray down
+from its mount hits, and the body touches what a box with round edges comes close to.
 """
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ from .constants import (
 Array = NDArray[Any]
 REACH = 110.0
 """No point of a car that matters here is farther from its origin, in uu"""
+CELL = 128.0
+"""Side in uu of the cells by which near triangles are kept"""
+DEEPEST = 20.0
+"""uu that a body is in a surface at most: what the fastest car moves in a tick"""
 EDGE = 1e-4
 """How far outside of a triangle, as a share of it, a point still counts as inside: at an edge it belongs to both sides"""
 
@@ -41,11 +45,15 @@ class Shape:
         """[4, 3] and [4]: front right, front left, back right, back left; where rays begin, and their lengths"""
         size = np.array(HITBOXES[name])
         self.margin = min(BOX_MARGIN, BOX_MARGIN_SHARE * float(size.min()))
-        half = 0.5 * size - BOX_MARGIN + self.margin
+        self.center, self.half = offset, 0.5 * size - BOX_MARGIN + self.margin
         signs = np.array([[x, y, z] for x in (1, -1) for y in (1, -1) for z in (1, -1)])
-        self.corners, self.core = offset + signs * half, offset + signs * (half - self.margin)
+        self.corners, self.core = offset + signs * self.half, offset + signs * (self.half - self.margin)
         """[8, 3]: corners of the box, and of what is left of it without its round edges"""
-        self.threshold = CONTACT_SHARE * float(np.linalg.norm(half) + np.linalg.norm(offset))
+        self.threshold = CONTACT_SHARE * float(np.linalg.norm(self.half) + np.linalg.norm(offset))
+
+    def wheel_rays(self, position: Array, rotation: Array) -> tuple[Array, Array]:
+        """[4, 3] each: where the rays of the wheels begin, and where they lead from there."""
+        return position + self.mounts @ rotation.T, self.rays[:, None] * -rotation[:, 2]
 
 
 def shape_of(size: Array, offset: Array) -> Shape:
@@ -63,16 +71,19 @@ class Field:
         self.area2 = (normal * normal).sum(1)
         self.normal = normal / np.sqrt(self.area2)[:, None]
         self.low, self.high = triangles.min(1) - REACH, triangles.max(1) + REACH
+        self.near: dict[tuple[int, int, int], Array] = {}
+        """The triangles near each cell of the quarter in which a car has been"""
 
     def wheels(self, shape: Shape, position: Array, rotation: Array) -> Array:
         """[4] bool: the wheels that touch the field."""
-        sources = position + shape.mounts @ rotation.T
-        rays = shape.rays[:, None] * -rotation[:, 2]
+        sources, rays = shape.wheel_rays(position, rotation)
         targets = sources + rays
         hit = (sources[:, 2] * targets[:, 2] < 0) | ((sources[:, 2] - CEILING_Z) * (targets[:, 2] - CEILING_Z) < 0)
         hit |= (np.abs(sources[:, 0]) - SIDE_WALL_X) * (np.abs(targets[:, 0]) - SIDE_WALL_X) < 0
+        if hit.all():
+            return hit
         near, mirror = self._near(position)
-        return hit if not len(near) or hit.all() else hit | self._hits(near, sources * mirror, rays * mirror)
+        return hit | self._hits(near, sources * mirror, rays * mirror) if len(near) else hit
 
     def body(self, shape: Shape, position: Array, rotation: Array) -> Array | None:
         """The normal of the field where the body touches it; None: it does not."""
@@ -93,9 +104,13 @@ class Field:
 
     def _near(self, position: Array) -> tuple[Array, Array]:
         """The triangles near a car, and the signs that mirror the car into their quarter."""
-        mirror = np.array([-1.0 if position[0] < 0 else 1.0, -1.0 if position[1] < 0 else 1.0, 1.0])
-        at = position * mirror
-        return np.flatnonzero(((self.low < at) & (at < self.high)).all(1)), mirror
+        x, y, z = position.tolist()
+        mirror = np.array([-1.0 if x < 0 else 1.0, -1.0 if y < 0 else 1.0, 1.0])
+        cell = int(abs(x) // CELL), int(abs(y) // CELL), int(z // CELL)
+        if cell not in self.near:
+            corner = np.array(cell) * CELL
+            self.near[cell] = np.flatnonzero(((self.low < corner + CELL) & (corner < self.high)).all(1))
+        return self.near[cell], mirror
 
     def _hits(self, near: Array, sources: Array, rays: Array) -> Array:
         """[4] bool: whether each ray hits a triangle, from either side."""
@@ -115,7 +130,7 @@ class Field:
         normal = self.normal[near]
         side = np.sign(((center - self.a[near]) * normal).sum(-1))
         height = ((corners[:, None] - self.a[near]) * normal).sum(-1)  # [8, n]
-        touches = (height * side < reach) & (height * side > -REACH / 2)
+        touches = (height * side < reach) & (height * side > -DEEPEST)
         if not touches.any():
             return None
         touches &= self._inside(near, corners[:, None] - height[..., None] * normal)

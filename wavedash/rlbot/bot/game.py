@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .bodies import standing_wheels
 from .car import Car
 from .constants import BIG_PAD_SECONDS, DT, PADS, SMALL_PAD_SECONDS
 from .field import Field
@@ -19,10 +20,10 @@ LONGEST_GAP = 120
 FASTEST_CAR, FASTEST_BALL, SLACK = 2300.0, 6000.0, 30.0
 """uu/s and uu: what moves more than twice as fast, and this much farther, was placed"""
 MOTION = ("position", "rotation", "velocity", "angular_velocity")
-FIELDS = ("present", "team", "controls", "boost", "boost_time", "supersonic_time", "handbrake", "air_time", "air_time_since_jump",
-          "jump_time", "flip_time", "flip_torque", "auto_flip_timer", "auto_flip_torque", "demo_timer", "wheel_contact", "on_ground",
-          "has_jumped", "has_double_jumped", "has_flipped", "is_jumping", "is_flipping", "is_auto_flipping", "is_supersonic",
-          "is_demoed", "has_contact")
+FIELDS = ("present", "team", "controls", "boost", "boost_time", "supersonic_time", "handbrake", "air_time",
+          "air_time_since_jump", "jump_time", "flip_time", "flip_torque", "auto_flip_timer", "auto_flip_torque", "demo_timer",
+          "wheel_contact", "on_ground", "has_jumped", "has_double_jumped", "has_flipped", "is_jumping", "is_flipping",
+          "is_auto_flipping", "is_supersonic", "is_demoed", "has_contact")
 
 
 class Game:
@@ -54,17 +55,29 @@ class Game:
         who = [(i, players[i].player_id, players[i].team) for i in seats]
         ticks, ball = frame - self.frame, motion_of(packet.balls[0].physics)
         new = who != self.who or not 0 <= ticks <= LONGEST_GAP or self._placed(packet, ball, ticks)
+        began = ball if new or self.ball is None else self.ball if ticks == 1 else ball.earlier(DT)
         self.frame, self.ball, self.seats, self.who = frame, ball, seats, who
-        if new:
-            self.cars = [Car(players[i], self.field) for i in seats]
-        elif ticks:
-            for car, i in zip(self.cars, seats, strict=True):
-                car.update(players[i], ticks)
+        self._update_cars([players[i] for i in seats], 0 if new else ticks, began, new)
         self._write(ball, packet.boost_pads)
         return new
 
+    def _update_cars(self, players: Sequence[Any], ticks: int, ball: Motion, new: bool) -> None:
+        """`ball`: where it was when the tick of this packet began."""
+        if new:
+            self.cars = [Car(player, self.field) for player in players]
+        elif not ticks:
+            return
+        began = [car.began(player, ticks) for car, player in zip(self.cars, players, strict=True)]
+        standing = standing_wheels(self.cars, began, ball)
+        for car, player, at, wheels in zip(self.cars, players, began, standing, strict=True):
+            if new:
+                car.feel_ground(player, at, wheels)
+            else:
+                car.update(player, ticks, at, wheels)
+
     def _placed(self, packet: Any, ball: Motion, ticks: int) -> bool:
-        """Whether the ball or a car is where it cannot have moved to. A car that comes back after a demolition may be anywhere."""
+        """Whether the ball or a car is where it cannot have moved to. A car that comes back after a demolition may be
+        anywhere."""
         seconds = 2.0 * float(DT) * ticks
         if self.ball is None or np.abs(ball.position - self.ball.position).max() > FASTEST_BALL * seconds + SLACK:
             return True
