@@ -42,9 +42,19 @@ class Arena:
 
     def packet(self) -> Any:
         """The packet of this tick, as a bot receives it."""
-        fb = flat()
-        packet = self.writer.write(self.state, Clock(seconds=self.frame / TICK_RATE, frame=self.frame))
-        return fb.GamePacket.unpack(packet.pack())
+        return self._packed(None)
+
+    def countdown_packet(self, in_force: Tensor) -> Any:
+        """A packet of the countdown, which shows these inputs [1, C, 8], though nothing moves."""
+        kept = self.state.cars.controls.clone()
+        self.state.cars.controls.copy_(in_force)
+        packet = self._packed(flat().MatchPhase.Countdown)
+        self.state.cars.controls.copy_(kept)
+        return packet
+
+    def _packed(self, phase: Any) -> Any:
+        packet = self.writer.write(self.state, Clock(seconds=self.frame / TICK_RATE, frame=self.frame, phase=phase))
+        return flat().GamePacket.unpack(packet.pack())
 
     def close(self) -> None:
         self.simulator.close()

@@ -37,6 +37,11 @@ ON_GROUND, JUMPING, DODGING = 0, 1, 3
 """Numbers of RLBot's AirState"""
 
 
+def inputs_of(player: Any) -> Array:
+    """[8]: the controls that were in force in the tick of this packet."""
+    return np.array([getattr(player.last_input, name) for name in CONTROLS], np.float32)
+
+
 class Car:
     """The fields are those of the trainer's state. `team` and `shape` stay; a car of another team or hitbox is another one."""
 
@@ -89,7 +94,7 @@ class Car:
     def _read(self, player: Any) -> None:
         """What the packet says."""
         self.motion: Motion = motion_of(player.physics)
-        self.controls = np.array([getattr(player.last_input, name) for name in CONTROLS], np.float32)
+        self.controls = inputs_of(player)
         self.boost = np.float32(player.boost)
         self.is_demoed = player.demolished_timeout > 0
         self.demo_timer = np.float32(max(player.demolished_timeout, 0.0))

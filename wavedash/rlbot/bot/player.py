@@ -7,12 +7,13 @@ from typing import Any
 from numpy.typing import NDArray
 
 from .brain import Brain
+from .car import inputs_of
 from .game import Game
-from .pace import Pace
+from .pace import IDLE, Pace
 
 Array = NDArray[Any]
-PLAYING, PAUSED = (2, 3), 6
-"""Numbers of RLBot's match phases in which cars move (Kickoff and Active), and of a pause, which no frame belongs to"""
+COUNTDOWN, PLAYING, PAUSED = 1, (2, 3), 6
+"""Numbers of RLBot's match phases. Cars move in Kickoff and Active, and a pause has no frames"""
 
 
 class Player:
@@ -28,14 +29,17 @@ class Player:
         phase, frame = int(packet.match_info.match_phase), packet.match_info.frame_num
         if phase == PAUSED:
             return self.pace.controls
-        if phase not in PLAYING or not packet.balls or index >= len(packet.players) or packet.players[index].team not in (0, 1):
+        if index >= len(packet.players):
+            return IDLE
+        own = packet.players[index]
+        self.pace.seen(frame, inputs_of(own))
+        if phase not in PLAYING or not packet.balls or own.team not in (0, 1):
             self.game.forget()
-            return self.pace.idle
+            return self.pace.nudge(frame) if phase == COUNTDOWN else IDLE
         if self.game.update(packet):
             self.brain.begin()
             self.pace.begin(frame)
         me = self.game.seats.index(index)
-        self.pace.seen(frame, self.game.arrays["controls"][me])
         if self.pace.decides(frame):
             self.pace.decide(frame, self.brain.decide(self.game.arrays, me))
         return self.pace.send(frame)
