@@ -1,4 +1,5 @@
-"""Lockstep: exported bots drive cars of RocketSim through packets, tick by tick, beside the same game as our evaluation plays it."""
+"""Lockstep: exported bots drive cars of RocketSim through packets, tick by tick, beside the same game as our evaluation plays
+it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -56,17 +57,16 @@ class Course:
     difference: str = ""
 
 
-def race(make: Callable[[], Arena], trained: Callable[[], Sequence[Player | None]], bots: Callable[[], Mapping[int, BotPlayer]],
-         ticks: int, latency: int = 1, period: int = 8, delay: int = 1) -> Course:
-    """Plays the same game twice: as our evaluation does, and with bots in some of the seats. `trained`: the player of each seat;
-    `bots`: those in whose place a bot plays. The games end at the first difference."""
+def race(make: Callable[[], Arena], trained: Callable[[], Sequence[Player]], bots: Mapping[int, BotPlayer], ticks: int,
+         latency: int = 1, period: int = 8, delay: int = 1) -> Course:
+    """Plays the same game twice: as our evaluation does, and with bots in some of the seats. `trained`: the player of each
+    seat; `bots`: those in whose place a bot plays. The games end at the first difference."""
     ours, theirs = make(), make()
     players, opponents = trained(), trained()
-    side, course = BotSide(theirs, bots(), latency), Course()
-    for player, opponent in zip(players, opponents, strict=True):
-        if player is not None and opponent is not None:
-            player.bind(ours.state)
-            opponent.bind(theirs.state)
+    side, course = BotSide(theirs, bots, latency), Course()
+    for arena, drivers in ((ours, players), (theirs, opponents)):
+        for player in dict.fromkeys(drivers):
+            player.bind(arena.state)
     try:
         while course.ticks < ticks and not course.difference:
             _play_episode(ours, side, players, opponents, course, ticks, period, delay)

@@ -70,7 +70,7 @@ class Field:
         normal = np.cross(self.ab, self.ac)
         self.area2 = (normal * normal).sum(1)
         self.normal = normal / np.sqrt(self.area2)[:, None]
-        self.low, self.high = triangles.min(1) - REACH, triangles.max(1) + REACH
+        self.low, self.high = triangles.min(1), triangles.max(1)
         self.near: dict[tuple[int, int, int], Array] = {}
         """The triangles near each cell of the quarter in which a car has been"""
 
@@ -96,6 +96,8 @@ class Field:
         if SIDE_WALL_X + low[0] < shape.threshold or SIDE_WALL_X - high[0] < shape.threshold:
             return np.array([-np.sign(position[0]), 0.0, 0.0])
         near, mirror = self._near(position)
+        low, high = np.minimum(low * mirror, high * mirror), np.maximum(low * mirror, high * mirror)
+        near = near[((self.low[near] <= high) & (low <= self.high[near])).all(1)]  # Bullet tests no others
         if not len(near):
             return None
         normal = self._touched(near, (position + shape.core @ rotation.T) * mirror, position * mirror,
@@ -109,7 +111,8 @@ class Field:
         cell = int(abs(x) // CELL), int(abs(y) // CELL), int(z // CELL)
         if cell not in self.near:
             corner = np.array(cell) * CELL
-            self.near[cell] = np.flatnonzero(((self.low < corner + CELL) & (corner < self.high)).all(1))
+            low, high = corner - REACH, corner + (CELL + REACH)
+            self.near[cell] = np.flatnonzero(((self.low < high) & (low < self.high)).all(1))
         return self.near[cell], mirror
 
     def _hits(self, near: Array, sources: Array, rays: Array) -> Array:

@@ -1,9 +1,9 @@
 """Pace: when the bot decides and from which packet on it sends a decision, so that both are as in training.
 
-In training a decision is made every `ticks` ticks, and takes effect `delay` ticks later. What a bot sends when it has seen frame n
-is in force from frame n + 1 + latency on. The latency is 1 in the real game, where the next tick has begun when the answer comes,
-and 0 where a server waits for answers. It is measured from the inputs that packets show: in the countdown by a nudge that moves
-nothing, and in play by every change of controls.
+In training a decision is made every `ticks` ticks, and takes effect `delay` ticks later. What a bot sends when it has seen
+frame n is in force from frame n + 1 + latency on. The latency is 1 in the real game, where the next tick has begun when the
+answer comes, and 0 where a server waits for answers. It is measured from the inputs that packets show: in the countdown by a
+nudge that moves nothing, and in play by every change of controls.
 """
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ MEASURED = 9
 
 
 class Pace:
-    """Counts frames from the beginning of play on. `decides` says whether a decision is due, `decide` takes it, `send` says what
-    to answer a frame with."""
+    """Counts frames from the beginning of play on. `decides` says whether a decision is due, `decide` takes it, `send` says
+    what to answer a frame with."""
 
     def __init__(self, ticks: int, delay: int) -> None:
         self.ticks, self.delay = ticks, delay
