@@ -118,7 +118,7 @@ exe = EXE(PYZ(a.pure), a.scripts, a.binaries, a.datas, name={bot.project!r}, con
 def _readme(bot: Bot, source: str) -> str:
     return f"""# {bot.name}
 
-A bot for RLBot v5, trained and exported with Wavedash. It plays {source}.
+A bot for RLBot v5, trained and exported with Wavedash. Its policy is `{source}`.
 
 1. Install Python 3.11 or newer, then in this folder: `python -m pip install -r requirements.txt`
 2. Start RLBot's GUI, add this folder, and put the bot on a team; or name its `bot.toml` in a `match.toml`:
