@@ -59,14 +59,13 @@ def settings_of(observation: AdvancedObsPlus | DefaultObs) -> dict[str, Any]:
     if isinstance(observation, AdvancedObsPlus):
         return {"kind": "by_name", "team_size": observation.team_size, "pads": observation.known.pads,
                 "frames": observation.frames, "rows": observation._rows_of(observation.sees())}
-    size = observation.zero_padding
-    return {"kind": "default", "allies": size - 1, "opponents": size, "padded": True, "body_coefs": observation.body_coefs,
+    return {"kind": "default", "team_size": observation.zero_padding, "seats": 6, "body_coefs": observation.body_coefs,
             "pad_timer_coef": observation.pad_timer_coef, "boost_coef": observation.boost_coef}
 
 
 def table_settings(table: LookupTable) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return ({"kind": "lookup_table", "ticks": TICKS, "delay": DELAY, "sticky": 0, "masked": True},
-            {"action.rows": table.table.numpy(), "action.different": table.different.numpy()})
+            {"action.table": table.table.numpy(), "action.different": table.different.numpy()})
 
 
 @pytest.mark.parametrize(("blue", "orange", "hitbox"), [(1, 1, "octane"), (2, 3, "dominus"), (3, 3, "merc")])

@@ -16,6 +16,7 @@ from wavedash.cli import (
     config,
     curves,
     evaluation,
+    export,
     league,
     live,
     machine,
@@ -41,6 +42,7 @@ app.add_typer(page.commands)
 app.add_typer(milestones.commands)
 app.add_typer(curves.commands)
 app.add_typer(evaluation.commands)
+app.add_typer(export.commands, name="export")
 app.add_typer(league.commands)
 app.add_typer(machine.commands)
 app.add_typer(benchmarks.commands)

@@ -1,4 +1,4 @@
-"""Commands for trained policies: `eval` measures one, `export` writes it as a file."""
+"""Commands that measure trained policies and show them."""
 from __future__ import annotations
 
 from enum import StrEnum
@@ -23,14 +23,6 @@ class StartsName(StrEnum):
 
     KICKOFF = "kickoff"
     TASK = "task"
-
-
-class ExportFormat(StrEnum):
-    """The choices of `wavedash export --format`."""
-
-    ONNX = "onnx"
-    TORCHSCRIPT = "torchscript"
-    BOTH = "both"
 
 
 @commands.command("eval", no_args_is_help=True)
@@ -185,20 +177,3 @@ def render(
     file = video if recording is None else recording
     typer.echo(kind_of(loaded.config.env).film(loaded, None if file is None else Path(file), terrain=terrain, level=level,
                                                seconds=seconds, seed=seed, recording=recording is not None))
-
-
-@commands.command(no_args_is_help=True)
-def export(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder or a checkpoint.")],
-    format: Annotated[Optional[ExportFormat], typer.Option(help="By default what --out names, else both.")] = None,  # noqa: UP045
-    out: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(metavar="FILE|FOLDER", help="A name.onnx or name.pt, or a folder. [default: export/ in the run]"),
-    ] = None,
-    episodes: Annotated[int, typer.Option(min=1, help="Played step by step beside the policy before anything is written.")] = 3,
-    trust: Trust = False,
-) -> None:
-    """Write a trained policy as a file that plays without Wavedash."""
-    from wavedash.export import export_policy
-
-    typer.echo(str(export_policy(run, format.value if format else None, out, episodes, trust)))

@@ -31,7 +31,7 @@ class Actions:
     def controls(self, action: Array) -> Array:
         """[8], in the order of CONTROLS."""
         if self.kind == "lookup_table":
-            controls = self.tables["rows"][int(action[0])].copy()
+            controls = self.tables["table"][int(action[0])].copy()
         elif self.kind == "multi_discrete":
             chosen = action[self.tables["source"]].astype(np.float32)
             controls = self.tables["offset"] + chosen * self.tables["scale"]

@@ -10,13 +10,15 @@ UNIT = 5120.0
 SIDE_WALL_X, CEILING_Z = 4096.0, 2048.0
 GOAL_HEIGHT, GOAL_HALF_WIDTH = 642.775, 892.755
 BACK_NET_Y = 6000.0
+BALL_RADIUS = 91.25
 FLIP_SECONDS, FLIP_WINDOW = 0.65, 1.25
-JUMP_SHORTEST, JUMP_LONGEST = 0.025, 0.2
 BOOST_SHORTEST = 0.1
 HANDBRAKE_RISE, HANDBRAKE_FALL = 5.0, 2.0
 AUTO_FLIP_SECONDS, AUTO_FLIP_ROLL = 0.4, 2.8
 SMALL_PAD_SECONDS, BIG_PAD_SECONDS = 4.0, 10.0
-SUSPENSION_TRAVEL, RAY_SHORTENED = 12.0, 2.5
+AUTO_FLIP_GROUND = 0.70710678
+RAY_SHORTENED = 2.5
+BOX_MARGIN, BOX_MARGIN_SHARE, CONTACT_SHARE = 2.0, 0.05, 0.02
 
 CONTROLS = ("throttle", "steer", "pitch", "yaw", "roll", "jump", "boost", "handbrake")
 PITCH, JUMP, BOOST, HANDBRAKE = 2, 5, 6, 7
@@ -44,4 +46,4 @@ WHEELS = {
     "hybrid": ((12.5, 38.755, (51.25, 25.90, 20.755)), (15.0, 37.055, (-34.00, 29.50, 20.755))),
     "merc": ((15.0, 39.505, (51.25, 25.90, 21.505)), (15.0, 39.105, (-33.75, 29.50, 21.505))),
 }
-"""Front and back axle: radius, length of the suspension, mount of the right wheel"""
+"""Front and back axle: radius, length of the suspension with its travel, mount of the right wheel"""

@@ -1,8 +1,5 @@
-"""Packets become the arrays of one game, by car. What packets do not carry is reconstructed from their history.
-
-By RocketSim's rules: times of jump, flip, boost and supersonic speed, handbrake. Estimated: which wheels touch (all four on
-the ground, none in the air), whether the body touches the arena (never), auto-flips (never).
-"""
+"""Game: packets become the arrays of one game, by car, as the trainer's state has them. What packets do not carry of cars is
+reconstructed in car.py."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -11,109 +8,92 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .constants import (
-    BIG_PAD_SECONDS,
-    BOOST,
-    BOOST_SHORTEST,
-    CONTROLS,
-    DT,
-    HANDBRAKE,
-    HANDBRAKE_FALL,
-    HANDBRAKE_RISE,
-    PADS,
-    SMALL_PAD_SECONDS,
-)
+from .bodies import standing_wheels
+from .car import Car
+from .constants import BIG_PAD_SECONDS, DT, PADS, SMALL_PAD_SECONDS
+from .field import Field
+from .motion import Motion, motion_of
 
 Array = NDArray[Any]
-ON_GROUND, JUMPING, DODGING = 0, 1, 3
-"""Numbers of RLBot's AirState"""
-VECTORS = ("position", "velocity", "angular_velocity", "flip_torque")
-TIMES = ("boost", "boost_time", "supersonic_time", "handbrake", "air_time", "air_time_since_jump", "jump_time", "flip_time",
-         "auto_flip_timer", "auto_flip_torque", "demo_timer")
-FLAGS = ("present", "on_ground", "has_jumped", "has_double_jumped", "has_flipped", "is_jumping", "is_flipping",
-         "is_auto_flipping", "is_supersonic", "is_demoed", "has_contact")
-
-
-def rotation_of(pitch: float, yaw: float, roll: float) -> Array:
-    """[3, 3]: the columns are forward, right and up."""
-    (cp, cy, cr), (sp, sy, sr) = np.cos([pitch, yaw, roll]), np.sin([pitch, yaw, roll])
-    return np.array([[cp * cy, cy * sp * sr - cr * sy, -cr * cy * sp - sr * sy],
-                     [cp * sy, sy * sp * sr + cr * cy, -cr * sy * sp + sr * cy], [sp, -cp * sr, cp * cr]], np.float32)
-
-
-def motion_of(physics: Any) -> tuple[Array, Array, Array, Array]:
-    """Position, rotation, velocity and spin."""
-    at, v, w, r = physics.location, physics.velocity, physics.angular_velocity, physics.rotation
-    return (np.array([at.x, at.y, at.z], np.float32), rotation_of(r.pitch, r.yaw, r.roll),
-            np.array([v.x, v.y, v.z], np.float32), np.array([w.x, w.y, w.z], np.float32))
+LONGEST_GAP = 120
+"""Ticks without a packet after which the past no longer counts"""
+FASTEST_CAR, FASTEST_BALL, SLACK = 2300.0, 6000.0, 30.0
+"""uu/s and uu: what moves more than twice as fast, and this much farther, was placed"""
+MOTION = ("position", "rotation", "velocity", "angular_velocity")
+FIELDS = ("present", "team", "controls", "boost", "boost_time", "supersonic_time", "handbrake", "air_time",
+          "air_time_since_jump", "jump_time", "flip_time", "flip_torque", "auto_flip_timer", "auto_flip_torque", "demo_timer",
+          "wheel_contact", "on_ground", "has_jumped", "has_double_jumped", "has_flipped", "is_jumping", "is_flipping",
+          "is_auto_flipping", "is_supersonic", "is_demoed", "has_contact")
 
 
 class Game:
-    """`arrays` by name, [cars, ...]; `ball` [18] and `pads` [34], seconds until each is back, in the order of training."""
+    """`arrays` by name, [cars, ...]; `ball` [18] and `pads` [34], seconds until each is back, in the order of training. `seats`
+    are the indices of the cars among the packet's players."""
 
-    def __init__(self, pads: Sequence[Any]) -> None:
+    def __init__(self, pads: Sequence[Any], field: Field) -> None:
         """`pads`: those of the field info, in the order of packets."""
         places = np.array([[pad.location.x, pad.location.y] for pad in pads], np.float32).reshape(-1, 2)
         distance = ((PADS[:, None, :2] - places) ** 2).sum(-1)
         self.order = distance.argmin(1) if len(places) else np.zeros(0, np.int64)
-        self.arrays: dict[str, Array] = {}
-        self.frame = -1
+        self.whole = np.where(PADS[:, 3] > 0, BIG_PAD_SECONDS, SMALL_PAD_SECONDS).astype(np.float32)
+        self.field, self.frame = field, -1
         self.seats: list[int] = []
+        self.cars: list[Car] = []
+        self.who: list[tuple[int, int, int]] = []
+        self.ball: Motion | None = None
+        self.arrays: dict[str, Array] = {}
 
-    def update(self, packet: Any) -> int:
-        """Takes a packet over and returns how many ticks have passed since the last one."""
-        frame = packet.match_info.frame_num
-        players = [i for i, player in enumerate(packet.players) if player.team in (0, 1)]  # others are spectators
-        fresh = players != self.seats or self.frame < 0 or not 0 <= frame - self.frame <= 120
-        ticks = 1 if fresh else frame - self.frame
-        if fresh:
-            self._empty(players)
-        self.frame = frame
-        for car, index in enumerate(players):
-            self._car(car, packet.players[index], ticks)
-        if packet.balls:
-            self.arrays["ball"][:] = np.concatenate([x.reshape(-1) for x in motion_of(packet.balls[0].physics)])
-        if len(self.order) and len(packet.boost_pads):
-            self._pads(packet.boost_pads)
-        return ticks
+    def forget(self) -> None:
+        """What was seen so far does not count for the next packet."""
+        self.who = []
 
-    def _empty(self, players: list[int]) -> None:
-        n, self.seats = len(players), players
-        self.arrays = {name: np.zeros((n, 3), np.float32) for name in VECTORS}
-        self.arrays |= {name: np.zeros(n, np.float32) for name in TIMES} | {name: np.zeros(n, bool) for name in FLAGS}
-        self.arrays |= {"rotation": np.zeros((n, 3, 3), np.float32), "controls": np.zeros((n, 8), np.float32),
-                        "wheel_contact": np.zeros((n, 4), np.float32), "team": np.zeros(n, np.int64),
-                        "ball": np.zeros(18, np.float32), "pads": np.zeros(len(PADS), np.float32)}
+    def update(self, packet: Any) -> bool:
+        """Takes over a packet, which has a ball. Whether a new history begins with it: at first, after a long gap, and where
+        somebody came, went, or was placed elsewhere."""
+        frame, players = packet.match_info.frame_num, packet.players
+        seats = [i for i, player in enumerate(players) if player.team in (0, 1)]  # others are spectators
+        who = [(i, players[i].player_id, players[i].team) for i in seats]
+        ticks, ball = frame - self.frame, motion_of(packet.balls[0].physics)
+        new = who != self.who or not 0 <= ticks <= LONGEST_GAP or self._placed(packet, ball, ticks)
+        began = ball if new or self.ball is None else self.ball if ticks == 1 else ball.earlier(DT)
+        self.frame, self.ball, self.seats, self.who = frame, ball, seats, who
+        self._update_cars([players[i] for i in seats], 0 if new else ticks, began, new)
+        self._write(ball, packet.boost_pads)
+        return new
 
-    def _pads(self, pads: Sequence[Any]) -> None:
-        whole = np.where(PADS[:, 3] > 0, BIG_PAD_SECONDS, SMALL_PAD_SECONDS)
-        gone = np.array([-1.0 if pad.is_active else pad.timer for pad in pads], np.float32)[self.order]
-        self.arrays["pads"][:] = np.where(gone < 0, 0.0, np.maximum(whole - gone, 0.0))
+    def _update_cars(self, players: Sequence[Any], ticks: int, ball: Motion, new: bool) -> None:
+        """`ball`: where it was when the tick of this packet began."""
+        if new:
+            self.cars = [Car(player, self.field) for player in players]
+        elif not ticks:
+            return
+        began = [car.began(player, ticks) for car, player in zip(self.cars, players, strict=True)]
+        standing = standing_wheels(self.cars, began, ball)
+        for car, player, at, wheels in zip(self.cars, players, began, standing, strict=True):
+            if new:
+                car.feel_ground(player, at, wheels)
+            else:
+                car.update(player, ticks, at, wheels)
 
-    def _car(self, car: int, player: Any, ticks: int) -> None:
-        a, step = self.arrays, DT * np.float32(ticks)
-        a["team"][car], a["present"][car] = player.team, True
-        a["position"][car], a["rotation"][car], a["velocity"][car], a["angular_velocity"][car] = motion_of(player.physics)
-        controls = np.array([getattr(player.last_input, name) for name in CONTROLS], np.float32)
-        state, was_jumping = int(player.air_state), bool(a["is_jumping"][car])
-        a["is_jumping"][car], a["on_ground"][car] = state == JUMPING, state == ON_GROUND
-        a["is_flipping"][car] = state == DODGING
-        a["has_jumped"][car], a["has_double_jumped"][car] = player.has_jumped, player.has_double_jumped
-        a["has_flipped"][car], a["is_supersonic"][car] = player.has_dodged, player.is_supersonic
-        a["flip_time"][car] = max(player.dodge_elapsed, 0.0) if player.has_dodged else 0.0
-        a["flip_torque"][car] = -player.dodge_dir.y, player.dodge_dir.x, 0.0
-        a["demo_timer"][car], a["is_demoed"][car] = max(player.demolished_timeout, 0.0), player.demolished_timeout > 0
-        a["wheel_contact"][car] = state == ON_GROUND
+    def _placed(self, packet: Any, ball: Motion, ticks: int) -> bool:
+        """Whether the ball or a car is where it cannot have moved to. A car that comes back after a demolition may be
+        anywhere."""
+        seconds = 2.0 * float(DT) * ticks
+        if self.ball is None or np.abs(ball.position - self.ball.position).max() > FASTEST_BALL * seconds + SLACK:
+            return True
+        for car, i in zip(self.cars, self.seats, strict=True):
+            at, before = packet.players[i].physics.location, car.motion.position
+            apart = max(abs(at.x - before[0]), abs(at.y - before[1]), abs(at.z - before[2]))
+            if not car.is_demoed and apart > FASTEST_CAR * seconds + SLACK:
+                return True
+        return False
 
-        new_jump = a["is_jumping"][car] and not was_jumping
-        a["jump_time"][car] = (DT if new_jump else a["jump_time"][car] + step) if player.has_jumped else 0.0
-        in_air = state != ON_GROUND
-        falls = in_air and player.has_jumped and state != JUMPING
-        a["air_time_since_jump"][car] = a["air_time_since_jump"][car] + step if falls else 0.0
-        a["air_time"][car] = a["air_time"][car] + step if in_air else 0.0
-        a["supersonic_time"][car] = a["supersonic_time"][car] + step if player.is_supersonic else 0.0
-        burns = a["boost"][car] > 0 and (controls[BOOST] > 0 or 0 < a["boost_time"][car] < BOOST_SHORTEST)
-        a["boost_time"][car] = a["boost_time"][car] + step if burns else 0.0
-        brake = HANDBRAKE_RISE if controls[HANDBRAKE] > 0 else -HANDBRAKE_FALL
-        a["handbrake"][car] = np.clip(a["handbrake"][car] + brake * step, 0.0, 1.0)
-        a["boost"][car], a["controls"][car] = player.boost, controls
+    def _write(self, ball: Motion, pads: Sequence[Any]) -> None:
+        arrays = {name: np.array([getattr(car, name) for car in self.cars]) for name in FIELDS}
+        arrays |= {name: np.array([car.motion[i] for car in self.cars]) for i, name in enumerate(MOTION)}
+        arrays["ball"] = np.concatenate([x.reshape(-1) for x in ball])
+        arrays["pads"] = np.zeros(len(PADS), np.float32)
+        if len(self.order) and len(pads):
+            gone = np.array([-1.0 if pad.is_active else pad.timer for pad in pads], np.float32)[self.order]
+            arrays["pads"] = np.where(gone < 0, np.float32(0.0), np.maximum(self.whole - gone, np.float32(0.0)))
+        self.arrays = arrays

@@ -117,7 +117,7 @@ class Default:
     """RLGym's observation: ball, pads, own jumps, then the cars."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self.allies, self.opponents, self.padded = settings["allies"], settings["opponents"], settings["padded"]
+        self.team_size, self.seats = settings["team_size"], settings["seats"]
         self.coefs = [np.float32(c) for c in settings["body_coefs"]]
         self.pad_coef, self.boost_coef = np.float32(settings["pad_timer_coef"]), np.float32(settings["boost_coef"])
 
@@ -131,9 +131,7 @@ class Default:
         parts = [ball[:3] * position * turn, ball[12:15] * velocity * turn, ball[15:18] * spin * turn]
         pads = game["pads"] * self.pad_coef
         parts += [pads[::-1] if game["team"][me] == 1 else pads, self._jumps(game, me)]
-        seats = places(game["team"], me, self.allies, self.opponents)
-        seats = seats if self.padded else sorted(seats, key=lambda car: car < 0)
-        for car in seats:
+        for car in self._places(game["team"], me):
             if car < 0:
                 parts.append(np.zeros(20, np.float32))
                 continue
@@ -143,6 +141,12 @@ class Default:
                       np.array([game["boost"][car] * self.boost_coef, game["demo_timer"][car], game["on_ground"][car],
                                 game["boost_time"][car] > 0, game["supersonic_time"][car] > 0], np.float32)]
         return np.concatenate(parts).astype(np.float32)
+
+    def _places(self, teams: Array, me: int) -> list[int]:
+        """Who is seen where. Without a team size, empty places come last."""
+        if self.team_size is not None:
+            return places(teams, me, self.team_size - 1, self.team_size)
+        return sorted(places(teams, me, self.seats, self.seats), key=lambda car: car < 0)[: self.seats]
 
     @staticmethod
     def _jumps(game: Mapping[str, Array], me: int) -> Array:

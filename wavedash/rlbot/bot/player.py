@@ -1,65 +1,45 @@
-"""Player: packets in, controls out. It decides as in training, and clears what it remembers wherever play begins anew."""
+"""Player: packets in, controls out. It decides as in training, and an episode begins wherever play begins anew."""
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from .actions import Actions
+from .brain import Brain
+from .car import inputs_of
 from .game import Game
-from .observation import make_observation
-from .pace import Pace
-from .policy import Policy
+from .pace import IDLE, Pace
 
 Array = NDArray[Any]
-PLAYING = (2, 3)
-"""Numbers of RLBot's match phases in which cars move: Kickoff and Active"""
+COUNTDOWN, PLAYING, PAUSED = 1, (2, 3), 6
+"""Numbers of RLBot's match phases. Cars move in Kickoff and Active, and a pause has no frames"""
 
 
 class Player:
-    """Plays one car of a match with the policy of `folder`: settings.json and weights.npz."""
+    """Plays one car of a match with the policy of `folder`. `pads`: those of the field info."""
 
     def __init__(self, folder: Path, pads: Any) -> None:
-        self.settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
-        with np.load(folder / "weights.npz", allow_pickle=False) as file:
-            weights = {name: file[name] for name in file.files}
-        self.policy = Policy(self.settings["policy"], weights)
-        self.observation = make_observation(self.settings["observation"])
-        self.actions = Actions(self.settings["action"], weights)
-        self.pace = Pace(self.actions.ticks, self.actions.delay)
-        self.game = Game(pads)
-        self.chosen = np.zeros(8, np.float32)
-        self.playing = False
+        self.brain = Brain(folder)
+        self.game = Game(pads, self.brain.field)
+        self.pace = Pace(self.brain.actions.ticks, self.brain.actions.delay)
 
     def controls(self, packet: Any, index: int) -> Array:
         """The eight controls to answer this packet with; idle while nobody may move."""
-        ticks = self.game.update(packet)
-        frame = self.game.frame
-        if int(packet.match_info.match_phase) not in PLAYING or index not in self.game.seats or not packet.balls:
-            self.playing = False
-            return self.pace.idle
+        phase, frame = int(packet.match_info.match_phase), packet.match_info.frame_num
+        if phase == PAUSED:
+            return self.pace.controls
+        if index >= len(packet.players):
+            return IDLE
+        own = packet.players[index]
+        self.pace.seen(frame, inputs_of(own))
+        if phase not in PLAYING or not packet.balls or own.team not in (0, 1):
+            self.game.forget()
+            return self.pace.nudge(frame) if phase == COUNTDOWN else IDLE
+        if self.game.update(packet):
+            self.brain.begin()
+            self.pace.begin(frame)
         me = self.game.seats.index(index)
-        if not self.playing or ticks > 120:
-            self.begin(frame)
-        self.pace.seen(frame, self.game.arrays["controls"][me])
         if self.pace.decides(frame):
-            self.pace.decide(frame, self.decide(me))
+            self.pace.decide(frame, self.brain.decide(self.game.arrays, me))
         return self.pace.send(frame)
-
-    def begin(self, frame: int) -> None:
-        """An episode begins, as in training."""
-        self.playing = True
-        self.chosen = np.zeros(8, np.float32)
-        for part in (self.policy, self.observation, self.actions):
-            part.begin()
-        self.pace.begin(frame)
-
-    def decide(self, me: int) -> Array:
-        arrays = self.game.arrays
-        car = {name: x[me] for name, x in arrays.items() if name not in ("ball", "pads")}
-        observed = self.observation.build(arrays, me, self.chosen)
-        self.chosen = self.actions.controls(self.policy.act(observed, self.actions.mask(car)))
-        return self.chosen
