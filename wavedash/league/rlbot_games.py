@@ -9,7 +9,7 @@ from wavedash.errors import UserError
 from wavedash.evaluate.matches import Progress, nudged_kickoff
 from wavedash.evaluate.results import MatchResult, PlayedGame, Score
 from wavedash.recordings.order import Order
-from wavedash.rlbot.server.field import Seat
+from wavedash.rlbot.server.arena import Seat
 from wavedash.rlbot.server.program import Conduct
 from wavedash.rlbot.server.referee import FirstGoals, Referee, WholeMatch
 from wavedash.rlbot.server.serving import Manner, play_match

@@ -7,7 +7,7 @@ import pytest
 
 from tests.rlbot.server.bots import write_bot_file
 from wavedash.errors import UserError
-from wavedash.rlbot.bodies import BODY_OF_HITBOX, HITBOX_OF_BODY
+from wavedash.rlbot.car_bodies import BODY_OF_HITBOX, HITBOX_OF_BODY
 from wavedash.rlbot.server.bot_file import is_bot_file, read_bot_file
 from wavedash.rocket.constants import HITBOXES
 

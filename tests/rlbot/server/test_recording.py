@@ -9,7 +9,7 @@ import pytest
 from wavedash.league.players import find_entrant
 from wavedash.recordings.file import Recording, read
 from wavedash.recordings.order import Order
-from wavedash.rlbot.server.field import Seat
+from wavedash.rlbot.server.arena import Seat
 from wavedash.rlbot.server.referee import FirstGoals, Referee, WholeMatch
 from wavedash.rlbot.server.serving import Manner, play_match
 

@@ -16,7 +16,7 @@ from tests.rlbot.server.bots import CHASES, CRASHES, HANGS, RAISES, write_bot, w
 from wavedash.evaluate.matches import nudged_kickoff
 from wavedash.league.players import find_entrant
 from wavedash.rlbot.server.bot_file import read_bot_file
-from wavedash.rlbot.server.field import Seat
+from wavedash.rlbot.server.arena import Seat
 from wavedash.rlbot.server.program import Conduct, Patience
 from wavedash.rlbot.server.referee import FirstGoals, Phase, Referee, WholeMatch
 from wavedash.rlbot.server.serving import Manner, Match, Outcome, play_match
@@ -189,9 +189,9 @@ def test_predictions_are_how_the_ball_flies(tmp_path: Path) -> None:
         match.begin()
         for tick in range(300):
             if tick == 20:
-                state = match._field.state
+                state = match._arena.state
                 state.ball.position[0, 2], state.ball.velocity[0, 0] = 600.0, 700.0
-                match._field.simulator.place(match._field._all)
+                match._arena.simulator.place(match._arena._all)
             match.tick()
     finally:
         match.close()
@@ -225,10 +225,10 @@ def test_one_program_drives_a_hive(tmp_path: Path) -> None:
     try:
         match.begin()
         match.tick()
-        start = match._field.state.cars.position.clone()
+        start = match._arena.state.cars.position.clone()
         while not match.referee.over:
             match.tick()
-            moved = (match._field.state.cars.position - start)[0].norm(dim=-1)
+            moved = (match._arena.state.cars.position - start)[0].norm(dim=-1)
     finally:
         match.close()
     assert len(match.programs) == 1 and not match.programs[0].conduct.faulty

@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from wavedash.rlbot.car_bodies import BODY_OF_HITBOX
+
 PACKAGE = "wavedash_bot"
 """The package of the bot's code in its folder"""
 REQUIREMENTS = ("numpy>=1.26", "rlbot==2.0.0b56")
-CAR_IDS = {"octane": 23, "dominus": 403, "plank": 24, "breakout": 22, "hybrid": 28, "merc": 30}
-"""A car of the game with each hitbox: Octane, Dominus, Paladin, Breakout, X-Devil, Merc (numbers of the game's items)"""
 COLORS = (35, 33)
 """Team colors of blue and orange among the game's swatches"""
 
@@ -72,7 +72,7 @@ tags = {_toml(bot.tags)}
 
 
 def _loadout(hitbox: str) -> str:
-    return "\n".join(f"[{team}_loadout]\nteam_color_id = {color}\ncar_id = {CAR_IDS[hitbox]}\n"
+    return "\n".join(f"[{team}_loadout]\nteam_color_id = {color}\ncar_id = {BODY_OF_HITBOX[hitbox]}\n"
                      for team, color in zip(("blue", "orange"), COLORS, strict=True))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from wavedash.errors import UserError
-from wavedash.rlbot.bodies import HITBOX_OF_BODY, USUAL
+from wavedash.rlbot.car_bodies import HITBOX_OF_BODY, USUAL
 from wavedash.rlbot.package import flat
 
 

@@ -10,7 +10,7 @@ import torch
 from wavedash.recordings.file import Recording
 from wavedash.recordings.header import Event, event
 from wavedash.recordings.order import Order
-from wavedash.rlbot.server.field import Seat
+from wavedash.rlbot.server.arena import Seat
 from wavedash.rlbot.server.referee import Referee, Round
 from wavedash.rocket.constants import TICK_RATE
 from wavedash.rocket.recording.events import TEAMS, Narrator, happened_in

@@ -19,7 +19,7 @@ from wavedash.rlbot.package import flat
 from wavedash.rlbot.packets import Clock, PacketPlayer, PacketWriter, field_info
 from wavedash.rlbot.server.agent import Controls
 from wavedash.rlbot.server.bot_file import BotFile
-from wavedash.rlbot.server.field import Field, Seat
+from wavedash.rlbot.server.arena import MatchArena, Seat
 from wavedash.rlbot.server.hub import Hub
 from wavedash.rlbot.server.prediction import BallPredictor
 from wavedash.rlbot.server.program import Conduct, Patience, Program, make_programs
@@ -103,8 +103,8 @@ class Match:
         self._seats = seats
         self._open = ExitStack()
         try:
-            self._field = Field(seats, manner.seed, manner.nudge)
-            self._open.callback(self._field.close)
+            self._arena = MatchArena(seats, manner.seed, manner.nudge)
+            self._open.callback(self._arena.close)
             self.hub = Hub(self.programs, self._welcome, manner.port)
             self._open.callback(self.hub.close)
         except BaseException:
@@ -112,7 +112,7 @@ class Match:
             raise
         self._predictor: BallPredictor | None = None
         self._writer = PacketWriter(self._players)
-        self._recorder = None if manner.record is None else MatchRecorder(manner.record, seats, self._field.state)
+        self._recorder = None if manner.record is None else MatchRecorder(manner.record, seats, self._arena.state)
         self._frame, self._moved = 0, False
         self._pipeline: deque[dict[int, Controls]] = deque([{}] * manner.latency)
         """Inputs that have not taken effect yet, the oldest first"""
@@ -135,7 +135,7 @@ class Match:
         """Sends the packet of this moment, plays the tick after it, and takes the answers."""
         referee = self.referee
         if referee.kickoff_due:
-            self._field.kick_off()
+            self._arena.kick_off()
             self._moved = False
         self._send_packet()
         if not self.manner.latency:
@@ -144,8 +144,10 @@ class Match:
         inputs, seen = self._pipeline.popleft(), Seen()
         self._moved = referee.playing
         if referee.playing:
-            seen = self._field.tick(inputs)
+            seen = self._arena.tick(inputs)
             self._count_touches()
+        else:
+            self._arena.hold(inputs)
         if self.manner.latency:
             self._gather()
             self._pipeline.append(self._inputs())
@@ -173,7 +175,7 @@ class Match:
                 self._predictor.close()
 
     def _send_packet(self) -> None:
-        state, referee, fb = self._field.state, self.referee, self._flat
+        state, referee, fb = self._arena.state, self.referee, self._flat
         clock = Clock(self._frame / TICK_RATE, referee.left, referee.overtime, False, fb.MatchPhase(int(referee.phase)),
                       self._frame, (referee.score[0], referee.score[1]))
         packet = self._writer.write(state, clock, new=self._moved)
@@ -182,7 +184,7 @@ class Match:
     def _prediction(self) -> bytes:
         if self._predictor is None:
             self._predictor = BallPredictor()
-        return self._predictor.message(self._field.state, self._frame / TICK_RATE)
+        return self._predictor.message(self._arena.state, self._frame / TICK_RATE)
 
     def _gather(self) -> None:
         """Takes the answers to the last packet: until all are there, or in real time until the tick is over."""
@@ -205,7 +207,7 @@ class Match:
     def _count_touches(self) -> None:
         if self.referee.played % 8 == 0:
             self._touching.clear()
-        for car, touches in enumerate(self._field.touching()):
+        for car, touches in enumerate(self._arena.touching()):
             if touches and car not in self._touching:
                 self._touching.add(car)
                 self._touches[self._seats[car].team] += 1

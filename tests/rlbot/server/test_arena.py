@@ -1,4 +1,4 @@
-"""The field plays players as everything else here does: decided every 8 ticks, in force a tick later."""
+"""The arena of a match plays players as everything else here does: decided every 8 ticks, in force a tick later."""
 from __future__ import annotations
 
 import pytest
@@ -6,7 +6,7 @@ import torch
 
 from wavedash.evaluate.matches import nudged_kickoff
 from wavedash.league.players import find_entrant
-from wavedash.rlbot.server.field import Field, Seat
+from wavedash.rlbot.server.arena import MatchArena, Seat
 from wavedash.rocket.parts import Player
 from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
 from wavedash.rocket.state import GameState
@@ -43,9 +43,9 @@ def stepped_as_in_training(beginning: GameState, delay: int) -> list[torch.Tenso
 @pytest.mark.slow
 def test_a_game_is_bit_for_bit_that_of_an_environment() -> None:
     blue, orange = players()
-    field = Field([Seat(0, "champion", blue), Seat(1, "chaser", orange)], seed=3, nudge=nudged_kickoff())
-    field.kick_off()
-    beginning = field.state.clone()
+    arena = MatchArena([Seat(0, "champion", blue), Seat(1, "chaser", orange)], seed=3, nudge=nudged_kickoff())
+    arena.kick_off()
+    beginning = arena.state.clone()
     references = {delay: stepped_as_in_training(beginning, delay) for delay in (DELAY, 0)}
     parts = [name for name in ("position", "velocity", "rotation", "angular_velocity", "boost", "air_time")]
 
@@ -56,22 +56,22 @@ def test_a_game_is_bit_for_bit_that_of_an_environment() -> None:
     same = {delay: True for delay in references}
     for step in range(STEPS):
         for _ in range(TICKS):
-            field.tick({})
+            arena.tick({})
         for delay, reference in references.items():
-            same[delay] &= torch.equal(bodies(field.state.memory), bodies(reference[step]))
+            same[delay] &= torch.equal(bodies(arena.state.memory), bodies(reference[step]))
     assert same == {DELAY: True, 0: False}, "without the delay it is another game"
-    field.close()
+    arena.close()
 
 
 def test_inputs_move_the_cars_of_programs_alone() -> None:
     idle = find_entrant("idle").player()
-    field = Field([Seat(0, "bot", None), Seat(0, "bot (2)", None), Seat(1, "idle", idle)], seed=0)  # type: ignore[arg-type]
-    field.kick_off()
-    before = field.state.cars.position.clone()
+    arena = MatchArena([Seat(0, "bot", None), Seat(0, "bot (2)", None), Seat(1, "idle", idle)], seed=0)  # type: ignore[arg-type]
+    arena.kick_off()
+    before = arena.state.cars.position.clone()
     for _ in range(60):
-        field.tick({0: (1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)})
-    moved = (field.state.cars.position - before)[0].norm(dim=-1)
+        arena.tick({0: (1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)})
+    moved = (arena.state.cars.position - before)[0].norm(dim=-1)
     assert moved[0] > 50 and moved[1] < 5 and moved[2] < 5
-    field.kick_off()
-    assert torch.equal(field.state.cars.velocity, torch.zeros(1, 3, 3)) and int(field.state.game.tick[0]) == 0
-    field.close()
+    arena.kick_off()
+    assert torch.equal(arena.state.cars.velocity, torch.zeros(1, 3, 3)) and int(arena.state.game.tick[0]) == 0
+    arena.close()

@@ -1,4 +1,4 @@
-"""Field: the arena of a match in RocketSim, tick by tick, and the players that drive cars in this process."""
+"""The arena of a match in RocketSim, tick by tick, and the players that drive cars in this process."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from wavedash.rocket.state import CONTROLS
 USUAL = Pace(8, 1)
 """The pace of players that have none of their own"""
 TICK = Pace(1, 0)
-"""The pace of the field"""
+"""The pace of the arena"""
 ON_GROUND_Z = BALL_RADIUS + 3.0
 """A ball whose center is below has met the ground"""
 
@@ -34,7 +34,7 @@ class Seat(NamedTuple):
     hitbox: str = "octane"
 
 
-class Field:
+class MatchArena:
     """One arena. Blue seats come first."""
 
     def __init__(self, seats: Sequence[Seat], seed: int, nudge: Start | None = None) -> None:
@@ -59,6 +59,11 @@ class Field:
         self._in_force.zero_()
         for driver in self._drivers.values():
             driver.begin(self.state, self._all)
+
+    def hold(self, inputs: Mapping[int, Controls]) -> None:
+        """A tick passes in which nobody moves. The state says what programs hold, as packets show it."""
+        for car, values in inputs.items():
+            self.state.cars.controls[0, car] = torch.tensor(values)
 
     @torch.no_grad()
     def tick(self, inputs: Mapping[int, Controls]) -> Seen:
