@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
-PLAYER = ("idle, random, chaser, defender, champion, your own as module:Class, a run, a checkpoint or a folder with a policy, or "
-          "the bot.toml of an RLBot bot; A+B: a team with one player per car.")
+PLAYER = ("idle, random, chaser, defender, champion, your own as module:Class, a run, a checkpoint or a folder with a policy, "
+          "or the bot.toml of an RLBot bot; A+B: a team with one player per car.")
 Games = Annotated[int, typer.Option(min=2, help="Games of each pair in each simulator, half of them from either side. Four "
                                                 "times as many: half the interval.")]
 Size = Annotated[

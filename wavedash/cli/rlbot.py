@@ -23,11 +23,11 @@ def serve(
     orange: Annotated[str, typer.Argument(metavar="ORANGE", help="Its opponent.")],
     matches: Annotated[int, typer.Option(min=1, help="Matches, one after the other.")] = 1,
     minutes: Annotated[float, typer.Option(min=0.05, help="Minutes on the clock of a match.")] = 5.0,
-    overtime: Annotated[float, typer.Option(min=0, help="Longest overtime in minutes; a match without winner is a draw.")] = 5.0,
+    overtime: Annotated[float, typer.Option(min=0, help="Longest overtime in minutes; without a goal it is a draw.")] = 5.0,
     countdown: Annotated[float, typer.Option(min=0, help="Seconds before a kick-off.")] = 3.0,
     size: Annotated[
         Optional[int],  # noqa: UP045 (typer reads the annotation at run time)
-        typer.Option(min=1, max=4, show_default=False, help="Cars per team. [default: as the first trained policy was trained]"),
+        typer.Option(min=1, max=4, show_default=False, help="Cars per team. [default: as the first trained policy has it]"),
     ] = None,
     real_time: Annotated[
         bool, typer.Option("--real-time", help="120 packets a second. Otherwise in lockstep: as fast as the bots answer.")
@@ -46,7 +46,8 @@ def serve(
 ) -> None:
     """Play matches of RLBot bots, without the game.
 
-    Starts the bots by their bot.toml and speaks the protocol of RLBot v5 with them, on this machine alone. The game is RocketSim.
+    Starts the bots by their bot.toml and speaks the protocol of RLBot v5 with them, on this machine alone. RocketSim is their
+    game.
     """
     from wavedash.cli.league import find_entrants
     from wavedash.cli.progress import Shown

@@ -161,8 +161,8 @@ def play_event(entrants: Sequence[Entrant], names: Sequence[str], format: Format
 
 def _play(meeting: str, entrants: tuple[Entrant, Entrant], names: tuple[str, str], terms: Terms, simulator: str, count: int,
           before: int, progress: Progress | None, record: Order | None) -> tuple[MatchRow, list[Game]]:
-    """Plays the games of a meeting that are left. `before`: games of it that were played, which with the names of the two is all
-    that the seed follows from."""
+    """Plays the games of a meeting that are left. `before`: how many were played, which with the names of the two is all that
+    the seed follows from."""
     first, second = entrants
     seed = stream_seed(terms.seed, f"{meeting} {names[0]} {names[1]} {simulator}", before) % 2**31
     todo = replace(terms, games=count, seed=seed)

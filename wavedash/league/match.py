@@ -20,7 +20,7 @@ from wavedash.league.players import Entrant, distinct_names
 from wavedash.league.ratings import elo
 from wavedash.league.rlbot_games import SIMULATOR, needs_server, play_through_server
 from wavedash.recordings.order import Order
-from wavedash.rlbot.server.program import Conduct, Patience
+from wavedash.rlbot.server.program import USUAL_PATIENCE, Conduct, Patience
 from wavedash.rocket.parts import Player
 from wavedash.rocket.recording.recorder import GameRecorder, Pairing
 from wavedash.seeding import stream_seed
@@ -49,7 +49,7 @@ class Terms:
     hitbox: str = "octane"
     minutes: float | None = None
     """Games are whole matches of so many minutes through the match server; None: they end with the first goal"""
-    patience: Patience = Patience()
+    patience: Patience = USUAL_PATIENCE
     """How long games wait for the programs of RLBot bots"""
 
     @property

@@ -1,8 +1,8 @@
 """Players by name, as users type them: `wavedash match chaser runs/my-bot`.
 
 A name is that of a script (`chaser`) or of a champion, the import path of a user's own class (`module:Class`), or the path of a
-trained policy: a run, a checkpoint, or a folder with config.yaml, policy.safetensors and state.json; or the bot.toml of an RLBot
-bot. `A+B` is a team with one player per car.
+trained policy: a run, a checkpoint, or a folder with config.yaml, policy.safetensors and state.json; or the bot.toml of an
+RLBot bot. `A+B` is a team with one player per car.
 """
 from __future__ import annotations
 

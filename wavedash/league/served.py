@@ -13,7 +13,7 @@ from wavedash.league.match import Terms, names_of
 from wavedash.league.players import Entrant
 from wavedash.league.rlbot_games import SIMULATOR, seats_of
 from wavedash.recordings.order import Order
-from wavedash.rlbot.server.program import Patience
+from wavedash.rlbot.server.program import USUAL_PATIENCE, Patience
 from wavedash.rlbot.server.referee import Referee, WholeMatch
 from wavedash.rlbot.server.serving import Manner, Outcome, play_match
 from wavedash.seeding import stream_seed
@@ -36,7 +36,7 @@ class Serving:
     latency: int = 1
     real_time: bool = False
     port: int = 0
-    patience: Patience = Patience()
+    patience: Patience = USUAL_PATIENCE
     record: Order | None = None
 
 

@@ -1,4 +1,4 @@
-"""Bots for tests: folders with a bot.toml and a program that uses RLBot's own package, which knows nothing of the server here."""
+"""Bots for tests: folders with a bot.toml and a program that uses RLBot's own package, as any bot does."""
 from __future__ import annotations
 
 from pathlib import Path

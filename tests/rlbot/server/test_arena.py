@@ -47,13 +47,13 @@ def test_a_game_is_bit_for_bit_that_of_an_environment() -> None:
     arena.kick_off()
     beginning = arena.state.clone()
     references = {delay: stepped_as_in_training(beginning, delay) for delay in (DELAY, 0)}
-    parts = [name for name in ("position", "velocity", "rotation", "angular_velocity", "boost", "air_time")]
+    parts = ("position", "velocity", "rotation", "angular_velocity", "boost", "air_time")
 
     def bodies(memory: torch.Tensor) -> torch.Tensor:
         state = GameState.over(memory, 2)
         return torch.cat([getattr(state.cars, name).flatten() for name in parts] + [state.ball.position.flatten()])
 
-    same = {delay: True for delay in references}
+    same = dict.fromkeys(references, True)
     for step in range(STEPS):
         for _ in range(TICKS):
             arena.tick({})
@@ -65,7 +65,7 @@ def test_a_game_is_bit_for_bit_that_of_an_environment() -> None:
 
 def test_inputs_move_the_cars_of_programs_alone() -> None:
     idle = find_entrant("idle").player()
-    arena = MatchArena([Seat(0, "bot", None), Seat(0, "bot (2)", None), Seat(1, "idle", idle)], seed=0)  # type: ignore[arg-type]
+    arena = MatchArena([Seat(0, "bot", None), Seat(0, "bot (2)", None), Seat(1, "idle", idle)], seed=0)
     arena.kick_off()
     before = arena.state.cars.position.clone()
     for _ in range(60):

@@ -15,8 +15,8 @@ import pytest
 from tests.rlbot.server.bots import CHASES, CRASHES, HANGS, RAISES, write_bot, write_raw_bot
 from wavedash.evaluate.matches import nudged_kickoff
 from wavedash.league.players import find_entrant
-from wavedash.rlbot.server.bot_file import read_bot_file
 from wavedash.rlbot.server.arena import Seat
+from wavedash.rlbot.server.bot_file import read_bot_file
 from wavedash.rlbot.server.program import Conduct, Patience
 from wavedash.rlbot.server.referee import FirstGoals, Phase, Referee, WholeMatch
 from wavedash.rlbot.server.serving import Manner, Match, Outcome, play_match
@@ -91,7 +91,7 @@ def test_an_answer_takes_effect_so_many_ticks_later(tmp_path: Path, latency: int
               "        return flat.ControllerState(steer=info.frame_num % 100 / 100)")
     path = write_bot(tmp_path / "a", "Echo", choose)
     play_match([bot(0, path), player(1, "idle")], FirstGoals(1, 0.5, countdown=0.1), replace(QUICK, latency=latency))
-    shown = dict(map(int, line.split()) for line in (path.parent / "log").read_text().splitlines())  # type: ignore[misc]
+    shown = dict(map(int, line.split()) for line in (path.parent / "log").read_text().splitlines())
     # The input of the tick that led to packet n answered packet n - 1 - latency.
     for frame in range(20, 60):
         assert shown[frame] == (frame - 1 - latency) % 100
@@ -126,7 +126,8 @@ BROKEN = {
     "another key": ("introduce('tests/a')\ntime.sleep(60)", "not ready"),
     "never introduced": ("say(flat.InitComplete())\ntime.sleep(60)", "not ready"),
     "never ready": ("introduce()\ntime.sleep(60)", "not ready"),
-    "leaves": ("introduce()\nsay(flat.InitComplete())\nreceive()\nsay(flat.DisconnectSignal())\ntime.sleep(60)", "left the match"),
+    "leaves": ("introduce()\nsay(flat.InitComplete())\nreceive()\nsay(flat.DisconnectSignal())\ntime.sleep(60)",
+               "left the match"),
     "reads nothing": ("introduce()\nsay(flat.InitComplete())\ntime.sleep(60)", "hung"),
     "no number": ("introduce()\nsay(flat.InitComplete())\nwhile True:\n    if isinstance(receive(), flat.GamePacket):\n"
                   "        say(flat.PlayerInput(0, flat.ControllerState(throttle=float('nan'))))", "without meaning"),
@@ -163,7 +164,8 @@ def test_nothing_is_left_of_a_match_whose_process_is_killed(tmp_path: Path) -> N
     for name, choose in (("Kill-A", CHASES), ("Kill-B", HANGS)):
         write_bot(tmp_path / name, name.replace("-", ""), choose)
     command = [sys.executable, "-m", "wavedash", "rlbot", "serve", str(tmp_path / "Kill-A" / "bot.toml"),
-               str(tmp_path / "Kill-B" / "bot.toml"), "--minutes", "20", "--patience", "0.1", "--out", str(tmp_path / "games.csv")]
+               str(tmp_path / "Kill-B" / "bot.toml"), "--minutes", "20", "--patience", "0.1", "--out",
+               str(tmp_path / "games.csv")]
     server = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 60
     while len(bots := [p for p in server.children(recursive=True) if "run.py" in " ".join(p.cmdline()[-1:])]) < 2:

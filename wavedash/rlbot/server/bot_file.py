@@ -39,18 +39,18 @@ def is_bot_file(name: str) -> bool:
 
 def read_bot_file(path: Path) -> BotFile:
     """Reads a bot.toml and the loadout that it names. UserError: it describes no bot that could be started."""
-    flat()  # a missing package is answered by name
+    fb = flat()  # a missing package is answered by name
     from rlbot.config import ConfigParsingException, load_player_config
 
     try:
-        blue, orange = (load_player_config(path, team) for team in (0, 1))
+        bot, as_orange = (load_player_config(path, team).variety for team in (0, 1))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ConfigParsingException) as error:
         raise UserError(f"cannot read the bot {path}: {error}. Name the bot.toml of an RLBot v5 bot") from error
-    bot = blue.variety
+    assert isinstance(bot, fb.CustomBot) and isinstance(as_orange, fb.CustomBot)
     if not bot.agent_id:
         raise UserError(f"{path} has no agent_id in [settings], by which its program is recognised: add "
                         'agent_id = "your-name/your-bot"')
     if not Path(bot.root_dir).is_dir():
         raise UserError(f"{path} names the root_dir {bot.root_dir}, which is no folder: correct it")
     return BotFile(path, bot.name.strip() or path.parent.name, bot.agent_id, Path(bot.root_dir), bot.run_command.strip(),
-                   bot.hivemind, (bot.loadout, orange.variety.loadout))
+                   bot.hivemind, (bot.loadout, as_orange.loadout))

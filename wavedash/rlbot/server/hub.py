@@ -32,8 +32,8 @@ class Hub:
             self._listener.bind((HOST, port))
         except OSError as error:
             self._listener.close()
-            raise UserError(f"port {port} cannot be used ({error.strerror or error}): name another one with --port, or leave it "
-                            "out") from error
+            raise UserError(f"port {port} cannot be used ({error.strerror or error}): name another one with --port, or "
+                            "leave it out") from error
         self._listener.listen(MOST_CONNECTIONS)
         self._listener.setblocking(False)
         self._selector.register(self._listener, selectors.EVENT_READ)

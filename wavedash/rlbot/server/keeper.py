@@ -1,5 +1,5 @@
-"""Keeper: the process between the match server and a bot's program. It ends the program, and all that this has started, when the
-server ends or closes its pipe, also if the server was killed.
+"""Keeper: the process between the match server and a bot's program. It ends the program, and all that this has started, when
+the server ends or closes its pipe, also if the server was killed.
 
 It is run as a script of its own and imports nothing of the package, so that it starts at once.
 """

@@ -1,4 +1,4 @@
-"""Ball prediction: where the ball will be in the next six seconds if no car touches it, as some bots want it with every packet."""
+"""Ball prediction: where the ball will be in the next six seconds if no car touches it. Some bots want it with every packet."""
 from __future__ import annotations
 
 from collections import deque

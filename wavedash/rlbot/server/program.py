@@ -29,6 +29,9 @@ class Patience:
     """Seconds in which programs may end by themselves after the match"""
 
 
+USUAL_PATIENCE = Patience()
+
+
 @dataclass
 class Conduct:
     """How a program has behaved."""

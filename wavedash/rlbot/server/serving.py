@@ -1,8 +1,8 @@
 """Serving: a whole match, from the start of the bots' programs to its results.
 
-The server sends a packet of every tick to all programs. In lockstep it waits until all have answered, so a match is as fast as its
-bots; in real time it sends 120 packets a second, whatever they do. While programs think, the next tick is played: an answer to
-packet n takes effect `latency` ticks after n, by default one, as in the real game and in training.
+The server sends a packet of every tick to all programs. In lockstep it waits until all have answered, so a match is as fast as
+its bots; in real time it sends 120 packets a second, whatever they do. While programs think, the next tick is played: an answer
+to packet n takes effect `latency` ticks after n, by default one, as in the real game and in training.
 """
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from wavedash.errors import UserError
@@ -18,11 +18,11 @@ from wavedash.recordings.order import Order
 from wavedash.rlbot.package import flat
 from wavedash.rlbot.packets import Clock, PacketPlayer, PacketWriter, field_info
 from wavedash.rlbot.server.agent import Controls
-from wavedash.rlbot.server.bot_file import BotFile
 from wavedash.rlbot.server.arena import MatchArena, Seat
+from wavedash.rlbot.server.bot_file import BotFile
 from wavedash.rlbot.server.hub import Hub
 from wavedash.rlbot.server.prediction import BallPredictor
-from wavedash.rlbot.server.program import Conduct, Patience, Program, make_programs
+from wavedash.rlbot.server.program import USUAL_PATIENCE, Conduct, Patience, Program, make_programs
 from wavedash.rlbot.server.recording import MatchRecorder
 from wavedash.rlbot.server.referee import Referee, Round, Seen
 from wavedash.rocket.constants import TICK_RATE
@@ -67,7 +67,7 @@ class Manner:
     real_time: bool = False
     port: int = 0
     """0: any free one"""
-    patience: Patience = field(default_factory=Patience)
+    patience: Patience = USUAL_PATIENCE
     record: Order | None = None
 
 
@@ -121,7 +121,7 @@ class Match:
         self._begun_at = self._due = time.monotonic()
 
     def begin(self) -> None:
-        """Starts the programs and waits until each is ready, or known not to become so. UserError: no program can be started."""
+        """Starts the programs and waits until each is ready, or known not to become so."""
         for program in self.programs:
             program.start(self.hub.address)
         self.hub.poll_until(lambda: all(program.ready or program.lost for program in self.programs),
@@ -231,4 +231,5 @@ class Match:
 
 def _distinct(names: Sequence[str]) -> list[str]:
     """Names as RLBot makes them: the second `Bot` is `Bot (2)`."""
-    return [name if not names[:car].count(name) else f"{name} ({names[:car].count(name) + 1})" for car, name in enumerate(names)]
+    before = [names[:car].count(name) for car, name in enumerate(names)]
+    return [f"{name} ({count + 1})" if count else name for name, count in zip(names, before, strict=True)]
