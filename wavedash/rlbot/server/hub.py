@@ -88,6 +88,8 @@ class Hub:
 
     def say_goodbye(self) -> None:
         """Asks all programs to end."""
+        for program in self.programs:
+            program.dismissed = True
         farewell = self._flat.CorePacket(self._flat.DisconnectSignal()).pack()
         for agent in list(self.agents):
             self.send(agent, farewell)

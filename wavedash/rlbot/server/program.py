@@ -76,7 +76,7 @@ class Program:
         self.bot, self.cars, self.team, self.conduct = bot, tuple(cars), team, Conduct(name, team)
         self.key = f"{bot.agent_id}#{secrets.token_hex(8)}" if bot.command else bot.agent_id
         self.process: BotProcess | None = None
-        self.connected = self.ready = False
+        self.connected = self.ready = self.dismissed = False
         self.owed = 0
         """Packets since its last answer"""
         self._vain = 0
@@ -100,8 +100,8 @@ class Program:
             self.lose(f"its program ended with exit code {code}" + (f": {words}" if words else ""))
 
     def lose(self, why: str) -> None:
-        """It takes no part any more."""
-        if not self.lost:
+        """It takes no part any more. After the match nobody minds."""
+        if not self.lost and not self.dismissed:
             self.conduct.lost = why
 
     def is_ready(self) -> None:
