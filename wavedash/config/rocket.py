@@ -114,9 +114,9 @@ class RocketConfig(Section):
     endings: dict[str, dict[str, Any] | None] = {"goal": {}, "no_touch": {"seconds": 30}, "time_out": {"seconds": 300}}
     """When episodes end, by name with options (`{}`: none). `no_touch: null` is an ending that is switched off."""
     games: Positive = 1
-    """Games in a row that are one episode (a series): the opponent, the sides and the policy's memory stay, so that a policy with
-    `policy.memory` can learn to adapt to whom it plays against. Every game begins and ends as the task says; only the last one
-    ends the episode. More: more games to profit from what the first ones showed, and episodes that are as many times longer."""
+    """Games in a row that are one episode, a series: opponent, sides and the memory of policies stay, so that one with
+    `policy.memory` can learn to adapt to whom it plays. Every game begins and ends as the task says, but only the last one ends
+    the episode. More: more games to profit from what the first ones showed, and episodes that are longer."""
     lanes: dict[str, LaneConfig] = {}
     """Shares of the arenas with a task of their own, by name: `{turtle: {share: 0.05, starts: {turtle: 1}}}`."""
     measures: list[Named] = []

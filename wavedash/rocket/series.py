@@ -1,8 +1,9 @@
 """Series: several games in a row against the same opponent are one episode, so that a policy with memory can learn to adapt to
 whom it plays against.
 
-Between two games of a series the arena begins the next game like any other: the start writes it, and the parts of the task begin
-anew. The episode goes on: the step is neither terminated nor truncated, so the value of what follows counts, and memory stays.
+Between two games of a series the arena begins the next game like any other: a start has written it, and the parts of the task
+begin anew. The episode goes on: the step is neither terminated nor truncated, so the value of what follows counts, and memory
+stays.
 """
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ class Series(Part):
         self.played.masked_fill_(mask, 0)
 
     def ended(self, over: Tensor) -> Tensor:
-        """[E] bool: where the episode ends with the games that end now, those of `over` [E]. It is called once for each step."""
+        """[E] bool: where the episode ends. `over` [E]: where a game ends. It is called once for each step."""
         self.over.copy_(over)
         self.played += over
         return over & (self.played >= self.games)
