@@ -2,12 +2,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
+from tests.league.leagues import Stop, trained
 from tests.ppo.learners import learner_over, run_config
 from tests.rocket.no_host_sync import NoHostSync
 from tests.rocket.test_driver import BEFORE, Counts, driver_of
@@ -21,6 +24,7 @@ from wavedash.rocket.line_up import Opponents
 from wavedash.rocket.parts import Player, Start
 from wavedash.rocket.series import Series
 from wavedash.rocket.state import GameState
+from wavedash.training import resume
 
 GAMES = 3
 SERIES = f"env.rocket.games={GAMES}"
@@ -92,6 +96,16 @@ def test_one_game_is_no_series_and_saves_what_it_did() -> None:
         env.reset(0)
         assert env.tasks[0].series is None and not any("series" in name for name in env.save_state())
         env.close()
+
+
+def test_a_reset_begins_a_new_series(env_of: Make) -> None:
+    env = env_of(ends_after(3), SERIES)
+    env.reset(0)
+    for action in random_actions(env, 7):
+        env.step(action)
+    env.reset(1)
+    ended = torch.stack([env.step(action).truncated for action in random_actions(env, 20)])
+    assert torch.equal(ended, torch.stack([ends(t, GAMES) for t in range(1, 21)]))
 
 
 class IntoTheGoal(Start):
@@ -325,6 +339,19 @@ def test_a_run_goes_on_with_series_of_another_length(before: int, after: int, en
     assert ended.index(True) + 1 == ends_at
     for each in (env, other):
         each.close()
+
+
+@pytest.mark.slow
+def test_a_run_that_is_stopped_in_the_middle_of_series_learns_the_same(tmp_path: Path) -> None:
+    """With memory, and opponents with memory: the snapshots of the run."""
+    settings = (SERIES, "policy.memory={kind: gru, size: 8, sequence: 8}", "opponents.members=[chaser]", "rating=null")
+    whole, stopped = (trained(tmp_path / name, *settings, "total_steps=3000", listeners=listeners)
+                      for name, listeners in (("whole", ()), ("stopped", (Stop(7),))))
+    arenas = load_file(max((stopped / "checkpoints").iterdir()) / "env.safetensors")
+    assert all(arenas[f"{shard}.task.series.played"].any() for shard in (0, 1)), "first games of series are over"
+    assert resume(str(stopped)) == 0
+    one, other = (load_file(next((run / "final").iterdir()) / "policy.safetensors") for run in (whole, stopped))
+    assert all(torch.equal(x, other[name]) for name, x in one.items())
 
 
 # On a GPU

@@ -1,4 +1,4 @@
-"""A policy with memory learns to adapt to its opponent where games come in series: the whole way, from the option to the weights."""
+"""A policy with memory learns to adapt to its opponent in series of games: the whole way, from the option to the weights."""
 from __future__ import annotations
 
 import pytest
@@ -75,8 +75,8 @@ def paid_by_game(env: RocketEnv, policy: TrainedPolicy, keeps: bool) -> list[flo
 
 @pytest.mark.slow
 def test_a_policy_with_memory_learns_to_adapt_to_its_opponent() -> None:
-    """Nothing in a game tells the opponent's way before its first step, which is all that is paid. So the first game pays as much
-    as guessing does, nothing, because both opponents play in equally many arenas; and so do all others without memory."""
+    """Nothing in a game tells the opponent's way before its first step, which is all that is paid. So the first game pays as
+    much as guessing does: nothing, because both opponents play in equally many arenas. So do all others without memory."""
     env = playing_circles()
     learner = learner_over(env, run_config(
         {"rollout_steps": 2 * GAMES * STEPS, "minibatch_size": 768, "epochs": 4, "learning_rate": 0.01, "gamma": 0.9},
