@@ -112,7 +112,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--against", action="append", metavar="NAME",
                         help=f"may be repeated; by default {', '.join(OPPONENTS)}")
     parser.add_argument("--games", type=int, default=5, help="of a series")
-    parser.add_argument("--series", type=int, default=128, help="against each opponent, half of them as orange")
+    parser.add_argument("--series", type=int, default=64, help="against each opponent, half of them as orange")
     parser.add_argument("--simulator", choices=SIMULATORS, default="rocketsim")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="a game without a goal ends after so many")
     parser.add_argument("--seed", type=int, default=1)
