@@ -61,6 +61,18 @@ def test_the_page_about_walking_can_be_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_page_about_adaptation_can_be_followed(tmp_path: Path) -> None:
+    """Its commands are run, each shorter; the run that the benchmark names is the one that was trained before."""
+    short = {"train": ["total_steps=2000", "env.count=16", "ppo.epochs=1", "device=cpu"],
+             "bench": ["--series", "2", "--games", "2", "--seconds", "1"]}
+    blocks = re.findall(r"^```bash\n(.*?)^```", (DOCS / "adaptation.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    commands = [shlex.split(line)[1:] for text in blocks for line in text.replace("\\\n", " ").splitlines()]
+    assert {words[0] for words in commands} == set(short)
+    printed = "".join(run_jobs([[*words, *short[words[0]]] for words in commands], tmp_path))
+    assert "the late starter" in printed and "has no memory that outlasts a game: all its games are the same" in printed
+
+
+@pytest.mark.slow
 def test_the_page_about_watching_can_be_followed(tmp_path: Path) -> None:
     """Every `wavedash watch` of it and of the README serves the page until Ctrl-C; runs that it names are short ones."""
     pages = (DOCS / "watch.md").read_text(encoding="utf-8") + (DOCS.parent / "README.md").read_text(encoding="utf-8")

@@ -57,6 +57,19 @@ def test_two_idle_players_score_no_goal():
     assert score.goalless == 4 and score.goal_share.interval == (0.0, 1.0)
 
 
+def test_a_match_of_series_has_whole_series_and_counts_every_game():
+    """The ball flies into the orange goal in every game: two thirds of a second each."""
+    config = load_config("rocket-1v1", ["env.rocket.starts={'tests.rocket.test_series:IntoTheGoal': 1}"]).env
+    one, several = (Match(config, Idle(), Idle(), 10, own_starts=True, series=series) for series in (1, 3))
+    assert (one.arenas, one.rounds) == (10, 1) and (several.arenas, several.rounds) == (4, 3), "12 games are whole series"
+    (games,), (plain,) = (duel.play_all(seed=1) for duel in (several, one))
+    assert games.score.games == 12 and (games.score.scored, games.score.conceded) == (6, 6)
+    assert {game.seconds for game in games.played} == {game.seconds for game in plain.played}
+    assert [game.side for game in games.played] == [0] * 3 + [1] * 3 + [0] * 3 + [1] * 3
+    for duel in (one, several):
+        duel.close()
+
+
 # Which side a goal counts for
 
 

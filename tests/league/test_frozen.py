@@ -61,14 +61,13 @@ def runs(tmp_path_factory) -> dict[str, Path]:
     return {name: resolve_checkpoint(root / name).path.parent.parent for name in KINDS}
 
 
-@pytest.mark.parametrize("kind", ["gru", "lstm", "choices"])
-def test_a_player_plays_bit_for_bit_as_its_policy_does_in_its_own_environment(runs, kind):
-    """The reference is the environment of the run itself, with all rows driven by the policy. Games end at different times.
-    Choices are the same where roundings are not; continuous controls are compared in test_own_cars.py."""
+@pytest.mark.parametrize(("kind", "games"), [("gru", 1), ("lstm", 1), ("choices", 1), ("gru", 3), ("lstm", 3)])
+def test_a_player_plays_bit_for_bit_as_its_policy_does_in_its_own_environment(runs, kind, games):
+    """The reference is the environment of the run itself, with all rows driven by the policy. Games end at different times, and
+    several may be one episode, which they remember. Choices are the same where roundings are not; continuous controls are
+    compared in test_own_cars.py."""
     run = load_run(runs[kind])
-    ends = {"no_touch": {"seconds": 2}, "time_out": {"seconds": 3}}
-    task = rocket_task(run.config.env, run.path).model_copy(update={"endings": ends, "starts": {"kickoff": 1.0, "random": 1.0}})
-    config = run.config.env.model_copy(update={"count": 6, "workers": 0, "groups": 1, "rocket": task})
+    config = ending_soon(run, games)
     own, other = RocketEnv.configured(config), duel_in(config, run)
     obs = own.reset(3)
     other.reset(3)
@@ -82,6 +81,32 @@ def test_a_player_plays_bit_for_bit_as_its_policy_does_in_its_own_environment(ru
         for arena in range(6):
             assert torch.equal(own.state_of(arena).memory, other.state_of(arena).memory)
     assert ended > 12
+
+
+def ending_soon(run: LoadedRun, games: int) -> EnvConfig:
+    """Arenas with the task of a run, in which series of so many games are over in 2 to 3 seconds."""
+    ends = {"no_touch": {"seconds": 2 / games}, "time_out": {"seconds": 3 / games}}
+    task = rocket_task(run.config.env, run.path).model_copy(
+        update={"endings": ends, "starts": {"kickoff": 1.0, "random": 1.0}, "games": games})
+    return run.config.env.model_copy(update={"count": 6, "workers": 0, "groups": 1, "rocket": task})
+
+
+@pytest.mark.parametrize(("kind", "differ"), [("gru", True), ("choices", False)])
+def test_what_a_policy_remembers_changes_how_it_plays_the_next_game(runs, kind, differ):
+    """The control of the test above, and of the benchmark of adaptation: without the memory of a network, nothing differs."""
+    config = ending_soon(load_run(runs[kind]), games=3)
+    kept, cleared = (duel_in(config, load_run(runs[kind])) for _ in range(2))
+    for player in cleared.tasks[0].line_up.players:
+        player.forgets = True
+    same = []
+    for env in (kept, cleared):
+        env.reset(3)
+    for _ in range(60):
+        for env in (kept, cleared):
+            env.step(torch.zeros(12, dtype=torch.int64))
+        same.append(all(torch.equal(kept.state_of(arena).memory, cleared.state_of(arena).memory) for arena in range(6)))
+    first = round(2 / 3 * 15) - 1  # the first game that could end
+    assert all(same[:first]) and all(same) != differ
 
 
 def duel_in(config: EnvConfig, run: LoadedRun, ticks: int = 8) -> RocketEnv:

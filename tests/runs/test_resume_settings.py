@@ -264,6 +264,7 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "env.rocket.endings": Counts("{no_touch: {seconds: 3}}", limits, {"no_touch": 360.0}, "rocket"),
     "env.rocket.lanes": Counts("{turtle: {share: 0.5, starts: {turtle: 1}}}", lambda learner: task(learner).lanes.names,
                                ["turtle"], "rocket"),
+    "env.rocket.games": Counts("3", lambda learner: task(learner).series and task(learner).series.games, 3, "rocket"),
     "env.rocket.measures": Counts("[turtle, wall]", lambda learner: list(task(learner).measures.parts.keys()),
                                   ["turtle", "wall"], "rocket"),
     "env.walk.simulator": Counts("mujoco_warp", lambda learner: type(learner.env.simulator).__name__,  # type: ignore[attr-defined]

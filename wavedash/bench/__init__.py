@@ -11,6 +11,7 @@
     rocket      Rocket League beside RocketSim, RLGym, rlgym-learn and rlgym-ppo
     sim         our simulator beside RocketSim
     iteration   whole iterations of Rocket League on a CPU or a GPU
+    adaptation  series against the same opponent: later games beside the first, with memory and without
     league      whole iterations against frozen policies beside the same without opponents
     lanes       whole iterations with lanes and measures of skill beside the plain task
     walk        a walking robot: physics, environment and training beside plain MuJoCo

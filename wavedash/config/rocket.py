@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, field_validator, model_validator
 
-from wavedash.config.section import Fraction, Named, NonNegative, Section
+from wavedash.config.section import Fraction, Named, NonNegative, Positive, Section
 
 
 class TeamSize(NamedTuple):
@@ -113,6 +113,10 @@ class RocketConfig(Section):
     """How episodes begin, by name with a weight, or with options (`random: {weight: 2, ...}`)."""
     endings: dict[str, dict[str, Any] | None] = {"goal": {}, "no_touch": {"seconds": 30}, "time_out": {"seconds": 300}}
     """When episodes end, by name with options (`{}`: none). `no_touch: null` is an ending that is switched off."""
+    games: Positive = 1
+    """Games in a row that are one episode, a series: opponent, sides and the memory of policies stay, so that one with
+    `policy.memory` can learn to adapt to whom it plays. Every game begins and ends as the task says, but only the last one ends
+    the episode. More: more games to profit from what the first ones showed, and episodes that are longer."""
     lanes: dict[str, LaneConfig] = {}
     """Shares of the arenas with a task of their own, by name: `{turtle: {share: 0.05, starts: {turtle: 1}}}`."""
     measures: list[Named] = []

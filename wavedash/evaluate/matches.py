@@ -2,7 +2,7 @@
 orange.
 
 A game ends with the first goal, or without one when its time is over. So every game has at most one goal, games are independent
-of each other, and the interval of the goal share is valid.
+of each other unless they are a series, and the interval of the goal share is valid.
 """
 from __future__ import annotations
 
@@ -45,23 +45,26 @@ class Match:
 
     def __init__(self, config: EnvConfig, first: Player, seconds: Player | Sequence[Player], games: int = 100,
                  own_starts: bool = False, device: torch.device | str = "cpu", limit: float = SECONDS, workers: int = 0,
-                 graphs: bool = True, recorder: GameRecorder | None = None) -> None:
+                 graphs: bool = True, recorder: GameRecorder | None = None, series: int = 1) -> None:
         """`config` describes the arenas, which are of one team size (see `arenas_of`); its observation, actions, rewards and
         endings do not matter. `games`: against each second player at least so many are played. `own_starts`: those of the
         configured task instead of kick-offs. `limit`: a game without a goal ends after so many seconds. `workers`: processes
         that step RocketSim's arenas; `graphs`: on CUDA, capture a step in a CUDA graph where the simulator allows it.
-        `recorder`: records games, which are the same with and without it.
+        `recorder`: records games, which are the same with and without it. `series`: so many games in a row are one episode of
+        the arena, in which players keep their memory; `games` is rounded up to whole series.
 
         Each player has the ticks and delay of its own task. A script has those of the first player, or of `config` if that is
         a script too; as the first player it decides at every step of the arenas, whose steps suit all others."""
         rocket = config.rocket
         assert rocket is not None
         seconds = [seconds] if isinstance(seconds, Player) else list(seconds)
-        pairs, device = -(-games // 2), torch.device(device)
-        self.rounds = -(-2 * pairs // _most_arenas(rocket.simulator, device, len(seconds), workers))
-        self.block = 2 * -(-pairs // self.rounds)
+        pairs, device = -(-games // (2 * series)), torch.device(device)
+        rounds = -(-2 * pairs // _most_arenas(rocket.simulator, device, len(seconds), workers))
+        self.block = 2 * -(-pairs // rounds)
         """Arenas of each second player"""
         self.arenas = self.block * len(seconds)
+        self.rounds = rounds * series
+        """Games of each arena"""
         self.size, self.simulator = rocket.largest.larger, rocket.simulator
         task = Task.configured(rocket)
         configured = Pace(task.action.ticks, task.action.delay)
@@ -79,7 +82,9 @@ class Match:
             start=task.start if own_starts else nudged_kickoff(),
             endings={"goal": self.watch, "time_out": TimeOut(limit)},
             line_up=self.line_up,
+            games=series,
         )
+        self.series = task.series
         here = {"count": self.arenas, "workers": min(workers, self.arenas), "groups": 1}
         self.env = RocketEnv.configured(config.model_copy(update=here), device, task=lambda: task)
         self.tally = Tally(self.env, self.line_up.sides(), self.rounds)
@@ -149,7 +154,8 @@ class Match:
 
     def _step(self) -> None:
         step = self.env.step(self._nothing)
-        self.tally.count(self.watch, (step.terminated | step.truncated).view(self.arenas, -1)[:, 0])
+        episode_over = (step.terminated | step.truncated).view(self.arenas, -1)[:, 0]
+        self.tally.count(self.watch, episode_over if self.series is None else self.series.over)
 
     def close(self) -> None:
         self.env.close()

@@ -101,10 +101,13 @@ class FrozenPolicies(Player):
             self._view = self._empty_view()
 
     def begin(self, state: GameState, mask: Tensor) -> None:
-        for part in (self.observation, self.action):
-            part.begin(state, mask)
+        self.next_game(state, mask)
         for x in self._memory().values():
             x.masked_fill_(_of_arenas(mask), 0.0)
+
+    def next_game(self, state: GameState, mask: Tensor) -> None:
+        for part in (self.observation, self.action):
+            part.begin(state, mask)
         if self.explores is not None:
             self._renew_noise(state, mask)
 

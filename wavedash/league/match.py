@@ -103,9 +103,9 @@ def match_recorder(order: Order, source: str, first: Entrant, seconds: Sequence[
 
 def play_players(config: EnvConfig, first: Player, seconds: Sequence[Player], games: int, own_starts: bool = False,
                  seed: int = 1, device: torch.device | str = "cpu", limit: float = SECONDS, workers: int = 0,
-                 progress: Progress | None = None, recorder: GameRecorder | None = None) -> list[MatchResult]:
+                 progress: Progress | None = None, recorder: GameRecorder | None = None, series: int = 1) -> list[MatchResult]:
     """Plays a match in arenas of `config`, see Match. Players cannot be used again: each is bound to these arenas."""
-    match = Match(config, first, seconds, games, own_starts, device, limit, workers, recorder=recorder)
+    match = Match(config, first, seconds, games, own_starts, device, limit, workers, recorder=recorder, series=series)
     try:
         networks = [player.actors.config for player in (first, *seconds) if isinstance(player, FrozenPolicies)]
         if networks:

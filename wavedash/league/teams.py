@@ -54,6 +54,10 @@ class Team(Player):
         for player in self._players():
             player.begin(state, mask)
 
+    def next_game(self, state: GameState, mask: Tensor) -> None:
+        for player in self._players():
+            player.next_game(state, mask)
+
     def generators(self) -> list[torch.Generator]:
         return [stream for player in self._players() for stream in player.generators()]
 

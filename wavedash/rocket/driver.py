@@ -42,7 +42,7 @@ class Driver(Part):
     """A player in the arenas `where`, which step at the pace `arenas`."""
 
     steps: Tensor
-    """[n]: steps of the episode so far"""
+    """[n]: steps of the game so far"""
     decided: Tensor
     """[n, C, 8]: the last decision"""
     in_force: Tensor
@@ -67,8 +67,16 @@ class Driver(Part):
 
     def begin(self, state: GameState, mask: Tensor) -> None:
         """`mask` [E] covers all arenas, not only those of this player."""
-        mine = mask[self.where]
-        self.player.begin(self.state, mine)
+        self.player.begin(self.state, mask[self.where])
+        self._begin_pace(mask[self.where])
+
+    def next_game(self, state: GameState, mask: Tensor) -> None:
+        """The next game of a series begins in the arenas of `mask` [E]."""
+        begin = self.player.begin if self.player.forgets else self.player.next_game
+        begin(self.state, mask[self.where])
+        self._begin_pace(mask[self.where])
+
+    def _begin_pace(self, mine: Tensor) -> None:
         if not self.keeps_pace:
             cars = mine.view(-1, 1, 1)
             self.steps.masked_fill_(mine, 0)

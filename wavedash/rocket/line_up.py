@@ -1,4 +1,5 @@
-"""Line-ups: who drives which car in which arena. The driver of a seat changes only where an episode begins.
+"""Line-ups: who drives which car in which arena. The driver of a seat changes only where an episode begins, so it stays for all
+games of a series.
 
 The environment's own policy, in training the learner's, drives the cars whose number in `LineUp.seats` is POLICY: they follow
 its parsed actions. Players drive all other cars, whose rows are inactive: nothing is learned from them.
@@ -75,7 +76,7 @@ class LineUp(Part):
         return self.where
 
     def count(self, ended: Tensor) -> None:
-        """Is called where episodes ended, in the arenas of `ended` [E], before others begin there."""
+        """Is called where games ended, in the arenas of `ended` [E], before others begin there."""
 
     def begin(self, state: GameState, mask: Tensor) -> None:
         mine = mask[self.where]
@@ -84,6 +85,11 @@ class LineUp(Part):
         seats.copy_(torch.where(mine.unsqueeze(-1), self.sit(self.shared.cars.team), seats))
         for driver in self._drivers():
             driver.begin(state, mask)
+
+    def next_game(self, state: GameState, mask: Tensor) -> None:
+        """Is called where the next game of a series begins, in the arenas of `mask` [E]: everybody keeps the seat."""
+        for driver in self._drivers():
+            driver.next_game(state, mask)
 
     def of_policy(self) -> Tensor:
         """[E, C]: the cars that follow the policy's actions. In a run that was resumed without one of its players, these are
@@ -205,7 +211,7 @@ class Opponents(LineUp):
     void: Tensor
     """[n]: the current episode counts for nobody, because another opponent took the slot during it"""
     results: Tensor
-    """[slots, 3]: episodes that the policy won, drew and lost against each slot since they were last cleared"""
+    """[slots, 3]: games that the policy won, drew and lost against each slot since they were last cleared"""
 
     def __init__(self, pace: Action | Pace, players: Sequence[Player], share: float = 1.0, seed: int = 0,
                  most: float | None = None) -> None:

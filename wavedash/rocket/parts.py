@@ -99,10 +99,17 @@ class Player(Part):
     """The parts through which it sees the arenas and acts, if others can see what they show, see `observe`"""
     slots: int = 1
     """How many different opponents it is at the same time, see `take_slots`"""
+    forgets: bool = False
+    """It begins every game of a series as if it were the first"""
 
     def generators(self) -> list[torch.Generator]:
         """The random streams that it draws from, once it is bound."""
         return []
+
+    def next_game(self, state: GameState, mask: Tensor) -> None:
+        """Is called instead of `begin` where the next game of a series begins, against the same opponent. A player that
+        remembers its opponent clears here only what it remembers about the game."""
+        self.begin(state, mask)
 
     def take_slots(self, rows: Tensor) -> None:
         """Is called after `bind`. `rows` [slots, n] tells which cars each of its slots drives, as arena * C + seat: cars of a

@@ -1,7 +1,7 @@
 """Shard: arenas of one simulator that step together, their task, and the tensors between them.
 
-In one step, actions become controls, the simulator runs its ticks, endings and rewards are computed, arenas whose episode is
-over begin another, and every car gets its observation.
+In one step, actions become controls, the simulator runs its ticks, endings and rewards are computed, arenas whose game is
+over begin another, and every car gets its observation. A game is an episode, or one of a series of them (`series.py`).
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from wavedash.envs.errors import EnvError
-from wavedash.envs.obs import ACTION_MASK
+from wavedash.envs.obs import ACTION_MASK, map_obs
 from wavedash.envs.vec_env import Obs, Step
 from wavedash.rocket.constants import TICK_RATE
 from wavedash.rocket.recording.tape import Tape
@@ -125,16 +125,20 @@ class Shard:
             self.watch.check(reward)
             metrics, active, lane = self._metrics(), self._active(), self._lane()
         obs = final_obs = self._observe(stepped=True)
-        ended = terminated | truncated
-        seats = self.state.seats
+        over, first, seats = terminated | truncated, None, self.state.seats
         if self.tape is not None:
-            self.tape.write(state, previous, ended, active, metrics)
-        if not self.on_host or bool(ended.any()):
+            self.tape.write(state, previous, over, active, metrics)
+        if task.series is not None:
+            first = task.series.ended(over)
+            terminated, truncated = terminated & first, truncated & first
+        if not self.on_host or bool(over.any()):
             final_obs = _copy(obs)
             if task.line_up is not None:
-                task.line_up.count(ended)
-            self._begin(ended)
+                task.line_up.count(over)
+            self._begin(over, first)
             obs = self._observe(stepped=False)
+            if first is not None:
+                final_obs = _where(first.repeat_interleave(seats), final_obs, obs)
         return Step(
             obs=obs,
             reward=reward,
@@ -234,9 +238,9 @@ class Shard:
         return (explain_beginnings(self.fresh, self.task.start, self.first, self.state.arenas)
                 or self.watch.explain(self.first, self.task.action.ticks))
 
-    def _begin(self, arenas: Tensor) -> None:
-        """Begins episodes in these arenas [E], each from the next of its own beginnings; after the last, the first is used
-        again."""
+    def _begin(self, arenas: Tensor, first: Tensor | None = None) -> None:
+        """Begins games in these arenas [E], each from the next of its own beginnings; after the last, the first is used
+        again. `first` [E]: where an episode begins; None: in all of them."""
         if self.on_host and bool(((self.used >= self.depth) & arenas).any()):
             self._write_beginnings()
             self._refuse_impossible()
@@ -251,7 +255,7 @@ class Shard:
             if self.on_host:
                 self.task.lanes.settle()
         with self.state.cars.keeping():
-            self.task.begin(self.state, arenas)
+            self.task.begin(self.state, arenas, first)
 
     def _observe(self, stepped: bool) -> Obs:
         seen: Obs = self.task.observation.build(self.state, self.controls, stepped).flatten(0, 1)
@@ -274,3 +278,8 @@ class Shard:
 
 def _copy(obs: Obs) -> Obs:
     return {name: x.clone() for name, x in obs.items()} if isinstance(obs, dict) else obs.clone()
+
+
+def _where(rows: Tensor, obs: Obs, otherwise: Obs) -> Obs:
+    """`obs` in these rows [N], in others `otherwise`."""
+    return map_obs(lambda x, y: torch.where(rows.view(-1, *(1,) * (x.dim() - 1)), x, y), obs, otherwise)

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from wavedash.config import Named, RocketConfig
 from wavedash.envs.errors import EnvError
@@ -15,6 +16,7 @@ from wavedash.rocket.line_up import LineUp
 from wavedash.rocket.measures import Measures
 from wavedash.rocket.parts import Action, Ending, Observation, Part, Start
 from wavedash.rocket.rewards import Rewards
+from wavedash.rocket.series import Series
 from wavedash.rocket.state import GameState
 from wavedash.tasks import task
 from wavedash.tasks.endings import Endings
@@ -33,13 +35,17 @@ class Task(task.Task):
     """None: all cars are the policy's"""
     measures: Measures
     """What is measured beside the rewards"""
+    series: Series | None
+    """None: every game is an episode"""
 
     def __init__(self, observation: Observation, action: Action, rewards: Rewards, start: Start,
                  endings: Mapping[str, Ending] | Parts[Ending], line_up: LineUp | None = None,
-                 measures: Measures | None = None, lanes: Lanes | None = None) -> None:
+                 measures: Measures | None = None, lanes: Lanes | None = None, games: int = 1) -> None:
+        """`games`: of an episode."""
         super().__init__(observation, action, rewards, start, endings, lanes)
         self.measures = Measures() if measures is None else measures
         self.line_up = line_up
+        self.series = Series(games) if games > 1 else None
 
     @classmethod
     def configured(cls, config: RocketConfig) -> Task:
@@ -54,14 +60,19 @@ class Task(task.Task):
             endings=Endings.named(config.endings, names.PARTS, {name: lane.endings for name, lane in lanes.items()}),
             measures=Measures.named(config.measures, {name: lane.measures for name, lane in lanes.items()}),
             lanes=Lanes({name: Lane(lane.share, lane.room) for name, lane in lanes.items()}),
+            games=config.games,
         )
 
     @property
     def played(self) -> list[Part | Endings]:
-        return [*super().played, self.measures, *([] if self.line_up is None else [self.line_up])]
+        """The parts that begin with every game."""
+        return [*super().played, self.measures]
 
     def bind(self, state: Any, beginnings: Any) -> None:
         super().bind(state, beginnings)
+        for part in (self.line_up, self.series):
+            if part is not None:
+                part.bind(state)
         self._use_kernels(state)
         if self.line_up is not None:
             refuse_overlap(self.lanes, self.line_up, state.shape[0])
@@ -74,6 +85,16 @@ class Task(task.Task):
 
             self.rewards.use(RewardKernels(dict(self.rewards.parts.items()), state))
             self.endings.use(EndingKernels(dict(self.endings.items()), state))
+
+    def begin(self, state: Any, mask: Tensor, first: Tensor | None = None) -> None:
+        """Games begin in the arenas of `mask` [E]. `first` [E]: where they are the first of an episode; None: all of them
+        are."""
+        super().begin(state, mask)
+        for part in (self.line_up, self.series):
+            if part is not None:
+                part.begin(state, mask if first is None else first)
+        if self.line_up is not None and first is not None:
+            self.line_up.next_game(state, mask & ~first)
 
     def bind_lanes(self, state: Any) -> None:
         super().bind_lanes(state)

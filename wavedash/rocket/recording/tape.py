@@ -28,7 +28,7 @@ class Strip:
     after: Tensor
     """[n, K, W]: records after it, before another episode begins where one has ended"""
     ended: Tensor
-    """[n, K] bool: the step ended the episode"""
+    """[n, K] bool: the step ended the game"""
     policy: Tensor
     """[n, K, S] bool: seats that the policy drove"""
     success: Tensor
