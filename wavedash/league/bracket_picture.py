@@ -1,4 +1,5 @@
-"""The picture of a tournament as an SVG that reads well on light and dark pages: a column for each round, winners marked."""
+"""The picture of a tournament as an SVG that reads well on light and dark pages: a column for each round, winners marked; in a
+bracket a line leads from a meeting to the next one of its winner."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -31,6 +32,8 @@ def draw(format: Format, names: Sequence[str], outcomes: Outcomes) -> str:
         height = tallest * (2 * ROW + GAP)
         if not tallest:
             continue
+        winners: dict[int, tuple[float, float]] = {}
+        """Where the line of each winner begins"""
         for column, (stage, found) in enumerate(shown.items()):
             x = LEFT + column * (box + 28)
             right = max(right, x + box)
@@ -38,6 +41,11 @@ def draw(format: Format, names: Sequence[str], outcomes: Outcomes) -> str:
             for place, meeting in enumerate(found):
                 y = bottom + height * (place + 0.5) / len(found) - ROW
                 parts += _meeting(meeting, names, x, y, box, champion)
+                for line, entrant in enumerate((meeting.first, meeting.second)):
+                    if format.knockout and entrant in winners:
+                        parts.append(_way(*winners.pop(entrant), x, y + ROW * (line + 0.5), entrant == champion))
+                if meeting.winner is not None and meeting.winner != NOBODY:
+                    winners[meeting.winner] = (x + box, y + ROW)
         bottom += height + 40
     titles = [f"{format.name}: {names[champion]} wins" if champion is not None else f"{format.name}: not finished"]
     for row in ranking:
@@ -51,6 +59,13 @@ def draw(format: Format, names: Sequence[str], outcomes: Outcomes) -> str:
         '<rect class="page" width="100%" height="100%"/>',
         f'<text class="ink" x="{LEFT}" y="24" font-size="15" font-weight="bold">{escape(titles[0])}</text>', *parts,
         "</svg>", ""])
+
+
+def _way(x: float, y: float, to_x: float, to_y: float, champion: bool) -> str:
+    """The line from a meeting to the name of its winner in a later one."""
+    turn = to_x - 12
+    return (f'<path class="{"c0 line" if champion else "grid line"}" d="M{x:.1f} {y:.1f} H{turn:.1f} V{to_y:.1f} '
+            f'H{to_x:.1f}"/>')
 
 
 def _title(stage: str) -> str:
