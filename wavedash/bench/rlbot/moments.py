@@ -120,7 +120,11 @@ def _compare_cars(game: Game, arena: Arena, counts: Counts) -> None:
     cars = arena.state.cars
     for name in FIELDS + MOTION:
         truth = getattr(cars, name)[0].numpy()
-        rounding = _lost_by_angles(truth) + 4 * EPS if name == "rotation" else ROUNDING.get(name, 0.0)
+        rounding: Any = ROUNDING.get(name, 0.0)
+        if name == "rotation":
+            rounding = 4 * EPS
+            if np.abs(game.arrays[name] - truth).max() > rounding:
+                rounding = rounding + _lost_by_angles(truth)
         counts.cars[name].add(game.arrays[name], truth, rounding)
     counts.cars["pads"].add(game.arrays["pads"][None], arena.state.pads.timer.numpy(), ROUNDING["pads"])
 
