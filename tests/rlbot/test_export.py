@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import sys
 import tomllib
@@ -161,6 +162,20 @@ def test_a_bot_that_decides_otherwise_is_not_written(monkeypatch: pytest.MonkeyP
     with pytest.raises(DisagreementError, match="differs from the trainer"):
         write_bot(policy, task, Bot("x", "y", "z", "dominus", ()), tmp_path / "bot", "x")
     assert not list(tmp_path.iterdir())
+
+
+def test_the_page_of_docs_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its command writes a bot, and its match.toml is one that RLBot's parser reads."""
+    page = (Path(__file__).parents[2] / "docs" / "rlbot.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    command = page.split("```bash\nwavedash ")[1].split("\n```")[0]
+    assert CliRunner().invoke(app, command.split()).exit_code == 0
+    Path("match.toml").write_text(page.split("```toml\n")[1].split("```")[0], encoding="utf-8")
+    blue, orange = config.load_match_config("match.toml").player_configurations
+    assert blue.variety.name == "champion-1v1" and orange.team == 1
+    listed = set(re.findall(r"`([\w/]+\.?\w*)`", page.split("| file | for |")[1].split("\n\n")[0]))
+    named = {name.rstrip("/") for name in listed} - {"NAME.spec"}
+    assert all((tmp_path / "my-bot" / name).exists() for name in named if name not in ("bob", "pyinstaller")), named
 
 
 def test_the_command_says_what_was_written(tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ class Host:
         """`command` starts it instead of its own, in its folder."""
         from rlbot.config import load_player_config
 
-        self._flat, config = flat(), load_player_config(bot_toml, team)
-        bot = config.variety
+        self._flat = flat()
+        bot: Any = load_player_config(bot_toml, team).variety
         words = list(command) if command else [sys.executable, *shlex.split(bot.run_command)[1:]]
         listener = socket.create_server(("127.0.0.1", 0))
         listener.settimeout(SECONDS)
@@ -45,7 +45,7 @@ class Host:
             listener.close()
         self._socket.settimeout(SECONDS)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._introduce(config.variety, index, team)
+        self._introduce(bot, index, team)
         self.start_seconds = time.perf_counter() - begin
 
     @staticmethod
