@@ -33,7 +33,7 @@ class Match:
             self.decided.append(frame)
             decide(frame, controls)
 
-        self.bot.brain.begin, self.bot.pace.decide = begins, decides  # type: ignore[method-assign]
+        self.bot.brain.begin, self.bot.pace.decide = begins, decides
 
     def packet(self, phase: Any = None, players: int = 2, balls: bool = True) -> Any:
         writer = PacketWriter([PacketPlayer(f"car {i}", i + 1) for i in range(players)])

@@ -131,7 +131,8 @@ def _compare_cars(game: Game, arena: Arena, counts: Counts) -> None:
 
 def _lost_by_angles(rotations: NDArray[Any]) -> NDArray[Any]:
     """[n]: how much rotations [n, 3, 3] change when they are written as three angles. RocketSim's are not exactly rotations."""
-    back = [from_euler(*np.float32(to_euler(rotation)).tolist()) for rotation in rotations.tolist()]
+    angles = np.array([to_euler(rotation) for rotation in rotations.tolist()], np.float32)
+    back = [from_euler(*each) for each in angles.tolist()]
     lost: NDArray[Any] = np.abs(np.array(back) - rotations).max((1, 2))
     return lost
 
@@ -143,11 +144,12 @@ def _compare_decisions(game: Game, trained: Trained, seats: range, brains: Mappi
     seen, bots = trained.seen.numpy()[seats.start:seats.stop], [brains[seat] for seat in seats]
     rounding = SEEN_ROUNDING + 4 * lost  # a vector of at most length 2 in the car's frame is a sum of three products
     looked = np.stack([bot.seen for bot in bots])
-    names: Sequence[str] = trained.observation.names(chosen.shape[1])
+    observation: Any = trained.observation
+    names: Sequence[str] = observation.names(chosen.shape[1])
     for row in np.flatnonzero(counts.seen.add(looked, seen, rounding)):
         counts.numbers.update(names[i] for i in np.flatnonzero(np.abs(looked[row] - seen[row]) > rounding))
     if trained.mask is not None:
-        counts.masks.add(np.stack([bot.mask for bot in bots]), trained.mask.numpy()[seats.start:seats.stop])
+        counts.masks.add(np.array([bot.mask for bot in bots]), trained.mask.numpy()[seats.start:seats.stop])
     decided = chosen[0, seats.start:seats.stop].numpy()
     counts.controls.add(own, decided, CONTROLS_ROUNDING)
     for bot, controls in zip(bots, decided, strict=True):
