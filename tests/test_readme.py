@@ -73,13 +73,14 @@ def test_every_training_command_trains_and_can_be_evaluated_and_resumed(folder: 
     assert trainings >= {("train", "cartpole")}
     begun: list[Job] = [[*words, "--smoke", f"name={words[1]}"] for words in sorted(trainings)]
     alone, against = (words[1:] for words in commands("wavedash") if words[1] == "eval")
-    (export,) = (words[1:] for words in commands("wavedash") if words[1] == "export")
+    export, bot = (words[1:] for words in commands("wavedash") if words[1] == "export")
     assert ["wavedash", "resume"] in commands("wavedash")
-    *_, evaluated, played, exported, resumed = run_jobs(
-        [*begun, alone, [*against, "--games", "2"], export, ["resume", "runs/cartpole", "total_steps=1_500"]], folder)
+    *_, evaluated, played, exported, written, resumed = run_jobs(
+        [*begun, alone, [*against, "--games", "2"], export, bot, ["resume", "runs/cartpole", "total_steps=1_500"]], folder)
     assert re.search(r"^return +\d", evaluated, re.MULTILINE)
     assert re.search(r"^games +2$", played, re.MULTILINE)
     assert re.search(r"policy\.onnx.*\nchecked .*CartPole-v1", exported)
+    assert re.search(r"^bot +my-bot.bot\.toml\nzip +my-bot\.zip", written, re.MULTILINE)
     assert "resuming" in resumed
 
 

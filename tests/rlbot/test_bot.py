@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +14,15 @@ from wavedash.rlbot.bot import constants
 from wavedash.rlbot.bot.actions import Actions
 from wavedash.rlbot.bot.observation import make_observation
 from wavedash.rlbot.bot.policy import Policy
+from wavedash.rlbot.export.check import arrays_of
+from wavedash.rlbot.export.network import network_of
+from wavedash.rlbot.export.task import action_settings, observation_settings
 from wavedash.rocket import constants as trained_with
 from wavedash.rocket.actions import LookupTable
 from wavedash.rocket.observations import AdvancedObsPlus, DefaultObs
 from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
-from wavedash.rocket.state import GameState
+from wavedash.rocket.sim import constants as simulated_with
+from wavedash.rocket.state import CONTROLS
 
 TICKS, DELAY = 8, 1
 ROUNDING = 8 * float(np.finfo(np.float32).eps)
@@ -28,9 +31,13 @@ ROUNDING = 8 * float(np.finfo(np.float32).eps)
 
 def test_constants_are_those_of_training() -> None:
     assert np.array_equal(constants.PADS, np.array(trained_with.PADS, np.float32))
-    for name in ("TICK_RATE", "GOAL_HEIGHT", "GOAL_HALF_WIDTH", "BACK_NET_Y", "FLIP_SECONDS", "FLIP_WINDOW",
-                 "SMALL_PAD_SECONDS", "BIG_PAD_SECONDS", "SIDE_WALL_X"):
+    for name in ("TICK_RATE", "GOAL_HEIGHT", "BACK_NET_Y", "FLIP_SECONDS", "FLIP_WINDOW", "SMALL_PAD_SECONDS",
+                 "BIG_PAD_SECONDS", "SIDE_WALL_X", "BALL_RADIUS"):
         assert getattr(constants, name) == getattr(trained_with, name)
+    for name in ("BOOST_SHORTEST", "HANDBRAKE_RISE", "HANDBRAKE_FALL", "AUTO_FLIP_SECONDS", "AUTO_FLIP_ROLL",
+                 "AUTO_FLIP_GROUND", "RAY_SHORTENED", "BOX_MARGIN", "BOX_MARGIN_SHARE", "CONTACT_SHARE", "WHEELS"):
+        assert getattr(constants, name) == getattr(simulated_with, name)
+    assert constants.CONTROLS == CONTROLS and constants.CEILING_Z == simulated_with.ARENA_CEILING_Z
     assert constants.UNIT == trained_with.BACK_WALL_Y
     assert {box.name: box.size for box in trained_with.HITBOXES} == constants.HITBOXES
 
@@ -48,26 +55,6 @@ assert not ours, ours
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
-def arrays_of(state: GameState) -> dict[str, np.ndarray]:
-    """What the bot would know of the first arena if packets carried everything."""
-    arrays = {name: value[0].numpy() for name, value in vars(state.cars).items() if torch.is_tensor(value)}
-    ball = [state.ball.position[0], state.ball.rotation[0].flatten(), state.ball.velocity[0], state.ball.angular_velocity[0]]
-    return arrays | {"ball": torch.cat(ball).numpy(), "pads": state.pads.timer[0].numpy()}
-
-
-def settings_of(observation: AdvancedObsPlus | DefaultObs) -> dict[str, Any]:
-    if isinstance(observation, AdvancedObsPlus):
-        return {"kind": "by_name", "team_size": observation.team_size, "pads": observation.known.pads,
-                "frames": observation.frames, "rows": observation._rows_of(observation.sees())}
-    return {"kind": "default", "team_size": observation.zero_padding, "seats": 6, "body_coefs": observation.body_coefs,
-            "pad_timer_coef": observation.pad_timer_coef, "boost_coef": observation.boost_coef}
-
-
-def table_settings(table: LookupTable) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    return ({"kind": "lookup_table", "ticks": TICKS, "delay": DELAY, "sticky": 0, "masked": True},
-            {"action.table": table.table.numpy(), "action.different": table.different.numpy()})
-
-
 @pytest.mark.parametrize(("blue", "orange", "hitbox"), [(1, 1, "octane"), (2, 3, "dominus"), (3, 3, "merc")])
 def test_observations_and_masks_are_those_of_training(blue: int, orange: int, hitbox: str) -> None:
     simulator = RocketSimSimulator(1, blue, orange, hitboxes=hitbox)
@@ -76,8 +63,8 @@ def test_observations_and_masks_are_those_of_training(blue: int, orange: int, hi
     observations = [AdvancedObsPlus(team_size=3), AdvancedObsPlus(frames=3, team_size=3, pads=2), DefaultObs()]
     for part in (table, *observations):
         part.bind(state)
-    bots = [[make_observation(settings_of(observation)) for _ in range(seats)] for observation in observations]
-    actions = Actions(*table_settings(table))
+    bots = [[make_observation(observation_settings(observation, seats)) for _ in range(seats)] for observation in observations]
+    actions = Actions(*action_settings(table))
     random, masks = np.random.default_rng(0), set()
     controls = torch.zeros(1, seats, 8)
     for step in range(200):
@@ -105,25 +92,18 @@ def test_another_order_of_pads_or_a_lost_half_turn_is_noticed() -> None:
     observation.bind(simulator.state)
     simulator.state.pads.timer[0, 3] = 5.0
     trained, nothing = observation.build(simulator.state, torch.zeros(1, 2, 8))[0].numpy(), np.zeros(8, np.float32)
-    bot, arrays = make_observation(settings_of(observation)), arrays_of(simulator.state)
+    bot, arrays = make_observation(observation_settings(observation, 2)), arrays_of(simulator.state)
     assert np.allclose(bot.build(arrays, 1, nothing), trained[1], atol=ROUNDING)
     for wrong in ({"pads": arrays["pads"][::-1]}, {"team": 0 * arrays["team"]}):
         assert not np.allclose(bot.build(arrays | wrong, 1, nothing), trained[1], atol=1e-3)
     simulator.close()
 
 
-def weights_of(actor: Actor) -> dict[str, np.ndarray]:
-    """The weights of a network of linear layers by the bot's names."""
-    linear = [module for module in actor.modules() if isinstance(module, torch.nn.Linear)]
-    names = [*(f"body.{i}" for i in range(len(linear) - 1)), "head"]
-    return {f"{name}.{part}": getattr(layer, part).numpy() for name, layer in zip(names, linear, strict=True)
-            for part in ("weight", "bias")}
-
-
 def test_the_champion_chooses_the_same() -> None:
     policy = load_run("champion").policy.policy
-    actor, weights = Actor(policy), weights_of(Actor(policy))
-    bot = Policy({"head": "discrete", "clip": None, "activation": "relu", "memory": "none"}, weights)
+    actor = Actor(policy)
+    settings, weights = network_of(actor)
+    bot = Policy(settings, weights)
     generator = torch.Generator().manual_seed(0)
     inputs = {name: torch.randn(x.shape, generator=generator) if x.is_floating_point()
               else torch.rand(x.shape, generator=generator) < 0.5 for name, x in actor.example(300).items()}

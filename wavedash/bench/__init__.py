@@ -6,6 +6,7 @@
     zoo         what is learned beside Stable-Baselines3, with the settings of RL-Zoo
     update      precision, compilation and CUDA graphs, each alone and together
     neighbours  training beside programs that want the same cores
+    rlbot       exported bots beside the trainer: same observations, actions and games, and how long they take
     page        training beside the page and its viewers, and how late live frames are
 
     rocket      Rocket League beside RocketSim, RLGym, rlgym-learn and rlgym-ppo

@@ -3,15 +3,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 from typer.core import TyperGroup
 
 from wavedash.cli.arguments import Trust
-
-if TYPE_CHECKING:
-    from click import Context
 
 FILE = "file"
 """The command that `wavedash export RUN` means"""
@@ -20,7 +17,7 @@ FILE = "file"
 class FileByDefault(TyperGroup):
     """A group in which arguments that begin with no command of it are those of `file`."""
 
-    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in self.get_help_option_names(ctx):
             args = [FILE, *args]
         return super().parse_args(ctx, args)

@@ -145,8 +145,8 @@ class PacketWriter:
             accolades=accolades, last_input=fb.ControllerState(*sticks, *buttons), has_jumped=car["has_jumped"],
             has_double_jumped=car["has_double_jumped"], has_dodged=car["has_flipped"],
             dodge_elapsed=car["flip_time"] if car["has_flipped"] else 0.0,
-            # RocketSim's torque of a dodge along (x, y) is (-y, x)
-            dodge_dir=fb.Vector2(torque[1], -torque[0]) if car["has_flipped"] else fb.Vector2())
+            # That of the latest dodge: RocketSim's torque of a dodge along (x, y) is (-y, x)
+            dodge_dir=fb.Vector2(torque[1], -torque[0]))
 
     def _air_state(self, memory: _Memory, car: dict[str, Any], frame: int) -> Any:
         """A jump goes before the ground, which the wheels still touch in its first ticks."""

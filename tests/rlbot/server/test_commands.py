@@ -36,7 +36,8 @@ def test_the_commands_on_the_page_play(tmp_path: Path, monkeypatch: pytest.Monke
         write_bot(tmp_path / folder, folder.replace("-", "").capitalize(), CHASES)
     printed = []
     for command in commands.splitlines():
-        found = subprocess.run([sys.executable, "-m", "wavedash", *shortened(command)], capture_output=True, text=True, timeout=120)
+        arguments = [sys.executable, "-m", "wavedash", *shortened(command)]
+        found = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
         assert found.returncode == 0, f"{command}\n{found.stdout}\n{found.stderr}"
         printed.append(found.stdout)
     assert len(printed) == 4

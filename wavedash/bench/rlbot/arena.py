@@ -22,13 +22,16 @@ class Arena:
         self.state = self.simulator.state
         self.writer = PacketWriter([PacketPlayer(f"car {seat}", seat + 1) for seat in range(blue + orange)])
         self.frame = 0
-        self._generator, self._start = torch.Generator().manual_seed(seed), start or Kickoff()
-        self._start.bind(self.state)
+        self._generator = torch.Generator().manual_seed(seed)
+        self._starts = [Kickoff(), *([] if start is None else [start])]  # starts change a state that holds a kick-off
+        for each in self._starts:
+            each.bind(self.state)
         self.begin()
 
     def begin(self) -> None:
         """An episode begins."""
-        self._start.write(self.state, self._generator)
+        for each in self._starts:
+            each.write(self.state, self._generator)
         self.simulator.place(torch.ones(1, dtype=torch.bool))
 
     def tick(self, controls: Tensor) -> None:

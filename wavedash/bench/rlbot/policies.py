@@ -20,7 +20,7 @@ from wavedash.rocket.rehearsal import empty_arenas, observation_space
 from wavedash.rocket.task import Task
 
 DECISIVE = 300.0
-"""Times by which the last layer of a random policy is larger than usual, so that its likeliest action changes with what it sees"""
+"""Times by which the last layer of a random policy is larger than usual: so its likeliest action changes with what it sees"""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,8 @@ def wheels_on_ball(shape: Shape, at: Motion, ball: Array) -> Array:
 def wheels_on_car(shape: Shape, at: Motion, other: Shape, other_at: Motion) -> Array:
     """[4] bool: the wheels whose rays enter the box of another car."""
     sources, rays = shape.wheel_rays(at.position, at.rotation)
-    start, way = (sources - other_at.position) @ other_at.rotation - other.center, rays @ other_at.rotation
+    start: Array = (sources - other_at.position) @ other_at.rotation - other.center
+    way: Array = rays @ other_at.rotation
     way = np.where(np.abs(way) < 1e-6, 1e-6, way)
     enters = ((-np.sign(way) * other.half - start) / way).max(1)
     leaves = ((np.sign(way) * other.half - start) / way).min(1)

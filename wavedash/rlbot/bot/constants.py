@@ -8,7 +8,7 @@ DT = np.float32(1 / TICK_RATE)
 UNIT = 5120.0
 """Length, in uu, of 1 in positions; also the distance of the goal lines from the center"""
 SIDE_WALL_X, CEILING_Z = 4096.0, 2048.0
-GOAL_HEIGHT, GOAL_HALF_WIDTH = 642.775, 892.755
+GOAL_HEIGHT = 642.775
 BACK_NET_Y = 6000.0
 BALL_RADIUS = 91.25
 FLIP_SECONDS, FLIP_WINDOW = 0.65, 1.25
@@ -21,7 +21,7 @@ RAY_SHORTENED = 2.5
 BOX_MARGIN, BOX_MARGIN_SHARE, CONTACT_SHARE = 2.0, 0.05, 0.02
 
 CONTROLS = ("throttle", "steer", "pitch", "yaw", "roll", "jump", "boost", "handbrake")
-PITCH, JUMP, BOOST, HANDBRAKE = 2, 5, 6, 7
+JUMP, BOOST, HANDBRAKE = 5, 6, 7
 STICKS = 5
 
 _OWN_PADS = (

@@ -6,6 +6,7 @@ from its mount hits, and the body touches what a box with round edges comes clos
 """
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -80,10 +81,9 @@ class Field:
         targets = sources + rays
         hit = (sources[:, 2] * targets[:, 2] < 0) | ((sources[:, 2] - CEILING_Z) * (targets[:, 2] - CEILING_Z) < 0)
         hit |= (np.abs(sources[:, 0]) - SIDE_WALL_X) * (np.abs(targets[:, 0]) - SIDE_WALL_X) < 0
-        if hit.all():
-            return hit
-        near, mirror = self._near(position)
-        return hit | self._hits(near, sources * mirror, rays * mirror) if len(near) else hit
+        for near, mirror in () if hit.all() else self._quarters(position):
+            hit = hit | self._hits(near, sources * mirror, rays * mirror)
+        return hit
 
     def body(self, shape: Shape, position: Array, rotation: Array) -> Array | None:
         """The normal of the field where the body touches it; None: it does not."""
@@ -95,25 +95,34 @@ class Field:
             return np.array([0.0, 0.0, -1.0])
         if SIDE_WALL_X + low[0] < shape.threshold or SIDE_WALL_X - high[0] < shape.threshold:
             return np.array([-np.sign(position[0]), 0.0, 0.0])
-        near, mirror = self._near(position)
-        low, high = np.minimum(low * mirror, high * mirror), np.maximum(low * mirror, high * mirror)
-        near = near[((self.low[near] <= high) & (low <= self.high[near])).all(1)]  # Bullet tests no others
-        if not len(near):
-            return None
-        normal = self._touched(near, (position + shape.core @ rotation.T) * mirror, position * mirror,
-                               shape.margin + shape.threshold)
-        return None if normal is None else normal * mirror
+        core = position + shape.core @ rotation.T
+        for near, mirror in self._quarters(position):
+            ends = low * mirror, high * mirror
+            least, most = np.minimum(*ends), np.maximum(*ends)
+            near = near[((self.low[near] <= most) & (least <= self.high[near])).all(1)]  # Bullet tests no others
+            if len(near):
+                normal = self._touched(near, core * mirror, position * mirror, shape.margin + shape.threshold)
+                if normal is not None:
+                    return normal * mirror
+        return None
 
-    def _near(self, position: Array) -> tuple[Array, Array]:
-        """The triangles near a car, and the signs that mirror the car into their quarter."""
+    def _quarters(self, position: Array) -> Iterator[tuple[Array, Array]]:
+        """For every quarter of the field that a car reaches: the triangles near it, and the signs that mirror the car there."""
         x, y, z = position.tolist()
-        mirror = np.array([-1.0 if x < 0 else 1.0, -1.0 if y < 0 else 1.0, 1.0])
-        cell = int(abs(x) // CELL), int(abs(y) // CELL), int(z // CELL)
+        for sign_x in (1.0, -1.0):
+            for sign_y in (1.0, -1.0):
+                if sign_x * x > -REACH and sign_y * y > -REACH:
+                    near = self._near((int(sign_x * x // CELL), int(sign_y * y // CELL), int(z // CELL)))
+                    if len(near):
+                        yield near, np.array([sign_x, sign_y, 1.0])
+
+    def _near(self, cell: tuple[int, int, int]) -> Array:
+        """The triangles near a car in this cell."""
         if cell not in self.near:
             corner = np.array(cell) * CELL
             low, high = corner - REACH, corner + (CELL + REACH)
             self.near[cell] = np.flatnonzero(((self.low < high) & (low < self.high)).all(1))
-        return self.near[cell], mirror
+        return self.near[cell]
 
     def _hits(self, near: Array, sources: Array, rays: Array) -> Array:
         """[4] bool: whether each ray hits a triangle, from either side."""

@@ -27,8 +27,7 @@ FIELDS = ("present", "team", "controls", "boost", "boost_time", "supersonic_time
 
 
 class Game:
-    """`arrays` by name, [cars, ...]; `ball` [18] and `pads` [34], seconds until each is back, in the order of training. `seats`
-    are the indices of the cars among the packet's players."""
+    """`arrays` are what the trainer's state has; `seats` are the indices of the cars among the packet's players."""
 
     def __init__(self, pads: Sequence[Any], field: Field) -> None:
         """`pads`: those of the field info, in the order of packets."""
@@ -41,7 +40,8 @@ class Game:
         self.cars: list[Car] = []
         self.who: list[tuple[int, int, int]] = []
         self.ball: Motion | None = None
-        self.arrays: dict[str, Array] = {}
+        self._pads: Sequence[Any] = ()
+        self._arrays: dict[str, Array] | None = None
 
     def forget(self) -> None:
         """What was seen so far does not count for the next packet."""
@@ -58,8 +58,15 @@ class Game:
         began = ball if new or self.ball is None else self.ball if ticks == 1 else ball.earlier(DT)
         self.frame, self.ball, self.seats, self.who = frame, ball, seats, who
         self._update_cars([players[i] for i in seats], 0 if new else ticks, began, new)
-        self._write(ball, packet.boost_pads)
+        self._pads, self._arrays = packet.boost_pads, None
         return new
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """By name, [cars, ...]; `ball` [18] and `pads` [34], seconds until each is back, in the order of training."""
+        if self._arrays is None:
+            self._arrays = self._written()
+        return self._arrays
 
     def _update_cars(self, players: Sequence[Any], ticks: int, ball: Motion, new: bool) -> None:
         """`ball`: where it was when the tick of this packet began."""
@@ -88,12 +95,13 @@ class Game:
                 return True
         return False
 
-    def _write(self, ball: Motion, pads: Sequence[Any]) -> None:
+    def _written(self) -> dict[str, Array]:
+        assert self.ball is not None
         arrays = {name: np.array([getattr(car, name) for car in self.cars]) for name in FIELDS}
         arrays |= {name: np.array([car.motion[i] for car in self.cars]) for i, name in enumerate(MOTION)}
-        arrays["ball"] = np.concatenate([x.reshape(-1) for x in ball])
+        arrays["ball"] = np.concatenate([x.reshape(-1) for x in self.ball])
         arrays["pads"] = np.zeros(len(PADS), np.float32)
-        if len(self.order) and len(pads):
-            gone = np.array([-1.0 if pad.is_active else pad.timer for pad in pads], np.float32)[self.order]
+        if len(self.order) and len(self._pads):
+            gone = np.array([-1.0 if pad.is_active else pad.timer for pad in self._pads], np.float32)[self.order]
             arrays["pads"] = np.where(gone < 0, np.float32(0.0), np.maximum(self.whole - gone, np.float32(0.0)))
-        self.arrays = arrays
+        return arrays

@@ -68,7 +68,7 @@ def _refuse_foreign(folder: Path) -> None:
 def _content(bot: Bot, settings: Settings, arrays: Arrays) -> dict[str, bytes]:
     """All files of the bot by their names in its folder."""
     weights = io.BytesIO()
-    np.savez(weights, **arrays)  # type: ignore[arg-type]
+    np.savez(weights, **arrays)
     code = {f"{PACKAGE}/{file.name}": file.read_bytes() for file in files("wavedash.rlbot.bot").iterdir()
             if file.name.endswith(".py")}
     written = {name: text.encode() for name, text in texts(bot, settings["source"]).items()}
