@@ -25,12 +25,12 @@ from wavedash.cli.app import app
 from wavedash.config import RocketConfig
 from wavedash.errors import UserError
 from wavedash.export.agreement import DisagreementError
+from wavedash.rlbot.car_bodies import BODY_OF_HITBOX
 from wavedash.rlbot.export import export_bot, write
 from wavedash.rlbot.export.task import action_settings, observation_settings
-from wavedash.rlbot.export.texts import CAR_IDS, REQUIREMENTS, Bot
+from wavedash.rlbot.export.texts import REQUIREMENTS, Bot
 from wavedash.rlbot.export.write import write_bot
 from wavedash.rocket.actions import LookupTable
-from wavedash.rocket.constants import HITBOXES
 from wavedash.rocket.observations import AdvancedObsPlus
 from wavedash.rocket.state import CONTROLS
 
@@ -50,7 +50,7 @@ def test_rlbots_own_parser_reads_the_files(champion: Path, team: int) -> None:
     bot = config.load_player_config(champion / "bot.toml", team).variety
     assert (bot.name, bot.agent_id, bot.hivemind) == (ODD, "some-one/n-code-quoted-bot", False)
     assert Path(bot.root_dir) == champion and bot.run_command.endswith("python run.py" if sys.platform == "win32" else "run.py")
-    assert bot.loadout.car_id == CAR_IDS["octane"]
+    assert bot.loadout.car_id == BODY_OF_HITBOX["octane"]
     details = tomllib.loads((champion / "bot.toml").read_text(encoding="utf-8"))
     assert details["details"]["description"] == "It\nplays." and details["details"]["tags"] == ["1v1"]
 
@@ -92,10 +92,6 @@ def test_the_logo_is_a_png_of_the_size_that_rlbot_wants(champion: Path) -> None:
         pixels += data[at + 8:at + 8 + length] if kind == b"IDAT" else b""
         at += 12 + length
     assert kinds == [b"IHDR", b"IDAT", b"IEND"] and len(zlib.decompress(pixels)) == 300 * (1 + 3 * 400)
-
-
-def test_every_hitbox_has_a_car() -> None:
-    assert set(CAR_IDS) == {box.name for box in HITBOXES} and len(set(CAR_IDS.values())) == len(CAR_IDS)
 
 
 def test_an_export_replaces_an_exported_bot_and_nothing_else(champion: Path, tmp_path: Path) -> None:
