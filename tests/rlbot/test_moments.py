@@ -28,8 +28,8 @@ def looked_on(name: str, opponent: str, ticks: int, seed: int = 0) -> Counts:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "opponent", "ticks", "moments"), [
-    ("champion", "itself", 6000, 1500), ("champion", "chaser", 4000, 500), ("gru-2v2", "itself", 4000, 2000),
-    ("frames-2v2", "random", 3000, 1000), ("lstm-3v3", "itself", 7000, 5200), ("beta-1v1", "itself", 1200, 300),
+    ("champion", "itself", 4000, 1000), ("champion", "chaser", 2400, 300), ("gru-2v2", "itself", 4000, 2000),
+    ("frames-2v2", "random", 3000, 1000), ("lstm-3v3", "itself", 7600, 5700), ("beta-1v1", "itself", 1200, 300),
 ])
 def test_the_bot_sees_and_does_what_the_trainer_does(name: str, opponent: str, ticks: int, moments: int) -> None:
     counts = looked_on(name, opponent, ticks)

@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from gymnasium.spaces import Box
 from rich.console import Console
 
 from wavedash.bench.rlbot import tables
@@ -73,15 +74,18 @@ def _look_on(bots: dict[str, Exported], ticks: int, seed: int) -> dict[str, Coun
 
 
 def _race(bots: dict[str, Exported], ticks: int, seed: int) -> dict[str, Course]:
-    """Games with bots beside our evaluation's, by names; the answers are in force at once or a tick later."""
+    """Games with bots beside our evaluation's, by names; the answers are in force at once or a tick later. Policies that choose
+    among actions play: continuous actions differ by rounding from the first tick on, and a game makes more of it."""
     courses = {}
     for name, bot in bots.items():
+        if isinstance(bot.policy.action_space, Box):
+            continue
         for latency in (0, 1):
             for number, opponent in enumerate(OPPONENTS):
                 size, blue = bot.task.blue + bot.task.orange, range(bot.task.blue)
                 seats = range(size) if opponent == "itself" else blue
                 action = bot.trained()
-                courses[f"{name} vs {opponent}, {latency} ticks late"] = race(
+                courses[f"{name} vs {opponent}, latency {latency}"] = race(
                     _arenas(bot, seed + number), _players(bot, opponent), {seat: bot.bot() for seat in seats}, ticks, latency,
                     action.ticks, action.delay)
     return courses

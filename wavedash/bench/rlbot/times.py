@@ -74,5 +74,5 @@ def fresh_python(bot: Path, folder: Path) -> str:
     """The interpreter of a new virtual environment that holds the requirements of a bot and nothing else."""
     venv.create(folder, with_pip=True)
     python = str(next(path for path in (folder / "bin" / "python", folder / "Scripts" / "python.exe") if path.exists()))
-    subprocess.run([python, "-m", "pip", "install", "--quiet", "-r", str(bot / "requirements.txt")], check=True)
+    subprocess.run([python, "-m", "pip", "install", "-qq", "-r", str(bot / "requirements.txt")], check=True)
     return python
