@@ -16,6 +16,7 @@ from wavedash.cli import (
     config,
     curves,
     evaluation,
+    imitate,
     league,
     live,
     machine,
@@ -48,6 +49,7 @@ app.add_typer(config.commands, name="config")
 app.add_typer(rocket.commands, name="rocket")
 app.add_typer(champion.commands, name="champion")
 app.add_typer(replays.commands, name="replays")
+app.add_typer(imitate.commands, name="imitate")
 
 
 def _print_version(asked: bool) -> None:
