@@ -9,13 +9,13 @@ from wavedash.policy.distributions import Beta, Categorical, Distribution, Gauss
 
 def numbers_of(distribution: Distribution) -> Tensor:
     """What is kept of a distribution: [..., n] log-probabilities, [..., K, most] of K choices, or [..., 2 A], two numbers of
-    each continuous dimension."""
+    each continuous dimension. Zeros are some distribution too: rollouts overwrite labels of inactive steps with them."""
     if isinstance(distribution, Categorical):
         return distribution.log_probs
     if isinstance(distribution, MultiCategorical):
         return distribution.choices.log_probs
     if isinstance(distribution, Beta):
-        return torch.cat([distribution.alpha, distribution.beta], -1)
+        return torch.cat([distribution.alpha, distribution.beta], -1).log()
     normal = _normal(distribution)
     return torch.cat([normal.mean, normal.log_std.expand_as(normal.mean)], -1)
 
@@ -29,7 +29,7 @@ def divergence(numbers: Tensor, distribution: Distribution) -> Tensor:
         return _of_choice(numbers, distribution.choices.log_probs).sum(-1)
     first, second = numbers.chunk(2, -1)
     if isinstance(distribution, Beta):
-        return _of_betas(first, second, distribution.alpha, distribution.beta).sum(-1)
+        return _of_betas(first.exp(), second.exp(), distribution.alpha, distribution.beta).sum(-1)
     normal = _normal(distribution)  # squashing both in the same way changes nothing
     narrower = second - normal.log_std
     off = (first - normal.mean) * (-normal.log_std).exp()
