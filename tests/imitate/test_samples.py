@@ -11,13 +11,13 @@ import torch
 from gymnasium import spaces
 
 from tests.imitate.cloners import LENGTHS, made_up, spaces_of
+from wavedash.config import PolicyConfig
 from wavedash.envs.kinds import Spaces
 from wavedash.errors import UserError
 from wavedash.imitate.demonstrations import read, write_samples
 from wavedash.imitate.samples import Samples, samples_of
 from wavedash.imitate.split import split_episodes
 from wavedash.policy.actor_critic import ActorCritic
-from wavedash.config import PolicyConfig
 
 BOX = spaces.Box(-1.0, 1.0, (2,), np.float32)
 OBS, EPISODE = torch.arange(12.0).view(6, 2) / 12, torch.tensor([0, 0, 0, 4, 4, 2])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from wavedash.cli.arguments import Deterministic, Record, Recordings, SimulatorName, Trust
+from wavedash.cli.arguments import Deterministic, Record, Recordings, SimulatorName, StartsName, Trust
 from wavedash.cli.progress import Shown
 from wavedash.cli.recorded import tell_recorded
 from wavedash.errors import UserError
@@ -16,13 +16,6 @@ if TYPE_CHECKING:
     from wavedash.recordings.order import Order
 
 commands = typer.Typer()
-
-
-class StartsName(StrEnum):
-    """The choices of `wavedash eval --starts`."""
-
-    KICKOFF = "kickoff"
-    TASK = "task"
 
 
 class ExportFormat(StrEnum):

@@ -6,7 +6,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from wavedash.cli.arguments import Deterministic, SimulatorName, Trust
+from wavedash.cli.arguments import Deterministic, SimulatorName, StartsName, Trust
 from wavedash.errors import UserError
 
 commands = typer.Typer(help="Demonstrations that policies learn from, see docs/imitation.md.", no_args_is_help=True)
@@ -29,6 +29,7 @@ def record(
                                             "from. [default: itself]"),
     ] = None,
     simulator: Annotated[SimulatorName, typer.Option(help="Rocket League: warp or rocketsim.")] = SimulatorName.WARP,
+    starts: Annotated[StartsName, typer.Option(help="Rocket League: how games begin.")] = StartsName.KICKOFF,
     deterministic: Deterministic = True,
     seed: Annotated[int, typer.Option(min=0, help="Another seed, other games.")] = 1,
     trust: Trust = False,
@@ -53,4 +54,4 @@ def record(
 
     opponent = None if against is None else find_entrant(against, trust)
     typer.echo(str(record_games(find_entrant(player, trust), opponent, out, games, simulator.value,
-                                deterministic=deterministic, seed=seed)))
+                                starts is StartsName.TASK, deterministic, seed)))

@@ -1,6 +1,7 @@
 """Loss and accuracy on episodes that are not learned from, measured now and then while a policy imitates."""
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor
 
 from wavedash.envs.obs import map_obs
+from wavedash.errors import UserError
 from wavedash.imitate.loss import ACCURACY, ERROR, LOSS, SHARE, measured, terms
 from wavedash.imitate.samples import Samples
 from wavedash.policy.actor_critic import ActorCritic
@@ -15,6 +17,8 @@ from wavedash.ppo.listener import IterationReport, Listener
 
 if TYPE_CHECKING:
     from wavedash.ppo.learner import Learner
+
+log = logging.getLogger(__name__)
 
 STEPS_AT_ONCE, EPISODES_AT_ONCE = 4096, 1024
 """Rows that are measured side by side, without and with memory"""
@@ -39,13 +43,15 @@ class HeldOut(Listener):
         self._saved = str(state["data"])
 
     def on_start(self, learner: Learner) -> None:
-        from wavedash.errors import UserError
-
         if self._saved not in (None, self.sha256):
             raise UserError("imitate.data is not the file that this run began with: its SHA-256 is not the one in the "
                             "checkpoint. Name the same file, or begin a new run with this one's policy: wavedash train ... "
                             "init=RUN imitate.data=FILE")
         self._measured_at = learner.steps
+        if not learner.ranks.rank:
+            log.info("demonstrations: %s samples of %s episodes, of which %s samples are held out; %.1f %% of the actions are "
+                     "known", f"{self.samples.count:,}", f"{len(self.samples.first):,}", f"{len(self.held_out):,}",
+                     100 * float(self.samples.known.float().mean()))
 
     def on_change(self, learner: Learner, then: Any) -> None:
         assert learner.config.imitate is not None

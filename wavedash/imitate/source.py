@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 from pathlib import Path
 
 import torch
 
 from wavedash.config import RunConfig
 from wavedash.envs.kinds import Spaces, kind_of
+from wavedash.errors import UserError
 from wavedash.imitate.demonstrations import read
 from wavedash.imitate.held_out import HeldOut
 from wavedash.imitate.loss import ImitationLoss
@@ -17,8 +17,6 @@ from wavedash.imitate.samples import Samples, samples_of
 from wavedash.imitate.split import Split, split_episodes
 from wavedash.ppo.listener import Listener
 from wavedash.ppo.ranks import ALONE, Ranks
-
-log = logging.getLogger(__name__)
 
 
 def imitation(config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -> tuple[Playback, ImitationLoss, list[Listener]]:
@@ -44,12 +42,11 @@ def check_demonstrations(config: RunConfig, spaces: Spaces) -> None:
 
 def _read(path: Path, config: RunConfig, spaces: Spaces) -> tuple[Samples, Split]:
     assert config.imitate is not None
-    found = read(path)
-    if found.kind == "states":
-        found = kind_of(config.env).demonstrated(config.env, found)
-    samples = samples_of(found, spaces)
-    split = split_episodes(path, samples, config.imitate.held_out, config.seed)
-    log.info("demonstrations: %s samples of %s episodes in %s, %s of them to learn from; %.1f %% of the actions are known",
-             f"{samples.count:,}", f"{len(samples.first):,}", path, f"{len(split.learned):,}",
-             100 * float(samples.known.float().mean()))
-    return samples, split
+    try:
+        found = read(path)
+        if found.kind == "states":
+            found = kind_of(config.env).demonstrated(config.env, found)
+        samples = samples_of(found, spaces)
+        return samples, split_episodes(path, samples, config.imitate.held_out, config.seed)
+    except UserError as error:
+        raise UserError(f"imitate.data: {error}") from error

@@ -18,17 +18,21 @@ from wavedash.seeding import stream_seed
 
 
 def record_games(first: Entrant, second: Entrant | None, path: Path, games: int, simulator: str = "warp",
-                 size: int | None = None, deterministic: bool = True, seed: int = 1, seconds: float = SECONDS) -> Recorded:
-    """Plays games from kick-offs to the first goal. Controls of the first player are known; without a second one it plays
-    against itself, and those of all cars are."""
+                 own_starts: bool = False, deterministic: bool = True, seed: int = 1, seconds: float = SECONDS) -> Recorded:
+    """Plays games to the first goal, from kick-offs, or from the starts of the first player's task. Controls of the first
+    player are known; without a second one it plays against itself, and those of all cars are."""
     if path.suffix != ".safetensors":
         raise UserError(f"{path}: demonstrations are stored as .safetensors; choose this ending")
     task = first.task or (None if second is None else second.task)
-    size = size or (1 if task is None else task.largest.larger)
+    if own_starts and first.task is None:
+        raise UserError(f"{first.name} was trained in no task, so it has no starts of its own: leave out --starts task")
+    size = 1 if task is None else task.largest.larger
+    arenas = arenas_of(size, simulator, "octane" if task is None else task.hitbox)
+    if own_starts and first.task is not None and arenas.rocket is not None:
+        arenas = arenas.model_copy(update={"rocket": arenas.rocket.model_copy(update={"starts": first.task.starts})})
     other = first if second is None else second
     players = [entrant.player(deterministic, stream_seed(seed, "player", i)) for i, entrant in enumerate((first, other))]
-    match = Match(arenas_of(size, simulator, "octane" if task is None else task.hitbox), *players, games=games, limit=seconds,
-                  graphs=False)
+    match = Match(arenas, *players, games=games, own_starts=own_starts, limit=seconds, graphs=False)
     try:
         ticks = match.env.tasks[0].action.ticks
         if players[0].ticks not in (None, ticks):
