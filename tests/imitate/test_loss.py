@@ -127,7 +127,8 @@ def test_an_unknown_action_teaches_nothing_but_its_observation_is_remembered(tmp
     assert not torch.equal(gradients["none"], gradients["observation"])
 
 
-@pytest.mark.parametrize("name", ["discrete, masked, gru", "multi-discrete, lstm", "multi-discrete, masked", "tanh, gru", "beta"])
+@pytest.mark.parametrize("name", ["discrete, masked, gru", "multi-discrete, lstm", "multi-discrete, masked", "tanh, gru",
+                                  "beta"])
 @pytest.mark.parametrize("most", [3, 1000])
 def test_held_out_loss_and_accuracy_are_those_of_samples_one_by_one(name: str, most: int, tmp_path: Path,
                                                                     monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,12 +22,15 @@ class Place(NamedTuple):
     size: int
 
 
+ALONE = Place(0, 1)
+
+
 @pytest.fixture
 def samples(tmp_path: Path) -> Samples:
     return samples_of(read(made_up(tmp_path / "d.safetensors", "discrete", unknown=0.2)), spaces_of("discrete"))
 
 
-def playback(samples: Samples, rows: int, ranks: Place = Place(0, 1)) -> Playback:
+def playback(samples: Samples, rows: int, ranks: Place = ALONE) -> Playback:
     circle = split_episodes(Path("d"), samples, 0.3, 0).learned
     return Playback(samples, circle, spaces_of("discrete"), rows, ranks)  # type: ignore[arg-type]
 
@@ -46,7 +49,8 @@ def test_in_one_round_every_row_sees_every_sample_once_in_the_order_of_time(samp
             seen.append(at)
             assert torch.equal(obs, samples.obs[at])
             step = env.step(torch.zeros(rows))
-            assert torch.equal(step.terminated, samples.begins[env.current]) and step.active.all() and step.final_obs is step.obs
+            assert torch.equal(step.terminated, samples.begins[env.current])
+            assert step.active.all() and step.final_obs is step.obs
             follows = ~step.terminated
             assert torch.equal(env.current[follows], at[follows] + 1)
             obs = step.obs

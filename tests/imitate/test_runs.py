@@ -154,7 +154,7 @@ def test_the_check_refuses_files_that_do_not_fit(recorded: Path, runs: Path, tmp
     assert "no such file of demonstrations" in refused("imitate.data=nowhere.safetensors")
     other = made_up(tmp_path / "d.safetensors", "discrete")
     assert "obs is [4] of each sample, and in this environment it is [2]" in refused(f"imitate.data={other}")
-    with pytest.raises(UserError, match="lower env.count"):
+    with pytest.raises(UserError, match=r"lower env\.count"):
         train(*CLONE, f"imitate.data={recorded}", "env.count=100000")
     with pytest.raises(UserError, match="obs is"):
         train(*CLONE, f"imitate.data={other}")

@@ -90,7 +90,8 @@ def test_observations_masks_and_actions_are_those_of_training(parser: str, team:
     # Each car of each episode is an episode, unless nothing of it is known; the order of these is not promised.
     assert samples.count == sum(int((episodes == number).sum()) * seats for number in episodes.unique()
                                 if torch.stack(follows, 1)[episodes == number].any())
-    where = {key: torch.stack([x[key].view(-1, seats, *x[key].shape[1:]) for x in seen], 1) for key in seen[0]}  # [E, T, C, ...]
+    where = {key: torch.stack([x[key].view(-1, seats, *x[key].shape[1:]) for x in seen], 1)  # [E, T, C, ...]
+             for key in seen[0]}
     action = torch.stack([x.view(-1, seats, *x.shape[1:]) for x in acted], 1)
     found = samples.obs if isinstance(samples.obs, dict) else {"obs": samples.obs}
     ends = {where["obs"][arena, step, seat].numpy().tobytes(): (arena, step, seat)
@@ -151,7 +152,8 @@ def policy_folder(folder: Path, *overrides: str) -> str:
             p.add_(0.3 * torch.randn_like(p))
     from wavedash.ppo.learner_state import policy_fingerprint
 
-    PolicyFolder.write(folder, config, policy.state_dict(), {"steps": 5, "fingerprint": policy_fingerprint(policy)}, signed=True)
+    PolicyFolder.write(folder, config, policy.state_dict(), {"steps": 5, "fingerprint": policy_fingerprint(policy)},
+                       signed=True)
     return str(folder)
 
 
@@ -206,5 +208,5 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="choose this ending"):
         record_games(find_entrant("chaser"), None, tmp_path / "d.npz", games=2)
     slow = find_entrant(policy_folder(tmp_path / "policy", "env.rocket.action={lookup_table: {ticks: 12}}"))
-    with pytest.raises(UserError, match="decides every 12 ticks, and .* at other times"):
+    with pytest.raises(UserError, match=r"decides every 12 ticks, and .* at other times"):
         record_games(slow, find_entrant(policy_folder(tmp_path / "eight")), tmp_path / "d.safetensors", games=2)

@@ -353,10 +353,10 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "distill.teacher": Refused("another", "distilled"),
     "distill.act": Counts("mean", base="distilled"),
     "distill.critic": Counts("true", after=lambda run, _: "loss/value" in run.metrics[-1], expected=True, base="distilled"),
-    "imitate.data": Refused("nowhere.safetensors", "cloned"),  # the same content counts at any path: tests/imitate/test_runs.py
+    "imitate.data": Refused("nowhere.safetensors", "cloned"),  # with the same content it counts: tests/imitate/test_runs.py
     "imitate.held_out": Refused("0.3", "cloned"),
-    "imitate.every": Counts("32", after=lambda run, _: sum("imitate/held_out_loss" in line for line in reported(run)), expected=2,
-                            base="cloned"),
+    "imitate.every": Counts("32", after=lambda run, _: sum("imitate/held_out_loss" in line for line in reported(run)),
+                            expected=2, base="cloned"),
     "prior.coef": Counts("5", base="held near"),
     "prior.fade": Counts("100", after=lambda run, _: reported(run)[-1]["prior/coef"], expected=0.0, base="held near"),
     "opponents.share": Counts("1.0", lambda learner: len(line_up(learner).arena), 4, "league"),
@@ -480,8 +480,8 @@ class Runs:
             first = str(self.trained("cartpole")) if base == "held near" else ""
             data = str(self.demonstrations())
             os.environ["WAVEDASH_RUNS"] = str(folder)
-            options = (option.replace("TEACHER", teacher).replace("INIT", first).replace("DATA", data) for option in BASES[base])
-            assert train(*options) == 0
+            assert train(*(option.replace("TEACHER", teacher).replace("INIT", first).replace("DATA", data)
+                           for option in BASES[base])) == 0
         return folder
 
     def demonstrations(self) -> Path:

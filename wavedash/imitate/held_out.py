@@ -94,7 +94,8 @@ def _cut(samples: Samples, numbers: Tensor, most: int, whole: bool) -> tuple[Ten
         begins = samples.begins[numbers].nonzero().flatten()
         rows = min(most, len(begins))
         wanted = torch.arange(rows, device=numbers.device) * count // rows
-        first = begins[torch.searchsorted(begins, wanted, right=True) - 1].unique()
+        nearest = begins[torch.searchsorted(begins, wanted, right=True) - 1]
+        first = nearest[nearest.diff(prepend=nearest.new_tensor([-1])) > 0]
     else:
         rows = min(most, count)
         first = torch.arange(rows, device=numbers.device) * count // rows

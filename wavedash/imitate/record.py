@@ -11,7 +11,7 @@ from wavedash.envs.kinds import kind_of
 from wavedash.envs.obs import ACTION_MASK, Obs, action_mask, map_obs
 from wavedash.envs.vec_env import VecEnv
 from wavedash.errors import UserError
-from wavedash.imitate.demonstrations import write_samples
+from wavedash.imitate.demonstrations import episode_begins, write_samples
 from wavedash.loading import LoadedRun
 from wavedash.seeding import stream_seed
 
@@ -75,4 +75,4 @@ def _play(env: VecEnv, run: LoadedRun, path: Path, rounds: int, deterministic: b
     if isinstance(whole, dict):
         whole = {key: x for key, x in whole.items() if key != ACTION_MASK}
     write_samples(path, whole, rows_first(*acted), episode[kept], mask, {"player": str(run.path)})
-    return Recorded(path, len(episode[kept].unique()), int(kept.sum()))
+    return Recorded(path, int(episode_begins(episode[kept]).sum()), int(kept.sum()))

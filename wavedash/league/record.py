@@ -9,7 +9,7 @@ from torch import Tensor
 
 from wavedash.errors import UserError
 from wavedash.evaluate.matches import SECONDS, Match, arenas_of
-from wavedash.imitate.demonstrations import write_states
+from wavedash.imitate.demonstrations import episode_begins, write_states
 from wavedash.imitate.record import Recorded
 from wavedash.league.players import Entrant
 from wavedash.rocket.starts.frames import frame_arrays
@@ -75,4 +75,4 @@ def _play(match: Match, path: Path, ticks: int, both: bool, seed: int, metadata:
     known = frames.cars.present & (both | (frames.cars.team == arena % 2)) & ~torch.stack(over, 1).flatten()[kept].unsqueeze(-1)
     chosen = torch.stack(controls, 1).flatten(0, 1)[kept]
     write_states(path, frame_arrays(frames), chosen, known, episode[kept], ticks, metadata)
-    return Recorded(path, len(episode[kept].unique()), int(known.sum()))
+    return Recorded(path, int(episode_begins(episode[kept]).sum()), int(known.sum()))
