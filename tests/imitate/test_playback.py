@@ -32,7 +32,7 @@ def samples(tmp_path: Path) -> Samples:
 
 def playback(samples: Samples, rows: int, ranks: Place = ALONE) -> Playback:
     circle = split_episodes(Path("d"), samples, 0.3, 0).learned
-    return Playback(samples, circle, spaces_of("discrete"), rows, ranks)  # type: ignore[arg-type]
+    return Playback(samples, circle, spaces_of("discrete"), rows, ranks)
 
 
 @pytest.mark.parametrize(("rows", "size"), [(1, 1), (6, 1), (3, 2)])
@@ -78,7 +78,7 @@ def test_a_rollout_holds_what_was_demonstrated_and_memory_of_it(tmp_path: Path) 
     place = env.circle.tolist().index(int(at[2]))
     numbers = env.circle[(place + torch.arange(8)) % len(env.circle)]
     assert isinstance(rollout.obs, torch.Tensor)
-    assert torch.equal(rollout.obs[:, 2], env.samples.obs[numbers])  # type: ignore[index]
+    assert torch.equal(rollout.obs[:, 2], env.samples.obs[numbers])
     assert torch.equal(rollout.labels[ACTION][:, 2], env.samples.action[numbers].float())
     assert torch.equal(rollout.labels[KNOWN][:, 2], env.samples.known[numbers].float())
     begins = env.samples.begins[env.circle[(env.circle.tolist().index(int(at[0])) + torch.arange(5)) % len(env.circle)]]

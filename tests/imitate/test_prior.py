@@ -10,7 +10,7 @@ import torch
 import torch.distributions as D
 from torch import Tensor
 
-from tests.distill.students import GRU, LSTM, ROWS, SENSES, SMALL, teacher_of
+from tests.distill.students import GRU, LSTM, ROWS, SMALL, teacher_of
 from tests.ppo.combinations import ACTIONS
 from tests.ppo.learners import learner_over, run_config
 from tests.ppo.test_exact_resume import differences, saved
@@ -73,10 +73,10 @@ def made(kind: str, generator: torch.Generator, rows: int) -> tuple[Any, list[Te
     if kind == "discrete":
         return Categorical(*drawn), drawn
     if kind == "multi-discrete":
-        return MultiCategorical(*drawn, MultiCategorical.layout([3, 2, 4])), drawn
+        return MultiCategorical(drawn[0], MultiCategorical.layout([3, 2, 4])), drawn
     if kind == "beta":
         return Beta(*(1 + x.exp() for x in drawn)), drawn
-    return (Gaussian(*drawn) if kind == "gaussian" else TanhGaussian(*drawn, TanhGaussian.quadrature())), drawn
+    return (Gaussian(*drawn) if kind == "gaussian" else TanhGaussian(drawn[0], drawn[1], TanhGaussian.quadrature())), drawn
 
 
 def by_torch(kind: str, numbers: list[Tensor]) -> Any:
@@ -220,4 +220,3 @@ def test_a_resumed_run_is_the_one_that_never_stopped(name: str, fade: int) -> No
 
 def test_ppo_knows_nothing_of_it() -> None:
     assert PPOLoss.labeller is None and DIVERGENCE not in PPOLoss.terms and not PPOLoss.autograd
-    assert set(SENSES.spaces) >= {"joints", "truth"}

@@ -99,7 +99,7 @@ def test_one_episode_cannot_be_held_out_and_nothing_need_be(tmp_path: Path) -> N
 def test_what_the_environment_takes_is_what_was_stored(distribution: str) -> None:
     """Taken back and forth: the demonstrated action is the one whose density is learned."""
     space = spaces.Box(np.array([-2.0, 0.0], np.float32), np.array([2.0, 5.0], np.float32))
-    policy = ActorCritic(BOX, space, PolicyConfig(distribution=distribution))  # type: ignore[arg-type]
+    policy = ActorCritic(BOX, space, PolicyConfig.model_validate({"distribution": distribution}))
     taken = torch.tensor([[-1.9, 0.1], [0.5, 4.0], [1.0, 2.5], [3.0, -1.0]])
     clipped = taken.clamp(torch.tensor([-2.0, 0.0]), torch.tensor([2.0, 5.0]))
     back = policy.head.env_action(policy.head.stored_action(taken))

@@ -32,7 +32,7 @@ def record_games(first: Entrant, second: Entrant | None, path: Path, games: int,
         arenas = arenas.model_copy(update={"rocket": arenas.rocket.model_copy(update={"starts": first.task.starts})})
     other = first if second is None else second
     players = [entrant.player(deterministic, stream_seed(seed, "player", i)) for i, entrant in enumerate((first, other))]
-    match = Match(arenas, *players, games=games, own_starts=own_starts, limit=seconds, graphs=False)
+    match = Match(arenas, players[0], players[1], games, own_starts, limit=seconds, graphs=False)
     try:
         ticks = match.env.tasks[0].action.ticks
         if players[0].ticks not in (None, ticks):
