@@ -19,7 +19,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("page", "trainings"), [("own-environment", 3), ("export", 1), ("diagnose", 0), ("from-sb3", 1),
-                                                 ("listeners", 0), ("debug", 2), ("memory", 0), ("distillation", 3)])
+                                                 ("listeners", 0), ("debug", 2), ("memory", 0), ("distillation", 3),
+                                                 ("imitation", 3)])
 def test_a_page_can_be_followed(page: str, trainings: int, tmp_path: Path) -> None:
     """Its files are written, its commands and its Python are run; only the training is shortened."""
     whole = (DOCS / f"{page}.md").read_text(encoding="utf-8")

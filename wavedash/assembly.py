@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -14,21 +14,25 @@ from wavedash.curriculum.curriculum import Curriculum
 from wavedash.curriculum.plan import Plan
 from wavedash.curriculum.state import saved_phase
 from wavedash.distill.loss import DistillLoss
-from wavedash.distill.source import FoundTeacher, TeacherCopy, find_teacher
+from wavedash.distill.source import TeacherCopy, find_teacher
 from wavedash.distill.teacher import Teacher, check_fits
 from wavedash.envs.kinds import Spaces, kind_of
 from wavedash.envs.make import make_env
 from wavedash.envs.vec_env import VecEnv
+from wavedash.imitate.prior import FadingPrior, Prior, PriorLoss, find_prior
+from wavedash.imitate.source import imitation
 from wavedash.memory.choice import explained_shortage, resolved
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.learner import PRECISIONS, Learner
 from wavedash.ppo.listener import Listener
+from wavedash.ppo.loss import Loss
 from wavedash.ppo.rank_state import StateTensors
 from wavedash.ppo.ranks import ALONE, Ranks
 from wavedash.preflight import usable_device
 from wavedash.runs.compatible import changes, check_compatible
 from wavedash.runs.content import reading
 from wavedash.runs.find import Found
+from wavedash.runs.policy_copy import FoundPolicy
 from wavedash.seeding import stream_seed
 from wavedash.threads import decide_threads, give_torch
 
@@ -51,8 +55,8 @@ def restored(saved: RankState, ranks: Ranks = ALONE, found: Found | None = None,
         curriculum = Curriculum(config, saved_phase(state))
     # The first iteration has the settings of step 0, whatever was measured before it.
     settings = curriculum.settings(state["steps"] if state["iteration"] else 0)
-    guests, teacher = find_guests(settings, run, trust), find_teacher(settings, run, ranks, trust)
-    with assembled(settings, ranks, listeners, guests, decided=True, teacher=teacher) as learner:
+    guests, guides = find_guests(settings, run, trust), find_guides(settings, run, ranks, trust)
+    with assembled(settings, ranks, listeners, guests, decided=True, guides=guides) as learner:
         changed = [] if found is None else changes(load_config(str(found.config)), config).values()
         with reading(None if found is None else found.checkpoint):
             check_compatible(state["fingerprint"], learner.fingerprint(), changed)
@@ -62,26 +66,54 @@ def restored(saved: RankState, ranks: Ranks = ALONE, found: Found | None = None,
 
 @contextmanager
 def assembled(config: RunConfig, ranks: Ranks = ALONE, listeners: Sequence[Listener] = (),
-              guests: Sequence[Guest] | None = None, decided: bool = False,
-              teacher: FoundTeacher | None = None) -> Iterator[Learner]:
+              guests: Sequence[Guest] | None = None, decided: bool = False, guides: Guides | None = None) -> Iterator[Learner]:
     """Makes environment, policy and learner as configured, of a configuration with phases as the first one has it; the
-    environment is closed at the end. `guests` are the opponents from elsewhere, and `teacher` is the policy that the run learns
-    from, if they were looked up already. The learner's configuration has numbers instead of `auto`; what the machine decides of
-    a new run is left as it is if it is `decided`."""
+    environment is closed at the end. `guests` are the opponents from elsewhere, and `guides` the frozen policies that the loss
+    needs, if they were looked up already. The learner's configuration has numbers instead of `auto`; what the machine decides
+    of a new run is left as it is if it is `decided`."""
     config = Plan(config).stages()[0]
     device = prepare_torch(config, ranks)
     ranks.set_device(device)
     config = resolved(config, device, ranks, decided)
     league = None if config.opponents is None else _league(config, device, ranks, guests)
-    teacher = find_teacher(config, ranks=ranks) if teacher is None else teacher
-    own = [*([] if league is None else [league]), *([] if teacher is None else [TeacherCopy(teacher)])]
+    guides = find_guides(config, ranks=ranks) if guides is None else guides
+    own: list[Listener] = [] if league is None else [league]
     with explained_shortage(config, device):
-        env = make_env(config.env, device, None if league is None else league.seating.line_up)
+        env, loss, told = _sources(config, device, ranks, league, guides)
         try:
-            loss = None if teacher is None else _distillation(config, teacher, env)
-            yield Learner(env, make_policy(env, config), config, [*listeners, *own], ranks, loss)
+            yield Learner(env, make_policy(env, config), config, [*listeners, *own, *told], ranks, loss)
         finally:
             env.close()
+
+
+def _sources(config: RunConfig, device: torch.device, ranks: Ranks, league: League | None,
+             guides: Guides) -> tuple[VecEnv, Loss | None, list[Listener]]:
+    """Makes what rollouts are collected from, the loss (None: PPO's) and the listeners that belong to it."""
+    if config.imitate is not None:
+        return imitation(config, device, ranks)
+    env = make_env(config.env, device, None if league is None else league.seating.line_up)
+    try:
+        if guides.teacher is not None:
+            return env, _distillation(config, guides.teacher, env), [TeacherCopy(guides.teacher)]
+        if guides.prior is not None:
+            loss = PriorLoss(Prior(_frozen(config, guides.prior, env)), config.ppo, device)
+            return env, loss, [FadingPrior(guides.prior, loss)]
+        return env, None, []
+    except BaseException:
+        env.close()
+        raise
+
+
+class Guides(NamedTuple):
+    """Frozen policies that the loss of a run needs."""
+
+    teacher: FoundPolicy | None = None
+    prior: FoundPolicy | None = None
+
+
+def find_guides(config: RunConfig, run: Path | None = None, ranks: Ranks = ALONE, trust: bool = False) -> Guides:
+    """Reads the frozen policies that a configuration asks for; in a run that is resumed, their copies in its folder `run`."""
+    return Guides(find_teacher(config, run, ranks, trust), find_prior(config, run, ranks, trust))
 
 
 def find_guests(config: RunConfig, run: Path | None, trust: bool) -> list[Guest] | None:
@@ -105,13 +137,18 @@ def _league(config: RunConfig, device: torch.device, ranks: Ranks, guests: Seque
     return League(Seating(config, policy, guests, ranks.rank), config)
 
 
-def _distillation(config: RunConfig, teacher: FoundTeacher, env: VecEnv) -> DistillLoss:
+def _distillation(config: RunConfig, teacher: FoundPolicy, env: VecEnv) -> DistillLoss:
     """Makes the loss of a run that learns from a teacher. UserError: the teacher does not fit the environment."""
     assert config.distill is not None
     check_fits(teacher.policy, Spaces(env.observation_space, env.action_space), teacher.asked)
-    policy = teacher.policy.to(env.device)
+    return DistillLoss(Teacher(_frozen(config, teacher, env)), config.distill, config.ppo)
+
+
+def _frozen(config: RunConfig, found: FoundPolicy, env: VecEnv) -> ActorCritic:
+    """Returns a policy that says what it would do in the environment of the run, with the run's precision."""
+    policy = found.policy.to(env.device)
     policy.precision = PRECISIONS.get(config.precision)
-    return DistillLoss(Teacher(policy), config.distill, config.ppo)
+    return policy
 
 
 def prepare_torch(config: RunConfig, ranks: Ranks = ALONE) -> torch.device:

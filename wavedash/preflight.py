@@ -29,6 +29,7 @@ def check_run(config: RunConfig, trust: bool = False) -> str:
     chosen on this machine for options that say `auto`."""
     from wavedash.assembly import make_policy
     from wavedash.distill.source import check_teacher
+    from wavedash.imitate.source import check_demonstrations
     from wavedash.memory.choice import chosen, resolved
     from wavedash.runs.initial import initialize
 
@@ -39,6 +40,7 @@ def check_run(config: RunConfig, trust: bool = False) -> str:
     spaces = kind_of(config.env).spaces(config.env, device)
     initialize(make_policy(spaces, config), config)
     check_teacher(config, spaces)
+    check_demonstrations(config, spaces)
     _check_opponents(config, spaces, device, trust)
     return chosen(asked, config, device)
 

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from wavedash import report
-from wavedash.assembly import RankState, assembled, find_guests, prepare_torch, restored
+from wavedash.assembly import RankState, assembled, find_guests, find_guides, prepare_torch, restored
 from wavedash.config import RatingConfig, RunConfig
 from wavedash.config_file import changed_config, load_config, read_override
 from wavedash.curriculum.curriculum import Curriculum
 from wavedash.curriculum.plan import Plan, counting
-from wavedash.distill.source import TeacherCopy, find_teacher
 from wavedash.envs.kinds import kind_of
 from wavedash.errors import UserError
 from wavedash.memory.choice import chosen, resolved
@@ -43,6 +42,7 @@ from wavedash.runs.fork import fork
 from wavedash.runs.initial import initialize, with_absolute_paths
 from wavedash.runs.interrupt import Interrupts, SaveNow, SignalKeeper
 from wavedash.runs.live import Live
+from wavedash.runs.policy_copy import PolicyCopy
 from wavedash.runs.saver import Saver
 from wavedash.runs.trust import read_config, run_config
 
@@ -122,8 +122,8 @@ def _begin(process: Process, config: RunConfig, held: ExitStack) -> tuple[RunFol
     decided = _decided(config, process.ranks)
     curriculum = Curriculum(decided)
     settings = curriculum.settings(0)
-    guests, teacher = find_guests(settings, None, process.trust), find_teacher(settings, None, process.ranks, process.trust)
-    with assembled(settings, process.ranks, process.listeners, guests, decided=True, teacher=teacher) as learner:
+    guests, guides = find_guests(settings, None, process.trust), find_guides(settings, None, process.ranks, process.trust)
+    with assembled(settings, process.ranks, process.listeners, guests, decided=True, guides=guides) as learner:
         begun = _begin_with_policy(learner)
         if said := chosen(config, decided, learner.env.device):
             begun += f"; {said}"
@@ -248,9 +248,9 @@ def _open_league(learner: Learner, run: RunFolder) -> None:
             listener.run = run
 
 
-def _open_teacher(learner: Learner, run: RunFolder) -> None:
+def _open_copies(learner: Learner, run: RunFolder) -> None:
     for listener in learner.listeners:
-        if isinstance(listener, TeacherCopy):
+        if isinstance(listener, PolicyCopy):
             listener.run = run
 
 
@@ -263,11 +263,12 @@ def _learn(learner: Learner, curriculum: Curriculum, run: RunFolder | None, proc
         learner.listeners.add(keeper, Live(curriculum), curriculum)
         _iterate(learner, curriculum, process)
         return
-    config, ranks, saver = learner.config, learner.ranks, Saver(run, learner.config.checkpoint, learner.config.milestones)
+    config, ranks = learner.config, learner.ranks
+    saver = Saver(run, config.checkpoint, config.milestones, config.best_by)
     curriculum.run, curriculum.saver = run, saver
     if config.opponents is not None:
         _open_league(learner, run)
-    _open_teacher(learner, run)
+    _open_copies(learner, run)
     panel = None if config.rating is None else _panel(config, config.rating, run, process.trust)
     rated = [] if panel is None else [panel]
     reports = report.listeners(config, run.path, process.early.stop())
@@ -317,7 +318,7 @@ def _panel(config: RunConfig, rating: RatingConfig, run: RunFolder, trust: bool)
 
 def _highlights(config: RunConfig, run: RunFolder) -> list[Listener]:
     """Makes the listener that records the training, where its kind of environments has one."""
-    if config.recordings is None:
+    if config.recordings is None or config.imitate is not None:  # demonstrations are no games
         return []
     listener = kind_of(config.env).highlights(config.recordings, run)
     if listener is None:

@@ -279,7 +279,7 @@ def test_the_check_refuses_a_teacher_that_cannot_teach(teacher, runs, tmp_path):
     ("ppo.target_kl=0.01", "ppo.target_kl is not for a run that learns from a teacher (distill): no KL is measured"),
     ("ppo.schedule.kind=kl", "ppo.schedule.kind=kl is not for"), ("ppo.keep_samples=0.5", "samples are not ranked"),
     ("compile=true", "only PPO's networks are compiled"), ("ppo.critic_warmup=3", "or set distill.critic=true"),
-    ("distill.coef=1", "unknown key 'distill.coef'; choose from teacher, act, critic"),
+    ("distill.speed=1", "unknown key 'distill.speed'; choose from teacher, act, critic"),
     ("phases=[{name: A, set: {distill.act: mean}}]", "phases may set what is in"),
 ])
 def test_options_that_mean_nothing_to_a_student_are_refused(option, said):

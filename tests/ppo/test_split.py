@@ -22,7 +22,7 @@ from wavedash.policy.actor_critic import ActorCritic
 from wavedash.policy.compiled import Compiled
 from wavedash.ppo.experience import Batch
 from wavedash.ppo.learner import Learner
-from wavedash.ppo.ppo_loss import LossTerms, PPOLoss
+from wavedash.ppo.ppo_loss import PPOLoss
 from wavedash.ppo.split import Split
 from wavedash.ppo.update import APPLIED, GRAD_NORM, Updater, UpdateTable
 
@@ -143,7 +143,7 @@ class SmallMemory(PPOLoss):
         super().__init__(config)
         self.most, self.calls, self.failures = most, 0, 0
 
-    def add_gradient(self, policy: ActorCritic, batch: Batch, scale: Tensor | None) -> LossTerms:
+    def add_gradient(self, policy: ActorCritic, batch: Batch, scale: Tensor | None) -> tuple[Tensor, ...]:
         terms = super().add_gradient(policy, batch, scale)
         self.calls += 1
         if batch.flat.weight.numel() > self.most:

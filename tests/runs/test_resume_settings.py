@@ -26,6 +26,7 @@ from wavedash.config import RunConfig
 from wavedash.config.debug import SWITCHES
 from wavedash.envs.errors import EnvError
 from wavedash.errors import UserError
+from wavedash.imitate.demonstrations import write_samples
 from wavedash.league.games import Game, GamesFile
 from wavedash.league.league import League
 from wavedash.league.panel import Panel
@@ -81,6 +82,8 @@ BASES: dict[str, tuple[str, ...]] = {
     "wandb": ("cartpole", *TINY, "report.wandb=true"),
     "distilled": ("pendulum", *TINY, "policy.initial_std=0.2", "distill.teacher=TEACHER"),
     "pendulum": ("pendulum", *TINY),
+    "cloned": ("cartpole", *TINY, "checkpoint.every=16", "imitate.data=DATA", "imitate.every=64"),
+    "held near": ("cartpole", *TINY, "init=INIT", "prior.coef=0.5"),
     "debugged": ("cartpole", *TINY, "debug.learning=true"),
 }
 SHORT = "tests/ShortCartPole-v0"
@@ -351,6 +354,12 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "distill.teacher": Refused("another", "distilled"),
     "distill.act": Counts("mean", base="distilled"),
     "distill.critic": Counts("true", after=lambda run, _: "loss/value" in run.metrics[-1], expected=True, base="distilled"),
+    "imitate.data": Refused("nowhere.safetensors", "cloned"),  # with the same content it counts: tests/imitate/test_runs.py
+    "imitate.held_out": Refused("0.3", "cloned"),
+    "imitate.every": Counts("32", after=lambda run, _: sum("imitate/held_out_loss" in line for line in reported(run)),
+                            expected=2, base="cloned"),
+    "prior.coef": Counts("5", base="held near"),
+    "prior.fade": Counts("100", after=lambda run, _: reported(run)[-1]["prior/coef"], expected=0.0, base="held near"),
     "opponents.share": Counts("1.0", lambda learner: len(line_up(learner).arena), 4, "league"),
     "opponents.most": Counts("1.0", lambda learner: len(line_up(learner).arena), 4, "league"),
     "opponents.slots": Counts("1", lambda learner: line_up(learner).slots, 1, "league"),
@@ -469,9 +478,20 @@ class Runs:
         folder = self.root / base
         if not folder.exists():
             teacher = str(self.trained("pendulum")) if base == "distilled" else ""
+            first = str(self.trained("cartpole")) if base == "held near" else ""
+            data = str(self.demonstrations())
             os.environ["WAVEDASH_RUNS"] = str(folder)
-            assert train(*(option.replace("TEACHER", teacher) for option in BASES[base])) == 0
+            assert train(*(option.replace("TEACHER", teacher).replace("INIT", first).replace("DATA", data)
+                           for option in BASES[base])) == 0
         return folder
+
+    def demonstrations(self) -> Path:
+        """Random play in CartPole: four episodes of forty samples."""
+        path = self.root / "demonstrations.safetensors"
+        if not path.exists():
+            torch.manual_seed(0)
+            write_samples(path, torch.randn(160, 4), torch.randint(2, (160,)), torch.arange(4).repeat_interleave(40))
+        return path
 
     def unchanged(self, base: str) -> Resumed:
         if base not in self._unchanged:
@@ -490,6 +510,12 @@ class Runs:
             assert resume(str(folder), *overrides, trust=True, listeners=[probe]) == 0
         (run,) = folder.glob("*/*/")
         return Resumed(run, probe.seen, probe.metrics, output.getvalue())
+
+
+def reported(run: Resumed) -> list[dict[str, float]]:
+    """The metrics of each iteration after the resume, those of all listeners among them."""
+    lines = map(json.loads, (run.folder / "metrics.jsonl").read_text().splitlines())
+    return [line for line in lines if line["steps"] > 64]
 
 
 def weights(run: Resumed) -> bytes:

@@ -17,6 +17,7 @@ from wavedash.cli import (
     curves,
     evaluation,
     export,
+    imitate,
     league,
     live,
     machine,
@@ -52,6 +53,7 @@ app.add_typer(rocket.commands, name="rocket")
 app.add_typer(champion.commands, name="champion")
 app.add_typer(rlbot.commands, name="rlbot")
 app.add_typer(replays.commands, name="replays")
+app.add_typer(imitate.commands, name="imitate")
 
 
 def _print_version(asked: bool) -> None:

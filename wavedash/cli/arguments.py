@@ -16,6 +16,13 @@ class SimulatorName(StrEnum):
     BOTH = "both"
 
 
+class StartsName(StrEnum):
+    """The choices of `--starts`."""
+
+    KICKOFF = "kickoff"
+    TASK = "task"
+
+
 Source = Annotated[str, typer.Argument(metavar="PRESET|FILE", help="A preset such as cartpole, or a YAML file.")]
 Overrides = Annotated[
     Optional[list[str]],  # noqa: UP045 (typer reads the annotation at run time)

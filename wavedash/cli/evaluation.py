@@ -1,13 +1,12 @@
 """Commands that measure trained policies and show them."""
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from wavedash.cli.arguments import Deterministic, Record, Recordings, SimulatorName, Trust
+from wavedash.cli.arguments import Deterministic, Record, Recordings, SimulatorName, StartsName, Trust
 from wavedash.cli.progress import Shown
 from wavedash.cli.recorded import tell_recorded
 from wavedash.errors import UserError
@@ -16,13 +15,6 @@ if TYPE_CHECKING:
     from wavedash.recordings.order import Order
 
 commands = typer.Typer()
-
-
-class StartsName(StrEnum):
-    """The choices of `wavedash eval --starts`."""
-
-    KICKOFF = "kickoff"
-    TASK = "task"
 
 
 @commands.command("eval", no_args_is_help=True)

@@ -7,6 +7,7 @@ from wavedash.config.curriculum import LimitConfig, PhaseConfig, UntilConfig
 from wavedash.config.debug import DebugConfig
 from wavedash.config.distill import DistillConfig
 from wavedash.config.env import EnvConfig
+from wavedash.config.imitate import ImitateConfig, PriorConfig
 from wavedash.config.league import OpponentsConfig, RatingConfig
 from wavedash.config.policy import EncoderConfig, GSDEConfig, MemoryConfig, PolicyConfig
 from wavedash.config.ppo import DecayConfig, PPOConfig, ScheduleConfig
@@ -18,8 +19,8 @@ from wavedash.config.walk import WalkConfig
 
 __all__ = [
     "AUTO", "AutoPositive", "CheckpointConfig", "DebugConfig", "DecayConfig", "DistillConfig", "EncoderConfig", "EnvConfig",
-    "Fraction", "GSDEConfig", "LaneConfig", "LimitConfig", "MemoryConfig", "MilestonesConfig", "Named", "NonNegative",
-    "OpponentsConfig", "PPOConfig", "PhaseConfig", "PolicyConfig", "Positive", "RatingConfig", "RecordingsConfig",
-    "ReportConfig", "RocketConfig", "RunConfig", "ScheduleConfig", "Section", "TeamSize", "UntilConfig",
+    "Fraction", "GSDEConfig", "ImitateConfig", "LaneConfig", "LimitConfig", "MemoryConfig", "MilestonesConfig", "Named",
+    "NonNegative", "OpponentsConfig", "PPOConfig", "PhaseConfig", "PolicyConfig", "Positive", "PriorConfig", "RatingConfig",
+    "RecordingsConfig", "ReportConfig", "RocketConfig", "RunConfig", "ScheduleConfig", "Section", "TeamSize", "UntilConfig",
     "WalkConfig",
 ]

@@ -9,6 +9,7 @@ from wavedash.config.curriculum import PhaseConfig
 from wavedash.config.debug import DebugConfig
 from wavedash.config.distill import DistillConfig
 from wavedash.config.env import EnvConfig
+from wavedash.config.imitate import ImitateConfig, PriorConfig
 from wavedash.config.league import OpponentsConfig, RatingConfig
 from wavedash.config.policy import PolicyConfig
 from wavedash.config.ppo import PPOConfig
@@ -28,8 +29,8 @@ class CheckpointConfig(Section):
     """Steps between checkpoints that are kept for ever, evenly over the run; off when not set."""
     best_by: Literal["return", "rating"] = "return"
     """What `best` is chosen by. return: the mean return of recent episodes, which says little where the policy plays against
-    itself. rating: the lower end of the rating's 95 % interval, so that luck in a few games does not count; only states that
-    were rated (see `rating`) are considered."""
+    itself; in a run that imitates, the loss on the episodes that are held out. rating: the lower end of the rating's 95 %
+    interval, so that luck in a few games does not count; only states that were rated (see `rating`) are considered."""
     best_window: Positive = 100
     """Episodes over which the mean return is taken, for `best` and the console."""
 
@@ -90,6 +91,10 @@ class RunConfig(Section):
     ppo: PPOConfig = PPOConfig()
     distill: DistillConfig | None = None
     """A teacher to learn from instead of from rewards; none when not set: the run learns by PPO."""
+    imitate: ImitateConfig | None = None
+    """Demonstrations to learn from instead of from rewards; none when not set."""
+    prior: PriorConfig | None = None
+    """A term that holds the policy near to the one that it began with; none when not set. `prior={}`: with the defaults."""
     opponents: OpponentsConfig | None = None
     """Opponents other than the newest self, for env.rocket with two teams; none when not set. `opponents={}`: the defaults."""
     rating: RatingConfig | None = None
@@ -111,6 +116,12 @@ class RunConfig(Section):
                 "precision": self.precision == "auto"}
         return [name for name, undecided in auto.items() if undecided]
 
+    @property
+    def best_by(self) -> Literal["return", "rating", "held_out"]:
+        """What `best` is chosen by: demonstrations have no return."""
+        by = self.checkpoint.best_by
+        return "held_out" if self.imitate is not None and by == "return" else by
+
     @model_validator(mode="after")
     def _whole_sequences(self) -> RunConfig:
         memory, steps = self.policy.memory, self.ppo.rollout_steps
@@ -126,24 +137,40 @@ class RunConfig(Section):
         return self
 
     @model_validator(mode="after")
-    def _learns_from_its_teacher(self) -> RunConfig:
-        if self.distill is None:
+    def _learns_without_rewards(self) -> RunConfig:
+        if self.distill is None and self.imitate is None:
             return self
+        how = "learns from a teacher (distill)" if self.imitate is None else "learns from demonstrations (imitate)"
         ppo = self.ppo
         refused = {
             "ppo.target_kl": ppo.target_kl is not None, "ppo.schedule.kind=kl": ppo.schedule.kind == "kl",
             "ppo.keep_samples": ppo.keep_samples < 1.0, "compile": self.compile,
-            "ppo.critic_warmup": ppo.critic_warmup > 0 and not self.distill.critic,
+            "ppo.critic_warmup": ppo.critic_warmup > 0 and not (self.distill is not None and self.distill.critic),
+            "prior": self.prior is not None,
+            "distill": self.imitate is not None and self.distill is not None,
+            "opponents": self.imitate is not None and self.opponents is not None,
+            "phases": self.imitate is not None and bool(self.phases),
         }
         why = {
             "ppo.target_kl": "no KL is measured; leave it at null",
             "ppo.schedule.kind=kl": "no KL is measured; use constant, linear or cosine",
             "ppo.keep_samples": "samples are not ranked by advantages; leave it at 1.0",
             "compile": "only PPO's networks are compiled; leave it at false",
-            "ppo.critic_warmup": "no critic is trained; leave it at 0, or set distill.critic=true",
+            "ppo.critic_warmup": "no critic is trained; leave it at 0" + ", or set distill.critic=true" * bool(self.distill),
+            "prior": "it is a term of PPO's loss; begin PPO from the result, with init=RUN",
+            "distill": "it has a teacher beside them; set one of the two",
+            "opponents": "no game is played; set opponents=null",
+            "phases": "nothing of the environment is played that could change; set phases=[]",
         }
         for option in [option for option, wrong in refused.items() if wrong]:
-            raise ValueError(f"{option} is not for a run that learns from a teacher (distill): {why[option]}")
+            raise ValueError(f"{option} is not for a run that {how}: {why[option]}")
+        return self
+
+    @model_validator(mode="after")
+    def _begins_with_its_prior(self) -> RunConfig:
+        if self.prior is not None and self.init is None:
+            raise ValueError("prior holds the policy near to the one that it begins with: name that one (init=RUN), or set "
+                             "prior=null")
         return self
 
     @model_validator(mode="after")

@@ -26,27 +26,38 @@ from wavedash.ppo.loss import Labeller
 LABEL = "teacher"
 
 
-class Teacher(Labeller):
-    """Labels each step with the likeliest action of a policy, in units where the action range is [-1, 1], or with its
-    probabilities of discrete actions."""
+class PolicyLabeller(Labeller):
+    """Labels each step with something of what a frozen policy would do there."""
 
     def __init__(self, policy: ActorCritic) -> None:
         self.policy = policy.eval().requires_grad_(False)
         self.keys = policy.trunks["actor"].encoders.keys
-        self.shapes = {LABEL: label_shape(policy.action_space)}
 
     def initial_memory(self, rows: int) -> State:
         state = self.policy.trunks["actor"].initial_state(rows)
         return {f"actor.{part}": x for part, x in state.items()}
 
-    def label(self, obs: Obs, memory: State) -> tuple[Mapping[str, Tensor], State]:
+    def distribution(self, obs: Obs, memory: State) -> tuple[Distribution, State]:
+        """Returns its action distribution for observations as the environment gave them, and its memory after them."""
         # An infinite number becomes NaN, or clipping and squashing would hide it from `ppo/faults.py`.
         everything = sensed(obs)
         seen: Obs = self.policy.normalize(map_obs(_infinite_as_nan, {key: everything[key] for key in self.keys}))
         assert isinstance(seen, dict)
         if (mask := action_mask(obs)) is not None:  # what is forbidden here cannot be asked of the student
             seen = {**seen, ACTION_MASK: mask}
-        distribution, after = self.policy.step_actor(seen, memory)
+        return self.policy.step_actor(seen, memory)
+
+
+class Teacher(PolicyLabeller):
+    """Labels each step with the likeliest action of a policy, in units where the action range is [-1, 1], or with its
+    probabilities of discrete actions."""
+
+    def __init__(self, policy: ActorCritic) -> None:
+        super().__init__(policy)
+        self.shapes = {LABEL: label_shape(policy.action_space)}
+
+    def label(self, obs: Obs, memory: State) -> tuple[Mapping[str, Tensor], State]:
+        distribution, after = self.distribution(obs, memory)
         return {LABEL: label_of(self.policy.head, distribution)}, after
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from wavedash.envs.vec_env import VecEnv
     from wavedash.evaluate.measure import Measured
     from wavedash.findings import Findings
+    from wavedash.imitate.demonstrations import Demonstrations
     from wavedash.loading import LoadedRun
     from wavedash.ppo.listener import Listener
     from wavedash.runs.folder import RunFolder
@@ -42,6 +43,8 @@ class Spaces(NamedTuple):
     action_space: gymnasium.Space[Any]
     rows: int = 1
     """Agents of one environment"""
+    source_space: gymnasium.Space[Any] | None = None
+    """As in `VecEnv`: the space of observations as the environment gives them, where discrete ones become one-hot"""
 
 
 class Evaluation(NamedTuple):
@@ -140,7 +143,7 @@ class Kind(ABC):
             first = getattr(env.action_space, "start", 0)
             action = (env.action_space.sample() - first)[None].repeat(env.num_rows, 0)
             env.step(torch.from_numpy(action).to(env.device))
-            return Spaces(env.observation_space, env.action_space, env.num_rows)
+            return Spaces(env.observation_space, env.action_space, env.num_rows, env.source_space)
         finally:
             env.close()
 
@@ -167,6 +170,12 @@ class Kind(ABC):
     def takes_workers(self, config: EnvConfig) -> bool:
         """Whether `make` starts `env.workers` processes. Where it does not, workers are refused and never advised."""
         return False
+
+    def demonstrated(self, config: EnvConfig, states: Demonstrations) -> Demonstrations:
+        """Turns recorded states of the kind `states` into observations and actions as `config` has them, of the kind `samples`.
+        UserError: these are not states of this environment."""
+        raise UserError(f"{states.path} holds game states of Rocket League, and {self.describe(config)} needs observations and "
+                        "actions of its own: record them with wavedash imitate record RUN FILE")
 
     def evaluation(self, config: EnvConfig) -> Evaluation:
         """The defaults of `wavedash eval`."""

@@ -59,6 +59,8 @@ class VecEnv(ABC):
     """The space of observations as the environment gives them, where Discrete and MultiDiscrete ones became one-hot: a trained
     policy then takes either form."""
     device: torch.device = torch.device("cpu")
+    rewarding: bool = True
+    """Whether rewards say anything; where they do not, reports leave them out."""
     capturable: bool = False
     """Whether `step` may be captured in a CUDA graph: its state stays in the same tensors, and it never syncs with the host."""
 

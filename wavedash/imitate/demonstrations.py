@@ -2,9 +2,9 @@
 
 Reading maps the file into memory and runs nothing of it. There are two kinds. `samples` holds observations and actions of
 one environment: `obs` [N, ...] or `obs.KEY` [N, ...], `action` [N, ...] as the environment received it, and perhaps `mask`
-[N, actions]. `states` holds game states of Rocket League from which each run makes observations of its own: the arrays of
-`save_frames` over N moments, `controls` [N, C, 8] that each car chose at this moment, and `known` [N, C], whether they are
-known.
+[N, actions] and `known` [N], whether the action is known. `states` holds game states of Rocket League from which each run makes
+observations of its own: the arrays of `save_frames` over N moments, `controls` [N, C, 8] that each car chose at this moment,
+and `known` [N, C], whether they are known.
 
 Both have `episode` [N] int32: rows of one episode follow each other, in the order of time.
 """
@@ -61,12 +61,15 @@ def episode_begins(episode: Tensor) -> Tensor:
 
 
 def write_samples(path: str | Path, obs: Tensor | Mapping[str, Tensor], action: Tensor, episode: Tensor,
-                  mask: Tensor | None = None, metadata: Mapping[str, str] | None = None) -> None:
-    """Writes observations and actions of one environment. UserError: they do not go together."""
+                  mask: Tensor | None = None, metadata: Mapping[str, str] | None = None, known: Tensor | None = None) -> None:
+    """Writes observations and actions of one environment; actions that are not `known` [N] are not learned. UserError: they do
+    not go together."""
     parts = {f"obs.{key}": x for key, x in obs.items()} if isinstance(obs, Mapping) else {"obs": obs}
     tensors = {**parts, "action": action, "episode": episode.to(torch.int32)}
     if mask is not None:
         tensors["mask"] = mask.bool()
+    if known is not None:
+        tensors["known"] = known.bool()
     _write(Path(path), "samples", tensors, metadata or {})
 
 

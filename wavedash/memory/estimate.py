@@ -6,6 +6,7 @@ allocated. `programs` alone is a constant: what CUDA, its libraries, kernels and
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import torch
 
@@ -56,7 +57,8 @@ def memory_of(config: RunConfig, shapes: Shapes, device: torch.device) -> dict[s
         "minibatch": graphs * minibatch * (sample + LEARNING + 8 + sequence),  # 8: its number
         "activations": graphs * Split(ppo).at_once(minibatch) * (shapes.activations + backward),
         "inference": rows * _inference(shapes),
-        **_teacher(config, shapes, rows),
+        **_guides(config, shapes, rows),
+        **_demonstrations(config),
         **_opponents(config, shapes, rows, low),
         **_rating(config, shapes, device),
         "programs": GPU_PROGRAMS if device.type == "cuda" else CPU_PROGRAMS,
@@ -77,15 +79,28 @@ def _inference(shapes: Shapes) -> int:
 
 
 def _observed(config: RunConfig, shapes: Shapes) -> int:
-    """What is stored of an observation: all of it, or what the student needs and what the teacher says."""
+    """What is stored of an observation, with what is said of it: all of it, or what a student needs and its teacher says."""
+    if config.imitate is not None:
+        return shapes.by_actor + shapes.action
+    if config.prior is not None:
+        return shapes.observation + 2 * shapes.label  # of a continuous action two numbers
     if config.distill is None:
         return shapes.observation
     return (shapes.by_both if config.distill.critic else shapes.by_actor) + shapes.label
 
 
-def _teacher(config: RunConfig, shapes: Shapes, rows: int) -> Mapping[str, float]:
-    """The teacher, which is not read for an estimate: taken to be as large as the student."""
-    return {} if config.distill is None else {"teacher": shapes.actor_weights + rows * _inference(shapes)}
+def _guides(config: RunConfig, shapes: Shapes, rows: int) -> Mapping[str, float]:
+    """The teacher or prior, which is not read for an estimate: taken to be as large as the policy."""
+    name = "teacher" if config.distill is not None else "prior" if config.prior is not None else None
+    return {} if name is None else {name: shapes.actor_weights + rows * _inference(shapes)}
+
+
+def _demonstrations(config: RunConfig) -> Mapping[str, float]:
+    """The file of demonstrations, all of which is on the device."""
+    if config.imitate is None:
+        return {}
+    path = Path(config.imitate.data)
+    return {"demonstrations": path.stat().st_size if path.is_file() else 0}
 
 
 def _opponents(config: RunConfig, shapes: Shapes, rows: int, low: bool) -> Mapping[str, float]:

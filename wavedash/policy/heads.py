@@ -23,6 +23,8 @@ POLICY_GAIN = 0.01
 """A small last layer makes the initial policy nearly uniform: the choice that matters most in Andrychowicz et al. 2020."""
 LOG_STD_RANGE = (-10.0, 2.0)
 StdKind = Literal["fixed", "learned", "state", "gsde"]
+BOUND_EDGE = 1e-3
+"""How far from -1 and 1 a demonstrated action at its bound is learned, where a distribution does not reach its bounds"""
 VARIANCE_FLOOR = 1e-6
 """It is added to the variance of gSDE, so that there is a density even where all features are zero."""
 
@@ -46,6 +48,10 @@ class DiscreteHead(nn.Module):
     def env_action(self, action: Tensor) -> Tensor:
         return action
 
+    def stored_action(self, action: Tensor) -> Tensor:
+        """Returns what is stored where the environment receives this: the inverse of `env_action`."""
+        return action.long()
+
 
 class MultiDiscreteHead(nn.Module):
     """K independent choices, of any sizes."""
@@ -68,6 +74,10 @@ class MultiDiscreteHead(nn.Module):
 
     def env_action(self, action: Tensor) -> Tensor:
         return action if len(self.env_shape) == 1 else action.view(*action.shape[:-1], *self.env_shape)
+
+    def stored_action(self, action: Tensor) -> Tensor:
+        """Returns what is stored where the environment receives this, flat [..., K]: the inverse of `env_action`."""
+        return action.long()
 
 
 class ContinuousHead(nn.Module):
@@ -102,6 +112,11 @@ class ContinuousHead(nn.Module):
         """Returns a stored action in units where the range is [-1, 1]."""
         return action
 
+    def from_unit(self, unit: Tensor) -> Tensor:
+        """Returns the stored action of one in these units: the inverse of `unit`. Where a distribution does not reach its
+        bounds, they count as an action just inside of them, which has a finite density."""
+        return unit
+
     @property
     def unit_bounds(self) -> tuple[Tensor, Tensor]:
         """The bounds of each dimension in these units: -1 and 1, or what there is where one of them is infinite."""
@@ -112,6 +127,12 @@ class ContinuousHead(nn.Module):
         scaled = torch.addcmul(self.centre, self.unit(action), self.half_range)
         clipped = torch.clamp(scaled, self.low, self.high)
         return clipped if len(self.env_shape) == 1 else clipped.view(*clipped.shape[:-1], *self.env_shape)
+
+    def stored_action(self, action: Tensor) -> Tensor:
+        """Returns what is stored where the environment receives this, flat [..., A]: the inverse of `env_action`, but for what
+        was clipped."""
+        clipped = torch.clamp(action, self.low, self.high)
+        return self.from_unit((clipped - self.centre) / self.half_range)
 
 
 class GaussianHead(ContinuousHead):
@@ -182,6 +203,9 @@ class TanhGaussianHead(GaussianHead):
     def unit(self, action: Tensor) -> Tensor:
         return action.tanh()
 
+    def from_unit(self, unit: Tensor) -> Tensor:
+        return unit.clamp(-1.0 + BOUND_EDGE, 1.0 - BOUND_EDGE).atanh()
+
 
 class ConfinedGaussianHead(ContinuousHead):
     """A normal whose mean stays in [-1, 1] and whose deviation stays in a range; both are outputs of the network (rlgym-ppo's
@@ -215,6 +239,9 @@ class BetaHead(ContinuousHead):
 
     def unit(self, action: Tensor) -> Tensor:
         return 2.0 * action - 1.0
+
+    def from_unit(self, unit: Tensor) -> Tensor:
+        return (unit.clamp(-1.0 + BOUND_EDGE, 1.0 - BOUND_EDGE) + 1.0) / 2.0
 
 
 def _float32_bounds(space: gymnasium.spaces.Box) -> tuple[Tensor, Tensor]:

@@ -74,7 +74,8 @@ def named_metrics(learner: Learner, readout: Readout) -> dict[str, float]:
     sums, metrics = dict(readout.sums), dict(readout.shared)
     applied, skipped = int(metrics.pop(APPLIED)), int(metrics.pop(SKIPPED))
     if not applied:  # losses of an update in which every step was skipped mean nothing
-        metrics = {name: x for name, x in metrics.items() if not name.startswith(("loss/", "policy/", "distill/"))}
+        meaningless = ("loss/", "policy/", "distill/", "imitate/", "prior/")
+        metrics = {name: x for name, x in metrics.items() if not name.startswith(meaningless)}
     if learner.updater.scale is not None and applied:  # dynamic loss scaling overflows now and then by design
         metrics["optim/scale_overflows"], skipped = float(skipped), 0
     metrics |= {STEPS: sums[STEPS], EPISODES: sums[EPISODES], SKIPPED: float(skipped), "optim/gradient_steps": float(applied)}
@@ -86,6 +87,8 @@ def named_metrics(learner: Learner, readout: Readout) -> dict[str, float]:
     metrics |= learner.recent.metrics()
     for counters in (readout.health, *(listener.health for listener in learner.listeners)):
         metrics |= {f"health/{name}": float(x) for name, x in counters.items()}
+    if not learner.env.rewarding:
+        metrics = {name: x for name, x in metrics.items() if name.rpartition("/")[2] not in ("reward", "return")}
     return metrics
 
 

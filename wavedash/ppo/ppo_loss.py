@@ -59,7 +59,7 @@ class PPOLoss(Loss):
     def configure(self, config: PPOConfig) -> None:
         self.config = config
 
-    def add_gradient(self, policy: ActorCritic, batch: Batch, scale: Tensor | None) -> LossTerms:
+    def add_gradient(self, policy: ActorCritic, batch: Batch, scale: Tensor | None) -> tuple[Tensor, ...]:
         new = policy.evaluate(batch.obs, batch.action, batch.memory, batch.fresh)
         terms, gradients = ppo_loss(new, batch.flat, self.config, self._current)
         new.backward(gradients.scaled(scale))

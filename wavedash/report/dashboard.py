@@ -58,7 +58,8 @@ class LiveView:
 def plain_line(report: IterationReport, progress: Progress, headlines: Sequence[Headline] = ()) -> str:
     """Returns a report as one line, for log files and pipes. Metrics that were not measured are left out."""
     shown = {"return": "recent/return", "length": "recent/length", "success": "recent/success", "kl": "policy/kl",
-             "distill loss": "distill/loss", "agreement": "distill/agreement", "error": "distill/error"}
+             "distill loss": "distill/loss", "agreement": "distill/agreement", "error": "distill/error",
+             "imitation loss": "imitate/loss", "accuracy": "imitate/accuracy", "held-out loss": "imitate/held_out_loss"}
     parts = [
         *([] if report.phase is None else [report.phase]),
         f"{report.steps:,}/{report.total_steps:,} steps ({_share(report):.0%})",
@@ -149,6 +150,7 @@ def _teacher_table(report: IterationReport) -> MetricTable:
 
 def _tables(report: IterationReport) -> list[MetricTable]:
     metrics = report.metrics
+    by_ppo = not {"distill/loss", "imitate/loss"} & metrics.keys()
     recent, success = metrics.get("recent/count"), metrics.get("recent/success")
     return [
         MetricTable("recent episodes" if recent is None else f"the last {recent:,.0f} episodes", [
@@ -157,7 +159,7 @@ def _tables(report: IterationReport) -> list[MetricTable]:
             *([] if success is None else [Row("success rate", _number(success))]),
         ]),
         MetricTable("this rollout", [
-            *([] if "distill/loss" in metrics else [
+            *([] if not by_ppo else [
                 Row("KL", _number(metrics.get("policy/kl"))),
                 Row("clip fraction", _number(metrics.get("policy/clip_fraction"))),
             ]),
@@ -173,7 +175,7 @@ def _tables(report: IterationReport) -> list[MetricTable]:
             Row("episodes", f"{report.episodes:,}"),
             Row("rollouts", f"{report.iteration:,}"),
             Row("learning rate", _number(metrics.get("optim/learning_rate"))),
-            *([] if "distill/loss" in metrics else [Row("clip range", _number(metrics.get("optim/clip_range")))]),
+            *([] if not by_ppo else [Row("clip range", _number(metrics.get("optim/clip_range")))]),
         ]),
     ]
 

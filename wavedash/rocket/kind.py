@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wavedash.envs.vec_env import VecEnv
     from wavedash.evaluate.measure import Measured
     from wavedash.findings import Findings
+    from wavedash.imitate.demonstrations import Demonstrations
     from wavedash.loading import LoadedRun
     from wavedash.ppo.listener import Listener
     from wavedash.recordings.order import Order
@@ -154,6 +155,11 @@ class RocketKind(Kind):
 
         watch = None if record is None else episode_recorder(record, run)
         return play_own_task(run, episodes, deterministic, seed, watch=watch, **options)
+
+    def demonstrated(self, config: EnvConfig, states: Demonstrations) -> Demonstrations:
+        from wavedash.rocket.demonstrated import samples_of_states
+
+        return samples_of_states(_task(config), states)
 
     def highlights(self, config: RecordingsConfig, run: RunFolder) -> Listener:
         from wavedash.rocket.recording.highlights import Highlights

@@ -53,6 +53,12 @@ class Action(Part):
         on what was parsed before."""
         return None
 
+    def nearest(self, controls: Tensor, state: GameState) -> Tensor:
+        """Actions [E, C, ...] of `space` whose controls come nearest to these [E, C, 8], of those that `mask` offers: what
+        somebody who did this would have chosen. It is for learning from game states."""
+        raise UserError(f"{type(self).__name__} cannot say which of its actions comes nearest to demonstrated controls: give "
+                        "it a method `nearest`, or use lookup_table, multi_discrete or continuous")
+
     def generators(self) -> list[torch.Generator]:
         """The random streams that `parse` draws from: they are saved with the arenas, and CUDA graphs must know them."""
         return []

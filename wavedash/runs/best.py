@@ -1,5 +1,5 @@
-"""`Best` keeps the best state of a run, by mean return over recent episodes or by rating, without writing at every small
-improvement.
+"""`Best` keeps the best state of a run, by mean return over recent episodes, by rating or by the loss on held-out
+demonstrations, without writing at every small improvement.
 
 Between two writes the best candidate stays in memory: the next write takes the best of all iterations since the last one, not
 the current one.
@@ -37,7 +37,7 @@ class Rank(NamedTuple):
 
     full_window: bool
     value: float
-    """The mean return, or the lower end of the rating's interval"""
+    """The mean return, the lower end of the rating's interval, or the negative loss"""
 
 
 WORST = Rank(False, -math.inf)
@@ -46,7 +46,8 @@ WORST = Rank(False, -math.inf)
 class Best:
     """Holds the rank to beat, and the candidate that beat it until it is written."""
 
-    def __init__(self, store: CheckpointStore, window: int, gap: int, by: Literal["return", "rating"] = "return") -> None:
+    def __init__(self, store: CheckpointStore, window: int, gap: int,
+                 by: Literal["return", "rating", "held_out"] = "return") -> None:
         """`window` is the number of episodes of a full mean, `gap` the least number of steps between two writes; `by` says what
         a state is judged by. Only iterations that were rated have a rating: between them nothing is considered."""
         self.store = store
@@ -77,6 +78,9 @@ class Best:
             self.pending = None
 
     def _rank_of(self, metrics: Mapping[str, float]) -> Rank:
+        if self._by == "held_out":
+            loss = metrics.get("imitate/held_out_loss", math.nan)
+            return Rank(True, -loss) if math.isfinite(loss) else WORST
         if self._by == "rating":
             low = metrics.get("rating/low", math.nan)
             return Rank(True, low) if math.isfinite(low) else WORST

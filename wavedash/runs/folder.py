@@ -9,11 +9,13 @@
       events.jsonl      every change that was made or refused while the run ran; see live.py
       live.yaml         settings to change while the run runs, written by the user; live/ what commands ask, and the answers
       games.csv         every game that was played to rate the policy
-      checkpoints/      the newest few; best/ by recent return or by rating; spaced/ kept for ever; final/ once it is finished
+      checkpoints/      the newest few; best/ by recent return, by rating or by held-out loss; spaced/ kept for ever; final/
+                        once it is finished
       milestones/       versions that are kept for ever, by name (40M/); see milestones.py
       forked.json       where the run came from, if it went on from a milestone of another; see fork.py
       league/           policies that the run plays against, where it has opponents; results.csv: how these games ended
       teacher/          the policy that the run learns from, where it has a teacher; see wavedash/distill
+      prior/            the policy that the run began with, where its loss holds it near to that; see wavedash/imitate/prior.py
       crash/            data of failed updates, to find the cause, and recordings of what arenas did before the run failed
       recordings/       recorded games: highlights of the training, and what `wavedash eval --record` plays; docs/recordings.md
       debug/            reports of the debug switches, a file for each; see wavedash/debug

@@ -76,6 +76,8 @@ def _carried(config: RunConfig) -> Iterator[str]:
         yield "league"
     if config.distill is not None:
         yield "teacher"
+    if config.prior is not None:
+        yield "prior"
 
 
 def _copy(source: Path, target: Path) -> None:

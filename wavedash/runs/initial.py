@@ -63,12 +63,15 @@ def _source(init: str, teams: int | None) -> Checkpoint | PolicyFolder:
 
 
 def with_absolute_paths(config: RunConfig) -> RunConfig:
-    """Returns the configuration as the run folder records it: paths of policies do not depend on the current folder."""
+    """Returns the configuration as the run folder records it: its paths do not depend on the current folder."""
     distill = config.distill
     if distill is not None:
         distill = distill.model_copy(update={"teacher": _absolute(distill.teacher)})
+    imitate = config.imitate
+    if imitate is not None:
+        imitate = imitate.model_copy(update={"data": str(Path(imitate.data).absolute())})
     init = None if config.init is None else _absolute(config.init)
-    return config.model_copy(update={"init": init, "distill": distill})
+    return config.model_copy(update={"init": init, "distill": distill, "imitate": imitate})
 
 
 def _absolute(policy: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from wavedash.config import CheckpointConfig, MilestonesConfig, RunConfig
 from wavedash.errors import UserError
@@ -63,7 +63,9 @@ class Saver(Listener):
     live = ("checkpoint.every", "checkpoint.keep")
     orders = ("save", "milestone")
 
-    def __init__(self, run: RunFolder, config: CheckpointConfig, milestones: MilestonesConfig | None = None) -> None:
+    def __init__(self, run: RunFolder, config: CheckpointConfig, milestones: MilestonesConfig | None = None,
+                 best_by: Literal["return", "rating", "held_out"] | None = None) -> None:
+        """`best_by`: what `best` is chosen by; None: what `config` says."""
         self.health: dict[str, int] = {"failed_saves": 0}
         self._run = run
         self._checkpoints = PeriodicSave(run.store("checkpoints", config.keep), config.every)
@@ -81,7 +83,7 @@ class Saver(Listener):
             self._regular.insert(0, self._milestones)
         self._missing_since: int | None = None
         self._rating: dict[str, float] = {}
-        self._best = Best(run.store("best", keep=1), config.best_window, config.every // 10, config.best_by)
+        self._best = Best(run.store("best", keep=1), config.best_window, config.every // 10, best_by or config.best_by)
         self._final = run.store("final", keep=1)
         self.failure: Exception | None = None
         """Why the last state of the run was not saved"""

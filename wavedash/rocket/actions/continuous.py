@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from wavedash.rocket.actions.parser import Parser
-from wavedash.rocket.state import CONTROLS, STICKS
+from wavedash.rocket.state import CONTROLS, STICKS, GameState
 
 
 class Continuous(Parser):
@@ -23,3 +23,7 @@ class Continuous(Parser):
         buttons = controls[..., STICKS:]
         torch.gt(buttons, 0, out=buttons)
         return controls
+
+    def nearest(self, controls: Tensor, state: GameState) -> Tensor:
+        """A button is the middle of the half that presses or releases it: at the bound a policy would learn to be certain."""
+        return torch.cat([controls[..., :STICKS], controls[..., STICKS:] - 0.5], -1)

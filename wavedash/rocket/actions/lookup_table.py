@@ -55,6 +55,11 @@ class LookupTable(Parser):
     def controls(self, action: Tensor) -> Tensor:
         return self.table.index_select(0, action.flatten()).view(*action.shape[:2], -1)
 
+    def nearest(self, controls: Tensor, state: GameState) -> Tensor:
+        distance = (controls.unsqueeze(-2) - self.table).square().sum(-1)  # [E, C, rows]
+        offered = self.mask(state)
+        return (distance if offered is None else distance.masked_fill(~offered, torch.inf)).argmin(-1)
+
     def mask(self, state: GameState) -> Tensor | None:
         if not self.masked:
             return None

@@ -45,6 +45,16 @@ class MultiDiscrete(Parser):
     def controls(self, action: Tensor) -> Tensor:
         return torch.addcmul(self.offset, action.index_select(-1, self.source), self.scale)
 
+    def nearest(self, controls: Tensor, state: GameState) -> Tensor:
+        """A choice that is not offered becomes that of no control, which always is."""
+        choice = ((controls - self.offset) / self.scale).round().long()[..., self.chosen]
+        offered = self.mask(state)
+        if offered is None:
+            return choice
+        first = choice.new_tensor([sum(self.sizes[:k]) for k in range(len(self.sizes))])
+        nothing = choice.new_tensor([self.bins // 2 if i < STICKS else 0 for i in self.chosen])
+        return torch.where(offered.gather(-1, choice + first), choice, nothing)
+
     def mask(self, state: GameState) -> Tensor | None:
         """[E, C, n]: the choices of all controls, one after the other."""
         if not self.masked:

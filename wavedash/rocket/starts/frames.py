@@ -53,7 +53,19 @@ def load_frames(path: str | Path) -> GameState:
     """The frames of a file as a state of N arenas, with as many seats as the file has cars. Raises UserError if it is no such
     file, or if a frame cannot occur in the game."""
     path = Path(path)
-    arrays = _read(path)
+    frames = frames_of(_read(path), path)
+    for name in FORGOTTEN:
+        part, field = name.split(".")
+        getattr(getattr(frames, part), field).fill_(-1)
+    frames.game.tick.zero_()
+    frames.game.score.zero_()
+    _check(frames, path)
+    return frames
+
+
+def frames_of(arrays: Mapping[str, Any], path: Path) -> GameState:
+    """Arrays of numpy or tensors, as a file has them, as a state of N arenas; what is not given is filled in. Raises UserError
+    if arrays are missing or have other shapes. `path`: for messages."""
     missing = [name for name in REQUIRED if name not in arrays]
     if missing:
         raise UserError(f"{path} holds no {', '.join(missing)}; frames need {', '.join(REQUIRED)} (save_frames writes them)")
@@ -65,11 +77,10 @@ def load_frames(path: str | Path) -> GameState:
         array = arrays.get(f"{part}.{name}")
         if array is not None and part != "events":
             wanted = [count, seats, *shape] if per_car else [count, *shape]
-            if list(array.shape) != wanted or array.dtype.kind not in "biuf":
+            if list(array.shape) != wanted or np.asarray(array).dtype.kind not in "biuf":
                 raise UserError(f"{path}: {part}.{name} must be numbers {wanted}, is {array.dtype} {list(array.shape)}")
-            getattr(getattr(frames, part), name).copy_(torch.from_numpy(array).to(dtype))
+            getattr(getattr(frames, part), name).copy_(torch.as_tensor(array).to(dtype))
     _complete(frames, arrays)
-    _check(frames, path)
     return frames
 
 
@@ -154,7 +165,7 @@ def _read(path: Path) -> dict[str, np.ndarray]:
 
 
 def _complete(frames: GameState, given: Mapping[str, Any]) -> None:
-    """Fills in what a file may leave out, and clears what a new episode does not keep."""
+    """Fills in what a file may leave out."""
     cars = frames.cars
     if "cars.present" not in given:
         cars.present.fill_(True)
@@ -165,10 +176,9 @@ def _complete(frames: GameState, given: Mapping[str, Any]) -> None:
     if "ball.rotation" not in given:
         frames.ball.rotation.copy_(torch.eye(3))
     for name in FORGOTTEN:
-        part, field = name.split(".")
-        getattr(getattr(frames, part), field).fill_(-1)
-    frames.game.tick.zero_()
-    frames.game.score.zero_()
+        if name not in given:
+            part, field = name.split(".")
+            getattr(getattr(frames, part), field).fill_(-1)
 
 
 def _check(frames: GameState, path: Path) -> None:
