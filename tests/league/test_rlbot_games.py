@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rlbot.server.bots import CHASES, CRASHES, HANGS, write_bot
+from tests.rlbot.server.bots import CHASES, CRASHES, HANGS, write_bot, write_bot_file
 from wavedash.errors import UserError
 from wavedash.evaluate.results import MatchResult
 from wavedash.league.event_folder import GAMES, MATCHES, PICTURE, RESULTS, EventFolder
@@ -18,6 +18,7 @@ from wavedash.league.games import GamesFile
 from wavedash.league.match import Terms, compare
 from wavedash.league.players import find_entrant
 from wavedash.league.rlbot_games import needs_server, play_through_server
+from wavedash.league.served import Serving, serve_matches
 
 pytest.importorskip("rlbot")
 
@@ -40,6 +41,30 @@ def test_what_cannot_be_played_is_refused(bots: dict[str, str]) -> None:
         needs_server(Terms(simulators=("warp",)), chase, chaser)
     with pytest.raises(UserError, match="rlbot serve"):
         chase.player()
+
+
+def test_a_bot_that_is_started_by_hand_plays_where_it_can_find_the_server(tmp_path: Path) -> None:
+    by_hand = find_entrant(str(write_bot_file(tmp_path, "Hand", "")))
+    with pytest.raises(UserError, match="no run_command"):
+        needs_server(Terms(), by_hand, find_entrant("chaser"))
+    with pytest.raises(UserError, match="--port 23234"):
+        next(serve_matches([by_hand, find_entrant("idle")], None, Serving(), tmp_path / "games.csv"))
+
+
+@pytest.mark.parametrize("name", ["chaser", "rung:preset-20min", "champion-1v1@5994970112"])
+def test_a_bot_cannot_take_the_name_of_a_known_player(tmp_path: Path, name: str) -> None:
+    """Its games would count for that one in ratings."""
+    assert find_entrant(str(write_bot_file(tmp_path, name, "python run.py"))).name == f"bot:{name}"
+
+
+@pytest.mark.slow
+def test_the_same_match_is_not_written_twice(tmp_path: Path) -> None:
+    serving, out = Serving(minutes=0.02, overtime=0.0, countdown=0.0), tmp_path / "games.csv"
+    sides = [find_entrant("idle"), find_entrant("chaser")]
+    assert len(list(serve_matches(sides, None, serving, out))) == 1
+    with pytest.raises(UserError, match="another --seed"):
+        next(serve_matches(sides, None, serving, out))
+    assert len(list(serve_matches(sides, None, replace(serving, seed=2), out))) == 1 and len(GamesFile(out).read()) == 2
 
 
 @pytest.mark.slow

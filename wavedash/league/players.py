@@ -20,7 +20,7 @@ from wavedash.league.frozen import FrozenPolicy
 from wavedash.league.reference import RUNG, rung_name
 from wavedash.league.teams import JOINED_BY, Team
 from wavedash.loading import LoadedRun, load_run
-from wavedash.rlbot.server.bot_file import BotFile, is_bot_file, read_bot_file
+from wavedash.rlbot.server.bot_file import BotFile, find_bot_file, read_bot_file
 from wavedash.rocket import names
 from wavedash.rocket.kind import rocket_task
 from wavedash.rocket.parts import Player
@@ -55,7 +55,7 @@ class Entrant:
         if self.members:
             return JOINED_BY.join(member.name for member in self.members)
         if self.bot is not None:
-            return self.bot.name
+            return f"bot:{self.bot.name}" if self._is_taken(self.bot.name) else self.bot.name
         if self.run is None:
             return snake_case(self.asked) if ":" not in self.asked else self.asked
         if isinstance(self.run.source, PolicyFolder) and not self._is_snapshot(self.run.source):
@@ -82,7 +82,12 @@ class Entrant:
     @staticmethod
     def _unmistakable(folder: PolicyFolder) -> str:
         """The name of a folder, or its path if another player has that name: a folder `chaser` is not the chaser."""
-        return str(folder.path) if folder.name in names.shipped("player") or folder.name.startswith(RUNG) else folder.name
+        return str(folder.path) if Entrant._is_taken(folder.name) else folder.name
+
+    @staticmethod
+    def _is_taken(name: str) -> bool:
+        """Whether results by this name would count for another player: a script, a rung, or a version of a run."""
+        return name in names.shipped("player") or name.startswith(RUNG) or "@" in name
 
     @cached_property
     def task(self) -> RocketConfig | None:
@@ -109,8 +114,9 @@ def find_entrant(name: str, trust: bool = False, size: int | None = None) -> Ent
     has, if that is known: it decides which champion `champion` means."""
     if JOINED_BY in name and not Path(name).exists():
         return Entrant(name, members=tuple(find_entrant(member, trust, size) for member in name.split(JOINED_BY)))
-    if is_bot_file(name):
-        return Entrant(name, bot=read_bot_file(Path(name)))
+    bot = find_bot_file(name)
+    if bot is not None:
+        return Entrant(name, bot=read_bot_file(bot))
     shipped = names.shipped("player")
     if snake_case(name) in shipped or (":" in name and not DRIVE.match(name) and not Path(name).exists()):
         entrant = Entrant(name)

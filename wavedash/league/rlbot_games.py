@@ -41,20 +41,24 @@ class BotMatch:
 
     result: MatchResult
     conduct: tuple[Sequence[Conduct], Sequence[Conduct]]
-    """Of the programs of the first entrant and of the second, in the order that they were started"""
+    """How the programs of the first entrant and of the second behaved, in the order that they were started"""
 
     @property
     def faults(self) -> tuple[Faults, Faults]:
-        first, second = (Faults(sum(bool(one.lost) or one.hung for one in side), sum(one.missed for one in side))
+        first, second = (Faults(sum(one.failed for one in side), sum(one.missed for one in side))
                          for side in self.conduct)
         return first, second
 
 
 def needs_server(terms: Terms, *entrants: Entrant) -> bool:
     """Whether games of these entrants are played through the match server. UserError: they cannot be."""
-    bots = any(member.bot is not None for entrant in entrants for member in entrant.members or (entrant,))
+    bots = [member.bot for entrant in entrants for member in entrant.members or (entrant,) if member.bot is not None]
     if not bots and terms.minutes is None:
         return False
+    by_hand = next((bot for bot in bots if not bot.command), None)
+    if by_hand is not None:
+        raise UserError(f"{by_hand.path} has no run_command: a bot that you start by hand plays with wavedash rlbot serve "
+                        "--port 23234")
     if tuple(terms.simulators) != (SIMULATOR,):
         raise UserError("RLBot bots and whole matches are played in RocketSim: leave out --simulator")
     return True

@@ -49,9 +49,11 @@ def serve_matches(entrants: Sequence[Entrant], size: int | None, serving: Servin
     terms = terms.for_entrants(entrants, size)
     names = names_of(blue, orange)
     file = GamesFile(out)
+    seeds = [stream_seed(serving.seed, "serve", number) % 2**31 for number in range(serving.matches)]
+    _check_port(entrants, serving.port)
+    _check_new(file, names, seeds)
     _add(file, [])
-    for number in range(serving.matches):
-        seed = stream_seed(serving.seed, "serve", number) % 2**31
+    for number, seed in enumerate(seeds):
         seats = [seat for team, entrant in enumerate(entrants) for seat in seats_of(entrant, team, terms)]
         referee = WholeMatch(60 * serving.minutes, 60 * serving.overtime, serving.countdown)
         manner = Manner(seed, None, serving.latency, serving.real_time, serving.port, serving.patience, serving.record)
@@ -67,6 +69,21 @@ def serve_matches(entrants: Sequence[Entrant], size: int | None, serving: Servin
         seconds = round(sum(result.seconds for result in outcome.results), 3)
         _add(file, [Game(utc_now(), 0, *names, terms.size, *outcome.goals, seconds, SIMULATOR, seed)])
         yield _report(names, outcome, referee)
+
+
+def _check_port(entrants: Sequence[Entrant], port: int) -> None:
+    """A bot that is started by hand must know where to connect."""
+    for member in (member for entrant in entrants for member in entrant.members or (entrant,)):
+        if member.bot is not None and not member.bot.command and not port:
+            raise UserError(f"{member.bot.path} has no run_command, so you start it by hand: use --port 23234, RLBot's own, "
+                            "where it looks for the server")
+
+
+def _check_new(file: GamesFile, names: tuple[str, str], seeds: Sequence[int]) -> None:
+    """Refuses matches that the file has: they would count twice."""
+    if any(game.seed in seeds and {game.blue, game.orange} == set(names) for game in file.read()):
+        raise UserError(f"{file.path} already has matches of {names[0]} and {names[1]} with this seed, which would be the same "
+                        "again and count twice: use another --seed, or another file with --out")
 
 
 def _add(file: GamesFile, games: Sequence[Game]) -> None:

@@ -36,15 +36,6 @@ def player(team: int, name: str) -> Seat:
     return Seat(team, name, find_entrant(name).player())
 
 
-def ended(words: str) -> bool:
-    """Whether no process with these words in its command line is left, at the latest after a moment."""
-    def of(process: psutil.Process) -> bool:
-        return words in " ".join(process.info["cmdline"] or [])
-
-    _, alive = psutil.wait_procs([process for process in psutil.process_iter(["cmdline"]) if of(process)], timeout=3.0)
-    return not alive
-
-
 def no_children() -> bool:
     return not [child for child in psutil.Process().children(recursive=True) if "run.py" in " ".join(child.cmdline())]
 
@@ -66,7 +57,7 @@ def test_rlbots_own_package_plays_a_whole_match(tmp_path: Path) -> None:
     rows = [line.split(" ", 2) for line in (tmp_path / "a" / "log").read_text().splitlines()]
     assert len(rows) == outcome.ticks, "every packet was answered, and seen once"
     phases = [int(phase) for phase, _, _ in rows]
-    assert set(phases) == {Phase.COUNTDOWN, Phase.KICKOFF, Phase.ACTIVE, Phase.GOAL_SCORED}
+    assert set(phases) == {*Phase} and phases.count(Phase.ENDED) == 1, "the end is shown too"
     assert phases.count(Phase.COUNTDOWN) == 60 * (1 + sum(outcome.goals))
     clock = [float(left) for _, left, _ in rows]
     assert clock[0] == 20.0 and sorted(clock, reverse=True) == clock
@@ -87,11 +78,9 @@ def test_the_same_match_again_is_the_same_match(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("latency", [0, 1, 3])
 def test_an_answer_takes_effect_so_many_ticks_later(tmp_path: Path, latency: int) -> None:
-    choose = ("shown = round(me.last_input.steer * 100)\n        open('log', 'a').write(f'{info.frame_num} {shown}\\n')\n"
-              "        return flat.ControllerState(steer=info.frame_num % 100 / 100)")
-    path = write_bot(tmp_path / "a", "Echo", choose)
+    path = write_bot(tmp_path / "a", "Echo", ECHO)
     play_match([bot(0, path), player(1, "idle")], FirstGoals(1, 0.5, countdown=0.1), replace(QUICK, latency=latency))
-    shown = dict(map(int, line.split()) for line in (path.parent / "log").read_text().splitlines())
+    shown = echoed(path)
     # The input of the tick that led to packet n answered packet n - 1 - latency.
     for frame in range(20, 60):
         assert shown[frame] == (frame - 1 - latency) % 100
@@ -112,12 +101,33 @@ def test_a_bot_that_fails_loses_its_input_and_not_the_match(tmp_path: Path, name
     assert no_children()
 
 
-def test_a_bot_that_misses_once_goes_on(tmp_path: Path) -> None:
-    late = "if self.packets == 50: time.sleep(0.45)\n        " + CHASES
-    outcome = play_match([bot(0, write_bot(tmp_path / "a", "Late", late)), player(1, "idle")], FirstGoals(1, 5.0), QUICK)
+ECHO = ("shown = round(me.last_input.steer * 100)\n        open('log', 'a').write(f'{info.frame_num} {shown}\\n')\n"
+        "        return flat.ControllerState(steer=info.frame_num % 100 / 100)")
+"""Sends the number of the packet, and logs what it is shown as its last input"""
+
+
+def echoed(path: Path) -> dict[int, int]:
+    """By packet: the number that it showed."""
+    rows = (line.split() for line in (path.parent / "log").read_text().splitlines())
+    return {int(frame): int(shown) for frame, shown in rows}
+
+
+def test_a_bot_that_misses_once_goes_on_and_its_answers_stay_those_to_their_packets(tmp_path: Path) -> None:
+    path = write_bot(tmp_path / "a", "Late", "if self.packets == 50: time.sleep(0.45)\n        " + ECHO)
+    outcome = play_match([bot(0, path), player(1, "idle")], FirstGoals(1, 2.0), QUICK)
     conduct = only(outcome)
     assert 1 <= conduct.missed <= 2 and not conduct.hung and not conduct.lost
     assert len(conduct.answer_seconds) >= outcome.ticks - 2 - conduct.missed
+    shown = echoed(path)
+    assert all(shown[frame] == (frame - 2) % 100 for frame in shown if 60 <= frame < outcome.ticks - 1)
+
+
+def test_a_bot_that_thinks_too_long_in_all_is_no_longer_waited_for(tmp_path: Path) -> None:
+    naps = "time.sleep(0.05)\n        " + CHASES
+    manner = replace(QUICK, patience=replace(QUICK.patience, in_all=1.0))
+    outcome = play_match([bot(0, write_bot(tmp_path / "a", "Nap", naps)), player(1, "chaser")], FirstGoals(1, 10.0), manner)
+    conduct = only(outcome)
+    assert conduct.slow and conduct.failed and not conduct.lost and len(conduct.answer_seconds) < outcome.ticks / 2
 
 
 BROKEN = {
@@ -130,11 +140,18 @@ BROKEN = {
                "left the match"),
     "reads nothing": ("introduce()\nsay(flat.InitComplete())\ntime.sleep(60)", "hung"),
     "no number": ("introduce()\nsay(flat.InitComplete())\nwhile True:\n    if isinstance(receive(), flat.GamePacket):\n"
-                  "        say(flat.PlayerInput(0, flat.ControllerState(throttle=float('nan'))))", "without meaning"),
+                  "        say(flat.PlayerInput(0, flat.ControllerState(throttle=float('nan'))))", "ignored"),
     "another's car": ("introduce()\nsay(flat.InitComplete())\nwhile True:\n    if isinstance(receive(), flat.GamePacket):\n"
-                      "        say(flat.PlayerInput(1, flat.ControllerState(throttle=1.0)))", "without meaning"),
+                      "        say(flat.PlayerInput(1, flat.ControllerState(throttle=1.0)))", "ignored"),
     "floods": ("introduce()\nsay(flat.InitComplete())\nserver.settimeout(5)\nwhile True:\n"
-               "    say(flat.MatchComm(0, 0, False, 'x', bytes(60000)))", ""),
+               "    say(flat.MatchComm(0, 0, False, 'x', bytes(60000)))", "ignored"),
+    "says more than can be passed on": (
+        "introduce()\nsay(flat.InitComplete())\nsize = 65535 - len(flat.InterfacePacket(flat.MatchComm()).pack())\n"
+        "while len(flat.InterfacePacket(flat.MatchComm(content=bytes(size))).pack()) > 65535: size -= 1\n"
+        "say(flat.MatchComm(content=bytes(size)))\nwhile True: receive()", "ignored"),
+    "opens many connections": (
+        "introduce()\nmore = [socket.create_connection(server.getpeername()) for _ in range(100)]\n"
+        "say(flat.InitComplete())\nwhile True: receive()", "hung"),
 }
 
 
@@ -150,13 +167,34 @@ def test_a_program_that_breaks_the_protocol(tmp_path: Path, kind: str) -> None:
     assert no_children()
 
 
+@pytest.mark.parametrize("kind", ["floods", "opens many connections"])
+def test_a_program_that_floods_the_server_does_not_harm_the_other_bot(tmp_path: Path, kind: str) -> None:
+    other = write_bot(tmp_path / "b", "Good", CHASES, initialize="time.sleep(1.0)", talk=True)
+    seats = [bot(0, write_raw_bot(tmp_path / "a", "a", BROKEN[kind][0])), bot(1, other)]
+    outcome = play_match(seats, FirstGoals(1, 3.0), replace(QUICK, patience=replace(QUICK.patience, answer=2.0)))
+    assert not outcome.conduct[1].faulty and len(outcome.conduct[1].answer_seconds) == outcome.ticks
+
+
 @pytest.mark.parametrize("goes", [False, True])
 def test_a_program_that_started_others_takes_them_along(tmp_path: Path, goes: bool) -> None:
+    """Also those that want to stay, and those of a program that has ended by itself before the match."""
+    stays = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     program = ("import subprocess, sys\n"
-               "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)  # run.py grandchild'])\n"
-               f"introduce()\nsay(flat.InitComplete())\ntime.sleep({0 if goes else 600})\n")
-    play_match([bot(0, write_raw_bot(tmp_path / "a", "a", program)), player(1, "idle")], FirstGoals(1, 0.5), QUICK)
-    assert ended("run.py grandchild")
+               f"other = subprocess.Popen([sys.executable, '-c', {stays!r}])\n"
+               "open('pid', 'w').write(str(other.pid))\n"
+               f"introduce()\nsay(flat.InitComplete())\nreceive()\ntime.sleep({1.0 if goes else 600})\n")
+    match = Match([bot(0, write_raw_bot(tmp_path / "a", "a", program)), player(1, "idle")], FirstGoals(1, 0.5), QUICK)
+    try:
+        match.begin()
+        other = psutil.Process(int((tmp_path / "a" / "pid").read_text()))
+        assert other.is_running()
+        match.tick()
+        if goes:
+            match.programs[0].process.exit_code(within=20.0)
+    finally:
+        match.close()
+    _, alive = psutil.wait_procs([other], timeout=5.0)
+    assert not alive
 
 
 def test_nothing_is_left_of_a_match_whose_process_is_killed(tmp_path: Path) -> None:
@@ -168,10 +206,11 @@ def test_nothing_is_left_of_a_match_whose_process_is_killed(tmp_path: Path) -> N
                str(tmp_path / "games.csv")]
     server = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 60
-    while len(bots := [p for p in server.children(recursive=True) if "run.py" in " ".join(p.cmdline()[-1:])]) < 2:
+    while len(bots := [p for p in server.children(recursive=True) if p.cmdline()[-1:] == ["run.py"]]) < 2:
         assert time.monotonic() < until and server.poll() is None
         time.sleep(0.05)
     time.sleep(3.0)  # one of them hangs by now
+    assert all(process.is_running() for process in bots)
     server.kill()
     server.wait()
     _, alive = psutil.wait_procs(bots, timeout=5.0)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -18,8 +19,8 @@ BUTTONS = ("jump", "boost", "handbrake")
 class Mail(NamedTuple):
     """What an agent does with messages that concern others."""
 
-    claim: Callable[[Agent, str], Program | None]
-    """Somebody connects with this key: returns the program that it is, if it is one that is still missing"""
+    claim: Callable[[Agent, str], bool]
+    """Somebody connects with this key: returns whether it is a program that is still missing, which the agent then is"""
     drive: Callable[[int, Controls], None]
     """A car has an input"""
     talk: Callable[[Agent, Any], None]
@@ -33,6 +34,7 @@ class Agent:
         self.channel, self.mail, self.flat = channel, mail, flat()
         self.program: Program | None = None
         self.wants_predictions = self.wants_talk = False
+        self.connected_at = time.monotonic()
 
     def read(self) -> None:
         """Handles what has arrived. Closed: it is gone, or has sent what is no message."""
@@ -65,8 +67,7 @@ class Agent:
         if self.program is not None:
             return
         self.wants_predictions, self.wants_talk = settings.wants_ball_predictions, settings.wants_comms
-        self.program = self.mail.claim(self, settings.agent_id)
-        if self.program is None:
+        if not self.mail.claim(self, settings.agent_id):
             raise Closed("is no program of this match")
 
     def _drive(self, program: Program, content: Any) -> None:

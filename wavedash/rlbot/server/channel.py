@@ -17,7 +17,11 @@ MOST_WAITING = 1 << 20
 
 
 class Closed(Exception):  # noqa: N818 (an event that the hub handles)
-    """The other side has closed the connection, or broke it; the message says which."""
+    """The connection is over; the message says what the other side did."""
+
+
+class Gone(Closed):
+    """The other side closed the connection or broke it, perhaps because its process has ended."""
 
 
 class Channel:
@@ -26,7 +30,8 @@ class Channel:
     def __init__(self, connection: socket.socket) -> None:
         self.socket = connection
         connection.setblocking(False)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with suppress(OSError):  # it may be over already
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._arrived = bytearray()
         self._waiting = bytearray()
 
@@ -42,9 +47,9 @@ class Channel:
         except BlockingIOError:
             return []
         except OSError as error:
-            raise Closed(f"broke the connection ({error.strerror or error})") from error
+            raise Gone(f"broke the connection ({error.strerror or error})") from error
         if not data:
-            raise Closed("closed the connection")
+            raise Gone("closed the connection")
         self._arrived += data
         return self._whole_messages()
 
@@ -65,7 +70,7 @@ class Channel:
         except BlockingIOError:
             pass
         except OSError as error:
-            raise Closed(f"broke the connection ({error.strerror or error})") from error
+            raise Gone(f"broke the connection ({error.strerror or error})") from error
 
     def close(self) -> None:
         with suppress(OSError):

@@ -1,6 +1,7 @@
 """Hub: the connections of all programs of a match, on the loopback address of this machine alone."""
 from __future__ import annotations
 
+import os
 import selectors
 import socket
 import time
@@ -10,11 +11,15 @@ from typing import Any
 from wavedash.errors import UserError
 from wavedash.rlbot.package import flat
 from wavedash.rlbot.server.agent import Agent, Controls, Mail
-from wavedash.rlbot.server.channel import Channel, Closed
-from wavedash.rlbot.server.program import Program
+from wavedash.rlbot.server.channel import LONGEST, Channel, Closed, Gone
+from wavedash.rlbot.server.program import Patience, Program
 
 HOST = "127.0.0.1"
 MOST_CONNECTIONS = 64
+TO_INTRODUCE = 5.0
+"""Seconds in which a connection must say which program it is"""
+MOST_TALK = 4096
+"""Bytes that one program may say to others from one packet to the next"""
 
 
 class Hub:
@@ -28,6 +33,8 @@ class Hub:
         self.agents: list[Agent] = []
         self._selector = selectors.DefaultSelector()
         self._listener = socket.socket()
+        if os.name != "nt":  # a port of the match before can be used again at once; on Windows the option means something else
+            self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._listener.bind((HOST, port))
         except OSError as error:
@@ -55,8 +62,12 @@ class Hub:
                 self._try(key.data, key.data.channel.flush)
             elif events & selectors.EVENT_READ:
                 self._try(key.data, key.data.read)
+        now = time.monotonic()
         for agent in list(self.agents):
-            self._watch(agent)
+            if now - agent.connected_at > TO_INTRODUCE if agent.program is None else agent.program.lost:
+                self._drop(agent)
+            else:
+                self._watch(agent)
 
     def poll_until(self, done: Callable[[], bool], seconds: float) -> bool:
         """Handles what arrives until `done`. Returns whether it was done within so many seconds."""
@@ -73,18 +84,20 @@ class Hub:
     def send(self, agent: Agent, message: bytes) -> None:
         self._try(agent, lambda: agent.send(message))
 
-    def send_packet(self, message: bytes, prediction: Callable[[], bytes]) -> None:
-        """Sends a packet to all programs that are ready, but to those that have not read what they were sent. `prediction` is
-        asked for if somebody wants it."""
+    def send_packet(self, message: bytes, prediction: bytes, patience: Patience, real_time: bool) -> None:
+        """Sends a packet to all programs that are ready, but to those that have not read what they were sent, or in lockstep
+        owe an answer. `prediction`: of the ball, for those that want it."""
         for agent in list(self.agents):
             program = agent.program
-            if program is None or not program.ready or program.lost:
-                continue
-            program.ask()
-            if not agent.channel.behind:
+            if program is not None and program.ready and not program.lost and program.asks(patience, real_time) and (
+                    not agent.channel.behind):
                 if agent.wants_predictions:
-                    self.send(agent, prediction())
+                    self.send(agent, prediction)
                 self.send(agent, message)
+
+    @property
+    def predictions_wanted(self) -> bool:
+        return any(agent.wants_predictions and agent.program is not None for agent in self.agents)
 
     def say_goodbye(self) -> None:
         """Asks all programs to end."""
@@ -106,20 +119,24 @@ class Hub:
         except OSError:
             return  # it has gone again
         if len(self.agents) >= MOST_CONNECTIONS:
-            connection.close()
-            return
+            nameless = next((agent for agent in self.agents if agent.program is None), None)
+            if nameless is None:
+                connection.close()
+                return
+            self._drop(nameless)
         agent = Agent(Channel(connection), Mail(self._claim, self.inputs.__setitem__, self._talk))
         self.agents.append(agent)
         self._selector.register(connection, selectors.EVENT_READ, agent)
 
-    def _claim(self, agent: Agent, key: str) -> Program | None:
+    def _claim(self, agent: Agent, key: str) -> bool:
         program = next((program for program in self.programs
                         if program.key == key and not program.connected and not program.lost), None)
-        if program is not None:
-            program.connected = True
-            for message in self.welcome(program):
-                agent.send(message)
-        return program
+        if program is None:
+            return False
+        agent.program, program.connected = program, True
+        for message in self.welcome(program):
+            agent.send(message)
+        return True
 
     def _talk(self, sender: Agent, said: Any) -> None:
         """Passes a message on, in the name of a car of its sender."""
@@ -128,6 +145,10 @@ class Hub:
         car = said.index if said.index in program.cars else program.cars[0]
         fb = self._flat
         message = fb.CorePacket(fb.MatchComm(car, program.team, said.team_only, said.display, said.content)).pack()
+        program.said += len(message)
+        if program.said > MOST_TALK or len(message) > LONGEST:
+            program.conduct.ignored += 1
+            return
         for agent in list(self.agents):
             other = agent.program
             if agent is not sender and other is not None and agent.wants_talk and not agent.channel.behind and (
@@ -141,12 +162,16 @@ class Hub:
         try:
             what()
         except Closed as why:
-            self.agents.remove(agent)
-            self._selector.unregister(agent.channel.socket)
-            agent.channel.close()
-            if agent.program is not None:
-                agent.program.look(within=0.5)  # that its process has ended says more
+            self._drop(agent)
+            if agent.program is not None and isinstance(why, Gone):
+                agent.program.leave(str(why))
+            elif agent.program is not None:
                 agent.program.lose(f"it {why}")
+
+    def _drop(self, agent: Agent) -> None:
+        self.agents.remove(agent)
+        self._selector.unregister(agent.channel.socket)
+        agent.channel.close()
 
     def _watch(self, agent: Agent) -> None:
         """Waits for a connection to be writable only while something waits to be written."""

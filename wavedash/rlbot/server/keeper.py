@@ -1,5 +1,5 @@
-"""Keeper: the process between the match server and a bot's program. It ends the program, and all that this has started, when
-the server ends or closes its pipe, also if the server was killed.
+"""Keeper: the process between the match server and a bot's program. It ends the program, and what this has started, when the
+server ends or closes its pipe, also if the server was killed.
 
 It is run as a script of its own and imports nothing of the package, so that it starts at once.
 """
@@ -10,15 +10,15 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 
 
 def main(command: str) -> None:
-    program = subprocess.Popen(command, shell=True, stdin=subprocess.DEVNULL)
+    program = subprocess.Popen(command, shell=True, stdin=subprocess.DEVNULL,
+                               process_group=None if sys.platform == "win32" else 0)
     threading.Thread(target=_end_with_server, args=(program.pid,), daemon=True).start()
     code = program.wait()
-    if sys.platform != "win32":
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        os.killpg(0, signal.SIGTERM)  # what the program has left running
+    _end(program.pid)
     if code < 0:
         os.kill(os.getpid(), -code)  # the server sees which signal it was
     os._exit(code)
@@ -26,10 +26,16 @@ def main(command: str) -> None:
 
 def _end_with_server(pid: int) -> None:
     sys.stdin.buffer.read()  # nothing comes; it ends when the server's end of the pipe is closed
+    _end(pid)
+
+
+def _end(pid: int) -> None:
+    """Ends the program and what is left of what it has started."""
     if sys.platform == "win32":
         subprocess.run(["taskkill", "/F", "/T", "/PID", str(pid)], check=False, capture_output=True)
     else:
-        os.killpg(0, signal.SIGKILL)  # the group of this process, whose first one it is
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)  # its group, whose first one it is
 
 
 if __name__ == "__main__":

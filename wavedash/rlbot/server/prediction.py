@@ -29,9 +29,9 @@ class BallPredictor:
         """Position and `Physics` of every tick to come"""
         self._flat = flat()
 
-    def message(self, state: GameState, seconds: float) -> bytes:
-        """The prediction for this moment, packed. `seconds`: of the match so far."""
-        if self._ahead:
+    def message(self, state: GameState, seconds: float, moved: bool) -> bytes:
+        """The prediction for this moment, packed. `seconds`: of the match so far; `moved`: the last tick was played."""
+        if self._ahead and moved:
             self._ahead.popleft()
         if not self._ahead or float((self._ahead[0][0] - state.ball.position[0]).abs().max()) > TOLERANCE:
             self._begin(state)

@@ -28,6 +28,10 @@ from wavedash.rlbot.server.referee import Referee, Round, Seen
 from wavedash.rocket.constants import TICK_RATE
 from wavedash.rocket.parts import Start
 
+TO_SAY_GOODBYE = 0.5
+"""Seconds in which programs may read that the match is over"""
+LOOK_EVERY = 0.25
+"""Seconds after which it is looked whether a program that does not answer still runs"""
 LATEST = 0.25
 """Seconds by which real time may be missed before it is given up to catch up"""
 
@@ -41,11 +45,11 @@ class Outcome:
 
     results: Sequence[Round]
     conduct: Sequence[Conduct]
-    """Of every program"""
+    """How each program behaved"""
     touches: tuple[int, int]
-    """Of blue and orange; contact in the same eight ticks is one touch"""
+    """How often blue and orange touched the ball; contact in the same eight ticks is one touch"""
     ticks: int
-    """Of packets, countdowns included"""
+    """How many packets there were, countdowns included"""
     wall_seconds: float
     """How long the match took, without the start of the programs"""
 
@@ -59,7 +63,7 @@ class Manner:
     """How a match is served."""
 
     seed: int = 1
-    """Of kick-offs"""
+    """Another one, other kick-offs"""
     nudge: Start | None = None
     """Changes kick-offs a little"""
     latency: int = 1
@@ -107,12 +111,12 @@ class Match:
             self._open.callback(self._arena.close)
             self.hub = Hub(self.programs, self._welcome, manner.port)
             self._open.callback(self.hub.close)
+            self._recorder = None if manner.record is None else MatchRecorder(manner.record, seats, self._arena.state)
         except BaseException:
             self._open.close()
             raise
         self._predictor: BallPredictor | None = None
         self._writer = PacketWriter(self._players)
-        self._recorder = None if manner.record is None else MatchRecorder(manner.record, seats, self._arena.state)
         self._frame, self._moved = 0, False
         self._pipeline: deque[dict[int, Controls]] = deque([{}] * manner.latency)
         """Inputs that have not taken effect yet, the oldest first"""
@@ -160,6 +164,10 @@ class Match:
         self._frame += 1
 
     def outcome(self) -> Outcome:
+        """Shows the end to all programs, and says what came of the match."""
+        self._send_packet()
+        self._gather()
+        self._frame += 1
         return Outcome(self.referee.results, [program.conduct for program in self.programs],
                        (self._touches[0], self._touches[1]), self._frame, time.monotonic() - self._begun_at)
 
@@ -167,7 +175,7 @@ class Match:
         """Ends all programs."""
         with self._open:
             self.hub.say_goodbye()
-            self.hub.poll_until(lambda: not any(agent.channel.behind for agent in self.hub.agents), 0.5)
+            self.hub.poll_until(lambda: not any(agent.channel.behind for agent in self.hub.agents), TO_SAY_GOODBYE)
             end = time.monotonic() + self.manner.patience.end
             for program in self.programs:
                 program.stop(max(0.0, end - time.monotonic()))
@@ -179,25 +187,42 @@ class Match:
         clock = Clock(self._frame / TICK_RATE, referee.left, referee.overtime, False, fb.MatchPhase(int(referee.phase)),
                       self._frame, (referee.score[0], referee.score[1]))
         packet = self._writer.write(state, clock, new=self._moved)
-        self.hub.send_packet(fb.CorePacket(packet).pack(), self._prediction)
+        self.hub.send_packet(fb.CorePacket(packet).pack(), self._prediction(), self._patience,
+                             self.manner.real_time)
 
     def _prediction(self) -> bytes:
+        """It follows the ball from the first packet on for which somebody wants it."""
+        if not self.hub.predictions_wanted:
+            return b""
         if self._predictor is None:
             self._predictor = BallPredictor()
-        return self._predictor.message(self._arena.state, self._frame / TICK_RATE)
+        return self._predictor.message(self._arena.state, self._frame / TICK_RATE, self._moved)
 
     def _gather(self) -> None:
         """Takes the answers to the last packet: until all are there, or in real time until the tick is over."""
         patience = self._patience
+        self.hub.poll(0.0)  # programs that are not waited for are heard too, and all if there is no time left
         if self.manner.real_time:
             self._due = max(self._due + 1 / TICK_RATE, time.monotonic() - LATEST)
             self.hub.poll_until(lambda: False, self._due - time.monotonic())
         else:
-            self.hub.poll(0.0)  # programs that are not waited for are heard too
-            self.hub.poll_until(lambda: not any(program.awaited(patience) for program in self.programs), patience.answer)
+            self._wait_for_answers(patience)
         for program in self.programs:
             if not program.lost and program.owed > (patience.in_a_row if self.manner.real_time else 0):
                 program.miss(patience)
+
+    def _wait_for_answers(self, patience: Patience) -> None:
+        """Waits until all programs have answered that are waited for, or have had their time."""
+        begun, seconds = time.monotonic(), 0.0
+        awaited = [program for program in self.programs if program.awaited(patience)]
+        while awaited:
+            self.hub.poll(min(patience.answer - seconds, LOOK_EVERY))
+            seconds = time.monotonic() - begun
+            for program in list(awaited):
+                program.look()
+                if not program.awaited(patience) or seconds >= patience.answer:
+                    program.waited(seconds, patience)
+                    awaited.remove(program)
 
     def _inputs(self) -> dict[int, Controls]:
         """The newest controls of all cars whose programs take part and do not hang."""
@@ -226,7 +251,8 @@ class Match:
                 player.name, str(bot.root), bot.command, bot.loadouts[seat.team], bot.agent_id, bot.hivemind)
             players.append(fb.PlayerConfiguration(variety, seat.team, player.player_id))
         return fb.MatchConfiguration(fb.Launcher.NoLaunch, player_configurations=players, wait_for_agents=True,
-                                     skip_replays=True, enable_rendering=fb.DebugRendering.AlwaysOff)
+                                     skip_replays=True, mutators=fb.MutatorSettings(),
+                                     enable_rendering=fb.DebugRendering.AlwaysOff)
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
