@@ -5,7 +5,7 @@
 Plain stepping is the simulator's own batch with nothing around it: no state is read, no robot is reset. Physics alone adds the
 state that tasks see; the environment adds observations, rewards, commands, randomisation, endings and resets; training adds
 the policy and its updates. All step the same robots on the same ground with the same random actions, in turns. The last line
-says where the time of an iteration goes.
+says where the time of an iteration goes. On a GPU every contestant replays a CUDA graph, as training does.
 """
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import argparse
 import statistics
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from time import perf_counter
 
 import torch
@@ -20,7 +21,7 @@ import torch
 from wavedash.assembly import assembled
 from wavedash.bench.tables import print_rates, take_turns
 from wavedash.config_file import load_config
-from wavedash.ppo.graphs import WARM_UP
+from wavedash.ppo.graphs import WARM_UP, CapturedCall
 from wavedash.ppo.learner import Learner
 from wavedash.walk.env import WalkEnv
 
@@ -52,10 +53,14 @@ def main(arguments: list[str]) -> None:
         def action() -> torch.Tensor:
             return deviation * torch.randn(env.num_rows, *env.action_space.shape, generator=random, device=env.device)
 
+        steps = {
+            "plain MuJoCo": lambda: simulator.plain_step(parse(action(), env.state)),
+            "physics and state": lambda: simulator.step(parse(action(), env.state)),
+            "environment": lambda: env.step(action()),
+        }
+        calls = {name: CapturedCall(step, name, [random, *env.generators]) for name, step in steps.items()}
         rates = take_turns({
-            "plain MuJoCo": lambda: rate(env, lambda: simulator.plain_step(parse(action(), env.state))),
-            "physics and state": lambda: rate(env, lambda: simulator.step(parse(action(), env.state))),
-            "environment": lambda: rate(env, lambda: env.step(action())),
+            **{name: partial(rate, env, call) for name, call in calls.items()},
             "whole training": lambda: train(learner, seconds),
         }, options.rounds)
     where = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"
@@ -71,7 +76,7 @@ def main(arguments: list[str]) -> None:
 def rate(env: WalkEnv, step: Callable[[], object]) -> float:
     """Steps of robots per second, after a reset, so that robots are in the same states for all contestants."""
     env.reset(0)
-    for _ in range(2):
+    for _ in range(WARM_UP + 1):
         step()
     synchronize(env)
     began = perf_counter()
