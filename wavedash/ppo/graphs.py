@@ -54,7 +54,8 @@ class CapturedCall(Generic[T]):
             found = next((e for e in (error, error.__context__) if isinstance(e, torch.OutOfMemoryError)), None)
             if found is not None and self.smaller:
                 raise found from None
-            log.warning("%s cannot be captured as a CUDA graph and runs without one: %s", self.name, str(error).splitlines()[0])
+            reason = (str(error) or repr(error)).splitlines()[0]
+            log.warning("%s cannot be captured as a CUDA graph and runs without one: %s", self.name, reason)
             self.eager = True
             return self.body()
         finally:
