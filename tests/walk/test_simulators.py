@@ -265,7 +265,7 @@ def test_no_robot_sinks_into_any_terrain(make, ground):
 
 
 def test_contacts_with_steep_ground_are_those_of_mujoco(ground):
-    """Robots fall among stepping stones. Without `correct_contacts` a third of the geoms that touch something differ."""
+    """Robots fall among stepping stones. Without `field_contacts.patch` a third of the geoms that touch something differ."""
     simulator = MujocoWarpSimulator(ground, 16, "cpu")
     stand(simulator, above=0.1, reach=3.0)
     simulator.state.tile.fill_(ground.tile("stones", 1))

@@ -22,14 +22,14 @@ try:
     import mujoco_warp as mjw
     import warp as wp
 
+    from wavedash.walk import field_contacts
     from wavedash.walk.on_torch import on_torch
-    from wavedash.walk.steep_fields import correct_contacts
 except ImportError as error:
     raise UserError(f"MuJoCo Warp 4.0.0, which simulates robots on a GPU, is not installed ({error}). Install it with: "
                     "pip install \"wavedash[walk]\"") from error
 
 log = logging.getLogger(__name__)
-correct_contacts()
+field_contacts.patch()
 
 POSE, MOTION, TORQUE = place_of("position", "joint_position"), place_of("velocity", "joint_velocity"), place_of("torque")
 """Columns of the state that are MuJoCo's qpos, qvel and actuator_force"""
