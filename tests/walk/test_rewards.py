@@ -12,12 +12,16 @@ from tests.roundings import assert_rounded
 from tests.walk.robots import made_up
 from wavedash.errors import UserError
 from wavedash.walk.names import PARTS
-from wavedash.walk.parts import Events
+from wavedash.walk.parts import Context, Events
+from wavedash.walk.physics import Physics
 from wavedash.walk.rewards import Rewards
 from wavedash.walk.robot import HOME, JOINT_RANGES, STEP
 from wavedash.walk.state import RobotState
+from wavedash.walk.terrain.ground import Ground
+from wavedash.walk.terrain.layout import tile
 
 ROBOTS = 5
+STONES = Ground.named({"stones": 1}, levels=1, layout=tile(0.05), seed=0, hardest=0.5)
 
 
 def scene() -> tuple[RobotState, RobotState, Events]:
@@ -60,6 +64,8 @@ def by_hand(name: str, i: int, s: RobotState, p: RobotState, e: Events) -> float
         return -sum(math.dist(a, b) for a, b in zip(numbers(s.foot_force), numbers(p.foot_force), strict=True))
     if name == "foot_drag":
         return -sum(math.hypot(*numbers(s.foot_velocity)[foot][:2]) for foot in feet if touching[foot])
+    if name == "foot_edge":
+        return -float(sum(at_an_edge(numbers(s.foot_position)[foot]) for foot in feet if touching[foot]))
     if name == "collision":
         return -float(sum(x > 0 for x in numbers(s.thigh_contact) + numbers(s.calf_contact)))
     if name == "bounce":
@@ -78,10 +84,21 @@ def by_hand(name: str, i: int, s: RobotState, p: RobotState, e: Events) -> float
     return -sum((a - b) ** 2 for a, b in zip(q, HOME, strict=True))
 
 
+def at_an_edge(foot: list[float]) -> bool:
+    """Whether the ground is more than 10 cm below the sole, under it or 5 cm off."""
+    x, y, z = foot
+    around = [(x, y), (x + 0.05, y), (x - 0.05, y), (x, y + 0.05), (x, y - 0.05)]
+    ground = STONES.height(torch.zeros(1, dtype=torch.int64), torch.tensor([around]))[0]
+    return any(z - 0.02 - height > 0.1 for height in ground.tolist())
+
+
 @pytest.mark.parametrize("name", sorted(PARTS.shipped("reward")))
 def test_a_reward_pays_what_it_says(name: str) -> None:
     state, previous, events = scene()
+    state.tile.zero_()
+    state.foot_position[..., 2] = 0.02 + torch.rand(ROBOTS, 4, generator=torch.Generator().manual_seed(3)) * 0.2
     reward = PARTS.make("reward", name)
+    reward.meet(Context(STONES, Physics(ROBOTS, "cpu"), torch.Generator()))
     reward.bind(state)
     paid = reward(state, previous, events)
     expected = [by_hand(name, i, state, previous, events) for i in range(ROBOTS)]

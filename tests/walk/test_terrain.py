@@ -175,6 +175,15 @@ def test_stones_cover_less_ground_the_harder_they_are():
     assert shares[0] > 0.9 and shares[-1] < 0.33
 
 
+@pytest.mark.parametrize("name", ["stones", "gaps"])
+def test_shallow_pits_have_the_same_outlines_and_deepen_with_the_level(name):
+    deep, shallow = made(name), made(f"shallow_{name}")
+    for level, (heights, real) in enumerate(zip(shallow.heights.double(), deep.heights.double(), strict=True)):
+        depth = 0.05 + 0.95 * (level / (LEVELS - 1)) ** 2
+        assert heights.unique().tolist() == pytest.approx([-depth, 0.0])
+        assert float((heights < 0).double().mean()) == pytest.approx(float((real < 0).double().mean()), rel=0.2)
+
+
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_gaps_have_their_width_and_none_is_cut_by_the_rim(name):
     layout = Layout.named(name)
@@ -329,7 +338,8 @@ def test_a_terrain_of_ones_own_is_named_by_its_import_path():
 
 @pytest.mark.parametrize(("terrain", "says"), [
     ({"stair_up": 1}, "there is no terrain 'stair_up'; did you mean 'stairs_up'?"),
-    ({"volcano": 1}, "The terrains are: flat, gaps, obstacles, rough, slope, slope_down, stairs_down, stairs_up, stones"),
+    ({"volcano": 1}, "The terrains are: flat, gaps, obstacles, rough, shallow_gaps, shallow_stones, slope, slope_down, "
+     "stairs_down, stairs_up, stones"),
     ({"stairs_up": {"thread": 0.3}}, "no option 'thread'; did you mean 'tread'?"),
     ({"stairs_up": {"tread": 0.0}}, "tread must be above 0, not 0.0"),
     ({"rough": {"low": 0.2}}, "low must be 0 or more and high no smaller; they are 0.2 and 0.1"),

@@ -17,7 +17,7 @@ from wavedash.walk.physics import Physics
 from wavedash.walk.robot import HOME, KD, KP, STANDING, TOUCH
 from wavedash.walk.sensors.camera import DepthCamera
 from wavedash.walk.sensors.depth import Optics
-from wavedash.walk.sensors.scan import Scan, parkour_grid
+from wavedash.walk.sensors.scan import Scan, dense_grid, parkour_grid
 from wavedash.walk.sensors.tiles import Tiles
 from wavedash.walk.state import RobotState
 
@@ -107,8 +107,9 @@ class Privileged(_Vector):
 
 class Scandots(_Vector):
     """Heights of the ground at points around the robot, which turn with it: how far each is below the height of the trunk's
-    centre when the robot stands, positive for higher ground. The points reach 1.2 m ahead, 0.45 m behind and 0.75 m to the
-    sides.
+    centre when the robot stands, positive for higher ground. The points are 0.15 m apart, and reach 1.2 m ahead, 0.45 m behind
+    and 0.75 m to the sides. `dense`: they are 0.075 m apart, and reach 0.9 m ahead and 0.375 m elsewhere, so that cracks cannot
+    hide between them.
 
     `noise`: a factor of 7 cm, by which each height is wrong in each step. `drift`: m, by which a whole map is wrong over an
     episode, as maps of robots are.
@@ -117,9 +118,9 @@ class Scandots(_Vector):
     drifted: Tensor
     """[E]"""
 
-    def __init__(self, noise: float = 0.0, drift: float = 0.0) -> None:
+    def __init__(self, noise: float = 0.0, drift: float = 0.0, dense: bool = False) -> None:
         self.noise, self.drift = float(noise), float(drift)
-        self.offsets = parkour_grid()
+        self.offsets = dense_grid() if dense else parkour_grid()
         self.size = len(self.offsets)
 
     def bind(self, state: RobotState) -> None:

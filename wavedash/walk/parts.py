@@ -81,6 +81,12 @@ class Action(Part):
 class Reward(rewards.Reward):
     """What a robot is paid for per second; positive if it is good. Penalties are negative, with positive weights."""
 
+    context: Context
+
+    def meet(self, context: Context) -> None:
+        """Is called before `bind`."""
+        self.context = context
+
     @abstractmethod
     def __call__(self, state: RobotState, previous: RobotState, events: Events) -> Tensor:
         """[E]: the reward of the step from `previous` to `state`."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from wavedash.tasks import rewards
 from wavedash.walk.parts import Events, Reward
-from wavedash.walk.robot import HOME, JOINT_RANGES, MAX_TORQUE, STEP
+from wavedash.walk.robot import FOOT, HOME, JOINT_RANGES, MAX_TORQUE, STEP
 from wavedash.walk.state import RobotState
 
 
@@ -126,6 +126,27 @@ class FootDrag(Reward):
 
     def __call__(self, state: RobotState, previous: RobotState, events: Events) -> Tensor:
         return -(state.foot_velocity[..., :2].norm(dim=-1) * state.touching).sum(-1)
+
+
+class FootEdge(Reward):
+    """Penalty: the number of feet that stand at an edge: within `near` m of them the ground is more than `drop` m below. A
+    typical weight is 1; more keeps feet away from edges, also from those of stairs. It says which steps were dangerous long
+    before a robot falls, as in extreme-parkour."""
+
+    def __init__(self, near: float = 0.05, drop: float = 0.1) -> None:
+        self.near, self.drop = float(near), float(drop)
+
+    def bind(self, state: RobotState) -> None:
+        super().bind(state)
+        around = torch.tensor([[0.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], device=state.device)
+        self.around = self.near * around  # [5, 2]
+
+    def __call__(self, state: RobotState, previous: RobotState, events: Events) -> Tensor:
+        feet = state.foot_position  # [E, 4, 3]
+        points = feet[:, :, None, :2] + self.around  # [E, 4, 5, 2]
+        ground = self.context.ground.height(state.tile, points.flatten(1, 2)).view(points.shape[:-1])
+        below = feet[..., 2] - FOOT - ground.amin(-1)
+        return -(state.touching & (below > self.drop)).float().sum(-1)
 
 
 class Collision(Reward):

@@ -18,6 +18,8 @@ KP, KD = 40.0, 0.5
 """N m/rad, N m s/rad: gains of the PD control of all joints, in the middle of the range that Agarwal et al. 2022 draw from"""
 MAX_TORQUE = 33.5
 """N m: limit of every joint"""
+FOOT = 0.02
+"""m: the radius of a foot, as a1.xml has it"""
 TOUCH = 1.0
 """N: the force from which a foot is on the ground"""
 SUBSTEP = 0.005

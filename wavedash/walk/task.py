@@ -18,7 +18,7 @@ from wavedash.tasks.starts import Mixture
 from wavedash.walk.commands import Commands
 from wavedash.walk.levels import Levels
 from wavedash.walk.names import PARTS
-from wavedash.walk.parts import Action, Context, Ending, Observation, Randomization, Start
+from wavedash.walk.parts import Action, Context, Ending, Observation, Randomization, Reward, Start
 from wavedash.walk.physics import Physics
 from wavedash.walk.rewards import Rewards
 from wavedash.walk.state import RobotState
@@ -123,7 +123,7 @@ class Task(task.Task):
     def meet(self, context: Context) -> None:
         """Tells parts about the ground, before they are bound."""
         for part in self.modules():
-            if isinstance(part, (Observation, Start, Ending)):
+            if isinstance(part, (Observation, Reward, Start, Ending)):
                 part.meet(context)
 
 

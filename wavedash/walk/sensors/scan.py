@@ -28,6 +28,12 @@ def parkour_grid() -> Tensor:
     return grid(torch.linspace(-0.45, 1.2, 12), torch.linspace(-0.75, 0.75, 11))
 
 
+def dense_grid() -> Tensor:
+    """[198, 2] m: 18 x 11 points 0.075 m apart, 0.9 m ahead, 0.375 m behind and to each side, where the feet will be. The
+    cracks between the easiest stepping stones are 0.1 m wide and fall between the points of wider grids."""
+    return grid(torch.linspace(-0.375, 0.9, 18), torch.linspace(-0.375, 0.375, 11))
+
+
 def grid(x: Tensor, y: Tensor) -> Tensor:
     """[X * Y, 2] offsets, x slowest: the first Y points are the row that is farthest behind, from right to left."""
     return torch.stack(torch.meshgrid(x, y, indexing="ij"), -1).flatten(0, 1)

@@ -157,6 +157,32 @@ class Gaps(Terrain):
         return np.where(gap, -self.depth, 0.0)
 
 
+class ShallowStones(Stones):
+    """Stepping stones over a pit that is `first` m deep at difficulty 0 and deepens with its square to `depth` at 1. Where a
+    miss is a fall from the first level on, robots learn to stop in front of the stones; here they stumble first, and learn
+    where to step. Raising `first` makes the first levels harder."""
+
+    def __init__(self, size: float = 0.225, gap: float = 0.2, depth: float = 1.0, first: float = 0.05) -> None:
+        super().__init__(size, gap, depth)
+        self.first = _positive("first", first)
+
+    def heights(self, layout: Layout, difficulty: float, random: np.random.Generator) -> np.ndarray:
+        return _between(self.first, self.depth, difficulty**2) / self.depth * super().heights(layout, difficulty, random)
+
+
+class ShallowGaps(Gaps):
+    """Gaps that are `first` m deep at difficulty 0 and deepen with its square to `depth` at 1, for the same reason as shallow
+    stones."""
+
+    def __init__(self, low: float = 0.1, high: float = 0.8, ground: float = 0.6, depth: float = 1.0,
+                 first: float = 0.05) -> None:
+        super().__init__(low, high, ground, depth)
+        self.first = _positive("first", first)
+
+    def heights(self, layout: Layout, difficulty: float, random: np.random.Generator) -> np.ndarray:
+        return _between(self.first, self.depth, difficulty**2) / self.depth * super().heights(layout, difficulty, random)
+
+
 def _between(easiest: float, hardest: float, difficulty: float) -> float:
     return easiest + (hardest - easiest) * difficulty
 
