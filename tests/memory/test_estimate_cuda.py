@@ -42,7 +42,8 @@ def test_the_estimate_holds_what_is_really_taken(arenas, precision):
         free, total = torch.cuda.mem_get_info()
     data = sum(terms.values()) - terms["programs"]
     print(f"{arenas} arenas, {precision}: estimated {data / GIB:.2f} GiB and {terms['programs'] / GIB:.2f} of programs; torch "
-          f"{by_torch / GIB:.2f}, warp {by_warp / GIB:.2f}, the whole device {(total - free) / GIB:.2f}")
+          f"{by_torch / GIB:.2f} ({torch.cuda.memory_reserved() / GIB:.2f} with unused blocks), warp {by_warp / GIB:.2f}, the "
+          f"whole device {(total - free) / GIB:.2f}")
     assert 0.5 * data < by_torch + by_warp < data
     assert total - free < sum(terms.values()), "unless another program uses this GPU"
 

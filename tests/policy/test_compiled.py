@@ -121,7 +121,7 @@ def test_without_a_compiler_one_warning_and_the_same_run_as_it_is(tmp_path):
     hidden = {**os.environ, "PATH": str(tmp_path), "CXX": "no-such-compiler", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", WITHOUT_COMPILER], cwd=root, capture_output=True, text=True, timeout=250,
-                          env={**hidden, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"})
+                          env={**hidden, "PYTHONPATH": os.pathsep.join([str(root), *sys.path]), "OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr
     warnings = [line for line in done.stderr.splitlines() if line.startswith("WARNING")]
     assert len(warnings) == 1 and "the policy cannot be compiled and runs uncompiled: " in warnings[0]
