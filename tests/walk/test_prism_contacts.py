@@ -16,7 +16,8 @@ start_warp("tests", "pip install 'wavedash[walk]'")
 import warp as wp  # noqa: E402
 from mujoco_warp._src import collision_gjk as gjk  # noqa: E402
 
-from wavedash.walk.field_contacts import CCD, _ccd, patch  # noqa: E402
+from wavedash.walk.field_contacts import Prism, _corners, _is_box_out_of_reach, patch  # noqa: E402
+from wavedash.walk.prism_contacts import is_out_of_reach, touch  # noqa: E402
 
 patch()  # of the steep parts: else the search has other contacts than MuJoCo
 
@@ -26,6 +27,7 @@ PAIRS = 20_000
 SPHERE, CAPSULE, BOX = int(gjk.GeomType.SPHERE), int(gjk.GeomType.CAPSULE), int(gjk.GeomType.BOX)
 SIZES = {SPHERE: (0.02, 0.0, 0.0), CAPSULE: (0.012, 0.09, 0.0), BOX: (0.1335, 0.097, 0.057)}
 FIELD = wp.constant(int(gjk.GeomType.HFIELD))
+IS_CAPSULE, IS_BOX = wp.constant(CAPSULE), wp.constant(BOX)
 BOTTOM = wp.constant(-0.5)
 STEPS = wp.constant(35)
 NO_CONTACT = wp.constant(1e10)
@@ -38,31 +40,41 @@ def touch_in_both_ways(
         squares: wp.array[float], horizon: wp.array[int], overflow: wp.array[int],
         distance: wp.array2d[float], on_prism: wp.array2d[wp.vec3], on_geom: wp.array2d[wp.vec3]):
     i = wp.tid()
-    prism = gjk.Geom()
+    prism = Prism()
+    prism.a = top[i, 0]
+    prism.b = top[i, 1]
+    prism.c = top[i, 2]
+    shape = gjk.Geom()
+    shape.polyvert = _corners(prism, BOTTOM)
+    shape.rot = wp.identity(n=3, dtype=float)
+    shape.index = -1
     geom = gjk.Geom()
-    for corner in range(3):
-        for axis in range(3):
-            prism.polyvert[corner, axis] = top[i, corner][axis]
-            prism.polyvert[corner + 3, axis] = top[i, corner][axis]
-        prism.polyvert[corner, 2] = BOTTOM
-    prism.rot = wp.identity(n=3, dtype=float)
     geom.pos = position[i]
     geom.rot = rotation[i]
     geom.size = size
-    prism.index = -1
     geom.index = -1
-    inside = (top[i, 0] + top[i, 1] + top[i, 2]) / 3.0
+    inside = (prism.a + prism.b + prism.c) / 3.0
     inside[2] = 0.5 * (inside[2] + BOTTOM)
-    a, a_count, a_prism, a_geom, _face = CCD(1e-6, 0.0, STEPS, STEPS, prism, geom, FIELD, kind, inside, geom.pos, vertices,
-                                              numbers, faces, feet, squares, horizon, False, 0, overflow)
-    b, b_count, b_prism, b_geom, _other = _ccd(1e-6, 0.0, STEPS, STEPS, prism, geom, FIELD, kind, inside, geom.pos, vertices,
-                                               numbers, faces, feet, squares, horizon, False, 0, overflow)
-    distance[i, 0] = wp.where(a_count > 0, a, NO_CONTACT)
-    distance[i, 1] = wp.where(b_count > 0, b, NO_CONTACT)
-    on_prism[i, 0] = a_prism
-    on_prism[i, 1] = b_prism
-    on_geom[i, 0] = a_geom
-    on_geom[i, 1] = b_geom
+    searched, count, searched_prism, searched_geom, _face = gjk.ccd(
+        1e-6, 0.0, STEPS, STEPS, shape, geom, FIELD, kind, inside, geom.pos, vertices, numbers, faces, feet, squares, horizon,
+        False, 0, overflow)
+    distance[i, 0] = wp.where(count > 0, searched, NO_CONTACT)
+    on_prism[i, 0] = searched_prism
+    on_geom[i, 0] = searched_geom
+    if kind == IS_BOX:
+        distance[i, 1] = wp.where(_is_box_out_of_reach(prism, geom), NO_CONTACT, distance[i, 0])
+        on_prism[i, 1] = searched_prism
+        on_geom[i, 1] = searched_geom
+        return
+    half = wp.vec3()
+    if kind == IS_CAPSULE:
+        half = size[1] * (geom.rot @ wp.vec3(0.0, 0.0, 1.0))
+    ours, ours_prism, ours_geom = touch(prism.a, prism.b, prism.c, BOTTOM, geom.pos - half, 2.0 * half, size[0])
+    distance[i, 1] = ours
+    if is_out_of_reach(prism.a, prism.b, prism.c, geom.pos - half, 2.0 * half, size[0]):
+        distance[i, 1] = NO_CONTACT
+    on_prism[i, 1] = ours_prism
+    on_geom[i, 1] = ours_geom
 
 
 class Touches(NamedTuple):

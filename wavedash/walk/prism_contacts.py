@@ -1,33 +1,26 @@
 """Where a rod, the axis of a sphere or capsule, is nearest to a prism of a height field, or how deep it is inside: in closed
 form.
 
-MuJoCo Warp searches for it step by step (GJK, EPA), in kernels of 300 kB of machine code that leave a GPU little room for
-threads. The nearest points of a rod outside of a prism lie on one of its edges, or at an end of the rod and inside a face. A
-rod inside is pushed out along the shortest way, which is that of a face, or perpendicular to an edge and to the rod.
+MuJoCo Warp searches for it step by step (GJK, EPA). The nearest points of a rod outside of a prism lie on one of its edges, or
+at an end of the rod and inside a face. A rod inside is pushed out along the shortest way, which is that of a face, or
+perpendicular to an edge and to the rod.
 
-A prism is given by the corners of its top, a, b and c, and the height of its bottom, from where nothing comes. Its four faces
-are the top and the vertical sides through a and b, b and c, c and a. A rod goes from `start` along `rod`, which is zero for a
-sphere.
+A prism is given by the corners of its top, a, b and c, and the height of its bottom, from where nothing comes. Its faces are
+the top and three vertical sides; its edges are the sides of the top and, below its corners, three vertical ones. A rod goes
+from `start` along `rod`, which is zero for a sphere. Loops over sides and edges are not unrolled, because a GPU waits for
+machine code too.
 """
 from __future__ import annotations
 
 import warp as wp
 
+SIDES = wp.constant(3)
+EDGES = wp.constant(6)
 PARALLEL = wp.constant(1e-9)
 """Squared lengths below this share of what they are made of are zero, rounding aside"""
 ROUNDING = wp.constant(1e-6)
 """m, of positions on a tile"""
 TINY = wp.constant(1e-12)
-
-
-@wp.struct
-class Faces:
-    """Unit normals that point outside."""
-
-    top: wp.vec3
-    ab: wp.vec3
-    bc: wp.vec3
-    ca: wp.vec3
 
 
 @wp.struct
@@ -51,36 +44,61 @@ class Way:
 
 
 @wp.func
-def _side(a: wp.vec3, b: wp.vec3, other: wp.vec3):
-    normal = wp.vec3(b[1] - a[1], a[0] - b[0], 0.0)
-    if wp.dot(normal, other - a) > 0.0:
-        normal = -normal
-    return wp.normalize(normal)
+def _turned(a: wp.vec3, b: wp.vec3, c: wp.vec3, side: int):
+    """The corners, beginning with those of this side."""
+    if side == 1:
+        return b, c, a
+    if side == 2:
+        return c, a, b
+    return a, b, c
 
 
 @wp.func
-def faces_of(a: wp.vec3, b: wp.vec3, c: wp.vec3):
-    faces = Faces()
-    faces.top = wp.normalize(wp.cross(b - a, c - a))
-    if faces.top[2] < 0.0:
-        faces.top = -faces.top
-    faces.ab = _side(a, b, c)
-    faces.bc = _side(b, c, a)
-    faces.ca = _side(c, a, b)
-    return faces
+def _edge(a: wp.vec3, b: wp.vec3, c: wp.vec3, bottom: float, number: int):
+    """A corner and the edge from there: of the top, or down."""
+    corner, end, _other = _turned(a, b, c, number % SIDES)
+    edge = end - corner
+    if number >= SIDES:
+        edge = wp.vec3(0.0, 0.0, bottom - corner[2])
+    return corner, edge
+
+
+@wp.func
+def upward(a: wp.vec3, b: wp.vec3, c: wp.vec3):
+    """Perpendicular to the top."""
+    normal = wp.cross(b - a, c - a)
+    if normal[2] < 0.0:
+        normal = -normal
+    return normal
+
+
+@wp.func
+def outward(a: wp.vec3, b: wp.vec3, other: wp.vec3):
+    """Perpendicular to the side through a and b."""
+    normal = wp.vec3(b[1] - a[1], a[0] - b[0], 0.0)
+    if wp.dot(normal, other - a) > 0.0:
+        normal = -normal
+    return normal
 
 
 @wp.func
 def _above(corner: wp.vec3, normal: wp.vec3, start: wp.vec3, rod: wp.vec3):
-    """How far the lowest end of the rod is above a face."""
+    """How far the lowest end of the rod is above a face, in lengths of the normal."""
     return wp.dot(normal, start - corner) + wp.min(0.0, wp.dot(normal, rod))
 
 
 @wp.func
-def separation(a: wp.vec3, b: wp.vec3, c: wp.vec3, faces: Faces, start: wp.vec3, rod: wp.vec3):
-    """How far the rod is outside of the face that it is farthest outside of: it is at least as far from the prism."""
-    farthest = wp.max(_above(a, faces.top, start, rod), _above(a, faces.ab, start, rod))
-    return wp.max(farthest, wp.max(_above(b, faces.bc, start, rod), _above(c, faces.ca, start, rod)))
+def _is_beyond(corner: wp.vec3, normal: wp.vec3, start: wp.vec3, rod: wp.vec3, radius: float):
+    """Whether the rod is farther above a face than its radius."""
+    height = _above(corner, normal, start, rod)
+    return height > 0.0 and height * height > radius * radius * wp.length_sq(normal)
+
+
+@wp.func
+def is_out_of_reach(a: wp.vec3, b: wp.vec3, c: wp.vec3, start: wp.vec3, rod: wp.vec3, radius: float):
+    """Whether the rod is farther outside of one of the faces than its radius, so that it does not touch the prism."""
+    return (_is_beyond(a, upward(a, b, c), start, rod, radius) or _is_beyond(a, outward(a, b, c), start, rod, radius)
+            or _is_beyond(b, outward(b, c, a), start, rod, radius) or _is_beyond(c, outward(c, a, b), start, rod, radius))
 
 
 @wp.func
@@ -98,12 +116,12 @@ def _clipped(corner: wp.vec3, normal: wp.vec3, start: wp.vec3, rod: wp.vec3, par
 
 
 @wp.func
-def is_inside(a: wp.vec3, b: wp.vec3, c: wp.vec3, faces: Faces, start: wp.vec3, rod: wp.vec3):
+def is_inside(a: wp.vec3, b: wp.vec3, c: wp.vec3, start: wp.vec3, rod: wp.vec3):
     """Whether some of the rod is inside the prism."""
-    part = _clipped(a, faces.top, start, rod, wp.vec2(0.0, 1.0))
-    part = _clipped(a, faces.ab, start, rod, part)
-    part = _clipped(b, faces.bc, start, rod, part)
-    part = _clipped(c, faces.ca, start, rod, part)
+    part = _clipped(a, upward(a, b, c), start, rod, wp.vec2(0.0, 1.0))
+    part = _clipped(a, outward(a, b, c), start, rod, part)
+    part = _clipped(b, outward(b, c, a), start, rod, part)
+    part = _clipped(c, outward(c, a, b), start, rod, part)
     return part[0] <= part[1]
 
 
@@ -118,7 +136,7 @@ def _nearer(best: Nearest, on_prism: wp.vec3, on_rod: wp.vec3):
 
 
 @wp.func
-def _of_edge(corner: wp.vec3, edge: wp.vec3, start: wp.vec3, rod: wp.vec3):
+def _where_nearest(corner: wp.vec3, edge: wp.vec3, start: wp.vec3, rod: wp.vec3):
     """Where the edge from a corner and the rod are nearest to each other, in shares of their lengths: first the edge's."""
     gap = start - corner
     rod_2, edge_2, both = wp.length_sq(rod), wp.length_sq(edge), wp.dot(rod, edge)
@@ -131,12 +149,6 @@ def _of_edge(corner: wp.vec3, edge: wp.vec3, start: wp.vec3, rod: wp.vec3):
     if rod_2 > 0.0:
         on_rod = wp.clamp((both * on_edge - along_rod) / rod_2, 0.0, 1.0)
     return wp.vec2(on_edge, on_rod)
-
-
-@wp.func
-def _at_edge(best: Nearest, corner: wp.vec3, edge: wp.vec3, start: wp.vec3, rod: wp.vec3):
-    at = _of_edge(corner, edge, start, rod)
-    return _nearer(best, corner + at[0] * edge, start + at[1] * rod)
 
 
 @wp.func
@@ -165,25 +177,27 @@ def _at_side(best: Nearest, a: wp.vec3, b: wp.vec3, bottom: float, normal: wp.ve
 
 
 @wp.func
-def nearest(a: wp.vec3, b: wp.vec3, c: wp.vec3, bottom: float, faces: Faces, start: wp.vec3, rod: wp.vec3):
+def nearest(a: wp.vec3, b: wp.vec3, c: wp.vec3, bottom: float, start: wp.vec3, rod: wp.vec3):
     """The nearest points of the prism and a rod that is outside of it."""
     best = Nearest()
     best.distance = 1e10
-    best = _at_edge(best, a, b - a, start, rod)
-    best = _at_edge(best, b, c - b, start, rod)
-    best = _at_edge(best, c, a - c, start, rod)
-    best = _at_edge(best, a, wp.vec3(0.0, 0.0, bottom - a[2]), start, rod)
-    best = _at_edge(best, b, wp.vec3(0.0, 0.0, bottom - b[2]), start, rod)
-    best = _at_edge(best, c, wp.vec3(0.0, 0.0, bottom - c[2]), start, rod)
+    number = int(0)
+    while number < EDGES:
+        corner, edge = _edge(a, b, c, bottom, number)
+        at = _where_nearest(corner, edge, start, rod)
+        best = _nearer(best, corner + at[0] * edge, start + at[1] * rod)
+        number += 1
     end = start + rod
-    best = _at_top(best, a, b, c, faces.top, start)
-    best = _at_top(best, a, b, c, faces.top, end)
-    best = _at_side(best, a, b, bottom, faces.ab, start)
-    best = _at_side(best, a, b, bottom, faces.ab, end)
-    best = _at_side(best, b, c, bottom, faces.bc, start)
-    best = _at_side(best, b, c, bottom, faces.bc, end)
-    best = _at_side(best, c, a, bottom, faces.ca, start)
-    best = _at_side(best, c, a, bottom, faces.ca, end)
+    top = wp.normalize(upward(a, b, c))
+    best = _at_top(best, a, b, c, top, start)
+    best = _at_top(best, a, b, c, top, end)
+    side = int(0)
+    while side < SIDES:
+        one, next, other = _turned(a, b, c, side)
+        normal = wp.normalize(outward(one, next, other))
+        best = _at_side(best, one, next, bottom, normal, start)
+        best = _at_side(best, one, next, bottom, normal, end)
+        side += 1
     return best
 
 
@@ -209,12 +223,12 @@ def _reach(a: wp.vec3, b: wp.vec3, c: wp.vec3, bottom: float, direction: wp.vec3
 
 
 @wp.func
-def _past_edge_along(best: Way, a: wp.vec3, b: wp.vec3, c: wp.vec3, bottom: float, corner: wp.vec3, edge: wp.vec3,
-                     start: wp.vec3, rod: wp.vec3, normal: wp.vec3):
+def _past_edge(best: Way, a: wp.vec3, b: wp.vec3, c: wp.vec3, bottom: float, corner: wp.vec3, edge: wp.vec3, start: wp.vec3,
+               rod: wp.vec3, normal: wp.vec3):
     reach = _reach(a, b, c, bottom, normal)
     distance = wp.dot(normal, start) - reach
     if distance > best.distance and wp.dot(normal, corner) > reach - ROUNDING:  # no other edge reaches farther
-        at = _of_edge(corner, edge, start, rod)
+        at = _where_nearest(corner, edge, start, rod)
         best.distance = distance
         best.normal = normal
         best.on_rod = start + at[1] * rod
@@ -222,46 +236,37 @@ def _past_edge_along(best: Way, a: wp.vec3, b: wp.vec3, c: wp.vec3, bottom: floa
 
 
 @wp.func
-def _past_edge(best: Way, a: wp.vec3, b: wp.vec3, c: wp.vec3, bottom: float, corner: wp.vec3, edge: wp.vec3, start: wp.vec3,
-               rod: wp.vec3):
-    normal = wp.cross(edge, rod)
-    if wp.length_sq(normal) > PARALLEL * wp.length_sq(edge) * wp.length_sq(rod):
-        normal = wp.normalize(normal)
-        best = _past_edge_along(best, a, b, c, bottom, corner, edge, start, rod, normal)
-        best = _past_edge_along(best, a, b, c, bottom, corner, edge, start, rod, -normal)
-    return best
-
-
-@wp.func
-def way_out(a: wp.vec3, b: wp.vec3, c: wp.vec3, bottom: float, faces: Faces, start: wp.vec3, rod: wp.vec3):
+def way_out(a: wp.vec3, b: wp.vec3, c: wp.vec3, bottom: float, start: wp.vec3, rod: wp.vec3):
     """The shortest way out of the prism for a rod of which some is inside."""
     best = Way()
     best.distance = -1e10
-    best = _out_of_face(best, a, faces.top, start, rod)
-    best = _out_of_face(best, a, faces.ab, start, rod)
-    best = _out_of_face(best, b, faces.bc, start, rod)
-    best = _out_of_face(best, c, faces.ca, start, rod)
-    best = _past_edge(best, a, b, c, bottom, a, b - a, start, rod)
-    best = _past_edge(best, a, b, c, bottom, b, c - b, start, rod)
-    best = _past_edge(best, a, b, c, bottom, c, a - c, start, rod)
-    best = _past_edge(best, a, b, c, bottom, a, wp.vec3(0.0, 0.0, bottom - a[2]), start, rod)
-    best = _past_edge(best, a, b, c, bottom, b, wp.vec3(0.0, 0.0, bottom - b[2]), start, rod)
-    return _past_edge(best, a, b, c, bottom, c, wp.vec3(0.0, 0.0, bottom - c[2]), start, rod)
+    best = _out_of_face(best, a, wp.normalize(upward(a, b, c)), start, rod)
+    side = int(0)
+    while side < SIDES:
+        one, next, other = _turned(a, b, c, side)
+        best = _out_of_face(best, one, wp.normalize(outward(one, next, other)), start, rod)
+        side += 1
+    number = int(0)
+    while number < EDGES:
+        corner, edge = _edge(a, b, c, bottom, number)
+        normal = wp.cross(edge, rod)
+        if wp.length_sq(normal) > PARALLEL * wp.length_sq(edge) * wp.length_sq(rod):
+            normal = wp.normalize(normal)
+            best = _past_edge(best, a, b, c, bottom, corner, edge, start, rod, normal)
+            best = _past_edge(best, a, b, c, bottom, corner, edge, start, rod, -normal)
+        number += 1
+    return best
 
 
 @wp.func
 def touch(a: wp.vec3, b: wp.vec3, c: wp.vec3, bottom: float, start: wp.vec3, rod: wp.vec3, radius: float):
     """The contact of a prism and a rod with a radius: the distance, which is negative if they touch, and the point of each that
-    is nearest to the other, or deepest inside it. Of a distance above 0 no more is said than that."""
-    faces = faces_of(a, b, c)
-    apart = separation(a, b, c, faces, start, rod)
-    if apart > radius:
-        return apart - radius, start, start
-    if is_inside(a, b, c, faces, start, rod):
-        way = way_out(a, b, c, bottom, faces, start, rod)
+    is nearest to the other, or deepest inside it."""
+    if is_inside(a, b, c, start, rod):
+        way = way_out(a, b, c, bottom, start, rod)
         deepest = way.on_rod - radius * way.normal
         return way.distance - radius, deepest + (radius - way.distance) * way.normal, deepest
-    points = nearest(a, b, c, bottom, faces, start, rod)
+    points = nearest(a, b, c, bottom, start, rod)
     distance = wp.sqrt(points.distance)
     inward = (points.on_prism - points.on_rod) / wp.max(distance, TINY)
     return distance - radius, points.on_prism, points.on_rod + radius * inward
