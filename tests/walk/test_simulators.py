@@ -18,7 +18,7 @@ from wavedash.config_file import load_config
 from wavedash.envs.make import make_env
 from wavedash.errors import UserError
 from wavedash.saved import Saved, SavedError
-from wavedash.walk import mujoco_warp
+from wavedash.walk import field_contacts, mujoco_warp
 from wavedash.walk.model import make_model
 from wavedash.walk.mujoco_batch import MujocoSimulator
 from wavedash.walk.mujoco_warp import DROPPED, MujocoWarpSimulator, sizes
@@ -309,8 +309,10 @@ def test_contacts_with_steep_ground_are_those_of_mujoco(ground):
     assert compared[True] > 50 and different[True] <= 0.3 * compared[True], "trunks"
 
 
-def test_of_its_contacts_a_foot_or_leg_keeps_the_deepest_and_those_farthest_away(ground):
+@pytest.mark.parametrize("threads", [1, 8], ids=["as on a CPU", "as on a GPU"])
+def test_of_its_contacts_a_foot_or_leg_keeps_the_deepest_and_those_farthest_away(ground, threads, monkeypatch):
     """Of up to 50 contacts with triangles, four are kept: each is one of MuJoCo's, the second the farthest from the first."""
+    monkeypatch.setattr(field_contacts, "threads_per_geom", lambda device: threads)
     trunk = make_model(ground).geom("trunk").id
     several, kept, strange, nearer = 0, 0, 0, 0
     for found, expected in while_falling_among_stones(ground):

@@ -7,7 +7,8 @@ geom and every prism under its bounding box, one after another, with room for 50
 - Prisms out of reach of a geom, which are most, are left out by a few comparisons with their faces.
 - Of feet and legs, spheres and capsules, contacts with the others follow in closed form (prism_contacts.py). Of trunks, which
   are boxes, MuJoCo Warp's search finds them.
-- Threads look for the next prism within reach before any of them goes on, because a group of threads waits for the slowest.
+- On a GPU several threads share the prisms under a geom. Each looks for the next one within reach before any of them goes on,
+  because a group of threads waits for the slowest.
 
 As before, a geom keeps four of its contacts: the deepest one and those that span the widest area with it.
 
@@ -50,6 +51,8 @@ KEPT = wp.constant(4)
 APART = wp.constant(1e-3)
 """m between a contact and one that is kept besides"""
 FAR = wp.constant(1e10)
+SHARES = 8
+"""Threads for a geom on a GPU"""
 BLOCK = 64
 """Threads that are scheduled together on a GPU. Few, because the time that they take differs"""
 
@@ -101,8 +104,9 @@ class Fields:
 
 @wp.struct
 class Found:
-    """Contacts of pairs, [number, pair]."""
+    """Contacts of pairs, [number, pair], and how many there are. There may be more than are kept here."""
 
+    count: wp.array[int]
     distance: wp.array2d[float]
     position: wp.array2d[wp.vec3]
     normal: wp.array2d[wp.vec3]
@@ -156,7 +160,7 @@ class Contacts:
 
 @wp.struct
 class Search:
-    """Memory of MuJoCo Warp's search, a row for each box that is near a field."""
+    """Memory of MuJoCo Warp's search, a row for each thread that searches."""
 
     used: wp.array[int]
     tolerance: wp.array[float]
@@ -272,8 +276,9 @@ def _is_box_out_of_reach(prism: Prism, box: gjk.Geom):
 
 
 @wp.func
-def _next_for_rod(heights: wp.array[float], under: Under, number: int, start: wp.vec3, rod: wp.vec3, radius: float):
-    """The number of the next prism within reach, from this one on."""
+def _next_for_rod(heights: wp.array[float], under: Under, number: int, shares: int, start: wp.vec3, rod: wp.vec3,
+                  radius: float):
+    """The number of the next prism within reach, of this one and those that follow it by so many."""
     searching = bool(True)
     while searching and number < under.prisms:
         prism = _prism(heights, under, number)
@@ -281,13 +286,13 @@ def _next_for_rod(heights: wp.array[float], under: Under, number: int, start: wp
         if not searching:
             searching = is_out_of_reach(prism.a, prism.b, prism.c, start, rod, radius)
         if searching:
-            number += 1
+            number += shares
     return number
 
 
 @wp.func
-def _next_for_box(heights: wp.array[float], under: Under, number: int, box: gjk.Geom):
-    """The number of the next prism within reach, from this one on."""
+def _next_for_box(heights: wp.array[float], under: Under, number: int, shares: int, box: gjk.Geom):
+    """The number of the next prism within reach, of this one and those that follow it by so many."""
     searching = bool(True)
     while searching and number < under.prisms:
         prism = _prism(heights, under, number)
@@ -295,7 +300,7 @@ def _next_for_box(heights: wp.array[float], under: Under, number: int, box: gjk.
         if not searching:
             searching = _is_box_out_of_reach(prism, box)
         if searching:
-            number += 1
+            number += shares
     return number
 
 
@@ -312,9 +317,97 @@ def _spread(order: int, gap: wp.vec3, place: wp.vec3, normal: wp.vec3, second: w
 
 
 @wp.func
-def _write_widest(found: Found, count: int, pair: int, pairs: Pairs, surfaces: Surfaces, contacts: Contacts, capacity: int):
-    """Writes four of the contacts of a pair, or fewer: the deepest one, and each time the one that is farthest from those."""
-    world = pairs.world[pair]
+def _add(found: Found, pair: int, distance: float, on_prism: wp.vec3, on_geom: wp.vec3, rotation: wp.mat33, origin: wp.vec3):
+    number = wp.atomic_add(found.count, pair, 1)
+    if number < MOST:
+        found.distance[number, pair] = distance
+        found.position[number, pair] = rotation @ (0.5 * (on_prism + on_geom)) + origin
+        found.normal[number, pair] = wp.normalize(rotation @ (on_prism - on_geom))
+
+
+@wp.kernel(enable_backward=False, module="unique", grid_stride=False)
+def find_contacts_of_rods(pairs: Pairs, fields: Fields, shares: int, found: Found):
+    pair, number = wp.tid()
+    if pair >= pairs.count[0]:
+        return
+    geoms, world = pairs.geoms[pair], pairs.world[pair]
+    kind = pairs.kind[geoms[1]]
+    if pairs.kind[geoms[0]] != IS_FIELD or (kind != IS_SPHERE and kind != IS_CAPSULE):
+        return
+    origin, rotation = pairs.position[world, geoms[0]], pairs.rotation[world, geoms[0]]
+    to_field = wp.transpose(rotation)
+    size = pairs.size[world % pairs.size.shape[0], geoms[1]]
+    middle = to_field @ (pairs.position[world, geoms[1]] - origin)
+    half = wp.vec3()
+    if kind == IS_CAPSULE:
+        half = size[1] * (to_field @ (pairs.rotation[world, geoms[1]] @ wp.vec3(0.0, 0.0, 1.0)))
+    radius = size[0]
+    reach = wp.abs(half) + wp.vec3(radius, radius, radius)
+    under = _under(fields, fields.of_geom[world % fields.of_geom.shape[0], geoms[0]], middle - reach, middle + reach)
+    start, rod = middle - half, 2.0 * half
+    while number < under.prisms:
+        number = _next_for_rod(fields.heights, under, number, shares, start, rod, radius)
+        if number < under.prisms:
+            prism = _prism(fields.heights, under, number)
+            distance, on_prism, on_rod = touch(prism.a, prism.b, prism.c, under.bottom, start, rod, radius)
+            if distance < 0.0:
+                _add(found, pair, distance, on_prism, on_rod, rotation, origin)
+            number += shares
+
+
+@wp.kernel(enable_backward=False, module="unique", grid_stride=False)
+def find_contacts_of_boxes(pairs: Pairs, fields: Fields, shares: int, found: Found, search: Search, overflow: wp.array[int]):
+    pair, number = wp.tid()
+    if pair >= pairs.count[0]:
+        return
+    geoms, world = pairs.geoms[pair], pairs.world[pair]
+    if pairs.kind[geoms[0]] != IS_FIELD or pairs.kind[geoms[1]] != IS_BOX:
+        return
+    origin, rotation = pairs.position[world, geoms[0]], pairs.rotation[world, geoms[0]]
+    to_field = wp.transpose(rotation)
+    box = gjk.Geom()
+    box.index = -1
+    box.size = pairs.size[world % pairs.size.shape[0], geoms[1]]
+    box.pos = to_field @ (pairs.position[world, geoms[1]] - origin)
+    box.rot = to_field @ pairs.rotation[world, geoms[1]]
+    reach = wp.vec3()
+    for axis in range(3):
+        reach += wp.abs(box.size[axis] * wp.vec3(box.rot[0, axis], box.rot[1, axis], box.rot[2, axis]))
+    under = _under(fields, fields.of_geom[world % fields.of_geom.shape[0], geoms[0]], box.pos - reach, box.pos + reach)
+    row = int(-1)
+    shape = gjk.Geom()
+    shape.index = -1
+    shape.rot = wp.identity(n=3, dtype=float)
+    tolerance = search.tolerance[world % search.tolerance.shape[0]]
+    while number < under.prisms:
+        number = _next_for_box(fields.heights, under, number, shares, box)
+        if number < under.prisms:
+            if row < 0:
+                row = wp.atomic_add(search.used, 0, 1)
+            prism = _prism(fields.heights, under, number)
+            shape.polyvert = _corners(prism, under.bottom)
+            middle = (prism.a + prism.b + prism.c) / 3.0
+            middle[2] = 0.5 * (middle[2] + under.bottom)
+            distance, touching, on_prism, on_box, _face = gjk.ccd(
+                tolerance, 0.0, search.iterations, search.iterations, shape, box, IS_FIELD, IS_BOX, middle, box.pos,
+                search.corners[row], search.numbers[row], search.faces[row], search.feet[row], search.squares[row],
+                search.horizon[row], False, world, overflow)
+            if touching > 0 and distance < 0.0:
+                _add(found, pair, distance, on_prism, on_box, rotation, origin)
+            number += shares
+
+
+@wp.kernel(enable_backward=False, module="unique", grid_stride=False)
+def keep_widest(pairs: Pairs, found: Found, surfaces: Surfaces, contacts: Contacts, capacity: int):
+    """Of each pair four contacts, or fewer: the deepest one, and each time the one that is farthest from those."""
+    pair = wp.tid()
+    if pair >= pairs.count[0]:
+        return
+    count, world = wp.min(found.count[pair], MOST), pairs.world[pair]
+    if count == 0:
+        return
+    if found.count[pair] > MOST:
+        wp.atomic_or(contacts.overflow, world, TOO_MANY)
     geoms, margin, gap, dimension, friction, reference, friction_reference, impedance, adhesion = contact_params(
         surfaces.dimension, surfaces.priority, surfaces.mix, surfaces.reference, surfaces.impedance, surfaces.friction,
         surfaces.margin, surfaces.gap, surfaces.adhesion, surfaces.pair_dimension, surfaces.pair_reference,
@@ -354,108 +447,12 @@ def _write_widest(found: Found, count: int, pair: int, pairs: Pairs, surfaces: S
             order += 1
 
 
-@wp.func
-def _keep(found: Found, count: int, pair: int, distance: float, on_prism: wp.vec3, on_geom: wp.vec3, rotation: wp.mat33,
-          origin: wp.vec3):
-    found.distance[count, pair] = distance
-    found.position[count, pair] = rotation @ (0.5 * (on_prism + on_geom)) + origin
-    found.normal[count, pair] = wp.normalize(rotation @ (on_prism - on_geom))
-
-
-@wp.kernel(enable_backward=False, module="unique", grid_stride=False)
-def find_contacts_of_rods(pairs: Pairs, fields: Fields, found: Found, surfaces: Surfaces, contacts: Contacts, capacity: int):
-    pair = wp.tid()
-    if pair >= pairs.count[0]:
-        return
-    geoms, world = pairs.geoms[pair], pairs.world[pair]
-    kind = pairs.kind[geoms[1]]
-    if pairs.kind[geoms[0]] != IS_FIELD or (kind != IS_SPHERE and kind != IS_CAPSULE):
-        return
-    origin, rotation = pairs.position[world, geoms[0]], pairs.rotation[world, geoms[0]]
-    to_field = wp.transpose(rotation)
-    size = pairs.size[world % pairs.size.shape[0], geoms[1]]
-    middle = to_field @ (pairs.position[world, geoms[1]] - origin)
-    half = wp.vec3()
-    if kind == IS_CAPSULE:
-        half = size[1] * (to_field @ (pairs.rotation[world, geoms[1]] @ wp.vec3(0.0, 0.0, 1.0)))
-    radius = size[0]
-    reach = wp.abs(half) + wp.vec3(radius, radius, radius)
-    under = _under(fields, fields.of_geom[world % fields.of_geom.shape[0], geoms[0]], middle - reach, middle + reach)
-    start, rod = middle - half, 2.0 * half
-    count, number = int(0), int(0)
-    going_on = bool(True)
-    while going_on:
-        number = _next_for_rod(fields.heights, under, number, start, rod, radius)
-        going_on = number < under.prisms and count < MOST
-        if going_on:
-            prism = _prism(fields.heights, under, number)
-            distance, on_prism, on_rod = touch(prism.a, prism.b, prism.c, under.bottom, start, rod, radius)
-            if distance < 0.0:
-                _keep(found, count, pair, distance, on_prism, on_rod, rotation, origin)
-                count += 1
-            number += 1
-    if number < under.prisms:
-        wp.atomic_or(contacts.overflow, world, TOO_MANY)
-    if count > 0:
-        _write_widest(found, count, pair, pairs, surfaces, contacts, capacity)
-
-
-@wp.kernel(enable_backward=False, module="unique", grid_stride=False)
-def find_contacts_of_boxes(pairs: Pairs, fields: Fields, found: Found, surfaces: Surfaces, contacts: Contacts, capacity: int,
-                           search: Search):
-    pair = wp.tid()
-    if pair >= pairs.count[0]:
-        return
-    geoms, world = pairs.geoms[pair], pairs.world[pair]
-    if pairs.kind[geoms[0]] != IS_FIELD or pairs.kind[geoms[1]] != IS_BOX:
-        return
-    origin, rotation = pairs.position[world, geoms[0]], pairs.rotation[world, geoms[0]]
-    to_field = wp.transpose(rotation)
-    box = gjk.Geom()
-    box.index = -1
-    box.size = pairs.size[world % pairs.size.shape[0], geoms[1]]
-    box.pos = to_field @ (pairs.position[world, geoms[1]] - origin)
-    box.rot = to_field @ pairs.rotation[world, geoms[1]]
-    reach = wp.vec3()
-    for axis in range(3):
-        reach += wp.abs(box.size[axis] * wp.vec3(box.rot[0, axis], box.rot[1, axis], box.rot[2, axis]))
-    under = _under(fields, fields.of_geom[world % fields.of_geom.shape[0], geoms[0]], box.pos - reach, box.pos + reach)
-    count, number, row = int(0), int(0), int(-1)
-    shape = gjk.Geom()
-    shape.index = -1
-    shape.rot = wp.identity(n=3, dtype=float)
-    tolerance = search.tolerance[world % search.tolerance.shape[0]]
-    going_on = bool(True)
-    while going_on:
-        number = _next_for_box(fields.heights, under, number, box)
-        going_on = number < under.prisms and count < MOST
-        if going_on:
-            if row < 0:
-                row = wp.atomic_add(search.used, 0, 1)
-            prism = _prism(fields.heights, under, number)
-            shape.polyvert = _corners(prism, under.bottom)
-            middle = (prism.a + prism.b + prism.c) / 3.0
-            middle[2] = 0.5 * (middle[2] + under.bottom)
-            distance, touching, on_prism, on_box, _face = gjk.ccd(
-                tolerance, 0.0, search.iterations, search.iterations, shape, box, IS_FIELD, IS_BOX, middle, box.pos,
-                search.corners[row], search.numbers[row], search.faces[row], search.feet[row], search.squares[row],
-                search.horizon[row], False, world, contacts.overflow)
-            if touching > 0 and distance < 0.0:
-                _keep(found, count, pair, distance, on_prism, on_box, rotation, origin)
-                count += 1
-            number += 1
-    if number < under.prisms:
-        wp.atomic_or(contacts.overflow, world, TOO_MANY)
-    if count > 0:
-        _write_widest(found, count, pair, pairs, surfaces, contacts, capacity)
-
-
 def find_contacts(m, d, context, types) -> None:
     """In place of MuJoCo Warp's `convex_narrowphase`: of pairs of these types of geoms, adds the contacts to `d`."""
     NARROWPHASE(m, d, context, [pair for pair in types if pair not in OURS])
     if not any(_count(m, *pair) for pair in OURS if pair in types):
         return
-    near = min(d.naconmax, d.nworld * sum(m.geom_pair_type_count))
+    near = int(min(d.naconmax, d.nworld * sum(m.geom_pair_type_count)))
     pairs = _filled(
         Pairs(), count=d.ncollision, geoms=context.collision_pair, world=context.collision_worldid,
         number=context.collision_pairid, kind=m.geom_type, size=m.geom_size, position=d.geom_xpos, rotation=d.geom_xmat)
@@ -469,25 +466,30 @@ def find_contacts(m, d, context, types) -> None:
         pair_impedance=m.pair_solimp, pair_margin=m.pair_margin, pair_gap=m.pair_gap, pair_adhesion=m.pair_adhesion,
         pair_friction=m.pair_friction)
     found = _filled(
-        Found(), distance=wp.empty((int(MOST), near), dtype=float), position=wp.empty((int(MOST), near), dtype=wp.vec3),
-        normal=wp.empty((int(MOST), near), dtype=wp.vec3))
+        Found(), count=wp.zeros(near, dtype=int), distance=wp.empty((MOST, near), dtype=float),
+        position=wp.empty((MOST, near), dtype=wp.vec3), normal=wp.empty((MOST, near), dtype=wp.vec3))
     x = d.contact
     contacts = _filled(
         Contacts(), count=d.nacon, distance=x.dist, position=x.pos, frame=x.frame, margin=x.includemargin, friction=x.friction,
         reference=x.solref, friction_reference=x.solreffriction, impedance=x.solimp, dimension=x.dim, geoms=x.geom,
         rows=x.efc_address, world=x.worldid, kind=x.type, number=x.geomcollisionid, adhesion=x.adhesion, overflow=d.overflow)
-    inputs = [pairs, fields, found, surfaces, contacts, d.naconmax]
+    shares = threads_per_geom(d.nacon.device)
     if _count(m, FIELD, SPHERE) or _count(m, FIELD, CAPSULE):
-        wp.launch(find_contacts_of_rods, near, inputs, block_dim=BLOCK)
+        wp.launch(find_contacts_of_rods, (near, shares), [pairs, fields, shares, found], block_dim=BLOCK)
     if boxes := d.nworld * _count(m, FIELD, BOX):
-        faces = 6 + MJ_MAX_EPAFACES * m.opt.ccd_iterations
+        rows, corners, faces = boxes * shares, 10 + 2 * m.opt.ccd_iterations, 6 + MJ_MAX_EPAFACES * m.opt.ccd_iterations
         search = _filled(
             Search(), used=wp.zeros(1, dtype=int), tolerance=m.opt.ccd_tolerance, iterations=m.opt.ccd_iterations,
-            corners=wp.empty((boxes, 10 + 2 * m.opt.ccd_iterations), dtype=wp.vec3),
-            numbers=wp.empty((boxes, 10 + 2 * m.opt.ccd_iterations), dtype=int), faces=wp.empty((boxes, faces), dtype=int),
-            feet=wp.empty((boxes, faces), dtype=wp.vec3), squares=wp.empty((boxes, faces), dtype=float),
-            horizon=wp.empty((boxes, MJ_MAX_EPAHORIZON), dtype=int))
-        wp.launch(find_contacts_of_boxes, near, [*inputs, search], block_dim=BLOCK)
+            corners=wp.empty((rows, corners), dtype=wp.vec3), numbers=wp.empty((rows, corners), dtype=int),
+            faces=wp.empty((rows, faces), dtype=int), feet=wp.empty((rows, faces), dtype=wp.vec3),
+            squares=wp.empty((rows, faces), dtype=float), horizon=wp.empty((rows, MJ_MAX_EPAHORIZON), dtype=int))
+        wp.launch(find_contacts_of_boxes, (near, shares), [pairs, fields, shares, found, search, d.overflow], block_dim=BLOCK)
+    wp.launch(keep_widest, near, [pairs, found, surfaces, contacts, d.naconmax])
+
+
+def threads_per_geom(device: wp.Device) -> int:
+    """On a CPU, where threads run one after another, contacts are found in the same order in every run."""
+    return 1 if device.is_cpu else SHARES
 
 
 def _count(m, one: gjk.GeomType, other: gjk.GeomType) -> int:
