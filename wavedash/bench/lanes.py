@@ -101,8 +101,9 @@ class Run:
         config = load_config(preset, overrides)
         self.curriculum = Curriculum(config)
         settings = self.curriculum.settings(0)
-        self.title = f"{config.env.count:,} arenas x {config.ppo.rollout_steps} steps"
         self.learner: Learner = runs.enter_context(assembled(settings))
+        decided = self.learner.config  # with the count of arenas that suits the device
+        self.title = f"{decided.env.count:,} arenas x {decided.ppo.rollout_steps} steps"
         self.learner.start()
         self.curriculum.on_start(self.learner)
         settled = [self() for _ in range(SETTLE)]
