@@ -13,6 +13,7 @@ from torch import Tensor
 
 from tests.league import leagues
 from tests.league.commands import policy_folder, trained
+from wavedash import champions
 from wavedash.cli import app
 from wavedash.errors import UserError
 from wavedash.evaluate.results import MatchResult, Score
@@ -246,6 +247,18 @@ def test_snapshots_of_a_league_are_versions_of_their_run(tmp_path) -> None:
     assert list(names.values()) == ["20260101-000000-abcd@7", "1-ab@7"]
     elsewhere = leagues.policy_folder(tmp_path / "mine", "policy.hidden=[4]", "name=ours")
     assert find_entrant(str(elsewhere)).name == "mine", "whoever gave a folder a name of its own is called by it"
+
+
+def test_a_folder_cannot_take_the_name_of_the_champion_or_of_a_version_of_a_run(tmp_path) -> None:
+    """Its games would count for that one. The champion itself keeps its name, by whichever path it is found."""
+    shipped = find_entrant("champion")
+    assert shipped.name == f"champion-1v1@{shipped.run.source.step}"
+    assert find_entrant(str(champions.FOLDER / "1v1")).name == shipped.name
+    (tmp_path / "link").symlink_to(champions.FOLDER)
+    assert find_entrant(str(tmp_path / "link" / "1v1")).name == shipped.name
+    for name in (shipped.name, "ours@7", "chaser"):
+        folder = leagues.policy_folder(tmp_path / name, "policy.hidden=[4]")
+        assert find_entrant(str(folder)).name == str(folder)
 
 
 def test_the_champion_is_the_one_for_the_teams_of_the_other_policy(tmp_path) -> None:

@@ -81,8 +81,9 @@ class Entrant:
 
     @staticmethod
     def _unmistakable(folder: PolicyFolder) -> str:
-        """The name of a folder, or its path if another player has that name: a folder `chaser` is not the chaser."""
-        return str(folder.path) if Entrant._is_taken(folder.name) else folder.name
+        """The name of a folder, or its path if another player has that name: a folder `chaser` is not the chaser. The champion
+        that ships is itself called like a version of a run."""
+        return str(folder.path) if Entrant._is_taken(folder.name) and not folder.ships else folder.name
 
     @staticmethod
     def _is_taken(name: str) -> bool:

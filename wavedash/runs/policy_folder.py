@@ -53,7 +53,12 @@ class PolicyFolder:
     def name(self) -> str:
         """What the policy is called among others: the name of the folder, or that of the champion and its steps."""
         path = self.path.absolute()
-        return f"{champions.NAME}-{path.name}@{self.step}" if path.parent == champions.FOLDER else path.name
+        return f"{champions.NAME}-{path.name}@{self.step}" if self.ships else path.name
+
+    @property
+    def ships(self) -> bool:
+        """Whether it is a champion that comes with the package, whose name nobody else has."""
+        return self.path.resolve().parent == champions.FOLDER.resolve()
 
     @property
     def step(self) -> int:
