@@ -104,6 +104,22 @@ def test_an_export_replaces_an_exported_bot_and_nothing_else(champion: Path, tmp
     assert (tmp_path / "mine").read_text() == "precious"
 
 
+@pytest.mark.parametrize("out", [".", "../bot"])
+def test_the_current_folder_can_be_exported_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str) -> None:
+    """It stays the same folder, so whoever is in it sees the bot; Windows could not remove it either."""
+    folder = tmp_path / "bot"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    for _ in range(2):
+        export_bot("champion", out)
+        assert Path("bot.toml").is_file() and Path("wavedash_bot", "player.py").is_file(), "the current folder is still there"
+        assert {path.name for path in tmp_path.iterdir()} == {"bot", "bot.zip"}
+        assert not Path("old.txt").exists()
+        Path("old.txt").write_text("of an earlier export")
+    with zipfile.ZipFile(tmp_path / "bot.zip") as archive:
+        assert all(name.startswith("bot/") for name in archive.namelist())
+
+
 def test_what_a_bot_has_no_code_for_is_refused_by_its_name() -> None:
     class Mine(AdvancedObsPlus):
         def build(self, *args: Any, **kwargs: Any) -> Any:

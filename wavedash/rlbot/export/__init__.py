@@ -35,12 +35,17 @@ class ExportedBot:
 def export_bot(run: str | Path, out: str | Path, name: str | None = None, developer: str = "Wavedash",
                description: str | None = None, trust: bool = False) -> ExportedBot:
     """Writes the policy of a run as a bot into the folder `out`, and as `out`.zip beside it. `name`: that of the run."""
-    loaded, folder = load_run(run, trust=trust), Path(out)
+    loaded, folder = load_run(run, trust=trust), _with_name(Path(out))
     task = rocket_task(loaded.config.env, loaded.path)
     about = description or f"Trained with Wavedash for {', '.join(map(str, task.team_sizes))}."
     bot = Bot(name or loaded.config.name, developer, about, task.hitbox, _tags(task))
     agreement = write_bot(loaded.policy.policy, task, bot, folder, f"{loaded.config.name}@{loaded.source.step}")
     return ExportedBot(loaded.path, folder, zip_of(folder), agreement)
+
+
+def _with_name(folder: Path) -> Path:
+    """The same folder by a path that ends with its name, which the zip beside it gets: `.` and `..` have none."""
+    return folder if folder.name not in ("", "..") else folder.resolve()
 
 
 def _tags(config: RocketConfig) -> tuple[str, ...]:

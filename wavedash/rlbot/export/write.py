@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
 import zipfile
 from collections.abc import Mapping
@@ -44,8 +45,7 @@ def write_bot(policy: ActorCritic, task: RocketConfig, bot: Bot, folder: Path, s
     try:
         _write(written, content)
         agreement = compare_with_trainer(written, observation, action, actor, state)
-        shutil.rmtree(folder, ignore_errors=True)
-        written.rename(folder)
+        _replace(folder, written)
         zip_of(folder).write_bytes(_zipped(folder.name, content))
     except OSError as error:
         raise UserError(f"cannot write {folder}: {error.strerror}; choose another place") from error
@@ -81,6 +81,20 @@ def _write(folder: Path, content: Mapping[str, bytes]) -> None:
     for name, data in content.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(data)
+
+
+def _replace(folder: Path, written: Path) -> None:
+    """Moves all files of a bot into its folder, in place of those of an earlier one. The folder stays, because somebody may be
+    in it; its mark comes first and stays too, so that an export that was interrupted can be made again."""
+    folder.mkdir(exist_ok=True)
+    os.replace(written / MARK, folder / MARK)
+    for old in folder.iterdir():
+        if old.is_dir() and not old.is_symlink():
+            shutil.rmtree(old)
+        elif old.name != MARK:
+            old.unlink()
+    for new in written.iterdir():
+        new.rename(folder / new.name)
 
 
 def _zipped(name: str, content: Mapping[str, bytes]) -> bytes:
