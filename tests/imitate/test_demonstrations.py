@@ -10,8 +10,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from wavedash.cli import app
 from wavedash.errors import UserError
-from wavedash.imitate.demonstrations import read, write_samples, write_states
+from wavedash.imitate.demonstrations import prepare, read, write_samples, write_states
 
 OBS, ACTION, EPISODE = torch.arange(12.0).view(6, 2), torch.tensor([0, 1, 2, 0, 1, 2]), torch.tensor([0, 0, 0, 4, 4, 2])
 METADATA = {"format": "wavedash-demonstrations", "version": "1", "kind": "samples"}
@@ -82,3 +83,34 @@ def test_damaged_and_missing_files_are_named(tmp_path: Path) -> None:
         read(file)
     with pytest.raises(UserError, match="choose this ending"):
         write_samples(tmp_path / "d.npz", OBS, ACTION, EPISODE)
+
+
+def test_where_nothing_can_be_written_is_said_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "folder.safetensors").mkdir()
+    for path in (tmp_path / "file" / "d.safetensors", tmp_path / "folder.safetensors"):
+        for begin in (lambda path=path: prepare(path), lambda path=path: write_samples(path, OBS, ACTION, EPISODE)):
+            with pytest.raises(UserError, match=r"cannot write .*safetensors: .*; name another file"):
+                begin()
+    prepare(tmp_path / "new" / "d.safetensors")
+    assert not list((tmp_path / "new").iterdir()) and (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("command", [
+    ["imitate", "record", "chaser", "{}.safetensors", "--games", "1"],
+    ["replays", "train-inverse", "{}.safetensors"],
+    ["replays", "import", "{folder}", "{}"],
+])
+def test_commands_do_not_work_for_nothing(command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would play or parse for minutes. Here nothing of that could: there is no arena, and the replay is none."""
+    (tmp_path / "x.replay").write_text("no replay")
+    (tmp_path / "file").write_text("mine")
+    out = str(tmp_path / "file" / "out")
+    words = [word.format(out, folder=tmp_path) for word in command]
+    monkeypatch.setattr("wavedash.rocket.sim.simulator.WarpSimulator.__init__", _too_late)
+    with pytest.raises(UserError, match=r"cannot write "):
+        app(words, standalone_mode=False)
+
+
+def _too_late(*arguments: Any, **named: Any) -> None:
+    raise AssertionError("it is too late: the work has begun")

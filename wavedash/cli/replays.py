@@ -42,7 +42,9 @@ def train_inverse(
     """Train the model that infers controls replays do not carry, and print its accuracy on games of RocketSim."""
     from wavedash.replays.inverse import save_model
     from wavedash.replays.train_inverse import train_and_measure
+    from wavedash.runs.durable import prepare_file
 
+    prepare_file(out)
     model, table = train_and_measure(rounds, steps, seed, lambda text: typer.echo(text, err=True))
     save_model(out, model)
     typer.echo(table)

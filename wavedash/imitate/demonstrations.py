@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from wavedash.errors import UserError
+from wavedash.runs.durable import prepare_file
 
 FORMAT, VERSION = "wavedash-demonstrations", "1"
 CONTROLS = 8
@@ -110,15 +111,20 @@ def read(path: str | Path, kind: Kind | None = None) -> Demonstrations:
     return Demonstrations(path, found, metadata, tensors)
 
 
+def prepare(path: Path) -> None:
+    """Says what prevents a file of demonstrations, before anything is played for it. UserError: it cannot be written."""
+    if path.suffix != ".safetensors":
+        raise UserError(f"{path}: demonstrations are stored as .safetensors; choose this ending")
+    prepare_file(path)
+
+
 def _write(path: Path, kind: Kind, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
     from safetensors.torch import save_file
 
-    if path.suffix != ".safetensors":
-        raise UserError(f"{path}: demonstrations are stored as .safetensors; choose this ending")
+    prepare(path)
     stored = {name: x.detach().cpu().contiguous() for name, x in tensors.items()}
     described = {**metadata, "format": FORMAT, "version": VERSION, "kind": kind}
     _check(path, kind, stored, described)
-    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     save_file(stored, part, described)
     os.replace(part, path)

@@ -10,8 +10,7 @@ from torch import Tensor
 from wavedash.envs.kinds import kind_of
 from wavedash.envs.obs import ACTION_MASK, Obs, action_mask, map_obs
 from wavedash.envs.vec_env import VecEnv
-from wavedash.errors import UserError
-from wavedash.imitate.demonstrations import episode_begins, write_samples
+from wavedash.imitate.demonstrations import episode_begins, prepare, write_samples
 from wavedash.loading import LoadedRun
 from wavedash.seeding import stream_seed
 
@@ -31,8 +30,7 @@ class Recorded(NamedTuple):
 def record_episodes(run: LoadedRun, path: Path, episodes: int, deterministic: bool = True, seed: int = 1) -> Recorded:
     """Plays whole episodes of a run's own task, and writes what its policy saw and did."""
     config = run.config.env
-    if path.suffix != ".safetensors":
-        raise UserError(f"{path}: demonstrations are stored as .safetensors; choose this ending")
+    prepare(path)
     rounds = -(-episodes // min(episodes, kind_of(config).evaluation(config).environments))
     env = run.make_env(-(-episodes // rounds))
     try:

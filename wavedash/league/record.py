@@ -9,7 +9,7 @@ from torch import Tensor
 
 from wavedash.errors import UserError
 from wavedash.evaluate.matches import SECONDS, Match, arenas_of
-from wavedash.imitate.demonstrations import episode_begins, write_states
+from wavedash.imitate.demonstrations import episode_begins, prepare, write_states
 from wavedash.imitate.record import Recorded
 from wavedash.league.players import Entrant
 from wavedash.rocket.starts.frames import frame_arrays
@@ -21,8 +21,7 @@ def record_games(first: Entrant, second: Entrant | None, path: Path, games: int,
                  own_starts: bool = False, deterministic: bool = True, seed: int = 1, seconds: float = SECONDS) -> Recorded:
     """Plays games to the first goal, from kick-offs, or from the starts of the first player's task. Controls of the first
     player are known; without a second one it plays against itself, and those of all cars are."""
-    if path.suffix != ".safetensors":
-        raise UserError(f"{path}: demonstrations are stored as .safetensors; choose this ending")
+    prepare(path)
     task = first.task or (None if second is None else second.task)
     if own_starts and first.task is None:
         raise UserError(f"{first.name} was trained in no task, so it has no starts of its own: leave out --starts task")

@@ -41,7 +41,10 @@ def import_folder(folder: Path, out: Path, settings: ImportSettings, workers: in
         raise UserError(f"{folder} holds no .replay files; the game saves them in Documents/My Games/Rocket League/"
                         "TAGame/Demos")
     parts = out / "parts"
-    parts.mkdir(parents=True, exist_ok=True)
+    try:
+        parts.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot write into {out}: {error.strerror or error}; name another folder") from error
     results: dict[Path, Imported] = {}
     todo: list[tuple[Path, Path]] = []
     seen: dict[str, Path] = {}

@@ -1,9 +1,12 @@
 """Files are written so that they survive a kill or a power cut: first the data, then the name that makes it visible."""
 from __future__ import annotations
 
+import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
+from wavedash.errors import UserError
 from wavedash.runs.links import not_following
 
 
@@ -22,9 +25,24 @@ def replace_file(path: Path, data: bytes) -> None:
         write_durably(temporary, data)
         os.replace(temporary, path)
     except OSError:
-        temporary.unlink(missing_ok=True)  # a partial file would only take space
+        with suppress(OSError):
+            temporary.unlink()  # a partial file would only take space
         raise
     sync_folder(path.parent)
+
+
+def prepare_file(path: Path) -> None:
+    """Makes the folder of a file that long work will write, and tries whether it can be written there, before the work begins.
+    UserError: it cannot."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        write_durably(temporary, b"")
+        temporary.unlink()
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}; name another file") from error
 
 
 def sync_folder(path: Path) -> None:
