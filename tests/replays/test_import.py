@@ -15,7 +15,8 @@ from wavedash.replays.filters import KEPT, REASONS, bodies_of, segments, sort_ou
 from wavedash.replays.generate import LENGTH_UNIT, SPIN_UNIT, TURN_UNIT, as_replay, play
 from wavedash.replays.importing import import_folder, import_table
 from wavedash.replays.one_file import Imported, ImportSettings, import_replay, read_part, write_part
-from wavedash.replays.replay import GOAL, NO_PLAY
+from wavedash.replays.read import _phases
+from wavedash.replays.replay import COUNTDOWN, GOAL, NO_PLAY, PLAY
 from wavedash.replays.resample import resample
 from wavedash.rocket.sim.simulator import WarpSimulator
 from wavedash.rocket.starts import load_frames
@@ -199,6 +200,16 @@ def test_torn_parts_are_made_again_and_wrong_folders_are_named(tmp_path):
     assert read_part(tmp_path / "part.safetensors") is None
     with pytest.raises(UserError, match=r"no \.replay files"):
         import_folder(tmp_path, tmp_path / "out", ImportSettings())
+
+
+@pytest.mark.parametrize("states", [(7, 8, 9), (0, 0, 0)], ids=["as files say it", "as those of the first year, which do not"])
+def test_countdowns_play_and_goals_are_told_apart(states):
+    """Frames of a countdown, play, a goal at frame 16, another countdown after the goal's replay, and play again."""
+    countdown, game, goal = states
+    parts = [(countdown, 0, 2), (countdown, 3, 4), (game, 0, 10), (goal, 0, 5), (countdown, 3, 4), (game, 0, 20)]
+    moments = [{"replicated_game_state_name": state, "replicated_game_state_time_remaining": left}
+               for state, left, frames in parts for _ in range(frames)]
+    assert _phases(moments, [16]).tolist() == [COUNTDOWN] * 6 + [PLAY] * 10 + [GOAL] * 5 + [COUNTDOWN] * 4 + [PLAY] * 20
 
 
 def test_labels_without_a_model_are_those_of_cars_on_the_ground(played):

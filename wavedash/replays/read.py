@@ -85,10 +85,14 @@ def replay_of(data: dict[str, Any]) -> Replay:
 
 def _phases(moments: list[dict[str, Any]], goals: list[int]) -> Array:
     """[F]. The numbers of game states are indices into a table of the file: the countdown's is the one with seconds left,
-    play's is the commonest of the others."""
+    play's is the commonest of the others. Files of the game's first year name no states: all have one number, and there is a
+    countdown where seconds are left, and before the first one."""
     state = np.array([moment["replicated_game_state_name"] for moment in moments])
     left = np.array([moment["replicated_game_state_time_remaining"] for moment in moments])
     countdown = np.isin(state, np.unique(state[left > 0]))
+    if (state == state[0]).all() and (left > 0).any():
+        countdown = left > 0
+        countdown[: countdown.argmax()] = True
     others, counts = np.unique(state[~countdown], return_counts=True)
     phase = np.full(len(moments), NO_PLAY)
     if len(others):
