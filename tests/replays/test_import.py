@@ -8,18 +8,24 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from wavedash.config import RocketConfig
 from wavedash.errors import UserError
 from wavedash.imitate import demonstrations
 from wavedash.replays import importing
 from wavedash.replays.filters import KEPT, REASONS, bodies_of, segments, sort_out
 from wavedash.replays.generate import LENGTH_UNIT, SPIN_UNIT, TURN_UNIT, as_replay, play
 from wavedash.replays.importing import import_folder, import_table
+from wavedash.replays.inverse import load_model
 from wavedash.replays.one_file import Imported, ImportSettings, import_replay, read_part, write_part
 from wavedash.replays.read import _phases
 from wavedash.replays.replay import COUNTDOWN, GOAL, NO_PLAY, PLAY
 from wavedash.replays.resample import resample
+from wavedash.replays.states import FIELDS
+from wavedash.rocket.actions.lookup_table import LookupTable
+from wavedash.rocket.rehearsal import empty_arenas
 from wavedash.rocket.sim.simulator import WarpSimulator
 from wavedash.rocket.starts import load_frames
+from wavedash.rocket.state import JUMP, STEER, YAW
 
 
 @pytest.fixture(scope="module")
@@ -218,3 +224,35 @@ def test_labels_without_a_model_are_those_of_cars_on_the_ground(played):
     known, ground = result.arrays["moments.known"], result.arrays["moments.cars.on_ground"]
     assert known.any() and not (known & ~ground).any()
     assert torch.equal(result.arrays["moments.controls"][..., 1], result.arrays["moments.controls"][..., 3])
+
+
+def test_actions_of_labels_steer_as_the_replay_does(played):
+    """Sticks that do not matter on the ground are not known. They must not decide which row of a table is the nearest."""
+    replay, _ = quiet(played)
+    arrays = import_replay("x", replay, ImportSettings(), load_model("shipped")).arrays
+    controls, ground = arrays["moments.controls"], arrays["moments.cars.on_ground"] & arrays["moments.known"]
+    state = empty_arenas(len(controls), RocketConfig())
+    for field in FIELDS:
+        part, name = field.split(".")
+        getattr(getattr(state, part), name).copy_(arrays[f"moments.{field}"])
+    action = LookupTable()
+    action.bind(state)
+    done = action.controls(action.nearest(controls, state))
+    still = ground & (controls[..., JUMP] < 0.5)
+    assert still.sum() > 50 and (controls[still][:, STEER].abs() > 0.9).any()
+    assert torch.equal(done[still][:, STEER], controls[still][:, STEER].round()) and not done[still][:, JUMP].any()
+    air = ~arrays["moments.cars.on_ground"] & arrays["moments.known"]
+    assert air.any() and torch.equal(done[air][:, YAW], controls[air][:, YAW].round())
+
+
+def test_the_first_moment_of_a_car_on_the_ground_is_a_label(played):
+    """At kick-offs it is how cars drive off. In the air it needs the motion before, which is not there."""
+    labels = 0
+    for arena in range(4):
+        replay, _ = as_replay(played, arena, arena)
+        arrays = import_replay("x", replay, ImportSettings(), load_model("shipped")).arrays
+        first = arrays["moments.episode"].diff(prepend=torch.tensor([-1])) != 0
+        known, ground = arrays["moments.known"][first], arrays["moments.cars.on_ground"][first]
+        assert not (known & ~ground).any() and not arrays["moments.controls"][first][known][:, JUMP].any()
+        labels += int(known.sum())
+    assert labels

@@ -95,6 +95,18 @@ class InverseModel(nn.Module):
         known = torch.where(ground, sure[..., GROUND].all(-1), sure[..., AIR].all(-1))
         known[:BEFORE] = False
         known[len(known) - AFTER :] = False
+        if len(known) > BEFORE + AFTER:
+            # Nothing is inferred of the first moment. But who stays on the ground does not jump, and all else is carried: this
+            # is how cars drive off at kick-offs, and who never saw that stands still there.
+            stays = ground[0] & ground[1]
+            known[0] = stays & given[0][..., [THROTTLE, STEER, BOOST, HANDBRAKE]].all(-1)
+            chosen[0, ..., JUMP] = torch.where(stays, 0.0, chosen[0, ..., JUMP])
+        # What does not matter cannot be inferred. As noise it would decide which action is the nearest one, so it is what
+        # actions have there: sticks that agree on the way to turn, and no other turn on the ground.
+        chosen[..., YAW] = torch.where(ground, chosen[..., STEER], chosen[..., YAW])
+        chosen[..., STEER] = chosen[..., YAW]
+        for turn in (PITCH, ROLL):
+            chosen[..., turn] = torch.where(ground, 0.0, chosen[..., turn])
         return chosen, known
 
 
