@@ -39,3 +39,12 @@ def test_lines_end_at_the_name_of_the_winner_they_began_with(format_name: str, e
 
 def test_a_league_of_everybody_against_everybody_has_no_lines() -> None:
     assert not LINE.findall(played("round-robin", 5, 1000)) and LINE.findall(played("single-elimination", 8, 5))
+
+
+def test_every_heading_has_meetings_below_it():
+    """With five bots, byes leave the first round of the losers without a meeting."""
+    picture = played("double-elimination", 5, 1000)
+    headings = re.findall(r'<text class="muted" x="([\d.]+)" y="([\d.]+)">([^<]*)</text>', picture)
+    columns = {round(float(x) - 10) for x, _, _ in NAME.findall(picture)}
+    assert {float(x) for x, _, _ in headings} == columns
+    assert "losers' round 1" not in [title for _, _, title in headings] and len(headings) == 7

@@ -26,8 +26,8 @@ def draw(format: Format, names: Sequence[str], outcomes: Outcomes) -> str:
     parts, bottom, right = [], float(TOP), 0.0
     for letters in ("WF", "L") if format.knockout else ("R",):  # winners' bracket and finals; losers' bracket below
         stages = {stage: found for stage, found in by_stage(meetings).items() if stage[0] in letters}
-        shown = {stage: [meeting for meeting in found if meeting.known is False or not meeting.bye or not format.knockout]
-                 for stage, found in stages.items()}
+        shown = {stage: met for stage, found in stages.items()  # byes may leave a stage without meetings
+                 if (met := [meeting for meeting in found if not meeting.known or not meeting.bye or not format.knockout])}
         tallest = max((len(found) for found in shown.values()), default=0)
         height = tallest * (2 * ROW + GAP)
         if not tallest:
