@@ -4,7 +4,7 @@ from __future__ import annotations
 import torch
 
 from wavedash.config import EnvConfig
-from wavedash.rocket.shard import BEGINNINGS
+from wavedash.rocket.shard import depth
 from wavedash.rocket.state import CONTROLS, WORD, GameState
 from wavedash.rocket.team_sizes import shard_plans
 
@@ -28,7 +28,7 @@ def arena_memory(config: EnvConfig, device: torch.device) -> dict[str, int]:
             simulator += kept_bytes(seats) + work_bytes(seats)
             kept += kept_bytes(seats)
             shared = shared_bytes(arenas, device.type == "cuda")
-        beginnings = record * max(2, -(-BEGINNINGS // arenas)) * arenas
+        beginnings = record * depth(arenas, device) * arenas
         total["simulator"] += arenas * simulator + shared
         total["beginnings"] += beginnings
         total["snapshot"] += arenas * kept + beginnings

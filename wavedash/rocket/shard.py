@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 
 BEGINNINGS = 1024
 """Beginnings that are written at once, or two for every arena if that is more: many cost little more than one"""
+ROLLOUTS = 4
+"""On a GPU, the number of rollouts for which beginnings are written at once, two for every arena and rollout. The starts of a
+curriculum are thousands of small kernels, whose launches would hold up every rollout."""
 
 TASK, SIMULATOR = "task.", "simulator."
 """Prefixes of the names of saved tensors"""
@@ -63,7 +66,7 @@ class Shard:
         self.kickoff = Kickoff()
         self.generator = torch.Generator(device)
         self.everywhere = torch.ones(self.state.arenas, dtype=torch.bool, device=device)
-        self.depth = max(2, -(-BEGINNINGS // self.state.arenas))
+        self.depth = depth(self.state.arenas, device)
         self.fresh = self.state.repeated(self.depth)
         """The store of beginnings: those of arena e are its entries e, e + E, e + 2 E, ..."""
         self.chosen = torch.empty_like(self.state.memory)
@@ -73,6 +76,8 @@ class Shard:
         """How many of its beginnings each arena has used"""
         self.written_by = 0
         """Identifies the start that wrote the beginnings, see `_start_number`"""
+        self.rollouts = 0
+        """How many rollouts have begun since the beginnings were written"""
         task.bind(self.state, self.fresh)
         self.kickoff.bind(self.fresh)
         self.active = self.state.cars.present.flatten().clone()
@@ -88,14 +93,16 @@ class Shard:
         """Where steps of some arenas are kept to record them. It must be there before a step is captured."""
 
     def prepare(self) -> None:
-        """On a GPU, beginnings are written anew before every rollout, because a step cannot tell whether they are used up. On a
-        CPU they are written anew if the starts have changed: their weights during a run, any setting on resume."""
-        if not self.on_host:
-            self._write_beginnings()
-            self.watch.seen.logical_or_(impossible(self.fresh))
-        elif self.written_by != self._start_number():
+        """Beginnings are written anew if the starts have changed: their weights during a run, any setting on resume. On a GPU
+        also every few rollouts, because a step cannot tell whether they are used up."""
+        changed = self.written_by != self._start_number()
+        if self.on_host and changed:
             self._write_beginnings()
             self._refuse_impossible()
+        elif not self.on_host and (changed or self.rollouts >= ROLLOUTS):
+            self._write_beginnings()
+            self.watch.seen.logical_or_(impossible(self.fresh))
+        self.rollouts += 1
 
     def reset(self, seed: int | None) -> Obs:
         if seed is not None:
@@ -166,7 +173,8 @@ class Shard:
         """A function that returns everything that the next step depends on, as it is now."""
         simulator = self.simulator.keep()
         own = {name: x.clone() for name, x in {**self._own(), **self._of_task()}.items()}
-        own |= {"generator": self.generator.get_state(), "written_by": torch.tensor(self.written_by)}
+        own |= {"generator": self.generator.get_state(), "written_by": torch.tensor(self.written_by),
+                "rollouts": torch.tensor(self.rollouts)}
         own |= {name: stream.get_state() for name, stream in self._streams().items()}
         return lambda: {**{f"simulator.{name}": x for name, x in simulator().items()}, **own}
 
@@ -190,13 +198,14 @@ class Shard:
         generator = saved.is_like("generator", self.generator.get_state())
         streams = {name: saved.is_like(name, stream.get_state()) for name, stream in self._streams().items() if name in tensors}
         written_by = int(saved.has("written_by", torch.int64, ()))
+        rollouts = int(saved.has("rollouts", torch.int64, ())) if "rollouts" in tensors else ROLLOUTS
         self.simulator.load({name.removeprefix(SIMULATOR): x for name, x in tensors.items() if name.startswith(SIMULATOR)})
         for name, x in own.items():
             x.copy_(tensors[name])
         self.generator.set_state(generator)
         for name, state in streams.items():
             self._streams()[name].set_state(state)
-        self.written_by = written_by
+        self.written_by, self.rollouts = written_by, rollouts
         self.task.restore(remembered, of_task, self.state)
         if self.first == 0 and (changes := str(remembered)):
             log.info("the task has other parts than the one that was saved: %s", changes)
@@ -227,7 +236,7 @@ class Shard:
         self.kickoff.write(self.fresh, self.generator)
         self.task.start.write(self.fresh, self.generator)
         self.used.zero_()
-        self.written_by = self._start_number()
+        self.written_by, self.rollouts = self._start_number(), 0
 
     def _refuse_impossible(self) -> None:
         """Raises EnvError if a beginning breaks a rule of the game. This is a host sync, so it is not for steps on a GPU."""
@@ -241,7 +250,9 @@ class Shard:
     def _begin(self, arenas: Tensor, first: Tensor | None = None) -> None:
         """Begins games in these arenas [E], each from the next of its own beginnings; after the last, the first is used
         again. `first` [E]: where an episode begins; None: in all of them."""
-        if self.on_host and bool(((self.used >= self.depth) & arenas).any()):
+        if not self.on_host:
+            self.used.remainder_(self.depth)
+        elif bool(((self.used >= self.depth) & arenas).any()):
             self._write_beginnings()
             self._refuse_impossible()
         which = (self.used % self.depth) * self.state.arenas + self.numbers
@@ -274,6 +285,11 @@ class Shard:
         rates = happened.flatten(1) / self.minutes_per_step
         metrics |= zip(RATES, rates.unbind(0), strict=True)
         return metrics | self.task.measures(self.state, self.previous, self.state.events, self.task.action.ticks)
+
+
+def depth(arenas: int, device: torch.device) -> int:
+    """The number of beginnings that the store has for every arena."""
+    return max(2 if device.type == "cpu" else 2 * ROLLOUTS, -(-BEGINNINGS // arenas))
 
 
 def _copy(obs: Obs) -> Obs:

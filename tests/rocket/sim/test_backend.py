@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from threading import Event
 
 import pytest
@@ -21,6 +22,7 @@ from wavedash.envs.errors import EnvError
 from wavedash.errors import UserError
 from wavedash.ppo.learner import Learner
 from wavedash.rocket.env import RocketEnv
+from wavedash.rocket.shard import ROLLOUTS
 from wavedash.rocket.sim import package
 from wavedash.rocket.sim.simulator import WarpSimulator
 from wavedash.rocket.starts import Random
@@ -222,16 +224,48 @@ def test_no_episode_begins_like_another_however_many_there_are(monkeypatch):
     assert len(seen.unique(dim=0)) == len(seen) == 90
 
 
-def test_without_host_syncs_every_rollout_has_new_beginnings(monkeypatch):
+def test_without_host_syncs_beginnings_are_written_anew_every_few_rollouts(monkeypatch):
     monkeypatch.setattr("wavedash.rocket.shard.BEGINNINGS", 12)
     env = env_without_syncs(EVERY_STEP, "env.rocket.starts={random: 1}")
     env.reset(0)
     env.prepare()
     first = beginnings(env, 6)
     assert torch.equal(first[4], first[0]) and torch.equal(first[5], first[1]), "after the last comes the first again"
-    env.prepare()
+    for _ in range(ROLLOUTS):
+        env.prepare()
     seen = torch.cat([*first[:4], *beginnings(env, 4)]).flatten(1)
     assert len(seen.unique(dim=0)) == len(seen) == 24
+
+
+def test_without_host_syncs_beginnings_last_for_so_many_rollouts_also_over_a_resume():
+    """Whenever a run is resumed, its beginnings are written anew before the same rollouts."""
+    env = env_without_syncs(EVERY_STEP, "env.rocket.starts={random: 1}")
+    env.reset(0)
+    fresh, states, stores = env._shards[0].fresh.memory, [], []
+    for _ in range(2 * ROLLOUTS + 2):
+        states.append({name: x.clone() for name, x in env.save_state().items()})
+        env.prepare()
+        stores.append(fresh.clone())
+    new = [not torch.equal(before, after) for before, after in pairwise(stores)]
+    assert [index + 1 for index, is_new in enumerate(new) if is_new] == [ROLLOUTS, 2 * ROLLOUTS]
+    other = env_without_syncs(EVERY_STEP, "env.rocket.starts={random: 1}")
+    other.reset(1)
+    for index, state in enumerate(states[:ROLLOUTS + 1]):
+        other.load_state(state)
+        for store in stores[index:]:
+            other.prepare()
+            assert torch.equal(other._shards[0].fresh.memory, store)
+
+
+def test_without_host_syncs_arenas_that_use_their_beginnings_up_are_saved_too(monkeypatch):
+    monkeypatch.setattr("wavedash.rocket.shard.BEGINNINGS", 6)
+    env, other = (env_without_syncs(EVERY_STEP, "env.rocket.starts={random: 1}") for _ in range(2))
+    env.reset(0)
+    other.reset(1)
+    actions = random_actions(env, 10)
+    trajectory(env, actions[:5])  # two beginnings for every arena, and five episodes
+    other.load_state({name: x.clone() for name, x in env.save_state().items()})
+    assert all(torch.equal(a, b) for a, b in zip(trajectory(env, actions[5:]), trajectory(other, actions[5:]), strict=True))
 
 
 @pytest.mark.parametrize("prepared", [False, True])
