@@ -130,6 +130,16 @@ def test_a_bot_that_thinks_too_long_in_all_is_no_longer_waited_for(tmp_path: Pat
     assert conduct.slow and conduct.failed and not conduct.lost and len(conduct.answer_seconds) < outcome.ticks / 2
 
 
+def test_many_games_are_no_reason_to_wait_no_longer(tmp_path: Path) -> None:
+    """A game takes the bot 0.6 s at least, so all of them take longer than it may think in one."""
+    naps = "time.sleep(0.005)\n        " + CHASES
+    manner = replace(QUICK, patience=replace(QUICK.patience, in_all=4.0))
+    outcome = play_match([bot(0, write_bot(tmp_path / "a", "Nap", naps)), player(1, "idle")], FirstGoals(12, 1.0), manner)
+    conduct = only(outcome)
+    assert sum(conduct.answer_seconds) > 4.0, "else this shows nothing"
+    assert not conduct.faulty and len(conduct.answer_seconds) == outcome.ticks
+
+
 BROKEN = {
     "garbage": ("introduce()\nsend(bytes(range(200)))\ntime.sleep(60)", "that are no message"),
     "a longer message than comes": ("introduce()\nserver.sendall(b'\\xff\\xffabc')\nserver.close()", "exit code 0"),

@@ -24,7 +24,7 @@ class Patience:
     in_a_row: int = 3
     """A program that has left so many packets unanswered hangs: the match goes on without it until it answers again"""
     in_all: float = 600.0
-    """A program for which a match has waited so many seconds in all is not waited for any more"""
+    """A program for which a match, or one game of several, has waited so many seconds in all is not waited for any more"""
     end: float = 3.0
     """Seconds in which programs may end by themselves after the match"""
 
@@ -43,7 +43,7 @@ class Conduct:
     hung: bool = False
     """It has left several packets in a row unanswered"""
     slow: bool = False
-    """It has used up all the time that a match waits for one program"""
+    """It has used up all the time that a match, or one game of several, waits for one program"""
     missed: int = 0
     """Packets that it did not answer in time"""
     ignored: int = 0
@@ -155,7 +155,11 @@ class Program:
     def waited(self, seconds: float, patience: Patience) -> None:
         """The match has waited so long for its answer."""
         self._waited += seconds
-        self.conduct.slow = self._waited >= patience.in_all
+        self.conduct.slow = self.conduct.slow or self._waited >= patience.in_all
+
+    def begin_game(self) -> None:
+        """The time that it may think in all begins anew: many games take long without any fault of its own."""
+        self._waited = 0.0
 
     def miss(self, patience: Patience) -> None:
         """It has not answered the last packet."""
