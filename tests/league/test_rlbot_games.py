@@ -57,6 +57,16 @@ def test_a_bot_cannot_take_the_name_of_a_known_player(tmp_path: Path, name: str)
     assert find_entrant(str(write_bot_file(tmp_path, name, "python run.py"))).name == f"bot:{name}"
 
 
+def test_a_folder_with_a_bot_does_not_hide_a_known_player(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`wavedash export rlbot champion champion` writes such a folder."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("champion", "chaser", "mine"):
+        write_bot_file(Path(name), f"the bot {name}", "python run.py")
+    assert find_entrant("champion").name.startswith("champion-1v1@") and find_entrant("chaser").name == "chaser"
+    for name in ("./champion", "champion/bot.toml", "./chaser", "mine"):
+        assert find_entrant(name).name == f"the bot {Path(name.removesuffix('/bot.toml'))}"
+
+
 @pytest.mark.slow
 def test_the_same_match_is_not_written_twice(tmp_path: Path) -> None:
     serving, out = Serving(minutes=0.02, overtime=0.0, countdown=0.0), tmp_path / "games.csv"
