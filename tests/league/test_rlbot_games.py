@@ -11,19 +11,27 @@ from pathlib import Path
 import pytest
 
 from tests.rlbot.server.bots import CHASES, CRASHES, HANGS, write_bot, write_bot_file
+from wavedash.cli import app
 from wavedash.errors import UserError
 from wavedash.evaluate.results import MatchResult
-from wavedash.league.event_folder import GAMES, MATCHES, PICTURE, RESULTS, EventFolder
+from wavedash.league.event import play_event
+from wavedash.league.event_folder import FAULTS, GAMES, MATCHES, PICTURE, RESULTS, EventFolder
+from wavedash.league.formats import make_format
 from wavedash.league.games import GamesFile
 from wavedash.league.match import Terms, compare
 from wavedash.league.players import find_entrant
 from wavedash.league.rlbot_games import needs_server, play_through_server
 from wavedash.league.served import Serving, serve_matches
+from wavedash.rlbot.server.program import Patience
 
 pytest.importorskip("rlbot")
 
 BOTS = {"Chase": CHASES, "Still": "return flat.ControllerState()", "Crash": CRASHES, "Hang": HANGS,
         "Boost": "return self.chase(packet, me, boost=False)"}
+
+
+def wavedash(*arguments: object) -> None:
+    app([str(argument) for argument in arguments], standalone_mode=False)
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +107,38 @@ def test_whole_matches_have_a_winner_and_count_all_goals() -> None:
     assert all(game.scored == 0 and game.conceded >= 2 and game.seconds >= 30.0 for game in match.result.played)
 
 
+@pytest.mark.slow
+def test_a_bot_whose_folder_is_gone_is_named_and_what_was_played_stays(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also one that has another place or name when the tournament goes on."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b", "c"):
+        write_bot(Path(name), name.upper())
+    entrants = [find_entrant(name) for name in ("a", "b", "c")]
+    terms = Terms(games=2, seconds=1.0, patience=Patience(end=0.2))
+    description = {"format": "round-robin", "rounds": None, "players": ["a", "b", "c"], "names": ["A", "B", "C"], "games": 2,
+                   "size": 1, "simulator": "rocketsim", "seconds": 1.0, "minutes": None, "deterministic": True, "seed": 1}
+    held = EventFolder(Path("cup"))
+    held.begin(description)
+    Path("a").rename("moved")  # everybody is known already: B and C play, then A is to be started
+    with pytest.raises(UserError, match=r"cannot start a/bot\.toml in .*Put the bot back"):
+        play_event(entrants, ["A", "B", "C"], make_format("round-robin", 3), terms, held)
+    assert [row.meeting for row in held.read()[0]] == ["R1.2"]
+
+    with pytest.raises(UserError, match=r"no player 'a'(.|\n)*cup/tournament\.yaml names this player"):
+        wavedash("tournament", "--folder", "cup")
+    Path("moved").rename("a")
+    bot_file = Path("a/bot.toml")
+    text = bot_file.read_text()
+    bot_file.write_text(text.replace('name = "A"', 'name = "D"'))
+    with pytest.raises(UserError, match=r"other names than when it began:\n  names: there \['A', 'B', 'C'\], here \['D'"):
+        wavedash("tournament", "--folder", "cup")
+    bot_file.write_text(text)
+    wavedash("tournament", "--folder", "cup")
+    assert "round-robin of 3, finished" in capsys.readouterr().out
+    assert {row.meeting for row in held.read()[0]} == {"R1.2", "R2.1", "R3.1"}
+
+
 TOURNAMENT = """
 import sys
 from pathlib import Path
@@ -131,6 +171,11 @@ def test_a_tournament_of_five_bots_survives_a_crash_a_hang_and_a_kill(tmp_path: 
     crashes = {name: sum(int(row[f"{side}_crashes"]) for row in rows for side in ("first", "second") if row[side] == name)
                for name in BOTS}
     assert crashes["Crash"] and crashes["Hang"] and not any(crashes[name] for name in ("Chase", "Still", "Boost"))
+    told = (whole / FAULTS).read_text().splitlines()
+    assert sum("Crash: its program ended with exit code 3" in line for line in told) == crashes["Crash"]
+    assert sum("out of fuel" in line for line in told) == crashes["Crash"]
+    assert sum("Hang: hung" in line for line in told) == crashes["Hang"] and FAULTS in printed
+    assert not any(f"{name}: " in line for line in told for name in ("Chase", "Still", "Boost"))
     assert (whole / PICTURE).read_text().startswith("<svg") and "Chase" in (whole / RESULTS).read_text()
 
     process = subprocess.Popen(command(cut), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

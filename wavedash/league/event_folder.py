@@ -1,4 +1,5 @@
-"""The folder of a tournament: what it is (tournament.yaml), and what was played (matches.csv, games.csv).
+"""The folder of a tournament: what it is (tournament.yaml), what was played (matches.csv, games.csv), and why bots failed
+(faults.txt).
 
 A match is a row of matches.csv, then its games are rows of games.csv, each written durably. The seed of a match, which follows
 from who meets whom, tells which games are its. A process that is killed in between leaves a match without all of its games: it
@@ -23,6 +24,7 @@ from wavedash.runs.durable import replace_file
 from wavedash.yaml_text import YamlError, read_yaml
 
 DESCRIPTION, MATCHES, GAMES, RESULTS, PICTURE = "tournament.yaml", "matches.csv", "games.csv", "results.txt", "bracket.svg"
+FAULTS = "faults.txt"
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,11 @@ class EventFolder:
             except OSError as error:
                 raise UserError(f"cannot write {self.path}: {error.strerror or error}; name another folder") from error
             return
-        differ = [f"  {key}: there {there.get(key)}, here {description.get(key)}"
-                  for key in dict.fromkeys([*there, *description]) if there.get(key) != description.get(key)]
+        keys = [key for key in dict.fromkeys([*there, *description]) if there.get(key) != description.get(key)]
+        differ = [f"  {key}: there {there.get(key)}, here {description.get(key)}" for key in keys]
+        if keys == ["names"]:
+            raise UserError("\n".join([f"players of the tournament in {self.path} have other names than when it began:",
+                                       *differ, "Put their bot.toml or runs back as they were, or begin in another folder."]))
         if differ:
             raise UserError("\n".join([f"{self.path} holds another tournament:", *differ,
                                        "Name another folder, or go on with that one: wavedash tournament --folder "
@@ -118,6 +123,17 @@ class EventFolder:
         except OSError as error:
             raise UserError(f"cannot write {file}: {error.strerror or error}. Make room, then run the same command again: it "
                             "goes on where it stopped") from error
+
+    def tell(self, faults: Sequence[str]) -> None:
+        """Adds what there is to say of bots that failed. A match that is played again after a kill tells it again."""
+        if not faults:
+            return
+        try:
+            with open(self.path / FAULTS, "a", encoding="utf-8") as file:
+                file.writelines(fault.replace("\n", "\n    ") + "\n" for fault in faults)
+        except OSError as error:
+            raise UserError(f"cannot write {self.path / FAULTS}: {error.strerror or error}. Make room, then run the same "
+                            "command again") from error
 
     def write(self, name: str, text: str) -> None:
         try:

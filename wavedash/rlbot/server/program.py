@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from wavedash.errors import UserError
 from wavedash.rlbot.server.bot_file import BotFile
 from wavedash.rlbot.server.process import BotProcess
 
@@ -99,10 +100,16 @@ class Program:
         return bool(self.conduct.lost)
 
     def start(self, address: tuple[str, int]) -> None:
+        """UserError: it cannot be started, so a match would say nothing about the bot."""
         self._begun_at = time.monotonic()
-        if self.bot.command:
+        if not self.bot.command:
+            return
+        try:
             self.process = BotProcess(self.bot.command, self.bot.root, {
                 "RLBOT_AGENT_ID": self.key, "RLBOT_SERVER_IP": address[0], "RLBOT_SERVER_PORT": str(address[1])})
+        except OSError as error:
+            raise UserError(f"cannot start {self.bot.path} in {self.bot.root}: {error.strerror or error}. Put the bot back "
+                            "where it was, then run the same command again") from error
 
     def look(self) -> None:
         """Notices that its process has ended."""
