@@ -128,6 +128,21 @@ def test_who_comes_or_goes_begins_an_episode_and_spectators_do_not_play() -> Non
     assert np.array_equal(match.bot.controls(watched, 7), IDLE), "nobody"
 
 
+@pytest.mark.parametrize("pads", [0, 10, 33, 35])
+def test_other_pads_than_the_field_has_do_not_stop_it(pads: int) -> None:
+    """As on a map of one's own. It plays on as if all pads were there."""
+    match = Match()
+    match.arena.state.pads.timer[:] = 3.0
+    match.play(1)
+    assert (match.bot.game.arrays["pads"] == 3.0).all()
+    match.arena.frame += 7
+    packet = match.packet()
+    states = [*packet.boost_pads, *packet.boost_pads][:pads]
+    other = flat.GamePacket(packet.players, states, packet.balls, packet.match_info, packet.teams)
+    match.bot.controls(other, 0)
+    assert match.decided == [0, 8] and not match.bot.game.arrays["pads"].any()
+
+
 def answered(pace: Pace, latency: int, frames: int) -> list[int]:
     """Frames of the ticks in which decisions came into force, of a server of this latency."""
     coming, in_force, found = [IDLE] * latency, IDLE, []
