@@ -142,7 +142,14 @@ class Event:
 def play_event(entrants: Sequence[Entrant], names: Sequence[str], format: Format, terms: Terms, folder: EventFolder,
                progress: Callable[[str], Progress] | None = None, reference: Reference = NO_REFERENCE,
                record: Order | None = None) -> Event:
-    """Plays what the folder does not have yet. `entrants` and `names` are in the order of the seeds."""
+    """Plays what the folder does not have yet. `entrants` and `names` are in the order of the seeds. UserError: another process
+    does."""
+    with folder.locked():
+        return _play_on(entrants, names, format, terms, folder, progress, reference, record)
+
+
+def _play_on(entrants: Sequence[Entrant], names: Sequence[str], format: Format, terms: Terms, folder: EventFolder,
+             progress: Callable[[str], Progress] | None, reference: Reference, record: Order | None) -> Event:
     rows, games = folder.read()
     while True:
         event = Event(format, names, terms, rows, games, reference)

@@ -11,12 +11,14 @@ import csv
 import io
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import yaml
+from filelock import FileLock, Timeout
 
 from wavedash.errors import UserError
 from wavedash.league.games import Game, GamesFile
@@ -89,6 +91,23 @@ class EventFolder:
             raise UserError("\n".join([f"{self.path} holds another tournament:", *differ,
                                        "Name another folder, or go on with that one: wavedash tournament --folder "
                                        f"{self.path}"]))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Makes sure that one process at a time plays the tournament: two would play the same games twice. The system holds the
+        lock, so a killed process leaves none behind."""
+        lock = FileLock(self.path / ".lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise UserError(f"another process plays the tournament in {self.path}: wait until it is over, or stop it") from None
+        except OSError as error:
+            raise UserError(f"cannot lock {self.path}: {error.strerror or error}; make room on that disk, and see that the "
+                            "folder can be written") from error
+        try:
+            yield
+        finally:
+            lock.release()
 
     def read(self) -> tuple[list[MatchRow], list[Game]]:
         """What counts: whole matches and their games. Games of a match that is not whole are cut off from the file."""
