@@ -5,6 +5,7 @@ import csv
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from tests.rlbot.server.bots import CHASES, CRASHES, HANGS, write_bot, write_bot_file
 from wavedash.cli import app
+from wavedash.cli.progress import Shown
 from wavedash.errors import UserError
 from wavedash.evaluate.results import MatchResult
 from wavedash.league.event import play_event
@@ -83,6 +85,23 @@ def test_the_same_match_is_not_written_twice(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="another --seed"):
         next(serve_matches(sides, None, serving, out))
     assert len(list(serve_matches(sides, None, replace(serving, seed=2), out))) == 1 and len(GamesFile(out).read()) == 2
+
+
+@pytest.mark.slow
+def test_the_result_of_a_match_is_told_also_where_it_cannot_be_written(tmp_path: Path) -> None:
+    out = tmp_path / "games.csv"
+
+    class Blocking(Shown):
+        def __call__(self, *texts: str) -> Callable[[float], None]:
+            out.unlink()
+            out.mkdir()
+            return lambda share: None
+
+    serving = Serving(minutes=0.02, overtime=0.0, countdown=0.0)
+    matches = serve_matches([find_entrant("idle"), find_entrant("chaser")], None, serving, out, Blocking())
+    assert next(matches).startswith("idle 0 : 0 chaser")
+    with pytest.raises(UserError, match=r"cannot write .*games\.csv"):
+        next(matches)
 
 
 @pytest.mark.slow

@@ -67,8 +67,8 @@ def serve_matches(entrants: Sequence[Entrant], size: int | None, serving: Servin
 
         outcome = play_match(seats, referee, manner, tell)
         seconds = round(sum(result.seconds for result in outcome.results), 3)
+        yield _report(names, outcome, referee)  # first of all: if the file cannot be written any more, the result is there
         _add(file, [Game(utc_now(), 0, *names, terms.size, *outcome.goals, seconds, SIMULATOR, seed)])
-        yield _report(names, outcome, referee)
 
 
 def _check_port(entrants: Sequence[Entrant], port: int) -> None:
