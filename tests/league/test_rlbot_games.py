@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import csv
+import json
+import socket
 import subprocess
 import sys
 import time
@@ -61,6 +63,20 @@ def test_a_bot_that_is_started_by_hand_plays_where_it_can_find_the_server(tmp_pa
         next(serve_matches([by_hand, find_entrant("idle")], None, Serving(), tmp_path / "games.csv"))
 
 
+@pytest.mark.slow
+def test_who_starts_a_bot_by_hand_is_told_when_and_where_it_connects(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_bot_file(tmp_path, "Hand", "")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    wavedash("rlbot", "serve", path, "idle", "--port", port, "--start", "1", "--minutes", "0.05", "--overtime", "0", "--out",
+             tmp_path / "games.csv")
+    told = capsys.readouterr()
+    assert "Hand has no run_command: start it yourself within 1 s" in told.err
+    assert f"RLBOT_SERVER_PORT is {port}" in told.err and "Hand: it was not ready after 1 s" in told.out
+
+
 @pytest.mark.parametrize("name", ["chaser", "rung:preset-20min", "champion-1v1@5994970112"])
 def test_a_bot_cannot_take_the_name_of_a_known_player(tmp_path: Path, name: str) -> None:
     """Its games would count for that one in ratings."""
@@ -111,6 +127,10 @@ def test_a_match_is_played_from_both_sides_and_says_how_its_programs_did(bots: d
     result: MatchResult = found.results["rocketsim"]
     assert [game.side for game in result.played] == [0, 0, 0, 1, 1]
     assert {(game.blue, game.orange) for game in found.games} == {("idle", "Crash"), ("Crash", "idle")}
+    assert str(found).splitlines()[1] == "But Crash stood still at times: see the programs below"
+    told = json.loads(json.dumps(found.as_json()))["programs"]
+    assert [(one["name"], one["team"], one["failed"], "exit code 3" in one["lost"]) for one in told] == [
+        ("Crash", 1, True, True), ("Crash", 0, True, True)]
     assert str(found).count("exit code 3") == 2 and result.score.opponent_touches >= 0
     match = play_through_server(find_entrant("idle"), find_entrant(bots["Crash"]), terms)
     assert match.faults[0].crashes == 0 and match.faults[1].crashes == 2

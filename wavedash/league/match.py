@@ -164,7 +164,7 @@ class Comparison:
             "first": self.first, "second": self.second, "verdict": self.verdict, "size": self.terms.size,
             "seconds": self.terms.seconds, "seed": self.terms.seed, "deterministic": self.terms.deterministic,
             "simulators": {simulator: score_as_json(score) for simulator, score in self.scores.items()},
-            "difference": columns.difference(self.scores),
+            "difference": columns.difference(self.scores), "programs": [one.as_json() for one in self.conduct],
         }
 
     def __str__(self) -> str:
@@ -172,8 +172,10 @@ class Comparison:
             "won-drawn-lost": lambda score: f"{score.scored} - {score.goalless} - {score.conceded}"}
         elo_row: dict[str, columns.Row] = {"Elo difference": lambda score: elo_text(score.goal_share)}
         rows = {**columns.GAMES, **outcomes, **columns.GOALS, **columns.SHARE, **elo_row, **columns.TOUCHES}
+        failed = list(dict.fromkeys(one.name for one in self.conduct if one.failed))
+        doubt = [f"But {' and '.join(failed)} stood still at times: see the programs below"] if failed else []
         programs = ["", "programs of RLBot bots", *(f"  {conduct}" for conduct in self.conduct)] if self.conduct else []
-        return "\n".join([self.verdict, "", f"{self.first} against {self.second}: {self.terms}", "",
+        return "\n".join([self.verdict, *doubt, "", f"{self.first} against {self.second}: {self.terms}", "",
                           *columns.table(self.scores, rows), *programs])
 
     def _stronger(self, share: Share) -> str | None:

@@ -13,6 +13,7 @@ from wavedash.league.match import Terms, names_of
 from wavedash.league.players import Entrant
 from wavedash.league.rlbot_games import SIMULATOR, seats_of
 from wavedash.recordings.order import Order
+from wavedash.rlbot.server.bot_file import BotFile
 from wavedash.rlbot.server.program import USUAL_PATIENCE, Patience
 from wavedash.rlbot.server.referee import Referee, WholeMatch
 from wavedash.rlbot.server.serving import Manner, Outcome, play_match
@@ -20,6 +21,9 @@ from wavedash.seeding import stream_seed
 
 if TYPE_CHECKING:
     from wavedash.cli.progress import Shown
+
+USUAL_PORT = 23234
+"""RLBot's own, where bots look for the server that are told nothing"""
 
 
 @dataclass(frozen=True)
@@ -71,12 +75,17 @@ def serve_matches(entrants: Sequence[Entrant], size: int | None, serving: Servin
         _add(file, [Game(utc_now(), 0, *names, terms.size, *outcome.goals, seconds, SIMULATOR, seed)])
 
 
+def started_by_hand(entrants: Sequence[Entrant]) -> list[BotFile]:
+    """Bots without a run_command."""
+    return [member.bot for entrant in entrants for member in entrant.members or (entrant,)
+            if member.bot is not None and not member.bot.command]
+
+
 def _check_port(entrants: Sequence[Entrant], port: int) -> None:
     """A bot that is started by hand must know where to connect."""
-    for member in (member for entrant in entrants for member in entrant.members or (entrant,)):
-        if member.bot is not None and not member.bot.command and not port:
-            raise UserError(f"{member.bot.path} has no run_command, so you start it by hand: use --port 23234, RLBot's own, "
-                            "where it looks for the server")
+    for bot in started_by_hand(entrants) if not port else ():
+        raise UserError(f"{bot.path} has no run_command, so you start it by hand: use --port {USUAL_PORT}, RLBot's own, where "
+                        "it looks for the server")
 
 
 def _check_new(file: GamesFile, names: tuple[str, str], seeds: Sequence[int]) -> None:

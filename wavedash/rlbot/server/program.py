@@ -6,6 +6,7 @@ import time
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -62,6 +63,10 @@ class Conduct:
     @property
     def faulty(self) -> bool:
         return self.failed or self.missed > 0
+
+    def as_json(self) -> dict[str, Any]:
+        return {"name": self.name, "team": self.team, "failed": self.failed, "lost": self.lost, "hung": self.hung,
+                "slow": self.slow, "missed": self.missed, "ignored": self.ignored, "ready_after": self.ready_after}
 
     def __str__(self) -> str:
         said = [self.lost] if self.lost else []
