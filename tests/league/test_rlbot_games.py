@@ -25,8 +25,10 @@ from wavedash.league.games import GamesFile
 from wavedash.league.match import Terms, compare
 from wavedash.league.players import find_entrant
 from wavedash.league.rlbot_games import needs_server, play_through_server
-from wavedash.league.served import Serving, serve_matches
+from wavedash.league.served import Serving, report_of, serve_matches
 from wavedash.rlbot.server.program import Patience
+from wavedash.rlbot.server.referee import Round, WholeMatch
+from wavedash.rlbot.server.serving import Outcome
 
 pytest.importorskip("rlbot")
 
@@ -61,6 +63,12 @@ def test_a_bot_that_is_started_by_hand_plays_where_it_can_find_the_server(tmp_pa
         needs_server(Terms(), by_hand, find_entrant("chaser"))
     with pytest.raises(UserError, match="--port 23234"):
         next(serve_matches([by_hand, find_entrant("idle")], None, Serving(), tmp_path / "games.csv"))
+
+
+def test_the_speed_of_a_match_counts_countdowns() -> None:
+    """In real time, 288 packets take 2.4 seconds, of which half are a countdown here."""
+    outcome = Outcome([Round((0, 0), 1.2)], [], (0, 0), ticks=288, wall_seconds=2.4)
+    assert "at 1.0 times real time" in report_of(("idle", "chaser"), outcome, WholeMatch())
 
 
 @pytest.mark.slow
@@ -187,6 +195,8 @@ from wavedash.league.formats import make_format
 from wavedash.league.match import Terms
 from wavedash.league.players import find_entrant
 from wavedash.rlbot.server.program import Patience
+from wavedash.rlbot.server.referee import Round, WholeMatch
+from wavedash.rlbot.server.serving import Outcome
 folder, *bots = sys.argv[1:]
 held = EventFolder(Path(folder))
 held.begin({"format": "swiss"})

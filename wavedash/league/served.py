@@ -17,6 +17,7 @@ from wavedash.rlbot.server.bot_file import BotFile
 from wavedash.rlbot.server.program import USUAL_PATIENCE, Patience
 from wavedash.rlbot.server.referee import Referee, WholeMatch
 from wavedash.rlbot.server.serving import Manner, Outcome, play_match
+from wavedash.rocket.constants import TICK_RATE
 from wavedash.seeding import stream_seed
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def serve_matches(entrants: Sequence[Entrant], size: int | None, serving: Servin
 
         outcome = play_match(seats, referee, manner, tell)
         seconds = round(sum(result.seconds for result in outcome.results), 3)
-        yield _report(names, outcome, referee)  # first of all: if the file cannot be written any more, the result is there
+        yield report_of(names, outcome, referee)  # first of all: if the file cannot be written any more, the result is there
         _add(file, [Game(utc_now(), 0, *names, terms.size, *outcome.goals, seconds, SIMULATOR, seed)])
 
 
@@ -102,10 +103,12 @@ def _add(file: GamesFile, games: Sequence[Game]) -> None:
         raise UserError(f"cannot write {file.path}: {error.strerror or error}; name another file with --out") from error
 
 
-def _report(names: tuple[str, str], outcome: Outcome, referee: Referee) -> str:
+def report_of(names: tuple[str, str], outcome: Outcome, referee: Referee) -> str:
+    """What there is to say of a match."""
     blue, orange = outcome.goals
     seconds = sum(result.seconds for result in outcome.results)
-    speed = seconds / outcome.wall_seconds if outcome.wall_seconds else 0.0
+    # Packets count and not play: countdowns take time too, and in real time the speed is that of the clock.
+    speed = outcome.ticks / TICK_RATE / outcome.wall_seconds if outcome.wall_seconds else 0.0
     after = " after overtime" if referee.overtime else ""
     return "\n".join([f"{names[0]} {blue} : {orange} {names[1]}{after}",
                       f"  {seconds / 60:.1f} minutes of play at {speed:.1f} times real time, touches {outcome.touches[0]} : "
