@@ -9,6 +9,7 @@ import torch
 
 from tests.rlbot.bots import bot_of
 from wavedash.bench.rlbot.arena import Arena
+from wavedash.rlbot.bot.constants import HITBOXES
 from wavedash.rlbot.bot.pace import IDLE, NUDGE, Pace
 from wavedash.rlbot.packets import Clock, PacketPlayer, PacketWriter
 
@@ -141,6 +142,20 @@ def test_other_pads_than_the_field_has_do_not_stop_it(pads: int) -> None:
     other = flat.GamePacket(packet.players, states, packet.balls, packet.match_info, packet.teams)
     match.bot.controls(other, 0)
     assert match.decided == [0, 8] and not match.bot.game.arrays["pads"].any()
+
+
+def test_a_car_may_get_another_hitbox() -> None:
+    """As where somebody chooses another body in the middle of a match. Play goes on."""
+    match = Match()
+    match.play(10)
+    packet = match.packet()
+    assert match.bot.game.cars[1].shape.half[0] == pytest.approx(HITBOXES["breakout"][0] / 2, abs=2.0)
+    told = {name: getattr(packet.players[1], name) for name in flat.PlayerInfo.__match_args__}
+    other = flat.PlayerInfo(**told | {"hitbox": flat.BoxShape(*HITBOXES["octane"])})
+    match.bot.controls(flat.GamePacket([packet.players[0], other], packet.boost_pads, packet.balls, packet.match_info,
+                                       packet.teams), 0)
+    assert match.bot.game.cars[1].shape.half[0] == pytest.approx(HITBOXES["octane"][0] / 2, abs=2.0)
+    assert match.episodes == 1
 
 
 def answered(pace: Pace, latency: int, frames: int) -> list[int]:
