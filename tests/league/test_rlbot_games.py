@@ -137,12 +137,30 @@ def test_a_match_is_played_from_both_sides_and_says_how_its_programs_did(bots: d
     assert {(game.blue, game.orange) for game in found.games} == {("idle", "Crash"), ("Crash", "idle")}
     assert str(found).splitlines()[1] == "But Crash stood still at times: see the programs below"
     told = json.loads(json.dumps(found.as_json()))["programs"]
-    assert [(one["name"], one["team"], one["failed"], "exit code 3" in one["lost"]) for one in told] == [
+    assert [(one["player"], one["team"], one["failed"], "exit code 3" in one["lost"]) for one in told] == [
         ("Crash", 1, True, True), ("Crash", 0, True, True)]
     assert str(found).count("exit code 3") == 2 and result.score.opponent_touches >= 0
     match = play_through_server(find_entrant("idle"), find_entrant(bots["Crash"]), terms)
     assert match.faults[0].crashes == 0 and match.faults[1].crashes == 2
     assert match.result.played == result.played, "the same seed plays the same games"
+
+
+@pytest.mark.slow
+def test_of_two_bots_of_the_same_name_it_is_told_which_one_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a match the one in blue has the name and the other has it with a number, and then they change sides."""
+    monkeypatch.chdir(tmp_path)
+    good, bad = (str(write_bot(Path(folder), "Same", choose)) for folder, choose in (("good", CHASES), ("bad", CRASHES)))
+    terms = Terms(games=2, seconds=2.0, patience=Patience(end=0.2))
+    found = compare(find_entrant(good), find_entrant(bad), terms)
+    assert [(one["player"], one["failed"]) for one in found.as_json()["programs"]] == [
+        (good, False), (good, False), (bad, True), (bad, True)]
+    assert str(found).splitlines()[1] == f"But {bad} stood still at times: see the programs below"
+    assert f"programs of {bad}\n  orange, Same (2): its program ended" in str(found)
+    held = EventFolder(tmp_path / "cup")
+    held.begin({})
+    play_event([find_entrant(good), find_entrant(bad)], [good, bad], make_format("round-robin", 2), terms, held)
+    told = [line.split(":")[0] for line in (tmp_path / "cup" / FAULTS).read_text().splitlines() if line.startswith("R1")]
+    assert told == [f"R1.1 {bad} against {good}, as {team}" for team in ("orange", "blue")]
 
 
 @pytest.mark.slow

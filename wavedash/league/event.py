@@ -19,7 +19,6 @@ from wavedash.league.rlbot_games import Faults, needs_server, play_through_serve
 from wavedash.league.series import next_games, outcome_of
 from wavedash.league.tournament import Tournament
 from wavedash.recordings.order import Order
-from wavedash.rlbot.server.program import Conduct
 from wavedash.rocket.recording.events import TEAMS
 from wavedash.seeding import stream_seed
 
@@ -163,17 +162,17 @@ def _play_on(entrants: Sequence[Entrant], names: Sequence[str], format: Format, 
         todo = event.left(meeting.name, pair[0])
         assert todo is not None
         shown = progress(f"{meeting.name}: {pair[0]} against {pair[1]} in {todo[0]}") if progress else None
-        row, new, conduct = _play(meeting.name, (entrants[meeting.first], entrants[meeting.second]), pair, terms, *todo,
-                                  len(event.of_meeting.get(meeting.name, [])), shown, record)
-        folder.tell([f"{meeting.name} {pair[0]} against {pair[1]}, {TEAMS[one.team]}: {one}" for one in conduct if one.faulty])
+        row, new, faults = _play(meeting.name, (entrants[meeting.first], entrants[meeting.second]), pair, terms, *todo,
+                                 len(event.of_meeting.get(meeting.name, [])), shown, record)
+        folder.tell(faults)
         folder.add(row, new)
         rows, games = [*rows, row], [*games, *new]
 
 
 def _play(meeting: str, entrants: tuple[Entrant, Entrant], names: tuple[str, str], terms: Terms, simulator: str, count: int,
-          before: int, progress: Progress | None, record: Order | None) -> tuple[MatchRow, list[Game], list[Conduct]]:
-    """Plays the games of a meeting that are left; how the programs of bots behaved comes with them. `before`: how many were
-    played, which with the names of the two is all that the seed follows from."""
+          before: int, progress: Progress | None, record: Order | None) -> tuple[MatchRow, list[Game], list[str]]:
+    """Plays the games of a meeting that are left; what there is to say of bots that failed comes with them. `before`: how many
+    were played, which with the names of the two is all that the seed follows from."""
     first, second = entrants
     seed = stream_seed(terms.seed, f"{meeting} {names[0]} {names[1]} {simulator}", before) % 2**31
     todo = replace(terms, games=count, seed=seed)
@@ -181,7 +180,8 @@ def _play(meeting: str, entrants: tuple[Entrant, Entrant], names: tuple[str, str
         found = play_through_server(first, second, todo, progress, record)
         games = found.result.games(*names)
         row = MatchRow(meeting, *names, games[0].seed, len(games), *found.faults[0], *found.faults[1])
-        return row, games, [one for side in found.conduct for one in side]
+        return row, games, [f"{meeting} {who} against {other}, as {TEAMS[one.team]}: {one}" for who, other, side in
+                            zip(names, names[::-1], found.conduct, strict=True) for one in side if one.faulty]
     # A script adapts its pace to a policy that it plays against, if the policy is the first of the two.
     swapped = first.task is None and second.task is not None
     one, other = (second, first) if swapped else (first, second)
