@@ -18,6 +18,7 @@ from wavedash.rlbot.server.program import USUAL_PATIENCE, Patience
 from wavedash.rlbot.server.referee import Referee, WholeMatch
 from wavedash.rlbot.server.serving import Manner, Outcome, play_match
 from wavedash.rocket.constants import TICK_RATE
+from wavedash.rocket.recording.events import TEAMS
 from wavedash.seeding import stream_seed
 
 if TYPE_CHECKING:
@@ -112,4 +113,4 @@ def report_of(names: tuple[str, str], outcome: Outcome, referee: Referee) -> str
     after = " after overtime" if referee.overtime else ""
     return "\n".join([f"{names[0]} {blue} : {orange} {names[1]}{after}",
                       f"  {seconds / 60:.1f} minutes of play at {speed:.1f} times real time, touches {outcome.touches[0]} : "
-                      f"{outcome.touches[1]}", *(f"  {conduct}" for conduct in outcome.conduct)])
+                      f"{outcome.touches[1]}", *(f"  {TEAMS[conduct.team]}, {conduct}" for conduct in outcome.conduct)])
