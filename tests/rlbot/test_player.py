@@ -20,8 +20,8 @@ class Match:
     """One car that a bot drives, and one that nobody does. `episodes` counts how often the bot began one, and `decided` has
     the frames at which it decided."""
 
-    def __init__(self) -> None:
-        self.arena, self.bot = Arena(1, 1, "breakout"), bot_of("beta-1v1").bot()
+    def __init__(self, name: str = "beta-1v1") -> None:
+        self.arena, self.bot = Arena(1, 1, "breakout"), bot_of(name).bot()
         self.episodes = 0
         self.decided: list[int] = []
         begin, decide = self.bot.brain.begin, self.bot.pace.decide
@@ -71,6 +71,29 @@ def test_it_is_idle_where_nobody_plays_and_begins_anew_afterwards() -> None:
     assert np.array_equal(match.play(1, balls=False), IDLE)
     match.play(1)
     assert match.episodes == 3
+
+
+@pytest.mark.parametrize(("games", "episodes"), [(1, [1, 2, 3, 4]), (2, [1, 1, 2, 2]), (3, [1, 1, 1, 2])])
+def test_memory_outlasts_as_many_games_as_in_training(games: int, episodes: list[int]) -> None:
+    """What else it remembers begins anew with every game, and with other players a new episode begins."""
+    match, found = Match("gru-2v2"), []
+    match.bot.brain.games = games
+    for _ in range(4):
+        match.play(3, phase=flat.MatchPhase.Countdown)
+        remembered, before = match.bot.brain.policy.memory.h[0].copy(), match.episodes
+        packet = match.packet()
+        match.bot.controls(packet, 0)
+        # A decision with the memory of before, or with none, gives the memory that is there now.
+        brain, now = match.bot.brain, match.bot.brain.policy.memory.h[0].copy()
+        brain.policy.memory.h[0] = remembered if match.episodes == before else np.zeros_like(remembered)
+        brain.policy.act(brain.seen, brain.mask)
+        np.testing.assert_array_equal(brain.policy.memory.h[0], now)
+        found.append(match.episodes)
+        match.play(20)
+        match.play(3, phase=flat.MatchPhase.GoalScored)
+    assert found == episodes
+    match.play(1, players=1)
+    assert match.episodes == episodes[-1] + 1
 
 
 def test_a_pause_changes_nothing() -> None:
