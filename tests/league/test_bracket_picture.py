@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from wavedash.league.bracket_picture import draw
+from wavedash.league.bracket_picture import LONGEST, draw, shortened
 from wavedash.league.formats import make_format
 from wavedash.league.formats.meeting import Outcome, Outcomes, next_meeting
 
@@ -48,3 +48,12 @@ def test_every_heading_has_meetings_below_it():
     columns = {round(float(x) - 10) for x, _, _ in NAME.findall(picture)}
     assert {float(x) for x, _, _ in headings} == columns
     assert "losers' round 1" not in [title for _, _, title in headings] and len(headings) == 7
+
+
+def test_long_names_are_told_apart() -> None:
+    """Two bots of the same name are named by their paths, which differ near the end, and versions of a run by their steps."""
+    names = ["/home/me/rocket-league/bots/version-1/bot.toml", "/home/me/rocket-league/bots/version-2/bot.toml",
+             "a-run-with-quite-a-long-name@120000000", "a-run-with-quite-a-long-name@140000000"]
+    shown = re.findall(r">([^<>]+)<title>", draw(make_format("single-elimination", 4), names, {}))
+    assert len(set(shown)) == 4 and all(len(name) == LONGEST for name in shown)
+    assert shortened("x" * LONGEST) == "x" * LONGEST

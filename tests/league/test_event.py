@@ -82,6 +82,19 @@ def test_a_killed_process_goes_on_from_its_folder_alone(tmp_path: Path) -> None:
     assert results_of(tmp_path / "cut") == results_of(tmp_path / "whole")
 
 
+@pytest.mark.slow
+def test_two_processes_do_not_play_the_same_tournament(tmp_path: Path) -> None:
+    """Each would play what is left, and the games would count twice."""
+    command = [sys.executable, "-m", "wavedash", "tournament", *NAMES, "--format", "round-robin", "--games", "2", "--seconds",
+               "3", "--folder", str(tmp_path)]
+    folder = EventFolder(tmp_path)
+    with folder.locked():
+        refused = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert refused.returncode and "another process plays the tournament" in refused.stderr and not folder.read()[1]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    assert len(folder.read()[1]) == 6
+
+
 def test_the_folder_of_another_tournament_is_refused_with_what_differs(tmp_path: Path) -> None:
     EventFolder(tmp_path).begin(DESCRIPTION)
     EventFolder(tmp_path).begin(DESCRIPTION)

@@ -188,6 +188,13 @@ def test_draws_leave_equal_players_where_they_are_and_a_seat_counts_once() -> No
     assert twice["a"].games == 1 and twice["a"].mean > 25 > twice["b"].mean
 
 
+def test_a_name_with_the_sign_in_it_is_no_team() -> None:
+    one = [Game("t", 0, "C++ Bot", "other", 1, 1, 0, 60.0, "rocketsim", 0)]
+    assert not Tournament(one).skills
+    teams = [Game("t", 0, "C++ Bot", "a+b", 2, 1, 0, 60.0, "rocketsim", 0)]
+    assert set(Tournament(teams).skills["rocketsim"]) == {"C++ Bot", "a", "b"}
+
+
 def test_a_tournament_of_mixed_teams_rates_their_players(capsys) -> None:
     wavedash("tournament", "chaser+idle", "chaser+chaser", "--games", 2, "--seconds", 1, "--simulator", "warp")
     told = capsys.readouterr().out

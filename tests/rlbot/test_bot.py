@@ -14,12 +14,13 @@ from wavedash.rlbot.bot import constants
 from wavedash.rlbot.bot.actions import Actions
 from wavedash.rlbot.bot.observation import make_observation
 from wavedash.rlbot.bot.policy import Policy
-from wavedash.rlbot.export.check import arrays_of
+from wavedash.rlbot.export.check import arrays_of, randomise
 from wavedash.rlbot.export.network import network_of
 from wavedash.rlbot.export.task import action_settings, observation_settings
 from wavedash.rocket import constants as trained_with
 from wavedash.rocket.actions import LookupTable
 from wavedash.rocket.observations import AdvancedObsPlus, DefaultObs
+from wavedash.rocket.parts import Observation
 from wavedash.rocket.rocketsim.simulator import RocketSimSimulator
 from wavedash.rocket.sim import constants as simulated_with
 from wavedash.rocket.state import CONTROLS
@@ -83,6 +84,36 @@ def test_observations_and_masks_are_those_of_training(blue: int, orange: int, hi
         simulator.step(controls, TICKS, DELAY)
     assert len(masks) > 5, "cars drove, flew and flipped"
     simulator.close()
+
+
+def of_cars(arrays: dict[str, np.ndarray], cars: list[int]) -> dict[str, np.ndarray]:
+    """The same moment with these cars alone."""
+    return {name: x if name in ("ball", "pads") else x[cars] for name, x in arrays.items()}
+
+
+@pytest.mark.parametrize(("size", "observation", "seen"), [
+    (1, DefaultObs(zero_padding=None), [0, 3]), (2, DefaultObs(zero_padding=None), [0, 1, 3, 4]),
+    (1, DefaultObs(zero_padding=1), [0, 3]), (2, AdvancedObsPlus(team_size=2), [0, 1, 3, 4]),
+])
+def test_in_larger_teams_it_sees_the_first_cars_of_each(size: int, observation: Observation, seen: list[int]) -> None:
+    """What it sees of 3v3 is what it would see without the other cars, and that is what the trainer sees of its own size."""
+    simulator, trained_in = RocketSimSimulator(1, 3, 3), RocketSimSimulator(1, size, size)
+    randomise(simulator.state, np.random.default_rng(0))
+    observation.bind(trained_in.state)
+    arrays, bot = arrays_of(simulator.state), make_observation(observation_settings(observation, 2 * size))
+    for name, x in vars(trained_in.state.cars).items():
+        if torch.is_tensor(x):
+            x.copy_(getattr(simulator.state.cars, name)[:, seen])
+    for body in ("ball", "pads"):
+        for name, x in vars(getattr(trained_in.state, body)).items():
+            if torch.is_tensor(x):
+                x.copy_(getattr(getattr(simulator.state, body), name))
+    trained = observation.build(trained_in.state, torch.zeros(1, 2 * size, 8))[0, 0].numpy()
+    for game in (of_cars(arrays, seen), arrays):
+        np.testing.assert_allclose(bot.build(game, 0, np.zeros(8, np.float32)), trained, rtol=ROUNDING, atol=ROUNDING)
+        bot.begin()
+    simulator.close()
+    trained_in.close()
 
 
 def test_another_order_of_pads_or_a_lost_half_turn_is_noticed() -> None:

@@ -25,6 +25,7 @@ from wavedash.cli.app import app
 from wavedash.config import RocketConfig
 from wavedash.errors import UserError
 from wavedash.export.agreement import DisagreementError
+from wavedash.rlbot.bot.brain import Brain
 from wavedash.rlbot.car_bodies import BODY_OF_HITBOX
 from wavedash.rlbot.export import export_bot, write
 from wavedash.rlbot.export.task import action_settings, observation_settings
@@ -174,6 +175,13 @@ def test_a_bot_that_decides_otherwise_is_not_written(monkeypatch: pytest.MonkeyP
     with pytest.raises(DisagreementError, match="differs from the trainer"):
         write_bot(policy, task, Bot("x", "y", "z", "dominus", ()), tmp_path / "bot", "x")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("games", [1, 3])
+def test_the_bot_knows_how_many_games_an_episode_had(tmp_path: Path, games: int) -> None:
+    policy, task = random_policy(KINDS["gru-2v2"])
+    write_bot(policy, task.model_copy(update={"games": games}), Bot("a", "b", "c", task.hitbox, ()), tmp_path / "bot", "a")
+    assert Brain(tmp_path / "bot").games == games
 
 
 def test_the_page_of_docs_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import torch
 
 from tests.rlbot.bots import bot_of
 from wavedash.bench.rlbot.arena import Arena
+from wavedash.rlbot.bot.constants import HITBOXES
 from wavedash.rlbot.bot.pace import IDLE, NUDGE, Pace
 from wavedash.rlbot.packets import Clock, PacketPlayer, PacketWriter
 
@@ -19,8 +20,8 @@ class Match:
     """One car that a bot drives, and one that nobody does. `episodes` counts how often the bot began one, and `decided` has
     the frames at which it decided."""
 
-    def __init__(self) -> None:
-        self.arena, self.bot = Arena(1, 1, "breakout"), bot_of("beta-1v1").bot()
+    def __init__(self, name: str = "beta-1v1") -> None:
+        self.arena, self.bot = Arena(1, 1, "breakout"), bot_of(name).bot()
         self.episodes = 0
         self.decided: list[int] = []
         begin, decide = self.bot.brain.begin, self.bot.pace.decide
@@ -70,6 +71,29 @@ def test_it_is_idle_where_nobody_plays_and_begins_anew_afterwards() -> None:
     assert np.array_equal(match.play(1, balls=False), IDLE)
     match.play(1)
     assert match.episodes == 3
+
+
+@pytest.mark.parametrize(("games", "episodes"), [(1, [1, 2, 3, 4]), (2, [1, 1, 2, 2]), (3, [1, 1, 1, 2])])
+def test_memory_outlasts_as_many_games_as_in_training(games: int, episodes: list[int]) -> None:
+    """What else it remembers begins anew with every game, and with other players a new episode begins."""
+    match, found = Match("gru-2v2"), []
+    match.bot.brain.games = games
+    for _ in range(4):
+        match.play(3, phase=flat.MatchPhase.Countdown)
+        remembered, before = match.bot.brain.policy.memory.h[0].copy(), match.episodes
+        packet = match.packet()
+        match.bot.controls(packet, 0)
+        # A decision with the memory of before, or with none, gives the memory that is there now.
+        brain, now = match.bot.brain, match.bot.brain.policy.memory.h[0].copy()
+        brain.policy.memory.h[0] = remembered if match.episodes == before else np.zeros_like(remembered)
+        brain.policy.act(brain.seen, brain.mask)
+        np.testing.assert_array_equal(brain.policy.memory.h[0], now)
+        found.append(match.episodes)
+        match.play(20)
+        match.play(3, phase=flat.MatchPhase.GoalScored)
+    assert found == episodes
+    match.play(1, players=1)
+    assert match.episodes == episodes[-1] + 1
 
 
 def test_a_pause_changes_nothing() -> None:
@@ -126,6 +150,35 @@ def test_who_comes_or_goes_begins_an_episode_and_spectators_do_not_play() -> Non
     assert match.bot.game.seats == [0, 2] and len(match.bot.game.arrays["team"]) == 2
     assert np.array_equal(match.bot.controls(watched, 1), IDLE), "the spectator"
     assert np.array_equal(match.bot.controls(watched, 7), IDLE), "nobody"
+
+
+@pytest.mark.parametrize("pads", [0, 10, 33, 35])
+def test_other_pads_than_the_field_has_do_not_stop_it(pads: int) -> None:
+    """As on a map of one's own. It plays on as if all pads were there."""
+    match = Match()
+    match.arena.state.pads.timer[:] = 3.0
+    match.play(1)
+    assert (match.bot.game.arrays["pads"] == 3.0).all()
+    match.arena.frame += 7
+    packet = match.packet()
+    states = [*packet.boost_pads, *packet.boost_pads][:pads]
+    other = flat.GamePacket(packet.players, states, packet.balls, packet.match_info, packet.teams)
+    match.bot.controls(other, 0)
+    assert match.decided == [0, 8] and not match.bot.game.arrays["pads"].any()
+
+
+def test_a_car_may_get_another_hitbox() -> None:
+    """As where somebody chooses another body in the middle of a match. Play goes on."""
+    match = Match()
+    match.play(10)
+    packet = match.packet()
+    assert match.bot.game.cars[1].shape.half[0] == pytest.approx(HITBOXES["breakout"][0] / 2, abs=2.0)
+    told = {name: getattr(packet.players[1], name) for name in flat.PlayerInfo.__match_args__}
+    other = flat.PlayerInfo(**told | {"hitbox": flat.BoxShape(*HITBOXES["octane"])})
+    match.bot.controls(flat.GamePacket([packet.players[0], other], packet.boost_pads, packet.balls, packet.match_info,
+                                       packet.teams), 0)
+    assert match.bot.game.cars[1].shape.half[0] == pytest.approx(HITBOXES["octane"][0] / 2, abs=2.0)
+    assert match.episodes == 1
 
 
 def answered(pace: Pace, latency: int, frames: int) -> list[int]:

@@ -147,14 +147,14 @@ def tournament(
 
     By default everybody plays everybody. Prints ratings with intervals, and who took which share of the goals from whom.
     """
+    from wavedash.league.event_folder import DESCRIPTION, EventFolder
     from wavedash.league.players import distinct_names
     from wavedash.league.rlbot_games import needs_server
     from wavedash.league.tournament import play_tournament
 
-    if not players and folder is not None:
-        from wavedash.league.event_folder import EventFolder
-
-        there = EventFolder(folder).description()
+    goes_on = folder if not players else None
+    if goes_on is not None:
+        there = EventFolder(goes_on).description()
         if there is None:
             raise UserError(f"there is no tournament in {folder}: name players to begin one")
         try:
@@ -166,7 +166,13 @@ def tournament(
         seeding = Seeding.NAMED  # the players are listed in the order of their seeds
     if not players or len(players) < 2:
         raise UserError("a tournament needs at least two players")
-    entrants = find_entrants(players, trust, size)
+    try:
+        entrants = find_entrants(players, trust, size)
+    except UserError as error:
+        if goes_on is None:
+            raise
+        raise UserError(f"{error}\n{goes_on / DESCRIPTION} names this player. Go on in the working folder in which the "
+                        "tournament began, put the player back there, or correct its path in the file") from error
     terms = replace(_terms(entrants, games, size, simulator, seconds, device, seed, deterministic), minutes=minutes)
     if folder is not None or format is not FormatName.ROUND_ROBIN or needs_server(terms, *entrants):
         if out is not None:

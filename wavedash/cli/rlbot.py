@@ -52,7 +52,7 @@ def serve(
     from wavedash.cli.league import find_entrants
     from wavedash.cli.progress import Shown
     from wavedash.cli.recorded import tell_recorded
-    from wavedash.league.served import Serving, serve_matches
+    from wavedash.league.served import USUAL_PORT, Serving, serve_matches, started_by_hand
     from wavedash.recordings.order import Order
     from wavedash.rlbot.server.program import Patience
     from wavedash.runs.folder import RECORDINGS, runs_root
@@ -60,8 +60,11 @@ def serve(
     order = Order.read(record, recordings, runs_root() / RECORDINGS)
     serving = Serving(matches, minutes, overtime, countdown, seed, deterministic, latency, real_time, port,
                       Patience(start=start, answer=patience), order)
-    shown = Shown()
-    for report in serve_matches(find_entrants([blue, orange], trust, size), size, serving, out, shown):
+    shown, entrants = Shown(), find_entrants([blue, orange], trust, size)
+    for bot in started_by_hand(entrants):
+        typer.echo(f"{bot.name} has no run_command: start it yourself within {start:g} s of every match. It finds the server "
+                   f"{'by itself' if port == USUAL_PORT else f'if RLBOT_SERVER_PORT is {port} in its environment'}", err=True)
+    for report in serve_matches(entrants, size, serving, out, shown):
         shown.end()
         typer.echo(report)
     tell_recorded(order)

@@ -13,7 +13,9 @@ ROW, GAP, TOP, LEFT = 20, 16, 56, 16
 LETTER = 7.2
 """The width of a letter, at most on average"""
 LONGEST = 28
-"""Longer names are shortened; a browser shows the whole name when the mouse is over it"""
+"""Letters; longer names are shortened, and a browser shows the whole name when the mouse is over it"""
+BEGINNING = 9
+"""Letters from the beginning of a shortened name. The end tells more: `NAME@STEPS`, `.../version-2/bot.toml`"""
 
 
 def draw(format: Format, names: Sequence[str], outcomes: Outcomes) -> str:
@@ -87,9 +89,12 @@ def _meeting(meeting: Meeting, names: Sequence[str], x: float, y: float, box: fl
         wins = entrant is not None and entrant != NOBODY and entrant == meeting.winner
         style = "c0 label" if wins and path else "ink" if wins or meeting.outcome is None else "muted"
         bold = ' font-weight="bold"' if wins else ""
-        short = name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
         base = y + ROW * line + 14
-        parts += [f'<text class="{style}" x="{x + 10:.1f}" y="{base:.1f}"{bold}>{escape(short)}'
+        parts += [f'<text class="{style}" x="{x + 10:.1f}" y="{base:.1f}"{bold}>{escape(shortened(name))}'
                   f"<title>{escape(name)}</title></text>",
                   f'<text class="{style}" x="{x + box - 8:.1f}" y="{base:.1f}" text-anchor="end"{bold}>{games}</text>']
     return parts
+
+
+def shortened(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[:BEGINNING]}…{name[BEGINNING + 1 - LONGEST:]}"

@@ -9,7 +9,7 @@ from typing import Any
 from wavedash.errors import UserError
 from wavedash.evaluate.matches import Progress
 from wavedash.league.bracket_picture import draw
-from wavedash.league.event_folder import PICTURE, RESULTS, EventFolder, MatchRow
+from wavedash.league.event_folder import FAULTS, PICTURE, RESULTS, EventFolder, MatchRow
 from wavedash.league.formats.meeting import Format, Meeting, Outcome, next_meeting
 from wavedash.league.games import Game
 from wavedash.league.match import Terms, play
@@ -19,6 +19,7 @@ from wavedash.league.rlbot_games import Faults, needs_server, play_through_serve
 from wavedash.league.series import next_games, outcome_of
 from wavedash.league.tournament import Tournament
 from wavedash.recordings.order import Order
+from wavedash.rocket.recording.events import TEAMS
 from wavedash.seeding import stream_seed
 
 
@@ -117,7 +118,8 @@ class Event:
         blocks = ["\n".join(lines), *(["\n".join(self.notes())] if self.notes() else [])]
         if self.faults():
             rows = [f"{name:<{wide}}{faults.crashes:>17}{faults.missed:>15}" for name, faults in self.faults().items()]
-            blocks.append("\n".join([f"{'bots':<{wide}}{'crashed or hung':>17}{'missed inputs':>15}", *rows]))
+            blocks.append("\n".join([f"{'bots':<{wide}}{'crashed or hung':>17}{'missed inputs':>15}", *rows,
+                                     f"Why, meeting by meeting: {FAULTS} of the folder"]))
         played = [f"{meeting.name:<6} {self._name(meeting.first)} {meeting.outcome.won}:{meeting.outcome.lost} "
                   f"{self._name(meeting.second)}" for meeting in self.meetings if meeting.outcome is not None]
         blocks += ["\n".join(["meetings (won games)", *played])] if played else []
@@ -139,7 +141,14 @@ class Event:
 def play_event(entrants: Sequence[Entrant], names: Sequence[str], format: Format, terms: Terms, folder: EventFolder,
                progress: Callable[[str], Progress] | None = None, reference: Reference = NO_REFERENCE,
                record: Order | None = None) -> Event:
-    """Plays what the folder does not have yet. `entrants` and `names` are in the order of the seeds."""
+    """Plays what the folder does not have yet. `entrants` and `names` are in the order of the seeds. UserError: another process
+    does."""
+    with folder.locked():
+        return _play_on(entrants, names, format, terms, folder, progress, reference, record)
+
+
+def _play_on(entrants: Sequence[Entrant], names: Sequence[str], format: Format, terms: Terms, folder: EventFolder,
+             progress: Callable[[str], Progress] | None, reference: Reference, record: Order | None) -> Event:
     rows, games = folder.read()
     while True:
         event = Event(format, names, terms, rows, games, reference)
@@ -153,26 +162,29 @@ def play_event(entrants: Sequence[Entrant], names: Sequence[str], format: Format
         todo = event.left(meeting.name, pair[0])
         assert todo is not None
         shown = progress(f"{meeting.name}: {pair[0]} against {pair[1]} in {todo[0]}") if progress else None
-        row, new = _play(meeting.name, (entrants[meeting.first], entrants[meeting.second]), pair, terms, *todo,
-                         len(event.of_meeting.get(meeting.name, [])), shown, record)
+        row, new, faults = _play(meeting.name, (entrants[meeting.first], entrants[meeting.second]), pair, terms, *todo,
+                                 len(event.of_meeting.get(meeting.name, [])), shown, record)
+        folder.tell(faults)
         folder.add(row, new)
         rows, games = [*rows, row], [*games, *new]
 
 
 def _play(meeting: str, entrants: tuple[Entrant, Entrant], names: tuple[str, str], terms: Terms, simulator: str, count: int,
-          before: int, progress: Progress | None, record: Order | None) -> tuple[MatchRow, list[Game]]:
-    """Plays the games of a meeting that are left. `before`: how many were played, which with the names of the two is all that
-    the seed follows from."""
+          before: int, progress: Progress | None, record: Order | None) -> tuple[MatchRow, list[Game], list[str]]:
+    """Plays the games of a meeting that are left; what there is to say of bots that failed comes with them. `before`: how many
+    were played, which with the names of the two is all that the seed follows from."""
     first, second = entrants
     seed = stream_seed(terms.seed, f"{meeting} {names[0]} {names[1]} {simulator}", before) % 2**31
     todo = replace(terms, games=count, seed=seed)
     if needs_server(terms, first, second):
         found = play_through_server(first, second, todo, progress, record)
         games = found.result.games(*names)
-        return MatchRow(meeting, *names, games[0].seed, len(games), *found.faults[0], *found.faults[1]), games
+        row = MatchRow(meeting, *names, games[0].seed, len(games), *found.faults[0], *found.faults[1])
+        return row, games, [f"{meeting} {who} against {other}, as {TEAMS[one.team]}: {one}" for who, other, side in
+                            zip(names, names[::-1], found.conduct, strict=True) for one in side if one.faulty]
     # A script adapts its pace to a policy that it plays against, if the policy is the first of the two.
     swapped = first.task is None and second.task is not None
     one, other = (second, first) if swapped else (first, second)
     (result,) = play(todo, simulator, one, [other], progress, record)
     games = result.games(*(names[::-1] if swapped else names))
-    return MatchRow(meeting, *names, games[0].seed, len(games)), games
+    return MatchRow(meeting, *names, games[0].seed, len(games)), games, []

@@ -1,4 +1,5 @@
-"""The folder of a tournament: what it is (tournament.yaml), and what was played (matches.csv, games.csv).
+"""The folder of a tournament: what it is (tournament.yaml), what was played (matches.csv, games.csv), and why bots failed
+(faults.txt).
 
 A match is a row of matches.csv, then its games are rows of games.csv, each written durably. The seed of a match, which follows
 from who meets whom, tells which games are its. A process that is killed in between leaves a match without all of its games: it
@@ -10,12 +11,14 @@ import csv
 import io
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import yaml
+from filelock import FileLock, Timeout
 
 from wavedash.errors import UserError
 from wavedash.league.games import Game, GamesFile
@@ -23,6 +26,7 @@ from wavedash.runs.durable import replace_file
 from wavedash.yaml_text import YamlError, read_yaml
 
 DESCRIPTION, MATCHES, GAMES, RESULTS, PICTURE = "tournament.yaml", "matches.csv", "games.csv", "results.txt", "bracket.svg"
+FAULTS = "faults.txt"
 
 
 @dataclass(frozen=True)
@@ -78,12 +82,32 @@ class EventFolder:
             except OSError as error:
                 raise UserError(f"cannot write {self.path}: {error.strerror or error}; name another folder") from error
             return
-        differ = [f"  {key}: there {there.get(key)}, here {description.get(key)}"
-                  for key in dict.fromkeys([*there, *description]) if there.get(key) != description.get(key)]
+        keys = [key for key in dict.fromkeys([*there, *description]) if there.get(key) != description.get(key)]
+        differ = [f"  {key}: there {there.get(key)}, here {description.get(key)}" for key in keys]
+        if keys == ["names"]:
+            raise UserError("\n".join([f"players of the tournament in {self.path} have other names than when it began:",
+                                       *differ, "Put their bot.toml or runs back as they were, or begin in another folder."]))
         if differ:
             raise UserError("\n".join([f"{self.path} holds another tournament:", *differ,
                                        "Name another folder, or go on with that one: wavedash tournament --folder "
                                        f"{self.path}"]))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Makes sure that one process at a time plays the tournament: two would play the same games twice. The system holds the
+        lock, so a killed process leaves none behind."""
+        lock = FileLock(self.path / ".lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise UserError(f"another process plays the tournament in {self.path}: wait until it is over, or stop it") from None
+        except OSError as error:
+            raise UserError(f"cannot lock {self.path}: {error.strerror or error}; make room on that disk, and see that the "
+                            "folder can be written") from error
+        try:
+            yield
+        finally:
+            lock.release()
 
     def read(self) -> tuple[list[MatchRow], list[Game]]:
         """What counts: whole matches and their games. Games of a match that is not whole are cut off from the file."""
@@ -118,6 +142,17 @@ class EventFolder:
         except OSError as error:
             raise UserError(f"cannot write {file}: {error.strerror or error}. Make room, then run the same command again: it "
                             "goes on where it stopped") from error
+
+    def tell(self, faults: Sequence[str]) -> None:
+        """Adds what there is to say of bots that failed. A match that is played again after a kill tells it again."""
+        if not faults:
+            return
+        try:
+            with open(self.path / FAULTS, "a", encoding="utf-8") as file:
+                file.writelines(fault.replace("\n", "\n    ") + "\n" for fault in faults)
+        except OSError as error:
+            raise UserError(f"cannot write {self.path / FAULTS}: {error.strerror or error}. Make room, then run the same "
+                            "command again") from error
 
     def write(self, name: str, text: str) -> None:
         try:

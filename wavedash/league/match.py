@@ -22,6 +22,7 @@ from wavedash.league.rlbot_games import SIMULATOR, needs_server, play_through_se
 from wavedash.recordings.order import Order
 from wavedash.rlbot.server.program import USUAL_PATIENCE, Conduct, Patience
 from wavedash.rocket.parts import Player
+from wavedash.rocket.recording.events import TEAMS
 from wavedash.rocket.recording.recorder import GameRecorder, Pairing
 from wavedash.seeding import stream_seed
 from wavedash.threads import cores, cost_of, set_torch_threads
@@ -124,8 +125,8 @@ class Comparison:
     terms: Terms
     results: Mapping[str, MatchResult]
     """By simulator"""
-    conduct: Sequence[Conduct] = ()
-    """Of the programs of RLBot bots"""
+    conduct: tuple[Sequence[Conduct], Sequence[Conduct]] = ((), ())
+    """Of the programs of RLBot bots, of the first player and of the second"""
 
     @property
     def scores(self) -> dict[str, Score]:
@@ -164,7 +165,8 @@ class Comparison:
             "first": self.first, "second": self.second, "verdict": self.verdict, "size": self.terms.size,
             "seconds": self.terms.seconds, "seed": self.terms.seed, "deterministic": self.terms.deterministic,
             "simulators": {simulator: score_as_json(score) for simulator, score in self.scores.items()},
-            "difference": columns.difference(self.scores),
+            "difference": columns.difference(self.scores), "programs": [
+                {"player": player, **one.as_json()} for player, side in self._programs.items() for one in side],
         }
 
     def __str__(self) -> str:
@@ -172,9 +174,17 @@ class Comparison:
             "won-drawn-lost": lambda score: f"{score.scored} - {score.goalless} - {score.conceded}"}
         elo_row: dict[str, columns.Row] = {"Elo difference": lambda score: elo_text(score.goal_share)}
         rows = {**columns.GAMES, **outcomes, **columns.GOALS, **columns.SHARE, **elo_row, **columns.TOUCHES}
-        programs = ["", "programs of RLBot bots", *(f"  {conduct}" for conduct in self.conduct)] if self.conduct else []
-        return "\n".join([self.verdict, "", f"{self.first} against {self.second}: {self.terms}", "",
+        failed = [player for player, side in self._programs.items() if any(one.failed for one in side)]
+        doubt = [f"But {' and '.join(failed)} stood still at times: see the programs below"] if failed else []
+        programs = [line for player, side in self._programs.items()
+                    for line in ("", f"programs of {player}", *(f"  {TEAMS[one.team]}, {one}" for one in side))]
+        return "\n".join([self.verdict, *doubt, "", f"{self.first} against {self.second}: {self.terms}", "",
                           *columns.table(self.scores, rows), *programs])
+
+    @property
+    def _programs(self) -> dict[str, Sequence[Conduct]]:
+        """By player. Names in matches do not tell, where two bots have the same."""
+        return {player: side for player, side in zip((self.first, self.second), self.conduct, strict=True) if side}
 
     def _stronger(self, share: Share) -> str | None:
         low, high = share.interval
@@ -188,7 +198,7 @@ def compare(first: Entrant, second: Entrant, terms: Terms, progress: Callable[[s
     if needs_server(terms, first, second):
         shown = progress(f"{names[0]} against {names[1]} through the match server") if progress else None
         found = play_through_server(first, second, terms, shown, record)
-        return Comparison(*names, terms, {SIMULATOR: found.result}, [one for side in found.conduct for one in side])
+        return Comparison(*names, terms, {SIMULATOR: found.result}, found.conduct)
     results = {}
     for simulator in terms.simulators:
         shown = progress(f"{names[0]} against {names[1]} in {simulator}") if progress else None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from wavedash.champions import champion_names
+from wavedash.champions import champion_names, is_champion
 from wavedash.config import RocketConfig
 from wavedash.errors import UserError
 from wavedash.league.frozen import FrozenPolicy
@@ -115,10 +115,11 @@ def find_entrant(name: str, trust: bool = False, size: int | None = None) -> Ent
     has, if that is known: it decides which champion `champion` means."""
     if JOINED_BY in name and not Path(name).exists():
         return Entrant(name, members=tuple(find_entrant(member, trust, size) for member in name.split(JOINED_BY)))
-    bot = find_bot_file(name)
+    shipped = names.shipped("player")
+    # A folder with an exported bot may be called `champion`, and still `champion` is the champion.
+    bot = None if snake_case(name) in shipped or is_champion(name) else find_bot_file(name)
     if bot is not None:
         return Entrant(name, bot=read_bot_file(bot))
-    shipped = names.shipped("player")
     if snake_case(name) in shipped or (":" in name and not DRIVE.match(name) and not Path(name).exists()):
         entrant = Entrant(name)
         entrant.player()  # a class that cannot be made is answered at once

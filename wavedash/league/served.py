@@ -13,13 +13,19 @@ from wavedash.league.match import Terms, names_of
 from wavedash.league.players import Entrant
 from wavedash.league.rlbot_games import SIMULATOR, seats_of
 from wavedash.recordings.order import Order
+from wavedash.rlbot.server.bot_file import BotFile
 from wavedash.rlbot.server.program import USUAL_PATIENCE, Patience
 from wavedash.rlbot.server.referee import Referee, WholeMatch
 from wavedash.rlbot.server.serving import Manner, Outcome, play_match
+from wavedash.rocket.constants import TICK_RATE
+from wavedash.rocket.recording.events import TEAMS
 from wavedash.seeding import stream_seed
 
 if TYPE_CHECKING:
     from wavedash.cli.progress import Shown
+
+USUAL_PORT = 23234
+"""RLBot's own, where bots look for the server that are told nothing"""
 
 
 @dataclass(frozen=True)
@@ -67,16 +73,21 @@ def serve_matches(entrants: Sequence[Entrant], size: int | None, serving: Servin
 
         outcome = play_match(seats, referee, manner, tell)
         seconds = round(sum(result.seconds for result in outcome.results), 3)
+        yield report_of(names, outcome, referee)  # first of all: if the file cannot be written any more, the result is there
         _add(file, [Game(utc_now(), 0, *names, terms.size, *outcome.goals, seconds, SIMULATOR, seed)])
-        yield _report(names, outcome, referee)
+
+
+def started_by_hand(entrants: Sequence[Entrant]) -> list[BotFile]:
+    """Bots without a run_command."""
+    return [member.bot for entrant in entrants for member in entrant.members or (entrant,)
+            if member.bot is not None and not member.bot.command]
 
 
 def _check_port(entrants: Sequence[Entrant], port: int) -> None:
     """A bot that is started by hand must know where to connect."""
-    for member in (member for entrant in entrants for member in entrant.members or (entrant,)):
-        if member.bot is not None and not member.bot.command and not port:
-            raise UserError(f"{member.bot.path} has no run_command, so you start it by hand: use --port 23234, RLBot's own, "
-                            "where it looks for the server")
+    for bot in started_by_hand(entrants) if not port else ():
+        raise UserError(f"{bot.path} has no run_command, so you start it by hand: use --port {USUAL_PORT}, RLBot's own, where "
+                        "it looks for the server")
 
 
 def _check_new(file: GamesFile, names: tuple[str, str], seeds: Sequence[int]) -> None:
@@ -93,11 +104,13 @@ def _add(file: GamesFile, games: Sequence[Game]) -> None:
         raise UserError(f"cannot write {file.path}: {error.strerror or error}; name another file with --out") from error
 
 
-def _report(names: tuple[str, str], outcome: Outcome, referee: Referee) -> str:
+def report_of(names: tuple[str, str], outcome: Outcome, referee: Referee) -> str:
+    """What there is to say of a match."""
     blue, orange = outcome.goals
     seconds = sum(result.seconds for result in outcome.results)
-    speed = seconds / outcome.wall_seconds if outcome.wall_seconds else 0.0
+    # Packets count and not play: countdowns take time too, and in real time the speed is that of the clock.
+    speed = outcome.ticks / TICK_RATE / outcome.wall_seconds if outcome.wall_seconds else 0.0
     after = " after overtime" if referee.overtime else ""
     return "\n".join([f"{names[0]} {blue} : {orange} {names[1]}{after}",
                       f"  {seconds / 60:.1f} minutes of play at {speed:.1f} times real time, touches {outcome.touches[0]} : "
-                      f"{outcome.touches[1]}", *(f"  {conduct}" for conduct in outcome.conduct)])
+                      f"{outcome.touches[1]}", *(f"  {TEAMS[conduct.team]}, {conduct}" for conduct in outcome.conduct)])

@@ -84,6 +84,12 @@ class Skill(NamedTuple):
         return self.mean - 1.96 * self.deviation, self.mean + 1.96 * self.deviation
 
 
+def line_up(name: str, size: int) -> list[str]:
+    """The players of a team of so many cars by its name. `C++ Bot` is one player, whose name has the sign in it."""
+    players = name.split(JOINED_BY)
+    return players if len(players) == size and all(players) else [name]
+
+
 def rate_line_ups(games: Iterable[Game]) -> dict[str, Skill]:
     """The skills of all players of teams, the strongest first, from games in the order they were played. A player that has
     several seats in a game learns from it once, the mean of its seats. UserError: openskill is not installed."""
@@ -95,7 +101,7 @@ def rate_line_ups(games: Iterable[Game]) -> dict[str, Skill]:
     skills: dict[str, tuple[float, float]] = {}
     played: dict[str, int] = {}
     for game in games:
-        teams = [name.split(JOINED_BY) for name in (game.blue, game.orange)]
+        teams = [line_up(name, game.size) for name in (game.blue, game.orange)]
         seats = [[model.rating(*skills.get(player, (None, None))) for player in team] for team in teams]
         after = model.rate(seats, ranks=[game.orange_goals > game.blue_goals, game.blue_goals > game.orange_goals])
         rated = [(player, new) for team, news in zip(teams, after, strict=True) for player, new in zip(team, news, strict=True)]

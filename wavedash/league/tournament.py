@@ -20,7 +20,7 @@ from wavedash.league.players import Entrant, distinct_names
 from wavedash.league.ratings import Rating, Results, anchors_among, scale_of
 from wavedash.league.reference import NO_REFERENCE, Reference, rate_among
 from wavedash.league.standings import rating_table, reference_line, strongest_first
-from wavedash.league.teams import JOINED_BY, Skill, rate_line_ups
+from wavedash.league.teams import Skill, line_up, rate_line_ups
 from wavedash.recordings.order import Order
 
 
@@ -82,7 +82,7 @@ class Tournament:
     @cached_property
     def skills(self) -> dict[str, dict[str, Skill]]:
         """By simulator, the skills of the players in mixed teams; empty where nobody played in one."""
-        if not any(JOINED_BY in name for game in self.games for name in (game.blue, game.orange)):
+        if all(len(line_up(name, game.size)) == 1 for game in self.games for name in (game.blue, game.orange)):
             return {}
         return {simulator: rate_line_ups(game for game in self.games if game.simulator == simulator)
                 for simulator in self.simulators}

@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import random
+import select
 import socket
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -83,3 +85,22 @@ def test_the_other_side_closes(pair: tuple[Channel, socket.socket]) -> None:
 def test_a_message_that_the_protocol_cannot_carry_is_refused(pair: tuple[Channel, socket.socket]) -> None:
     with pytest.raises(ValueError, match="longer than the protocol allows"):
         pair[0].send(bytes(LONGEST + 1))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="an option of Linux")
+def test_a_program_that_sends_in_two_writes_does_not_wait_for_an_acknowledgement(
+        pair: tuple[Channel, socket.socket]) -> None:
+    """The system has taken the option back after every exchange, and the channel sets it again."""
+    channel, other = pair
+
+    def acknowledges_at_once(receives: Callable[[], object]) -> bool:
+        for _ in range(10):
+            channel.send(b"packet")
+            assert other.recv(100)
+            other.sendall(b"\x00\x00")
+            assert select.select([channel.socket], [], [], 10.0)[0]
+            receives()
+        return bool(channel.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK))
+
+    assert not acknowledges_at_once(lambda: channel.socket.recv(100))
+    assert acknowledges_at_once(channel.receive)

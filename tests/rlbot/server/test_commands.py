@@ -45,5 +45,5 @@ def test_the_commands_on_the_page_play(tmp_path: Path, monkeypatch: pytest.Monke
     assert [(game.blue, game.orange) for game in games] == [("Mybot", "Nexto")] + 2 * [("Mybot", games[1].orange)]
     assert re.search(r"^Mybot \d+ : \d+ Nexto", printed[0]) and "ready after" in printed[0]
     assert len(list((tmp_path / "runs" / "recordings").glob("*.wdr"))) == 2
-    assert "programs of RLBot bots" in printed[2] and "swiss of 3, finished" in printed[3]
+    assert "programs of Mybot" in printed[2] and "swiss of 3, finished" in printed[3]
     assert (tmp_path / "cup" / "bracket.svg").exists()

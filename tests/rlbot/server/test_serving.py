@@ -1,6 +1,7 @@
 """Whole matches with real programs: bots that play, and bots that crash, hang, lie, or send anything else."""
 from __future__ import annotations
 
+import ctypes
 import math
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from wavedash.evaluate.matches import nudged_kickoff
 from wavedash.league.players import find_entrant
 from wavedash.rlbot.server.arena import Seat
 from wavedash.rlbot.server.bot_file import read_bot_file
+from wavedash.rlbot.server.keeper import as_exit_code
 from wavedash.rlbot.server.program import Conduct, Patience
 from wavedash.rlbot.server.referee import FirstGoals, Phase, Referee, WholeMatch
 from wavedash.rlbot.server.serving import Manner, Match, Outcome, play_match
@@ -130,6 +132,16 @@ def test_a_bot_that_thinks_too_long_in_all_is_no_longer_waited_for(tmp_path: Pat
     assert conduct.slow and conduct.failed and not conduct.lost and len(conduct.answer_seconds) < outcome.ticks / 2
 
 
+def test_many_games_are_no_reason_to_wait_no_longer(tmp_path: Path) -> None:
+    """A game takes the bot 0.6 s at least, so all of them take longer than it may think in one."""
+    naps = "time.sleep(0.005)\n        " + CHASES
+    manner = replace(QUICK, patience=replace(QUICK.patience, in_all=4.0))
+    outcome = play_match([bot(0, write_bot(tmp_path / "a", "Nap", naps)), player(1, "idle")], FirstGoals(12, 1.0), manner)
+    conduct = only(outcome)
+    assert sum(conduct.answer_seconds) > 4.0, "else this shows nothing"
+    assert not conduct.faulty and len(conduct.answer_seconds) == outcome.ticks
+
+
 BROKEN = {
     "garbage": ("introduce()\nsend(bytes(range(200)))\ntime.sleep(60)", "that are no message"),
     "a longer message than comes": ("introduce()\nserver.sendall(b'\\xff\\xffabc')\nserver.close()", "exit code 0"),
@@ -173,6 +185,13 @@ def test_a_program_that_floods_the_server_does_not_harm_the_other_bot(tmp_path: 
     seats = [bot(0, write_raw_bot(tmp_path / "a", "a", BROKEN[kind][0])), bot(1, other)]
     outcome = play_match(seats, FirstGoals(1, 3.0), replace(QUICK, patience=replace(QUICK.patience, answer=2.0)))
     assert not outcome.conduct[1].faulty and len(outcome.conduct[1].answer_seconds) == outcome.ticks
+
+
+def test_exit_codes_of_windows_are_c_ints() -> None:
+    """A crash there has an exit code of 32 bits without a sign, and the keeper's own must be a C int of the same bits."""
+    for code in (0, 1, 255, 2**31 - 1, 0xC0000005, 2**32 - 1):
+        assert as_exit_code(code) & 0xFFFFFFFF == code and as_exit_code(code) == ctypes.c_int32(code).value
+    assert as_exit_code(-11) == -11
 
 
 @pytest.mark.parametrize("goes", [False, True])

@@ -28,12 +28,19 @@ class Brain:
         self.observation = make_observation(settings["observation"])
         self.actions = Actions(settings["action"], weights)
         self.field = Field(weights["field.triangles"])
+        self.games: int = settings.get("games", 1)
+        """Games in a row that were one episode in training"""
         self.begin()
 
     def begin(self) -> None:
         """An episode begins, as in training."""
-        for part in (self.policy, self.observation, self.actions):
-            part.begin()
+        self.policy.begin()
+        self.next_game()
+
+    def next_game(self) -> None:
+        """The next game of the episode begins: the policy remembers the games before."""
+        self.observation.begin()
+        self.actions.begin()
         self.controls = np.zeros(8, np.float32)
 
     def decide(self, game: Mapping[str, Array], me: int) -> Array:

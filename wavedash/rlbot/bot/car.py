@@ -43,12 +43,11 @@ def inputs_of(player: Any) -> Array:
 
 
 class Car:
-    """The fields are those of the trainer's state. `team` and `shape` stay; a car of another team or hitbox is another one."""
+    """The fields are those of the trainer's state. `team` stays; a car of another team is another one."""
 
     def __init__(self, player: Any, field: Field) -> None:
-        size, offset = player.hitbox, player.hitbox_offset
         self.field, self.team = field, int(player.team)
-        self.shape = shape_of(np.array([size.length, size.width, size.height]), np.array([offset.x, offset.y, offset.z]))
+        self.length = 0.0
         self.present = True
         self.forget()
         self._read(player)
@@ -94,6 +93,8 @@ class Car:
     def _read(self, player: Any) -> None:
         """What the packet says."""
         self.motion: Motion = motion_of(player.physics)
+        if player.hitbox.length != self.length:  # at first, and if somebody chooses another body
+            self._read_shape(player)
         self.controls = inputs_of(player)
         self.boost = np.float32(player.boost)
         self.is_demoed = player.demolished_timeout > 0
@@ -107,6 +108,11 @@ class Car:
         state = int(player.air_state)
         self.is_jumping = state == JUMPING
         self.is_flipping = state == DODGING or (self.is_jumping and self.has_flipped and self.flip_time - DT < FLIP_SECONDS)
+
+    def _read_shape(self, player: Any) -> None:
+        size, offset = player.hitbox, player.hitbox_offset
+        self.length = size.length
+        self.shape = shape_of(np.array([size.length, size.width, size.height]), np.array([offset.x, offset.y, offset.z]))
 
     def _read_air(self, player: Any) -> None:
         """How long ago the jump of a car ended that is first seen in the air."""

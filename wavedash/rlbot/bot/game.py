@@ -33,7 +33,7 @@ class Game:
         """`pads`: those of the field info, in the order of packets."""
         places = np.array([[pad.location.x, pad.location.y] for pad in pads], np.float32).reshape(-1, 2)
         distance = ((PADS[:, None, :2] - places) ** 2).sum(-1)
-        self.order = distance.argmin(1) if len(places) else np.zeros(0, np.int64)
+        self.order, self.known_pads = distance.argmin(1) if len(places) else np.zeros(0, np.int64), len(places)
         self.whole = np.where(PADS[:, 3] > 0, BIG_PAD_SECONDS, SMALL_PAD_SECONDS).astype(np.float32)
         self.field, self.frame = field, -1
         self.seats: list[int] = []
@@ -101,7 +101,7 @@ class Game:
         arrays |= {name: np.array([car.motion[i] for car in self.cars]) for i, name in enumerate(MOTION)}
         arrays["ball"] = np.concatenate([x.reshape(-1) for x in self.ball])
         arrays["pads"] = np.zeros(len(PADS), np.float32)
-        if len(self.order) and len(self._pads):
+        if len(self.order) and len(self._pads) == self.known_pads:  # else nobody knows which is which: all count as there
             gone = np.array([-1.0 if pad.is_active else pad.timer for pad in self._pads], np.float32)[self.order]
             arrays["pads"] = np.where(gone < 0, np.float32(0.0), np.maximum(self.whole - gone, np.float32(0.0)))
         return arrays

@@ -143,10 +143,14 @@ class Default:
         return np.concatenate(parts).astype(np.float32)
 
     def _places(self, teams: Array, me: int) -> list[int]:
-        """Who is seen where. Without a team size, empty places come last."""
+        """Who is seen where. Without a team size, empty places come last; where there are more cars than places, opponents
+        have half of them at least, so that nobody of the own team stands in their place."""
         if self.team_size is not None:
             return places(teams, me, self.team_size - 1, self.team_size)
-        return sorted(places(teams, me, self.seats, self.seats), key=lambda car: car < 0)[: self.seats]
+        others, mates = self.seats - 1, int((teams == teams[me]).sum()) - 1
+        opponents = min(int((teams == 1 - teams[me]).sum()), max(-(-others // 2), others - mates))
+        seen = places(teams, me, min(mates, others - opponents), opponents)
+        return seen + [-1] * (self.seats - len(seen))
 
     @staticmethod
     def _jumps(game: Mapping[str, Array], me: int) -> Array:

@@ -1,4 +1,4 @@
-"""Player: packets in, controls out. It decides as in training, and an episode begins wherever play begins anew."""
+"""Player: packets in, controls out. It decides as in training, and a game begins wherever play begins anew."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -23,6 +23,10 @@ class Player:
         self.brain = Brain(folder)
         self.game = Game(pads, self.brain.field)
         self.pace = Pace(self.brain.actions.ticks, self.brain.actions.delay)
+        self.games = 0
+        """Games of this episode that have begun"""
+        self.met: list[tuple[int, int, int]] = []
+        """Who plays in it"""
 
     def controls(self, packet: Any, index: int) -> Array:
         """The eight controls to answer this packet with; idle while nobody may move."""
@@ -37,9 +41,18 @@ class Player:
             self.game.forget()
             return self.pace.nudge(frame) if phase == COUNTDOWN else IDLE
         if self.game.update(packet):
-            self.brain.begin()
+            self._begin_game()
             self.pace.begin(frame)
         me = self.game.seats.index(index)
         if self.pace.decides(frame):
             self.pace.decide(frame, self.brain.decide(self.game.arrays, me))
         return self.pace.send(frame)
+
+    def _begin_game(self) -> None:
+        """As many games are one episode as in training, if all of them are against the same players."""
+        next_one = self.game.who == self.met and self.games < self.brain.games
+        self.games, self.met = self.games + 1 if next_one else 1, self.game.who
+        if next_one:
+            self.brain.next_game()
+        else:
+            self.brain.begin()

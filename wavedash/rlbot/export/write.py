@@ -38,8 +38,8 @@ def write_bot(policy: ActorCritic, task: RocketConfig, bot: Bot, folder: Path, s
     actor = Actor(policy)
     parser, tables = action_settings(action)
     network, weights = network_of(actor)
-    settings = {"wavedash": __version__, "source": source, "hitbox": task.hitbox, "action": parser, "policy": network,
-                "observation": observation_settings(observation, state.seats)}
+    settings = {"wavedash": __version__, "source": source, "hitbox": task.hitbox, "games": task.games, "action": parser,
+                "policy": network, "observation": observation_settings(observation, state.seats)}
     content = _content(bot, settings, {**weights, **tables, "field.triangles": quarter()})
     written = folder.with_name(f".{folder.name}.tmp")
     try:

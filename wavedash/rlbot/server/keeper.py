@@ -21,7 +21,12 @@ def main(command: str) -> None:
     _end(program.pid)
     if code < 0:
         os.kill(os.getpid(), -code)  # the server sees which signal it was
-    os._exit(code)
+    os._exit(as_exit_code(code))
+
+
+def as_exit_code(code: int) -> int:
+    """The same as a C int. Windows counts crashes from 3 thousand million on: 0xC0000005 is an access violation."""
+    return code - 2**32 if code >= 2**31 else code
 
 
 def _end_with_server(pid: int) -> None:

@@ -6,9 +6,11 @@ import time
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from wavedash.errors import UserError
 from wavedash.rlbot.server.bot_file import BotFile
 from wavedash.rlbot.server.process import BotProcess
 
@@ -24,7 +26,7 @@ class Patience:
     in_a_row: int = 3
     """A program that has left so many packets unanswered hangs: the match goes on without it until it answers again"""
     in_all: float = 600.0
-    """A program for which a match has waited so many seconds in all is not waited for any more"""
+    """A program for which a match, or one game of several, has waited so many seconds in all is not waited for any more"""
     end: float = 3.0
     """Seconds in which programs may end by themselves after the match"""
 
@@ -43,7 +45,7 @@ class Conduct:
     hung: bool = False
     """It has left several packets in a row unanswered"""
     slow: bool = False
-    """It has used up all the time that a match waits for one program"""
+    """It has used up all the time that a match, or one game of several, waits for one program"""
     missed: int = 0
     """Packets that it did not answer in time"""
     ignored: int = 0
@@ -61,6 +63,10 @@ class Conduct:
     @property
     def faulty(self) -> bool:
         return self.failed or self.missed > 0
+
+    def as_json(self) -> dict[str, Any]:
+        return {"name": self.name, "team": self.team, "failed": self.failed, "lost": self.lost, "hung": self.hung,
+                "slow": self.slow, "missed": self.missed, "ignored": self.ignored, "ready_after": self.ready_after}
 
     def __str__(self) -> str:
         said = [self.lost] if self.lost else []
@@ -99,10 +105,16 @@ class Program:
         return bool(self.conduct.lost)
 
     def start(self, address: tuple[str, int]) -> None:
+        """UserError: it cannot be started, so a match would say nothing about the bot."""
         self._begun_at = time.monotonic()
-        if self.bot.command:
+        if not self.bot.command:
+            return
+        try:
             self.process = BotProcess(self.bot.command, self.bot.root, {
                 "RLBOT_AGENT_ID": self.key, "RLBOT_SERVER_IP": address[0], "RLBOT_SERVER_PORT": str(address[1])})
+        except OSError as error:
+            raise UserError(f"cannot start {self.bot.path} in {self.bot.root}: {error.strerror or error}. Put the bot back "
+                            "where it was, then run the same command again") from error
 
     def look(self) -> None:
         """Notices that its process has ended."""
@@ -155,7 +167,11 @@ class Program:
     def waited(self, seconds: float, patience: Patience) -> None:
         """The match has waited so long for its answer."""
         self._waited += seconds
-        self.conduct.slow = self._waited >= patience.in_all
+        self.conduct.slow = self.conduct.slow or self._waited >= patience.in_all
+
+    def begin_game(self) -> None:
+        """The time that it may think in all begins anew: many games take long without any fault of its own."""
+        self._waited = 0.0
 
     def miss(self, patience: Patience) -> None:
         """It has not answered the last packet."""

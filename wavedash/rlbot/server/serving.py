@@ -159,8 +159,11 @@ class Match:
         referee.tick(seen)
         if self._recorder is not None and self._moved:
             self._recorder.tick(referee)
-        if self._recorder is not None and len(referee.results) > decided:
-            self._recorder.decided(referee.results[-1])
+        if len(referee.results) > decided:
+            for program in self.programs:
+                program.begin_game()
+            if self._recorder is not None:
+                self._recorder.decided(referee.results[-1])
         self._frame += 1
 
     def outcome(self) -> Outcome:
