@@ -7,6 +7,7 @@ from torch import Tensor
 
 from tests.rocket.no_host_sync import NoHostSync
 from tests.rocket.rocketsim_arena import RocketSimArena
+from wavedash.envs.errors import EnvError
 from wavedash.rocket import names
 from wavedash.rocket.constants import BALL_RADIUS
 from wavedash.rocket.endings import BallOnGround, Goal, NoTouch, Recovered, TimeOut
@@ -180,3 +181,10 @@ def test_a_recovery_ends_when_the_last_car_is_on_its_wheels():
 def test_endings_have_names(name):
     assert isinstance(names.make("ending", name), Ending)
     assert set(names.shipped("ending")) == {"goal", "no_touch", "time_out", "ball_on_ground", "recovered"}
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("inf"), float("nan"), 1e7])
+@pytest.mark.parametrize("ending", [TimeOut, NoTouch])
+def test_a_time_limit_that_is_none_is_refused(ending, seconds):
+    with pytest.raises(EnvError, match=f"{ending.__name__} needs seconds above 0 .*leave it out"):
+        ending(seconds)

@@ -33,7 +33,7 @@ Size = Annotated[
     typer.Option(min=1, max=4, show_default=False, help="Cars per team. [default: as the first trained policy was trained]"),
 ]
 Simulator = Annotated[SimulatorName, typer.Option(help="Where to play; with both, also whether they agree.")]
-Seconds = Annotated[float, typer.Option(min=1, help="A game without a goal is a draw after so many seconds.")]
+Seconds = Annotated[float, typer.Option(min=1, max=3600, help="A game without a goal is a draw after so many seconds.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1. On a GPU thousands of games are played at once.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed plays the same games again.")]
@@ -135,7 +135,7 @@ def tournament(
     seeding: Annotated[Seeding, typer.Option(help="The order of the seeds: as named, or known ratings first.")] = Seeding.NAMED,
     minutes: Annotated[
         Optional[float],  # noqa: UP045
-        typer.Option(min=0.1, show_default=False, help="Games are whole matches of so many minutes, with overtime."),
+        typer.Option(min=0.1, max=60, show_default=False, help="Games are whole matches of so many minutes, with overtime."),
     ] = None,
     folder: Annotated[
         Optional[Path],  # noqa: UP045

@@ -22,8 +22,10 @@ def serve(
                                                              "match`; A+B: one for each car.")],
     orange: Annotated[str, typer.Argument(metavar="ORANGE", help="Its opponent.")],
     matches: Annotated[int, typer.Option(min=1, help="Matches, one after the other.")] = 1,
-    minutes: Annotated[float, typer.Option(min=0.05, help="Minutes on the clock of a match.")] = 5.0,
-    overtime: Annotated[float, typer.Option(min=0, help="Longest overtime in minutes; without a goal it is a draw.")] = 5.0,
+    minutes: Annotated[float, typer.Option(min=0.05, max=60, help="Minutes on the clock of a match.")] = 5.0,
+    overtime: Annotated[
+        float, typer.Option(min=0, max=60, help="Longest overtime in minutes; without a goal it is a draw."),
+    ] = 5.0,
     countdown: Annotated[float, typer.Option(min=0, help="Seconds before a kick-off.")] = 3.0,
     size: Annotated[
         Optional[int],  # noqa: UP045 (typer reads the annotation at run time)

@@ -12,10 +12,14 @@ from typing import Any, TypeGuard
 import torch
 from torch import Tensor
 
+from wavedash.envs.errors import EnvError
 from wavedash.tasks.lanes import Lanes, instances
 from wavedash.tasks.lookup import Lookup
 from wavedash.tasks.numbers import Numbers
 from wavedash.tasks.part import Faster, Part, Parts
+
+LONGEST = 1_000_000
+"""s of the longest time limit, so that ticks stay far from the end of int32"""
 
 
 class Ending(Part):
@@ -41,6 +45,9 @@ class TimeOut(Ending):
     """[]: ticks that it may last"""
 
     def __init__(self, seconds: float = 300.0) -> None:
+        if not 0.0 < seconds <= LONGEST:
+            raise EnvError(f"the ending {type(self).__name__} needs seconds above 0 and up to {LONGEST:,}, not "
+                           f"{seconds:g}; for no limit, leave it out")
         self.seconds = float(seconds)
 
     def bind(self, state: Any) -> None:
