@@ -20,7 +20,7 @@ from wavedash.replays.one_file import Imported, ImportSettings, import_replay, r
 from wavedash.replays.read import _phases
 from wavedash.replays.replay import COUNTDOWN, GOAL, NO_PLAY, PLAY
 from wavedash.replays.resample import resample
-from wavedash.replays.states import FIELDS
+from wavedash.replays.states import FIELDS, carried_controls, states_of
 from wavedash.rocket.actions.lookup_table import LookupTable
 from wavedash.rocket.rehearsal import empty_arenas
 from wavedash.rocket.sim.simulator import WarpSimulator
@@ -67,6 +67,28 @@ def test_between_frames_a_free_ball_and_car_are_where_the_simulator_had_them(pla
     assert exact.sum() > 20 and np.median(error) < 1.0
     shifted = np.linalg.norm(moments.ball["position"][exact][1:] - places[:-1], axis=-1)
     assert np.median(shifted) > 10.0, "a shift by one decision must show"
+
+
+def test_a_state_shows_no_jump_before_it_was_chosen(played):
+    """A flag that is set from some time on is no part of states before that time. It is the label of the moment before."""
+    replay, _ = quiet(played)
+    run = max(segments(replay, sort_out(replay))[0], key=len)
+    shown = {"jump_active": ("is_jumping", "has_jumped"), "dodge_active": ("has_flipped", "is_flipping", "flip_time"),
+             "double_jump_active": ("has_double_jumped",)}
+    told, seen = 0, 0
+    for frame in run[10:-10:3]:
+        since = np.arange(replay.frames) >= frame
+        for flag, fields in shown.items():
+            for name in replay.flags:
+                replay.flags[name] = np.repeat(since[:, None] & (name == flag), 2, axis=1)
+            moments = resample(replay, run, ticks=8)
+            before, cars = moments.time < replay.time[frame], states_of(moments).cars
+            for field in fields:
+                assert not getattr(cars, field)[before].any(), field
+                seen += int(getattr(cars, field).any())
+            told += int(carried_controls(moments)[0][before, :, JUMP].any())
+            assert not carried_controls(moments)[0][moments.time < replay.time[frame] - 8 / 120, :, JUMP].any()
+    assert told and seen, "labels that begin within a decision are of the moment before it, and states show them afterwards"
 
 
 def test_every_fault_is_counted_under_its_reason_and_nothing_else_changes(played):

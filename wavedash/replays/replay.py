@@ -61,6 +61,9 @@ class Replay:
     names: list[str]
     goals: list[tuple[int, int]] = field(default_factory=list)
     """Frame and team of every goal"""
+    chosen_flags: dict[str, Array] = field(default_factory=dict)
+    """FLAGS in the middle between each moment and the next, each [F, C] bool, where games are resampled: what was chosen at the
+    moment, which its state cannot show yet"""
     identity: str = ""
     """What two files of the same game have in common; empty: unknown"""
 
