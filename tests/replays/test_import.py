@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from wavedash.replays.generate import LENGTH_UNIT, SPIN_UNIT, TURN_UNIT, as_repl
 from wavedash.replays.importing import import_folder, import_table
 from wavedash.replays.inverse import load_model
 from wavedash.replays.one_file import Imported, ImportSettings, import_replay, read_part, write_part
-from wavedash.replays.read import _phases
+from wavedash.replays.read import _phases, identity_of
 from wavedash.replays.replay import COUNTDOWN, GOAL, NO_PLAY, PLAY
 from wavedash.replays.resample import resample
 from wavedash.replays.states import FIELDS, carried_controls, states_of
@@ -203,6 +205,81 @@ def test_an_interrupted_import_goes_on(tmp_path, monkeypatch, played):
     for name in ("frames", "demonstrations"):
         first, second = (load_file(tmp_path / run / f"{name}-1v1.safetensors") for run in ("whole", "out"))
         assert first.keys() == second.keys() and all(torch.equal(first[key], second[key]) for key in first)
+
+
+def test_parts_of_an_interrupted_import_with_other_settings_are_swept(tmp_path, monkeypatch, played):
+    generated(monkeypatch, played)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.replay").write_bytes(b"game 0 one")
+    parts = tmp_path / "out" / "parts"
+    parts.mkdir(parents=True)
+    write_part(parts / "ofanother.safetensors", Imported("a.replay"))
+    (parts / ".killed.safetensors.tmp").write_bytes(b"torn")
+    assert import_folder(tmp_path / "in", tmp_path / "out", ImportSettings(), workers=0)["imported"] == 1
+    assert not parts.exists()
+
+
+def test_files_of_an_earlier_import_are_named(tmp_path, monkeypatch, played):
+    """They stay: who imports one folder after another into OUT wants both. But nobody must take them for new ones."""
+    generated(monkeypatch, played)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.replay").write_bytes(b"game 0 one")
+    out, shown = tmp_path / "out", []
+    import_folder(tmp_path / "in", out, ImportSettings(), workers=0, show=shown.append)
+    assert not any("earlier" in line for line in shown)
+    (tmp_path / "in" / "a.replay").write_bytes(b"nothing")
+    import_folder(tmp_path / "in", out, ImportSettings(), workers=0, show=shown.append)
+    named = [line for line in shown if "earlier" in line]
+    assert len(named) == 2 and "demonstrations-1v1" in named[0] and (out / "frames-1v1.safetensors").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file whose reading fails, also for root")
+def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch, played):
+    generated(monkeypatch, played)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.replay").write_bytes(b"game 0 one")
+    (tmp_path / "in" / "b.replay").symlink_to("/proc/self/mem")
+    summary = import_folder(tmp_path / "in", tmp_path / "out", ImportSettings(), workers=0)
+    assert summary["imported"] == 1 and "cannot be read" in summary["games"][1]["problem"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a limit on the size of files")
+@pytest.mark.parametrize("within", ["a part", "demonstrations"])
+def test_a_full_disk_ends_as_a_message_and_the_import_goes_on(within, tmp_path, monkeypatch, played):
+    import resource
+    generated(monkeypatch, played)
+    (tmp_path / "in").mkdir()
+    for index in range(3):
+        (tmp_path / "in" / f"{index}.replay").write_bytes(b"game %d g%d" % (index, index))
+    import_folder(tmp_path / "in", tmp_path / "whole", ImportSettings(), workers=0)
+    room = 5000 if within == "a part" else (tmp_path / "whole" / "demonstrations-1v1.safetensors").stat().st_size - 1
+    out, before = tmp_path / "out", resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+    try:
+        with pytest.raises(UserError, match=r"cannot write .*Make room"):
+            import_folder(tmp_path / "in", out, ImportSettings(), workers=0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not [*out.rglob("*.tmp"), *out.rglob("*.part"), *out.glob("import.json")]
+    kept, shown = len([*out.glob("parts/*")]), []
+    assert kept == (0 if within == "a part" else 3)
+    assert import_folder(tmp_path / "in", out, ImportSettings(), workers=0, show=shown.append)["imported"] == 3
+    assert ("imported before" in shown[0]) == bool(kept)
+
+
+def test_two_players_files_of_a_game_have_its_identity():
+    mine, theirs = {"Id": "A", "MatchGUID": "G"}, {"Id": "B", "MatchGUID": "G"}
+    assert identity_of(mine) == identity_of(theirs) == "G"
+    assert identity_of({"Id": "A", "MatchGUID": None}) == "A" and identity_of({}) == ""
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs to know which files are mapped")
+def test_a_part_that_was_read_can_be_removed_on_windows(tmp_path):
+    """There a file cannot be removed while it is mapped into memory."""
+    path = tmp_path / "part.safetensors"
+    write_part(path, Imported("x", arrays={"moments.known": torch.ones(5000, 2, dtype=torch.bool)}))
+    found = read_part(path)
+    assert str(path) not in Path("/proc/self/maps").read_text() and found.arrays["moments.known"].all()
 
 
 @pytest.mark.slow

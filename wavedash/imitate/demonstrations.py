@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -126,8 +127,13 @@ def _write(path: Path, kind: Kind, tensors: Mapping[str, Tensor], metadata: Mapp
     described = {**metadata, "format": FORMAT, "version": VERSION, "kind": kind}
     _check(path, kind, stored, described)
     part = path.with_name(f".{path.name}.part")
-    save_file(stored, part, described)
-    os.replace(part, path)
+    try:
+        save_file(stored, part, described)
+        os.replace(part, path)
+    except Exception as error:  # a full disk is no OSError here
+        with suppress(OSError):
+            part.unlink()  # a partial file would only take space
+        raise UserError(f"cannot write {path}: {error}. Make room, or name another file") from error
 
 
 def _check(path: Path, kind: str, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:

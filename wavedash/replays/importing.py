@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -43,13 +44,25 @@ def import_folder(folder: Path, out: Path, settings: ImportSettings, workers: in
     parts = out / "parts"
     try:
         parts.mkdir(parents=True, exist_ok=True)
+        return _import(paths, out, parts, settings, workers, show)
     except OSError as error:
-        raise UserError(f"cannot write into {out}: {error.strerror or error}; name another folder") from error
+        raise UserError(f"cannot write into {out}: {error.strerror or error}. Make room or name another folder; what was "
+                        "imported so far is kept, and the same command goes on with it") from error
+
+
+def _import(paths: Sequence[Path], out: Path, parts: Path, settings: ImportSettings, workers: int,
+            show: Callable[[str], None]) -> dict[str, Any]:
+    """OSError: something cannot be written. What cannot be read is named in the result."""
     results: dict[Path, Imported] = {}
     todo: list[tuple[Path, Path]] = []
     seen: dict[str, Path] = {}
+    found = 0
     for path in paths:
-        digest = _digest(path, settings)
+        try:
+            digest = _digest(path, settings)
+        except OSError as error:
+            results[path] = Imported(path.name, problem=f"cannot be read: {error.strerror or error}")
+            continue
         if digest in seen:
             results[path] = Imported(path.name, problem=f"duplicate: the same file as {seen[digest].name}")
             continue
@@ -59,18 +72,32 @@ def import_folder(folder: Path, out: Path, settings: ImportSettings, workers: in
             todo.append((path, parts / f"{digest}.safetensors"))
         else:
             results[path] = part
-    if results and len(results) > len(paths) - len(seen):
-        show(f"{len(seen) - len(todo)} of {len(paths)} files were imported before the interruption")
+            found += 1
+    if found:
+        show(f"{found} of {len(paths)} files were imported before the interruption")
     for path, result in _work(todo, settings, workers):
         results[path] = result
         show(f"{len(results)} of {len(paths)} files")
     ordered = [results[path] for path in paths]
     _refuse_same_games(ordered)
+    before = _written_before(out)
     summary = _write(out, ordered, settings)
-    for _, part_path in [*todo, *((p, parts / f"{d}.safetensors") for d, p in seen.items())]:
+    for name in sorted(before - summary["written"].keys()):
+        show(f"{out / name} is of an earlier import, and this one says nothing about it")
+    for part_path in (*parts.glob("*.safetensors"), *parts.glob(".*.tmp")):  # also those of an import with other settings
         part_path.unlink(missing_ok=True)
-    parts.rmdir()
+    with suppress(OSError):
+        parts.rmdir()
     return summary
+
+
+def _written_before(out: Path) -> set[str]:
+    """Files that an earlier import wrote into this folder and that are still there."""
+    try:
+        names = json.loads((out / "import.json").read_bytes())["written"]
+        return {name for name in names if (out / name).is_file()}
+    except (OSError, ValueError, KeyError, TypeError):  # there was none, or somebody changed its file
+        return set()
 
 
 def _digest(path: Path, settings: ImportSettings) -> str:

@@ -78,9 +78,14 @@ def replay_of(data: dict[str, Any]) -> Replay:
         if repr(event["victim"]) in keys:
             _demolish(replay, keys.index(repr(event["victim"])), int(event["frame"]))
     _read_pads(replay, data)
-    headers = {str(name): value for name, value in meta.get("all_headers", [])}
-    replay.identity = str(headers.get("Id") or headers.get("MatchGuid") or headers.get("MatchGUID") or "")
+    replay.identity = identity_of({str(name): value for name, value in meta.get("all_headers", [])})
     return replay
+
+
+def identity_of(headers: dict[str, Any]) -> str:
+    """What files of the same game have in common. An Id names the file; what names the game, whoever saved it, is in files
+    since 2024. Empty: unknown."""
+    return next((str(headers[name]) for name in ("MatchGUID", "MatchGuid", "Id") if headers.get(name)), "")
 
 
 def _phases(moments: list[dict[str, Any]], goals: list[int]) -> Array:
