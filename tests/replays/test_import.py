@@ -176,6 +176,9 @@ def test_a_folder_with_good_and_bad_files(tmp_path, monkeypatch, played):
     assert frames.arenas == summary["starts"] > 20
     read = demonstrations.read(out / "demonstrations-1v1.safetensors", "states")  # refuses what cannot be learned from
     episode, known = read.tensors["episode"], read.tensors["known"]
+    recording, games = read.tensors["recording"], torch.tensor([0, 1])
+    assert torch.equal(recording.unique(), games) and (recording.diff() >= 0).all()
+    assert not set(episode[recording == 0].tolist()) & set(episode[recording == 1].tolist())
     assert read.ticks == 8 and read.tensors["controls"].shape == (len(episode), 2, 8)
     assert (episode.diff() >= 0).all() and (episode.diff() <= 1).all() and int(known.sum()) == summary["labels"] > 0
 

@@ -164,9 +164,10 @@ def _write(out: Path, results: Sequence[Imported], settings: ImportSettings) -> 
     for size in sorted({result.size for result in used if result.arrays}):
         games = [result for result in used if result.size == size and result.arrays]
         episodes = 0
-        for game in games:  # numbers of episodes go on from game to game
+        for number, game in enumerate(games):  # numbers of episodes go on from game to game
             game.arrays["moments.episode"] = game.arrays["moments.episode"] + episodes
             episodes = int(game.arrays["moments.episode"].max()) + 1
+            game.arrays["moments.recording"] = torch.full_like(game.arrays["moments.episode"], number)
         for kind, name in (("starts", "frames"), ("moments", "demonstrations")):
             arrays: dict[str, Tensor] = {key.removeprefix(f"{kind}."): torch.cat([game.arrays[key] for game in games])
                                          for key in games[0].arrays if key.startswith(f"{kind}.")}
@@ -175,8 +176,8 @@ def _write(out: Path, results: Sequence[Imported], settings: ImportSettings) -> 
             if kind == "starts":
                 replace_file(path, save(arrays, {"format": "wavedash-frames", "version": "1"}))
                 continue
-            controls, known, episode = (arrays.pop(key) for key in ("controls", "known", "episode"))
-            write_states(path, arrays, controls, known, episode, settings.ticks, {"source": "replays"})
+            controls, known, episode, recording = (arrays.pop(key) for key in ("controls", "known", "episode", "recording"))
+            write_states(path, arrays, controls, known, episode, settings.ticks, {"source": "replays"}, recording)
     reasons: Counter[str] = Counter()
     for result in used:
         reasons.update(result.reasons)

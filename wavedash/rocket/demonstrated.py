@@ -20,7 +20,7 @@ from wavedash.rocket.task import Task
 
 ARENAS, MOMENTS = 256, 1 << 15
 """The most episodes, and about the most moments, that are gone through at once"""
-OTHER = ("controls", "known", "episode", "events")
+OTHER = ("controls", "known", "episode", "recording", "events")
 """Tensors of a file that are no part of the state"""
 
 
@@ -84,5 +84,9 @@ def _samples(config: RocketConfig, states: Demonstrations, moments: Tensor, leng
     within = torch.arange(steps).unsqueeze(-1) < lengths  # [T, E]
     used = (within.unsqueeze(-1) & (known & within.unsqueeze(-1)).any(0)).permute(1, 2, 0)  # [E, C, T]
     number = torch.arange(arenas * seats, dtype=torch.int32).view(arenas, seats, 1).expand_as(used)
+    # Cars of a game see the same: they are held out together.
+    first = moments[0]
+    recording = tensors["recording"][first] if "recording" in tensors else first
+    groups = {name: x.view(arenas, 1, 1).expand_as(used)[used] for name, x in (("together", first), ("recording", recording))}
     by_car = {name: torch.stack(x).movedim(0, 2)[used] for name, x in seen.items() if x}
-    return {**by_car, "known": known.permute(1, 2, 0)[used], "episode": number[used]}
+    return {**by_car, **groups, "known": known.permute(1, 2, 0)[used], "episode": number[used]}
