@@ -19,8 +19,8 @@ from wavedash.replays.generate import LENGTH_UNIT, SPIN_UNIT, TURN_UNIT, as_repl
 from wavedash.replays.importing import import_folder, import_table
 from wavedash.replays.inverse import load_model
 from wavedash.replays.one_file import Imported, ImportSettings, import_replay, read_part, write_part
-from wavedash.replays.read import _phases, identity_of
-from wavedash.replays.replay import COUNTDOWN, GOAL, NO_PLAY, PLAY
+from wavedash.replays.read import _phases, _rest_sticks, identity_of
+from wavedash.replays.replay import COUNTDOWN, GOAL, NEUTRAL, NO_PLAY, PLAY, UNKNOWN, Replay
 from wavedash.replays.resample import resample
 from wavedash.replays.states import FIELDS, carried_controls, states_of
 from wavedash.rocket.actions.lookup_table import LookupTable
@@ -127,6 +127,39 @@ def test_every_fault_is_counted_under_its_reason_and_nothing_else_changes(played
     after = sort_out(replay)
     changed = np.flatnonzero(after != before)
     assert {int(row): REASONS[after[row]] for row in changed} == {int(row): reason for row, reason in wanted.items()}
+
+
+def test_a_kickoff_begins_with_cars_that_stand(played):
+    """Its state is the last frame of the countdown, with the controls that are held there as labels. Moving cars are none."""
+    replay, _ = quiet(played)
+    run = max(segments(replay, sort_out(replay))[0], key=len)
+    begin = run[len(run) // 2]
+    replay.phase[begin - 5 : begin] = COUNTDOWN
+    assert (sort_out(replay)[begin - 5 : begin] != KEPT).all(), "bodies that move are not at a kick-off"
+    rows = slice(begin - 5, begin)
+    for body in (replay.cars, replay.ball):
+        for name, values in body.items():
+            values[rows] = values[begin] if name == "position" else 0.0
+    replay.cars["position"][rows, :, 2], replay.cars["quaternion"][rows] = 17.0, [0.0, 0.0, 0.0, 1.0]
+    replay.ball["quaternion"][rows] = [0.0, 0.0, 0.0, 1.0]
+    replay.throttle[rows], replay.steer[rows] = 255, 128
+    reason = sort_out(replay)
+    assert [REASONS[x] for x in reason[begin - 5 : begin + 1]] == ["countdown"] * 4 + ["kept"] * 2
+    (kickoff,) = (run for run in segments(replay, reason)[0] if run[0] == begin - 1)
+    moments = resample(replay, kickoff, ticks=8)
+    assert not moments.cars["velocity"][0].any() and (carried_controls(moments)[0][0, :, 0] == 1.0).all()
+    replay.demolished[begin - 1, 0] = True
+    assert sort_out(replay)[begin - 1] != KEPT, "a frame with another fault stays out"
+
+
+def test_a_stick_rests_until_it_is_first_moved():
+    """Files carry the motions of sticks. One that no file of the game carries for anybody stays unknown."""
+    replay = Replay.blank(6, [0, 1])
+    replay.car_known[:5] = True
+    replay.steer[2:, 1] = 255
+    _rest_sticks(replay)
+    assert replay.steer[:, 0].tolist() == [NEUTRAL] * 5 + [UNKNOWN] and replay.steer[:, 1].tolist() == [NEUTRAL] * 2 + [255] * 4
+    assert (replay.throttle == UNKNOWN).all()
 
 
 def test_gaps_in_time_cut_segments(played):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from wavedash.errors import UserError
-from wavedash.replays.replay import COUNTDOWN, FLAGS, GOAL, NO_PLAY, PLAY, UNKNOWN, Array, NotAReplayError, Replay
+from wavedash.replays.replay import COUNTDOWN, FLAGS, GOAL, NEUTRAL, NO_PLAY, PLAY, UNKNOWN, Array, NotAReplayError, Replay
 from wavedash.rocket.constants import BIG_PAD_SECONDS, HITBOXES, PADS, RESPAWN_SECONDS, SMALL_PAD_SECONDS
 
 SPIN_UNIT = 0.01
@@ -73,6 +73,7 @@ def replay_of(data: dict[str, Any]) -> Replay:
         replay.hitbox[seat] = families.index(family) if family in families else 0
         _read_bodies({name: values[:, seat] for name, values in replay.cars.items()}, replay.car_known[:, seat], frames)
         _read_inputs(replay, seat, frames)
+    _rest_sticks(replay)
     keys = [repr(info["remote_id"]) for _, info in players]
     for event in data["demolish_infos"]:
         if repr(event["victim"]) in keys:
@@ -132,6 +133,14 @@ def _read_inputs(replay: Replay, seat: int, frames: list[Any]) -> None:
         for name in ("throttle", "steer"):
             value = data["input"].get(name)
             getattr(replay, name)[row, seat] = UNKNOWN if value is None else value
+
+
+def _rest_sticks(replay: Replay) -> None:
+    """A file carries a stick from its first motion on: until then it rests. (In recorded games cars whose steering is not yet
+    known do not turn, 2,280 frames on the ground, and those whose throttle is not neither speed up nor slow down.)"""
+    for stick in (replay.throttle, replay.steer):
+        if (stick != UNKNOWN).any():
+            stick[(stick == UNKNOWN) & replay.car_known] = NEUTRAL
 
 
 def _demolish(replay: Replay, seat: int, frame: int) -> None:
