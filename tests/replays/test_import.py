@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +19,10 @@ from wavedash.replays.filters import KEPT, REASONS, bodies_of, segments, sort_ou
 from wavedash.replays.generate import LENGTH_UNIT, SPIN_UNIT, TURN_UNIT, as_replay, play
 from wavedash.replays.importing import import_folder, import_table
 from wavedash.replays.inverse import load_model
+from wavedash.replays.modes import other_mode
 from wavedash.replays.one_file import Imported, ImportSettings, import_replay, read_part, write_part
-from wavedash.replays.read import _phases, _rest_sticks, identity_of
-from wavedash.replays.replay import COUNTDOWN, GOAL, NEUTRAL, NO_PLAY, PLAY, UNKNOWN, Replay
+from wavedash.replays.read import _phases, _rest_sticks, identity_of, read_replay
+from wavedash.replays.replay import COUNTDOWN, GOAL, NEUTRAL, NO_PLAY, PLAY, UNKNOWN, NotAReplayError, Replay
 from wavedash.replays.resample import resample
 from wavedash.replays.states import FIELDS, carried_controls, states_of
 from wavedash.rocket.actions.lookup_table import LookupTable
@@ -301,6 +303,25 @@ def test_a_full_disk_ends_as_a_message_and_the_import_goes_on(within, tmp_path, 
     assert kept == (0 if within == "a part" else 3)
     assert import_folder(tmp_path / "in", out, ImportSettings(), workers=0, show=shown.append)["imported"] == 3
     assert ("imported before" in shown[0]) == bool(kept)
+
+
+@pytest.mark.parametrize(("names", "mode"), [
+    (("Archetypes.GameEvent.GameEvent_Soccar", "Archetypes.Ball.Ball_Default", "RumblePickups_TA_1000"), ""),
+    (("Archetypes.GameEvent.GameEvent_SoccarPrivate", "Archetypes.Ball.Ball_WorldCup"), ""),
+    (("GameInfo_Soccar.GameInfo.GameInfo_Soccar:GameReplicationInfoArchetype", "Archetypes.Ball.BallComponent_X"), ""),
+    (("Archetypes.GameEvent.GameEvent_Items", "Archetypes.Ball.Ball_Default"), "Rumble"),
+    (("Archetypes.GameEvent.GameEvent_Soccar", "Archetypes.SpecialPickups.SpecialPickup_Tornado"), "Rumble"),
+    (("Archetypes.Ball.Ball_God",), "Heatseeker"), (("Archetypes.GameEvent.GameEvent_Basketball",), "Hoops"),
+    (("gameinfo_hops.GameInfo.gameinfo_hops:Archetype", "Archetypes.Ball.Ball_Default"), "hops"),
+    (("Archetypes.GameEvent.GameEvent_Soccar", "Archetypes.Ball.CubeBall"), "cubeball"),
+])
+def test_games_of_another_mode_are_told_by_the_objects_that_a_file_lists(names, mode, tmp_path):
+    """They are played in arenas of the same size, with other physics."""
+    data = b"\x00\x13\x00" + b"\x00".join(struct.pack("<i", len(name) + 1) + name.encode() for name in names) + b"\x00"
+    assert other_mode(data) == mode
+    (tmp_path / "a.replay").write_bytes(data)
+    with pytest.raises(NotAReplayError, match=f"^another mode: {mode}$" if mode else "cannot be parsed"):
+        read_replay(tmp_path / "a.replay")
 
 
 def test_two_players_files_of_a_game_have_its_identity():

@@ -24,7 +24,7 @@ from wavedash.replays.one_file import Imported, ImportSettings, import_file, rea
 from wavedash.replays.read import check_installed
 from wavedash.runs.durable import replace_file
 
-VERSION = 4
+VERSION = 5
 """Parts of an interrupted import that another version made are made again"""
 FACTS = ("file", "problem", "size", "frames", "reasons", "gaps", "short", "starts", "moments", "labels", "goals", "names")
 

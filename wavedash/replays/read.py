@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from wavedash.errors import UserError
+from wavedash.replays.modes import other_mode
 from wavedash.replays.replay import COUNTDOWN, FLAGS, GOAL, NEUTRAL, NO_PLAY, PLAY, UNKNOWN, Array, NotAReplayError, Replay
 from wavedash.rocket.constants import BIG_PAD_SECONDS, HITBOXES, PADS, RESPAWN_SECONDS, SMALL_PAD_SECONDS
 
@@ -38,6 +39,8 @@ def read_replay(path: Path) -> Replay:
         raise NotAReplayError("the file is empty")
     if size > MOST_BYTES:
         raise NotAReplayError(f"{size >> 20} MB is larger than any replay")
+    if mode := other_mode(path.read_bytes()):
+        raise NotAReplayError(f"another mode: {mode}")
     import subtr_actor
     try:
         data = subtr_actor.get_replay_frames_data(str(path))
