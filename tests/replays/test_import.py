@@ -235,8 +235,10 @@ def test_an_interrupted_import_goes_on(tmp_path, monkeypatch, played):
         return real(path, part, settings)
 
     monkeypatch.setattr(importing, "work_on", interrupted)
+    shown = []
     with pytest.raises(KeyboardInterrupt):
-        import_folder(folder, tmp_path / "out", ImportSettings(), workers=0)
+        import_folder(folder, tmp_path / "out", ImportSettings(), workers=0, show=shown.append)
+    assert "same command goes on" in shown[-1]
     assert not (tmp_path / "out" / "import.json").exists()
     assert import_folder(folder, tmp_path / "out", ImportSettings(), workers=0) == whole
     assert worked == ["0.replay", "1.replay", "1.replay", "2.replay"], "the first is not read again"

@@ -45,6 +45,9 @@ def import_folder(folder: Path, out: Path, settings: ImportSettings, workers: in
     try:
         parts.mkdir(parents=True, exist_ok=True)
         return _import(paths, out, parts, settings, workers, show)
+    except KeyboardInterrupt:
+        show("interrupted: the same command goes on with what was imported so far")
+        raise
     except OSError as error:
         raise UserError(f"cannot write into {out}: {error.strerror or error}. Make room or name another folder; what was "
                         "imported so far is kept, and the same command goes on with it") from error
