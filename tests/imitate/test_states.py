@@ -245,6 +245,11 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     other = load_config("rocket-1v1", ["env.rocket.action={lookup_table: {ticks: 4}}"])
     with pytest.raises(UserError, match="has a moment every 8 ticks, and the policy decides every 4"):
         kind_of(other.env).demonstrated(other.env, states)
+    four = Demonstrations(states.path, "states", states.metadata, {
+        name: x.repeat_interleave(2, 1) if name.startswith("cars.") or name in ("known", "controls") else x
+        for name, x in states.tensors.items()})
+    with pytest.raises(UserError, match="holds games of 4 cars, and here play 2 at most"):
+        kind_of(config.env).demonstrated(config.env, four)
     cartpole = load_config("cartpole", [])
     with pytest.raises(UserError, match="holds game states of Rocket League, and CartPole-v1 needs observations"):
         kind_of(cartpole.env).demonstrated(cartpole.env, states)

@@ -30,6 +30,10 @@ def samples_of_states(config: RocketConfig, states: Demonstrations) -> Demonstra
     if states.ticks != ticks:
         raise UserError(f"{states.path} has a moment every {states.ticks} ticks, and the policy decides every {ticks}: import "
                         f"or record it with {ticks} ticks, or set the ticks of env.rocket.action to {states.ticks}")
+    cars, most = states.tensors["known"].shape[1], 2 * config.largest.larger
+    if cars > most:
+        raise UserError(f"{states.path} holds games of {cars} cars, and here play {most} at most: name a file of this team "
+                        "size")
     parts = [_samples(config, states, *batch) for batch in _batches(states)]
     names = parts[0].keys()
     tensors = {name: torch.cat([part[name] for part in parts]) for name in names if name != "episode"}
