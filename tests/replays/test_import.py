@@ -341,6 +341,15 @@ def test_a_part_that_was_read_can_be_removed_on_windows(tmp_path):
     assert str(path) not in Path("/proc/self/maps").read_text() and found.arrays["moments.known"].all()
 
 
+def test_what_goes_between_processes_holds_no_tensors(tmp_path, monkeypatch, played):
+    """Each would hold a file open: with the usual limits an import of some dozens of games ended as one of damaged files."""
+    generated(monkeypatch, played)
+    (tmp_path / "a.replay").write_bytes(b"game 0 one")
+    result = importing.work_on(tmp_path / "a.replay", tmp_path / "part.safetensors", ImportSettings())
+    assert result.moments > 0 and not result.arrays and not any(isinstance(x, torch.Tensor) for x in vars(result).values())
+    assert len(read_part(tmp_path / "part.safetensors").arrays["moments.known"]) == result.moments
+
+
 @pytest.mark.slow
 def test_worker_processes_name_damaged_files(tmp_path):
     (tmp_path / "in").mkdir()

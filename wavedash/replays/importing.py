@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,7 @@ def _import(paths: Sequence[Path], out: Path, parts: Path, settings: ImportSetti
     results: dict[Path, Imported] = {}
     todo: list[tuple[Path, Path]] = []
     seen: dict[str, Path] = {}
+    part_of: dict[Path, Path] = {}
     found = 0
     for path in paths:
         try:
@@ -70,11 +71,12 @@ def _import(paths: Sequence[Path], out: Path, parts: Path, settings: ImportSetti
             results[path] = Imported(path.name, problem=f"duplicate: the same file as {seen[digest].name}")
             continue
         seen[digest] = path
-        part = read_part(parts / f"{digest}.safetensors")
+        part_of[path] = parts / f"{digest}.safetensors"
+        part = read_part(part_of[path])
         if part is None:
-            todo.append((path, parts / f"{digest}.safetensors"))
+            todo.append((path, part_of[path]))
         else:
-            results[path] = part
+            results[path] = replace(part, arrays={})
             found += 1
     if found:
         show(f"{found} of {len(paths)} files were imported before the interruption")
@@ -84,7 +86,7 @@ def _import(paths: Sequence[Path], out: Path, parts: Path, settings: ImportSetti
     ordered = [results[path] for path in paths]
     _refuse_same_games(ordered)
     before = _written_before(out)
-    summary = _write(out, ordered, settings)
+    summary = _write(out, ordered, [part_of.get(path) for path in paths], settings)
     for name in sorted(before - summary["written"].keys()):
         show(f"{out / name} is of an earlier import, and this one says nothing about it")
     for part_path in (*parts.glob("*.safetensors"), *parts.glob(".*.tmp")):  # also those of an import with other settings
@@ -115,11 +117,12 @@ def _digest(path: Path, settings: ImportSettings) -> str:
 
 
 def work_on(path: Path, part: Path, settings: ImportSettings) -> Imported:
-    """Imports one file and keeps its part. It runs in a worker process."""
+    """Imports one file and keeps its part. It runs in a worker process. The arrays stay in the part: each tensor that goes from
+    process to process holds a file open, and systems allow 256 or 1024 of them."""
     torch.set_num_threads(1)
     result = import_file(path, settings, load_model(settings.inverse))
     write_part(part, result)
-    return result
+    return replace(result, arrays={})
 
 
 def _work(todo: Sequence[tuple[Path, Path]], settings: ImportSettings, workers: int) -> Iterator[tuple[Path, Imported]]:
@@ -160,12 +163,16 @@ def _refuse_same_games(results: Sequence[Imported]) -> None:
             first.setdefault(result.identity, result.file)
 
 
-def _write(out: Path, results: Sequence[Imported], settings: ImportSettings) -> dict[str, Any]:
+def _write(out: Path, results: Sequence[Imported], parts: Sequence[Path | None], settings: ImportSettings) -> dict[str, Any]:
     from safetensors.torch import save
     used = [result for result in results if not result.problem]
     files = {}
-    for size in sorted({result.size for result in used if result.arrays}):
-        games = [result for result in used if result.size == size and result.arrays]
+    for size in sorted({result.size for result in used if result.moments}):
+        chosen = [part for result, part in zip(results, parts, strict=True)
+                  if part is not None and not result.problem and result.size == size and result.moments]
+        games = [game for game in map(read_part, chosen) if game is not None]
+        if len(games) < len(chosen):
+            raise UserError(f"a file in {out / 'parts'} was removed or changed while the import ran; run it again")
         episodes = 0
         for number, game in enumerate(games):  # numbers of episodes go on from game to game
             game.arrays["moments.episode"] = game.arrays["moments.episode"] + episodes
