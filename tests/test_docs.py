@@ -1,11 +1,13 @@
 """The instructions of the pages in docs/ work."""
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.one_process import Job, run_jobs
 from tests.web.serving import Server
@@ -71,6 +73,41 @@ def test_the_page_about_adaptation_can_be_followed(tmp_path: Path) -> None:
     assert {words[0] for words in commands} == set(short)
     printed = "".join(run_jobs([[*words, *short[words[0]]] for words in commands], tmp_path))
     assert "the late starter" in printed and "has no memory that outlasts a game: all its games are the same" in printed
+
+
+@pytest.mark.slow
+def test_the_page_about_replays_can_be_followed(tmp_path: Path) -> None:
+    """Its commands are run in order, each shorter, and a run begins with its starts. The replays are games of our simulator,
+    since those of players cannot be shipped."""
+    page = (DOCS / "replays.md").read_text(encoding="utf-8")
+    games = """
+from pathlib import Path
+from wavedash.replays import one_file
+from wavedash.replays.generate import as_replay, play
+from wavedash.rocket.sim.simulator import WarpSimulator
+
+simulator = WarpSimulator(4, 1, 1)
+played = play(simulator, 120, 8, seed=3)
+simulator.close()
+one_file.read_replay = lambda path: as_replay(played, int(path.stem), 1)[0]
+Path("FOLDER").mkdir()
+for game in range(4):
+    Path(f"FOLDER/{game}.replay").write_text(f"game {game}")
+"""
+    short = {"import": ["--workers", "0"], "train-inverse": ["--rounds", "1", "--steps", "20"],
+             "train": ["total_steps=2000", "env.count=16", "device=cpu"]}
+    jobs: list[Job] = [games]
+    for language, text in re.findall(r"^```(\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        if language == "yaml":
+            starts = json.dumps(yaml.safe_load(text)["env"]["rocket"]["starts"])
+            jobs.append(["train", "rocket-1v1", f"env.rocket.starts={starts}", "rating=null", *short["train"]])
+            continue
+        commands = [shlex.split(line)[1:] for line in text.splitlines()]
+        jobs += [[*words, *short[words[1] if words[0] == "replays" else words[0]]] for words in commands]
+    assert [job[1] for job in jobs[1:]] == ["import", "train-inverse", "rocket-1v1", "rocket-1v1"]
+    printed = run_jobs(jobs, tmp_path)
+    assert "4 files: 4 imported" in printed[1] and "percent right" in printed[2]
+    assert (tmp_path / "my-inverse.safetensors").exists() and len([*tmp_path.glob("runs/*/*/metrics.jsonl")]) == 2
 
 
 @pytest.mark.slow

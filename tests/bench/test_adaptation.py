@@ -1,16 +1,20 @@
 """The benchmark of adaptation finds a player that adapts by construction, and finds nothing in one that cannot."""
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 import torch
 
-from wavedash.bench.adaptation import LATE_STARTER, Found, LateStarter, SeriesPlayed, main, measure, remembers, together
+from wavedash.bench.adaptation import FEWEST, LATE_STARTER, Found, LateStarter, SeriesPlayed, main, measure, remembers, together
 from wavedash.errors import UserError
 from wavedash.evaluate.results import PlayedGame
 from wavedash.league.match import Terms
 from wavedash.league.players import find_entrant
 from wavedash.rocket.players import Chaser
 from wavedash.rocket.state import GameState
+
+REPEATED = 3000
 
 
 def series(*games: str) -> list[PlayedGame]:
@@ -31,10 +35,28 @@ def test_gains_are_points_of_later_games_minus_those_of_the_first() -> None:
 ])
 def test_a_verdict_needs_more_than_the_control(kept: tuple[str, str], cleared: tuple[str, str], words: str) -> None:
     """Also a player that scores more in later games does not adapt if it does so without memory."""
-    one, other = ({"chaser": SeriesPlayed([series(*games)] * 20)} for games in (kept, cleared))
+    one, other = ({"chaser": SeriesPlayed([series(*games)] * FEWEST)} for games in (kept, cleared))
     found = Found("somebody", True, one, other)
     assert found.adaptation.mean == together(one).gains[0] - together(other).gains[0]
     assert words in found.verdict
+
+
+def test_a_few_series_that_agree_are_no_verdict() -> None:
+    """Chance alone makes two of them agree: with no variance the interval would be a point."""
+    kept, cleared = ({"chaser": SeriesPlayed([series(*games)] * (FEWEST - 1))} for games in (("lost", "won"), ("lost", "lost")))
+    found = Found("somebody", True, kept, cleared)
+    assert found.adaptation.interval == (100.0, 100.0) and found.verdict.startswith("no verdict about somebody: 23 series")
+
+
+def test_chance_gives_a_verdict_as_often_as_a_95_percent_interval_says() -> None:
+    """Of players that play alike both ways, with as few series as there may be."""
+    random, results, verdicts = Random(0), ("lost", "drawn", "won"), 0
+    for _ in range(REPEATED):
+        ways = [{"chaser": SeriesPlayed([series(*random.choices(results, (9, 2, 9), k=5)) for _ in range(FEWEST)])}
+                for _ in range(2)]
+        verdicts += "is not seen" not in Found("somebody", True, *ways).verdict
+    # 7 % and four standard deviations of as many throws. With 8 series it would be a tenth.
+    assert verdicts / REPEATED < 0.07 + 4 * (0.07 * 0.93 / REPEATED) ** 0.5
 
 
 def test_who_remembers() -> None:
@@ -62,7 +84,7 @@ def test_the_controls_come_out_as_they_must(simulator: str) -> None:
     kept, cleared = late.kept["idle"], late.cleared["idle"]
     assert [share.cases for share in map(cleared.goal_share, range(3))] == [0, 0, 0]
     assert kept.goal_share(0).cases == 0 and min(kept.goal_share(game).hits for game in (1, 2)) >= 4
-    assert late.adaptation.interval[0] > 0 and late.verdict.startswith("the late starter adapts")
+    assert late.adaptation.interval[0] > 0 and late.verdict.startswith("no verdict about the late starter: 8")
     assert len(kept.series) == 8 and all(len(games) == 3 for games in kept.series)
     assert champion.kept == champion.cleared and champion.adaptation.interval == (0.0, 0.0)
     assert champion.verdict.endswith("has no memory that outlasts a game: all its games are the same both ways")

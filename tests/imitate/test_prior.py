@@ -23,6 +23,7 @@ from wavedash.policy.divergence import divergence, numbers_of
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import IterationReport
 from wavedash.ppo.ppo_loss import PPOLoss
+from wavedash.runs.changes import change
 from wavedash.runs.policy_copy import FoundPolicy
 
 ITERATIONS = 6
@@ -216,6 +217,26 @@ def test_a_resumed_run_is_the_one_that_never_stopped(name: str, fade: int) -> No
         second.start()
         assert [iterate(second) for _ in range(ITERATIONS - stop)] == metrics[stop:]
         assert differences(whole, second) == set()
+
+
+@pytest.mark.parametrize("fade", [40, 10**6], ids=["faded before", "not faded"])
+def test_a_change_while_it_runs_is_that_of_a_resumed_run(fade: int) -> None:
+    """Also a prior that was not asked any more is asked again."""
+    live = learner_of("discrete, gru", {"coef": 0.3, "fade": fade})
+    for _ in range(3):
+        before = iterate(live)[WEIGHT]
+    assert (before == 0.0) == (fade == 40)
+    state = saved(live)
+    change(live, {"prior.coef": 0.6, "prior.fade": 5000})
+    resumed = learner_of("discrete, gru", {"coef": 0.6, "fade": 5000}, started=False)
+    resumed.load_state(*state)
+    resumed.listeners.start(resumed)
+    resumed.start()
+    for _ in range(3):
+        found, expected = iterate(live), iterate(resumed)
+        assert found == expected and found[DIVERGENCE] > 0
+        assert found[WEIGHT] == weight_at(PriorConfig(coef=0.6, fade=5000), live.steps) > 0.5
+    assert differences(live, resumed) == set()
 
 
 def test_ppo_knows_nothing_of_it() -> None:

@@ -19,9 +19,11 @@ from wavedash.errors import UserError
 from wavedash.imitate.demonstrations import Demonstrations, read, write_states
 from wavedash.imitate.held_out import measure
 from wavedash.imitate.samples import samples_of
+from wavedash.imitate.split import split_episodes
 from wavedash.league.players import Entrant, find_entrant
 from wavedash.league.record import record_games
 from wavedash.rocket.env import RocketEnv
+from wavedash.rocket.parts import Observation
 from wavedash.rocket.starts.frames import frame_arrays
 from wavedash.rocket.state import STICKS, GameState
 from wavedash.runs.policy_folder import PolicyFolder
@@ -29,6 +31,18 @@ from wavedash.runs.policy_folder import PolicyFolder
 SHORT = ("env.count=6", "env.groups=1", "device=cpu", "env.rocket.starts={random: 0.7, kickoff: 0.3}",
          "env.rocket.endings={goal: {}, time_out: {seconds: 1.1}}")
 STEPS = 40
+
+
+class WhichMoment(Observation):
+    """The boost of a car."""
+
+    def size(self, seats: int) -> int:
+        return 1
+
+    def build(self, state: GameState, controls: Tensor, stepped: bool = True) -> Tensor:
+        return state.cars.boost.unsqueeze(-1).clone()
+
+
 PARSERS = {
     "lookup table": "{lookup_table: {}}", "lookup table, every 4 ticks": "{lookup_table: {ticks: 4}}",
     "lookup table, not masked": "{lookup_table: {masked: false}}", "multi-discrete": "{multi_discrete: {bins: 5}}",
@@ -192,12 +206,50 @@ def test_only_the_first_player_is_learned_from(tmp_path: Path) -> None:
     assert moving[known].all() and not moving[~known].any()
 
 
+@pytest.mark.parametrize(("recordings", "whole"), [(20, True), (3, False), (0, False)])
+def test_no_game_is_both_held_out_and_learned_from(recordings: int, whole: bool, tmp_path: Path) -> None:
+    """Cars of a game see the same moments, so they are held out together. Where there are enough recordings, these are held out
+    as a whole. The boost of a car says which moment a sample is of."""
+    config = load_config("rocket-1v1", ["env.rocket.observation=tests.imitate.test_states:WhichMoment"])
+    assert config.env.rocket is not None
+    from wavedash.rocket.rehearsal import empty_arenas
+    from wavedash.rocket.starts.kickoff import Kickoff
+
+    count, episode = 360, torch.arange(360) // 6
+    state = empty_arenas(count, config.env.rocket)
+    kickoff = Kickoff()
+    kickoff.bind(state)
+    kickoff.write(state, torch.Generator().manual_seed(0))
+    state.cars.boost.copy_(torch.arange(float(count)).unsqueeze(-1) / 4)
+    known = torch.ones(count, 2, dtype=torch.bool)
+    recording = episode * recordings // 60 if recordings else None
+    write_states(tmp_path / "d.safetensors", frame_arrays(state), torch.zeros(count, 2, 8), known, episode, 8,
+                 recording=recording)
+    samples = samples_of(kind_of(config.env).demonstrated(config.env, read(tmp_path / "d.safetensors")),
+                         kind_of(config.env).spaces(config.env, torch.device("cpu")))
+    assert isinstance(samples.obs, dict)
+    moment = (samples.obs["obs"][:, 0] * 4).round().long()
+    assert samples.count == 720 and torch.equal(moment.bincount(), torch.full((count,), 2))
+    for seed in range(4):
+        split = split_episodes(tmp_path, samples, 0.1, seed)
+        out, learned = (set(episode[moment[numbers]].tolist()) for numbers in (split.held_out, split.learned))
+        assert not out & learned and len(out) == 6 and len(out | learned) == 60
+        if recording is not None:
+            out, learned = (set(recording[moment[numbers]].tolist()) for numbers in (split.held_out, split.learned))
+            assert bool(out & learned) != whole
+
+
 def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     config = load_config("rocket-1v1", [])
     states = record(find_entrant("chaser"), None, tmp_path / "d.safetensors")
     other = load_config("rocket-1v1", ["env.rocket.action={lookup_table: {ticks: 4}}"])
     with pytest.raises(UserError, match="has a moment every 8 ticks, and the policy decides every 4"):
         kind_of(other.env).demonstrated(other.env, states)
+    four = Demonstrations(states.path, "states", states.metadata, {
+        name: x.repeat_interleave(2, 1) if name.startswith("cars.") or name in ("known", "controls") else x
+        for name, x in states.tensors.items()})
+    with pytest.raises(UserError, match="holds games of 4 cars, and here play 2 at most"):
+        kind_of(config.env).demonstrated(config.env, four)
     cartpole = load_config("cartpole", [])
     with pytest.raises(UserError, match="holds game states of Rocket League, and CartPole-v1 needs observations"):
         kind_of(cartpole.env).demonstrated(cartpole.env, states)

@@ -2,6 +2,9 @@
 from __future__ import annotations
 
 import json
+import os
+import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,11 +19,12 @@ from wavedash.replays.filters import KEPT, REASONS, bodies_of, segments, sort_ou
 from wavedash.replays.generate import LENGTH_UNIT, SPIN_UNIT, TURN_UNIT, as_replay, play
 from wavedash.replays.importing import import_folder, import_table
 from wavedash.replays.inverse import load_model
+from wavedash.replays.modes import other_mode
 from wavedash.replays.one_file import Imported, ImportSettings, import_replay, read_part, write_part
-from wavedash.replays.read import _phases
-from wavedash.replays.replay import COUNTDOWN, GOAL, NO_PLAY, PLAY
+from wavedash.replays.read import _phases, _rest_sticks, identity_of, read_replay
+from wavedash.replays.replay import COUNTDOWN, GOAL, NEUTRAL, NO_PLAY, PLAY, UNKNOWN, NotAReplayError, Replay
 from wavedash.replays.resample import resample
-from wavedash.replays.states import FIELDS
+from wavedash.replays.states import FIELDS, carried_controls, states_of
 from wavedash.rocket.actions.lookup_table import LookupTable
 from wavedash.rocket.rehearsal import empty_arenas
 from wavedash.rocket.sim.simulator import WarpSimulator
@@ -69,6 +73,28 @@ def test_between_frames_a_free_ball_and_car_are_where_the_simulator_had_them(pla
     assert np.median(shifted) > 10.0, "a shift by one decision must show"
 
 
+def test_a_state_shows_no_jump_before_it_was_chosen(played):
+    """A flag that is set from some time on is no part of states before that time. It is the label of the moment before."""
+    replay, _ = quiet(played)
+    run = max(segments(replay, sort_out(replay))[0], key=len)
+    shown = {"jump_active": ("is_jumping", "has_jumped"), "dodge_active": ("has_flipped", "is_flipping", "flip_time"),
+             "double_jump_active": ("has_double_jumped",)}
+    told, seen = 0, 0
+    for frame in run[10:-10:3]:
+        since = np.arange(replay.frames) >= frame
+        for flag, fields in shown.items():
+            for name in replay.flags:
+                replay.flags[name] = np.repeat(since[:, None] & (name == flag), 2, axis=1)
+            moments = resample(replay, run, ticks=8)
+            before, cars = moments.time < replay.time[frame], states_of(moments).cars
+            for field in fields:
+                assert not getattr(cars, field)[before].any(), field
+                seen += int(getattr(cars, field).any())
+            told += int(carried_controls(moments)[0][before, :, JUMP].any())
+            assert not carried_controls(moments)[0][moments.time < replay.time[frame] - 8 / 120, :, JUMP].any()
+    assert told and seen, "labels that begin within a decision are of the moment before it, and states show them afterwards"
+
+
 def test_every_fault_is_counted_under_its_reason_and_nothing_else_changes(played):
     replay, _ = quiet(played)
     before = sort_out(replay)
@@ -103,6 +129,39 @@ def test_every_fault_is_counted_under_its_reason_and_nothing_else_changes(played
     after = sort_out(replay)
     changed = np.flatnonzero(after != before)
     assert {int(row): REASONS[after[row]] for row in changed} == {int(row): reason for row, reason in wanted.items()}
+
+
+def test_a_kickoff_begins_with_cars_that_stand(played):
+    """Its state is the last frame of the countdown, with the controls that are held there as labels. Moving cars are none."""
+    replay, _ = quiet(played)
+    run = max(segments(replay, sort_out(replay))[0], key=len)
+    begin = run[len(run) // 2]
+    replay.phase[begin - 5 : begin] = COUNTDOWN
+    assert (sort_out(replay)[begin - 5 : begin] != KEPT).all(), "bodies that move are not at a kick-off"
+    rows = slice(begin - 5, begin)
+    for body in (replay.cars, replay.ball):
+        for name, values in body.items():
+            values[rows] = values[begin] if name == "position" else 0.0
+    replay.cars["position"][rows, :, 2], replay.cars["quaternion"][rows] = 17.0, [0.0, 0.0, 0.0, 1.0]
+    replay.ball["quaternion"][rows] = [0.0, 0.0, 0.0, 1.0]
+    replay.throttle[rows], replay.steer[rows] = 255, 128
+    reason = sort_out(replay)
+    assert [REASONS[x] for x in reason[begin - 5 : begin + 1]] == ["countdown"] * 4 + ["kept"] * 2
+    (kickoff,) = (run for run in segments(replay, reason)[0] if run[0] == begin - 1)
+    moments = resample(replay, kickoff, ticks=8)
+    assert not moments.cars["velocity"][0].any() and (carried_controls(moments)[0][0, :, 0] == 1.0).all()
+    replay.demolished[begin - 1, 0] = True
+    assert sort_out(replay)[begin - 1] != KEPT, "a frame with another fault stays out"
+
+
+def test_a_stick_rests_until_it_is_first_moved():
+    """Files carry the motions of sticks. One that no file of the game carries for anybody stays unknown."""
+    replay = Replay.blank(6, [0, 1])
+    replay.car_known[:5] = True
+    replay.steer[2:, 1] = 255
+    _rest_sticks(replay)
+    assert replay.steer[:, 0].tolist() == [NEUTRAL] * 5 + [UNKNOWN] and replay.steer[:, 1].tolist() == [NEUTRAL] * 2 + [255] * 4
+    assert (replay.throttle == UNKNOWN).all()
 
 
 def test_gaps_in_time_cut_segments(played):
@@ -152,6 +211,9 @@ def test_a_folder_with_good_and_bad_files(tmp_path, monkeypatch, played):
     assert frames.arenas == summary["starts"] > 20
     read = demonstrations.read(out / "demonstrations-1v1.safetensors", "states")  # refuses what cannot be learned from
     episode, known = read.tensors["episode"], read.tensors["known"]
+    recording, games = read.tensors["recording"], torch.tensor([0, 1])
+    assert torch.equal(recording.unique(), games) and (recording.diff() >= 0).all()
+    assert not set(episode[recording == 0].tolist()) & set(episode[recording == 1].tolist())
     assert read.ticks == 8 and read.tensors["controls"].shape == (len(episode), 2, 8)
     assert (episode.diff() >= 0).all() and (episode.diff() <= 1).all() and int(known.sum()) == summary["labels"] > 0
 
@@ -173,14 +235,119 @@ def test_an_interrupted_import_goes_on(tmp_path, monkeypatch, played):
         return real(path, part, settings)
 
     monkeypatch.setattr(importing, "work_on", interrupted)
+    shown = []
     with pytest.raises(KeyboardInterrupt):
-        import_folder(folder, tmp_path / "out", ImportSettings(), workers=0)
+        import_folder(folder, tmp_path / "out", ImportSettings(), workers=0, show=shown.append)
+    assert "same command goes on" in shown[-1]
     assert not (tmp_path / "out" / "import.json").exists()
     assert import_folder(folder, tmp_path / "out", ImportSettings(), workers=0) == whole
     assert worked == ["0.replay", "1.replay", "1.replay", "2.replay"], "the first is not read again"
     for name in ("frames", "demonstrations"):
         first, second = (load_file(tmp_path / run / f"{name}-1v1.safetensors") for run in ("whole", "out"))
         assert first.keys() == second.keys() and all(torch.equal(first[key], second[key]) for key in first)
+
+
+def test_parts_of_an_interrupted_import_with_other_settings_are_swept(tmp_path, monkeypatch, played):
+    generated(monkeypatch, played)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.replay").write_bytes(b"game 0 one")
+    parts = tmp_path / "out" / "parts"
+    parts.mkdir(parents=True)
+    write_part(parts / "ofanother.safetensors", Imported("a.replay"))
+    (parts / ".killed.safetensors.tmp").write_bytes(b"torn")
+    assert import_folder(tmp_path / "in", tmp_path / "out", ImportSettings(), workers=0)["imported"] == 1
+    assert not parts.exists()
+
+
+def test_files_of_an_earlier_import_are_named(tmp_path, monkeypatch, played):
+    """They stay: who imports one folder after another into OUT wants both. But nobody must take them for new ones."""
+    generated(monkeypatch, played)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.replay").write_bytes(b"game 0 one")
+    out, shown = tmp_path / "out", []
+    import_folder(tmp_path / "in", out, ImportSettings(), workers=0, show=shown.append)
+    assert not any("earlier" in line for line in shown)
+    (tmp_path / "in" / "a.replay").write_bytes(b"nothing")
+    import_folder(tmp_path / "in", out, ImportSettings(), workers=0, show=shown.append)
+    named = [line for line in shown if "earlier" in line]
+    assert len(named) == 2 and "demonstrations-1v1" in named[0] and (out / "frames-1v1.safetensors").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file whose reading fails, also for root")
+def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch, played):
+    generated(monkeypatch, played)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.replay").write_bytes(b"game 0 one")
+    (tmp_path / "in" / "b.replay").symlink_to("/proc/self/mem")
+    summary = import_folder(tmp_path / "in", tmp_path / "out", ImportSettings(), workers=0)
+    assert summary["imported"] == 1 and "cannot be read" in summary["games"][1]["problem"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a limit on the size of files")
+@pytest.mark.parametrize("within", ["a part", "demonstrations"])
+def test_a_full_disk_ends_as_a_message_and_the_import_goes_on(within, tmp_path, monkeypatch, played):
+    import resource
+    generated(monkeypatch, played)
+    (tmp_path / "in").mkdir()
+    for index in range(3):
+        (tmp_path / "in" / f"{index}.replay").write_bytes(b"game %d g%d" % (index, index))
+    import_folder(tmp_path / "in", tmp_path / "whole", ImportSettings(), workers=0)
+    room = 5000 if within == "a part" else (tmp_path / "whole" / "demonstrations-1v1.safetensors").stat().st_size - 1
+    out, before = tmp_path / "out", resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+    try:
+        with pytest.raises(UserError, match=r"cannot write .*Make room"):
+            import_folder(tmp_path / "in", out, ImportSettings(), workers=0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not [*out.rglob("*.tmp"), *out.rglob("*.part"), *out.glob("import.json")]
+    kept, shown = len([*out.glob("parts/*")]), []
+    assert kept == (0 if within == "a part" else 3)
+    assert import_folder(tmp_path / "in", out, ImportSettings(), workers=0, show=shown.append)["imported"] == 3
+    assert ("imported before" in shown[0]) == bool(kept)
+
+
+@pytest.mark.parametrize(("names", "mode"), [
+    (("Archetypes.GameEvent.GameEvent_Soccar", "Archetypes.Ball.Ball_Default", "RumblePickups_TA_1000"), ""),
+    (("Archetypes.GameEvent.GameEvent_SoccarPrivate", "Archetypes.Ball.Ball_WorldCup"), ""),
+    (("GameInfo_Soccar.GameInfo.GameInfo_Soccar:GameReplicationInfoArchetype", "Archetypes.Ball.BallComponent_X"), ""),
+    (("Archetypes.GameEvent.GameEvent_Items", "Archetypes.Ball.Ball_Default"), "Rumble"),
+    (("Archetypes.GameEvent.GameEvent_Soccar", "Archetypes.SpecialPickups.SpecialPickup_Tornado"), "Rumble"),
+    (("Archetypes.Ball.Ball_God",), "Heatseeker"), (("Archetypes.GameEvent.GameEvent_Basketball",), "Hoops"),
+    (("gameinfo_hops.GameInfo.gameinfo_hops:Archetype", "Archetypes.Ball.Ball_Default"), "hops"),
+    (("Archetypes.GameEvent.GameEvent_Soccar", "Archetypes.Ball.CubeBall"), "cubeball"),
+])
+def test_games_of_another_mode_are_told_by_the_objects_that_a_file_lists(names, mode, tmp_path):
+    """They are played in arenas of the same size, with other physics."""
+    data = b"\x00\x13\x00" + b"\x00".join(struct.pack("<i", len(name) + 1) + name.encode() for name in names) + b"\x00"
+    assert other_mode(data) == mode
+    (tmp_path / "a.replay").write_bytes(data)
+    with pytest.raises(NotAReplayError, match=f"^another mode: {mode}$" if mode else "cannot be parsed"):
+        read_replay(tmp_path / "a.replay")
+
+
+def test_two_players_files_of_a_game_have_its_identity():
+    mine, theirs = {"Id": "A", "MatchGUID": "G"}, {"Id": "B", "MatchGUID": "G"}
+    assert identity_of(mine) == identity_of(theirs) == "G"
+    assert identity_of({"Id": "A", "MatchGUID": None}) == "A" and identity_of({}) == ""
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs to know which files are mapped")
+def test_a_part_that_was_read_can_be_removed_on_windows(tmp_path):
+    """There a file cannot be removed while it is mapped into memory."""
+    path = tmp_path / "part.safetensors"
+    write_part(path, Imported("x", arrays={"moments.known": torch.ones(5000, 2, dtype=torch.bool)}))
+    found = read_part(path)
+    assert str(path) not in Path("/proc/self/maps").read_text() and found.arrays["moments.known"].all()
+
+
+def test_what_goes_between_processes_holds_no_tensors(tmp_path, monkeypatch, played):
+    """Each would hold a file open: with the usual limits an import of some dozens of games ended as one of damaged files."""
+    generated(monkeypatch, played)
+    (tmp_path / "a.replay").write_bytes(b"game 0 one")
+    result = importing.work_on(tmp_path / "a.replay", tmp_path / "part.safetensors", ImportSettings())
+    assert result.moments > 0 and not result.arrays and not any(isinstance(x, torch.Tensor) for x in vars(result).values())
+    assert len(read_part(tmp_path / "part.safetensors").arrays["moments.known"]) == result.moments
 
 
 @pytest.mark.slow

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from wavedash.errors import UserError
+
 commands = typer.Typer(help="Turns replays of Rocket League into starts and demonstrations.", no_args_is_help=True)
 
 
@@ -30,6 +32,8 @@ def import_(
     settings = ImportSettings(ticks, start_seconds, confidence, inverse)
     summary = import_folder(folder, out, settings, workers, lambda text: typer.echo(text, err=True))
     typer.echo(import_table(summary))
+    if not summary["written"]:
+        raise UserError(f"{folder}: nothing could be imported; the table says why")
 
 
 @commands.command(no_args_is_help=True)

@@ -17,9 +17,9 @@ class ImitateConfig(Section):
     """The file of demonstrations (docs/imitation.md): observations and actions of this environment, or game states of Rocket
     League, from which the task's own observations and actions are made. A resumed run needs the same content, at any path."""
     held_out: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
-    """The share of the episodes that is not learned from, drawn by the seed. On these, loss and accuracy are measured, and
-    `best` is the state with the least loss there. More: measured more precisely, less to learn from. 0: nothing is held out,
-    and there is no `best`."""
+    """The share of the episodes that is not learned from, drawn by the seed; all cars of a game together, and of imported
+    replays whole ones where there are enough. On these, loss and accuracy are measured, and `best` is the state with the least
+    loss there. More: measured more precisely, less to learn from. 0: nothing is held out, and there is no `best`."""
     every: Positive = 100_000
     """Steps between two measurements on the episodes that are held out. Less: `best` is chosen from more states, which takes
     more time."""

@@ -4,7 +4,8 @@ Reading maps the file into memory and runs nothing of it. There are two kinds. `
 one environment: `obs` [N, ...] or `obs.KEY` [N, ...], `action` [N, ...] as the environment received it, and perhaps `mask`
 [N, actions] and `known` [N], whether the action is known. `states` holds game states of Rocket League from which each run makes
 observations of its own: the arrays of `save_frames` over N moments, `controls` [N, C, 8] that each car chose at this moment,
-and `known` [N, C], whether they are known.
+and `known` [N, C], whether they are known, and perhaps `recording` [N] int32, from which recorded game each moment is: where
+there are enough, whole recordings are held out.
 
 Both have `episode` [N] int32: rows of one episode follow each other, in the order of time.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -75,10 +77,12 @@ def write_samples(path: str | Path, obs: Tensor | Mapping[str, Tensor], action: 
 
 
 def write_states(path: str | Path, frames: Mapping[str, Tensor], controls: Tensor, known: Tensor, episode: Tensor, ticks: int,
-                 metadata: Mapping[str, str] | None = None) -> None:
-    """Writes game states with controls. `frames` are the arrays of `wavedash.rocket.starts.frames.frame_arrays`. UserError:
-    they do not go together."""
+                 metadata: Mapping[str, str] | None = None, recording: Tensor | None = None) -> None:
+    """Writes game states with controls. `frames` are the arrays of `wavedash.rocket.starts.frames.frame_arrays`; `recording`
+    [N] numbers the games that episodes are from. UserError: they do not go together."""
     tensors = {**frames, "controls": controls.float(), "known": known.bool(), "episode": episode.to(torch.int32)}
+    if recording is not None:
+        tensors["recording"] = recording.to(torch.int32)
     _write(Path(path), "states", tensors, {**(metadata or {}), "ticks": str(ticks)})
 
 
@@ -126,8 +130,13 @@ def _write(path: Path, kind: Kind, tensors: Mapping[str, Tensor], metadata: Mapp
     described = {**metadata, "format": FORMAT, "version": VERSION, "kind": kind}
     _check(path, kind, stored, described)
     part = path.with_name(f".{path.name}.part")
-    save_file(stored, part, described)
-    os.replace(part, path)
+    try:
+        save_file(stored, part, described)
+        os.replace(part, path)
+    except Exception as error:  # a full disk is no OSError here
+        with suppress(OSError):
+            part.unlink()  # a partial file would only take space
+        raise UserError(f"cannot write {path}: {error}. Make room, or name another file") from error
 
 
 def _check(path: Path, kind: str, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
@@ -157,6 +166,9 @@ def _check_states(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
         raise UserError(f"{path}: controls must be float32 [N, cars, {CONTROLS}], is {controls.dtype} {list(controls.shape)}")
     if known.dtype != torch.bool or known.shape != controls.shape[:2]:
         raise UserError(f"{path}: known must be bool {list(controls.shape[:2])}, is {known.dtype} {list(known.shape)}")
+    if "recording" in tensors and (tensors["recording"].dim() != 1 or tensors["recording"].dtype != torch.int32):
+        found = tensors["recording"]
+        raise UserError(f"{path}: recording must be int32 [N], is {found.dtype} {list(found.shape)}")
     ticks = metadata.get("ticks", "")
     if not ticks.isdigit() or int(ticks) < 1:
         raise UserError(f"{path}: its metadata must say how many ticks are between two moments (ticks=8), but says {ticks!r}")

@@ -29,6 +29,10 @@ class Samples:
     """[M] bool: the action is known, and is learned; where it is not, the sample is only remembered by a policy with memory"""
     begins: Tensor
     """[M] bool: the first sample of an episode"""
+    together: Tensor
+    """[M]: numbers that samples have in common which are held out together at least: an episode, or all cars of a game"""
+    recording: Tensor
+    """[M]: the same, of the recordings that they are from; where none are known, as `together`"""
 
     @property
     def count(self) -> int:
@@ -40,7 +44,7 @@ class Samples:
         return self.begins.nonzero().flatten()
 
     def to(self, device: torch.device) -> Samples:
-        rest = self.action, self.known, self.begins
+        rest = self.action, self.known, self.begins, self.together, self.recording
         return Samples(map_obs(lambda x: x.to(device), self.obs), *(x.to(device) for x in rest))
 
 
@@ -60,7 +64,9 @@ def samples_of(found: Demonstrations, spaces: Spaces) -> Samples:
         raise UserError(f"{path}: no action is known, so there is nothing to learn")
     if isinstance(obs, dict) and ACTION_MASK in obs:
         _refuse_forbidden(path, action, obs[ACTION_MASK], known, spaces.action_space)
-    return Samples(obs, action, known, episode_begins(tensors["episode"]))
+    begins = episode_begins(tensors["episode"])
+    together = tensors.get("together", begins.cumsum(0))
+    return Samples(obs, action, known, begins, together, tensors.get("recording", together))
 
 
 def _observations(path: Path, tensors: dict[str, Tensor], space: gymnasium.Space[Any]) -> Obs:

@@ -13,7 +13,7 @@ from wavedash.seeding import stream_seed
 
 
 class Split(NamedTuple):
-    """Numbers of samples, whole episodes one after another in an order drawn by the seed."""
+    """Numbers of samples, whole episodes one after another. The order of what was held out together is drawn by the seed."""
 
     learned: Tensor
     held_out: Tensor
@@ -21,13 +21,25 @@ class Split(NamedTuple):
 
 
 def split_episodes(path: Path, samples: Samples, share: float, seed: int) -> Split:
-    """Draws the episodes that are held out: the same ones for the same file and seed. UserError: there are too few."""
+    """Draws what is held out: the same for the same file and seed. Whole recordings, or where this would be more than the share
+    of them, whole episodes with all their cars. UserError: there are too few."""
     first, count = samples.first, samples.count
-    order = torch.randperm(len(first), generator=torch.Generator().manual_seed(stream_seed(seed, "held out")))
-    out = min(max(1, round(share * len(order))), len(order) - 1) if share else 0
+    group, groups = _numbered(samples.recording[first])
+    if share * groups < 1.0:
+        group, groups = _numbered(samples.together[first])
+    order = torch.randperm(groups, generator=torch.Generator().manual_seed(stream_seed(seed, "held out")))
+    out = min(max(1, round(share * groups)), groups - 1) if share else 0
     if share and not out:
         raise UserError(f"{path} has one episode, and episodes are held out as a whole: record more, or set imitate.held_out=0")
-    return Split(_samples_in(order[out:], first, count), _samples_in(order[:out], first, count))
+    place = order.argsort()[group]  # [E]: where the group of each episode is in the order
+    episodes, held = place.argsort(stable=True), int((place < out).sum())
+    return Split(_samples_in(episodes[held:], first, count), _samples_in(episodes[:held], first, count))
+
+
+def _numbered(of_episodes: Tensor) -> tuple[Tensor, int]:
+    """[E] numbers from 0 in the place of these ones, and how many there are."""
+    found, number = torch.unique(of_episodes, return_inverse=True)
+    return number, len(found)
 
 
 def _samples_in(episodes: Tensor, first: Tensor, count: int) -> Tensor:

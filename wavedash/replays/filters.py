@@ -14,6 +14,8 @@ LONGEST_GAP = 0.2
 """Seconds between frames beyond which the game is not known in between. Frames come every 0.033 to 0.05 s"""
 STILL = 1.0
 """uu/s below which nothing moves"""
+STANDING = 50.0
+"""uu/s below which cars stand at a kick-off: they settle on their wheels"""
 REASONS = (
     "time stands still", "countdown", "goal and its replay", "not in play", "kick-off pause", "too few players", "no ball",
     "demolished car", "ball out of bounds", "car out of bounds", "impossible speed", "impossible spin", "no rotation",
@@ -52,7 +54,19 @@ def sort_out(replay: Replay) -> Array:
     reason = np.full(frames, KEPT)
     for index in range(KEPT - 1, -1, -1):  # the first reason is written last
         reason[found[REASONS[index]]] = index
+    _keep_kickoffs(replay, found, reason)
     return reason
+
+
+def _keep_kickoffs(replay: Replay, found: dict[str, Array], reason: Array) -> None:
+    """Keeps the last frame of each countdown before play: the state of the kick-off, with the controls that are held when it
+    begins. All later frames have cars that are driving already, and who learned from these alone stands still at a kick-off."""
+    speeds = [np.linalg.norm(body["velocity"], axis=-1) for body in (replay.cars, replay.ball)]
+    ready = found["countdown"] & (speeds[0] < STANDING).all(-1) & (speeds[1] < STANDING)
+    for name, applies in found.items():
+        if name not in ("countdown", "duplicate"):
+            ready &= ~applies
+    reason[:-1][ready[:-1] & (reason[1:] == KEPT)] = KEPT
 
 
 def segments(replay: Replay, reason: Array) -> tuple[list[Array], int]:

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from wavedash.replays.one_file import Imported, ImportSettings, import_file, rea
 from wavedash.replays.read import check_installed
 from wavedash.runs.durable import replace_file
 
-VERSION = 2
+VERSION = 5
 """Parts of an interrupted import that another version made are made again"""
 FACTS = ("file", "problem", "size", "frames", "reasons", "gaps", "short", "starts", "moments", "labels", "goals", "names")
 
@@ -43,34 +44,65 @@ def import_folder(folder: Path, out: Path, settings: ImportSettings, workers: in
     parts = out / "parts"
     try:
         parts.mkdir(parents=True, exist_ok=True)
+        return _import(paths, out, parts, settings, workers, show)
+    except KeyboardInterrupt:
+        show("interrupted: the same command goes on with what was imported so far")
+        raise
     except OSError as error:
-        raise UserError(f"cannot write into {out}: {error.strerror or error}; name another folder") from error
+        raise UserError(f"cannot write into {out}: {error.strerror or error}. Make room or name another folder; what was "
+                        "imported so far is kept, and the same command goes on with it") from error
+
+
+def _import(paths: Sequence[Path], out: Path, parts: Path, settings: ImportSettings, workers: int,
+            show: Callable[[str], None]) -> dict[str, Any]:
+    """OSError: something cannot be written. What cannot be read is named in the result."""
     results: dict[Path, Imported] = {}
     todo: list[tuple[Path, Path]] = []
     seen: dict[str, Path] = {}
+    part_of: dict[Path, Path] = {}
+    found = 0
     for path in paths:
-        digest = _digest(path, settings)
+        try:
+            digest = _digest(path, settings)
+        except OSError as error:
+            results[path] = Imported(path.name, problem=f"cannot be read: {error.strerror or error}")
+            continue
         if digest in seen:
             results[path] = Imported(path.name, problem=f"duplicate: the same file as {seen[digest].name}")
             continue
         seen[digest] = path
-        part = read_part(parts / f"{digest}.safetensors")
+        part_of[path] = parts / f"{digest}.safetensors"
+        part = read_part(part_of[path])
         if part is None:
-            todo.append((path, parts / f"{digest}.safetensors"))
+            todo.append((path, part_of[path]))
         else:
-            results[path] = part
-    if results and len(results) > len(paths) - len(seen):
-        show(f"{len(seen) - len(todo)} of {len(paths)} files were imported before the interruption")
+            results[path] = replace(part, arrays={})
+            found += 1
+    if found:
+        show(f"{found} of {len(paths)} files were imported before the interruption")
     for path, result in _work(todo, settings, workers):
         results[path] = result
         show(f"{len(results)} of {len(paths)} files")
     ordered = [results[path] for path in paths]
     _refuse_same_games(ordered)
-    summary = _write(out, ordered, settings)
-    for _, part_path in [*todo, *((p, parts / f"{d}.safetensors") for d, p in seen.items())]:
+    before = _written_before(out)
+    summary = _write(out, ordered, [part_of.get(path) for path in paths], settings)
+    for name in sorted(before - summary["written"].keys()):
+        show(f"{out / name} is of an earlier import, and this one says nothing about it")
+    for part_path in (*parts.glob("*.safetensors"), *parts.glob(".*.tmp")):  # also those of an import with other settings
         part_path.unlink(missing_ok=True)
-    parts.rmdir()
+    with suppress(OSError):
+        parts.rmdir()
     return summary
+
+
+def _written_before(out: Path) -> set[str]:
+    """Files that an earlier import wrote into this folder and that are still there."""
+    try:
+        names = json.loads((out / "import.json").read_bytes())["written"]
+        return {name for name in names if (out / name).is_file()}
+    except (OSError, ValueError, KeyError, TypeError):  # there was none, or somebody changed its file
+        return set()
 
 
 def _digest(path: Path, settings: ImportSettings) -> str:
@@ -85,11 +117,12 @@ def _digest(path: Path, settings: ImportSettings) -> str:
 
 
 def work_on(path: Path, part: Path, settings: ImportSettings) -> Imported:
-    """Imports one file and keeps its part. It runs in a worker process."""
+    """Imports one file and keeps its part. It runs in a worker process. The arrays stay in the part: each tensor that goes from
+    process to process holds a file open, and systems allow 256 or 1024 of them."""
     torch.set_num_threads(1)
     result = import_file(path, settings, load_model(settings.inverse))
     write_part(part, result)
-    return result
+    return replace(result, arrays={})
 
 
 def _work(todo: Sequence[tuple[Path, Path]], settings: ImportSettings, workers: int) -> Iterator[tuple[Path, Imported]]:
@@ -130,16 +163,21 @@ def _refuse_same_games(results: Sequence[Imported]) -> None:
             first.setdefault(result.identity, result.file)
 
 
-def _write(out: Path, results: Sequence[Imported], settings: ImportSettings) -> dict[str, Any]:
+def _write(out: Path, results: Sequence[Imported], parts: Sequence[Path | None], settings: ImportSettings) -> dict[str, Any]:
     from safetensors.torch import save
     used = [result for result in results if not result.problem]
     files = {}
-    for size in sorted({result.size for result in used if result.arrays}):
-        games = [result for result in used if result.size == size and result.arrays]
+    for size in sorted({result.size for result in used if result.moments}):
+        chosen = [part for result, part in zip(results, parts, strict=True)
+                  if part is not None and not result.problem and result.size == size and result.moments]
+        games = [game for game in map(read_part, chosen) if game is not None]
+        if len(games) < len(chosen):
+            raise UserError(f"a file in {out / 'parts'} was removed or changed while the import ran; run it again")
         episodes = 0
-        for game in games:  # numbers of episodes go on from game to game
+        for number, game in enumerate(games):  # numbers of episodes go on from game to game
             game.arrays["moments.episode"] = game.arrays["moments.episode"] + episodes
             episodes = int(game.arrays["moments.episode"].max()) + 1
+            game.arrays["moments.recording"] = torch.full_like(game.arrays["moments.episode"], number)
         for kind, name in (("starts", "frames"), ("moments", "demonstrations")):
             arrays: dict[str, Tensor] = {key.removeprefix(f"{kind}."): torch.cat([game.arrays[key] for game in games])
                                          for key in games[0].arrays if key.startswith(f"{kind}.")}
@@ -148,8 +186,8 @@ def _write(out: Path, results: Sequence[Imported], settings: ImportSettings) -> 
             if kind == "starts":
                 replace_file(path, save(arrays, {"format": "wavedash-frames", "version": "1"}))
                 continue
-            controls, known, episode = (arrays.pop(key) for key in ("controls", "known", "episode"))
-            write_states(path, arrays, controls, known, episode, settings.ticks, {"source": "replays"})
+            controls, known, episode, recording = (arrays.pop(key) for key in ("controls", "known", "episode", "recording"))
+            write_states(path, arrays, controls, known, episode, settings.ticks, {"source": "replays"}, recording)
     reasons: Counter[str] = Counter()
     for result in used:
         reasons.update(result.reasons)

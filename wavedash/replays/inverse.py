@@ -37,7 +37,7 @@ def features(moments: Replay, state: GameState) -> Tensor:
     def local(vectors: Tensor) -> Tensor:
         return (axes.transpose(-1, -2) @ vectors.unsqueeze(-1)).squeeze(-1)
 
-    flags = torch.stack([torch.from_numpy(moments.flags[name]).float() for name in sorted(moments.flags)], -1)
+    flags = torch.stack([torch.from_numpy(values).float() for _, values in sorted(moments.chosen_flags.items())], -1)
     parts = [local(cars.velocity) / CAR_MAX_SPEED, axes[..., 2, :], cars.position[..., 2:] / 1000.0,
              cars.boost.unsqueeze(-1) / BOOST_MAX]
     for offset in range(-BEFORE, AFTER + 1):

@@ -155,7 +155,8 @@ def read_part(path: Path) -> Imported | None:
     try:
         with safe_open(path, "pt") as file:
             result = Imported(**json.loads(file.metadata()["import"]))
-            result.arrays = {key: file.get_tensor(key) for key in file.keys() if key != "none"}  # noqa: SIM118
+            # Copies: Windows does not remove a file that tensors are views of.
+            result.arrays = {key: file.get_tensor(key).clone() for key in file.keys() if key != "none"}  # noqa: SIM118
             return result
     except Exception:  # a file of another kind, torn, or of another version: it is made again
         return None

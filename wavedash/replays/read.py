@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from wavedash.errors import UserError
-from wavedash.replays.replay import COUNTDOWN, FLAGS, GOAL, NO_PLAY, PLAY, UNKNOWN, Array, NotAReplayError, Replay
+from wavedash.replays.modes import other_mode
+from wavedash.replays.replay import COUNTDOWN, FLAGS, GOAL, NEUTRAL, NO_PLAY, PLAY, UNKNOWN, Array, NotAReplayError, Replay
 from wavedash.rocket.constants import BIG_PAD_SECONDS, HITBOXES, PADS, RESPAWN_SECONDS, SMALL_PAD_SECONDS
 
 SPIN_UNIT = 0.01
@@ -38,6 +39,8 @@ def read_replay(path: Path) -> Replay:
         raise NotAReplayError("the file is empty")
     if size > MOST_BYTES:
         raise NotAReplayError(f"{size >> 20} MB is larger than any replay")
+    if mode := other_mode(path.read_bytes()):
+        raise NotAReplayError(f"another mode: {mode}")
     import subtr_actor
     try:
         data = subtr_actor.get_replay_frames_data(str(path))
@@ -73,14 +76,20 @@ def replay_of(data: dict[str, Any]) -> Replay:
         replay.hitbox[seat] = families.index(family) if family in families else 0
         _read_bodies({name: values[:, seat] for name, values in replay.cars.items()}, replay.car_known[:, seat], frames)
         _read_inputs(replay, seat, frames)
+    _rest_sticks(replay)
     keys = [repr(info["remote_id"]) for _, info in players]
     for event in data["demolish_infos"]:
         if repr(event["victim"]) in keys:
             _demolish(replay, keys.index(repr(event["victim"])), int(event["frame"]))
     _read_pads(replay, data)
-    headers = {str(name): value for name, value in meta.get("all_headers", [])}
-    replay.identity = str(headers.get("Id") or headers.get("MatchGuid") or headers.get("MatchGUID") or "")
+    replay.identity = identity_of({str(name): value for name, value in meta.get("all_headers", [])})
     return replay
+
+
+def identity_of(headers: dict[str, Any]) -> str:
+    """What files of the same game have in common. An Id names the file; what names the game, whoever saved it, is in files
+    since 2024. Empty: unknown."""
+    return next((str(headers[name]) for name in ("MatchGUID", "MatchGuid", "Id") if headers.get(name)), "")
 
 
 def _phases(moments: list[dict[str, Any]], goals: list[int]) -> Array:
@@ -127,6 +136,14 @@ def _read_inputs(replay: Replay, seat: int, frames: list[Any]) -> None:
         for name in ("throttle", "steer"):
             value = data["input"].get(name)
             getattr(replay, name)[row, seat] = UNKNOWN if value is None else value
+
+
+def _rest_sticks(replay: Replay) -> None:
+    """A file carries a stick from its first motion on: until then it rests. (In recorded games cars whose steering is not yet
+    known do not turn, 2,280 frames on the ground, and those whose throttle is not neither speed up nor slow down.)"""
+    for stick in (replay.throttle, replay.steer):
+        if (stick != UNKNOWN).any():
+            stick[(stick == UNKNOWN) & replay.car_known] = NEUTRAL
 
 
 def _demolish(replay: Replay, seat: int, frame: int) -> None:

@@ -18,6 +18,8 @@ PLAY, COUNTDOWN, GOAL, NO_PLAY = range(4)
 """Phases of a game: play, the countdown before a kick-off, what follows a goal until the next countdown, anything else"""
 UNKNOWN = -1
 """A byte of a stick that the replay does not carry"""
+NEUTRAL = 128
+"""The byte of a stick that nobody moves"""
 BODY = {"position": (3,), "quaternion": (4,), "velocity": (3,), "angular_velocity": (3,)}
 FLAGS = ("jump_active", "double_jump_active", "dodge_active", "boost_active", "handbrake")
 
@@ -61,6 +63,9 @@ class Replay:
     names: list[str]
     goals: list[tuple[int, int]] = field(default_factory=list)
     """Frame and team of every goal"""
+    chosen_flags: dict[str, Array] = field(default_factory=dict)
+    """FLAGS in the middle between each moment and the next, each [F, C] bool, where games are resampled: what was chosen at the
+    moment, which its state cannot show yet"""
     identity: str = ""
     """What two files of the same game have in common; empty: unknown"""
 

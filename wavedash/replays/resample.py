@@ -9,8 +9,9 @@ from wavedash.rocket.constants import TICK_RATE
 
 def resample(replay: Replay, rows: Array, ticks: int) -> Replay:
     """The frames `rows`, a segment of play with the same players, at one moment every `ticks` ticks, with the players of the
-    segment alone. Positions follow the cubic through positions and velocities; velocities and rotations are interpolated. Flags
-    and sticks are those in the middle between this moment and the next, since they stand for what was chosen here."""
+    segment alone. Positions follow the cubic through positions and velocities; velocities and rotations are interpolated.
+    Sticks and `chosen_flags` are those in the middle between this moment and the next, since they stand for what was chosen
+    here. `flags` are those of the last frame so far: a state that shows a jump before it was chosen would tell the answer."""
     seats = np.flatnonzero(replay.car_known[rows[0]])
     time, step = replay.time[rows], ticks / TICK_RATE
     count = int((time[-1] - time[0]) / step) + 1
@@ -18,7 +19,7 @@ def resample(replay: Replay, rows: Array, ticks: int) -> Replay:
     after = np.clip(np.searchsorted(time, wanted, side="right"), 1, len(rows) - 1)
     first, second, span = rows[after - 1], rows[after], time[after] - time[after - 1]
     share = np.clip((wanted - time[after - 1]) / span, 0.0, 1.0)
-    held = rows[np.clip(np.searchsorted(time, wanted + step / 2, side="right") - 1, 0, len(rows) - 1)]
+    now, held = (rows[np.searchsorted(time, at, side="right") - 1] for at in (wanted, wanted + step / 2))
 
     moments = Replay.blank(count, replay.team[seats].tolist())
     moments.time, moments.phase = wanted, replay.phase[first]
@@ -28,7 +29,8 @@ def resample(replay: Replay, rows: Array, ticks: int) -> Replay:
     cars = {name: values[:, seats] for name, values in replay.cars.items()}
     moments.cars = _between(cars, first, second, share[:, None], span[:, None])
     moments.boost = replay.boost[first][:, seats]
-    moments.flags = {name: values[held][:, seats] for name, values in replay.flags.items()}
+    moments.flags, moments.chosen_flags = ({name: values[frames][:, seats] for name, values in replay.flags.items()}
+                                           for frames in (now, held))
     moments.throttle, moments.steer = replay.throttle[held][:, seats], replay.steer[held][:, seats]
     moments.pad_timer = np.maximum(replay.pad_timer[first] - (wanted - time[after - 1])[:, None], 0.0)
     moments.identity = replay.identity

@@ -66,7 +66,7 @@ def carried_controls(moments: Replay) -> tuple[Array, Array]:
     for index, values in ((THROTTLE, moments.throttle), (STEER, moments.steer)):
         carried[..., index] = values != UNKNOWN
         controls[..., index] = np.where(values == UNKNOWN, 0.0, np.clip((values - 128.0) / 127.0, -1.0, 1.0))
-    flags = moments.flags
+    flags = moments.chosen_flags
     controls[..., YAW] = controls[..., STEER]  # one stick of the controller is both
     controls[..., JUMP] = flags["jump_active"] | _begins(flags["dodge_active"]) | _begins(flags["double_jump_active"])
     controls[..., BOOST], controls[..., HANDBRAKE] = flags["boost_active"], flags["handbrake"]

@@ -20,7 +20,7 @@ from wavedash.rocket.task import Task
 
 ARENAS, MOMENTS = 256, 1 << 15
 """The most episodes, and about the most moments, that are gone through at once"""
-OTHER = ("controls", "known", "episode", "events")
+OTHER = ("controls", "known", "episode", "recording", "events")
 """Tensors of a file that are no part of the state"""
 
 
@@ -30,6 +30,10 @@ def samples_of_states(config: RocketConfig, states: Demonstrations) -> Demonstra
     if states.ticks != ticks:
         raise UserError(f"{states.path} has a moment every {states.ticks} ticks, and the policy decides every {ticks}: import "
                         f"or record it with {ticks} ticks, or set the ticks of env.rocket.action to {states.ticks}")
+    cars, most = states.tensors["known"].shape[1], 2 * config.largest.larger
+    if cars > most:
+        raise UserError(f"{states.path} holds games of {cars} cars, and here play {most} at most: name a file of this team "
+                        "size")
     parts = [_samples(config, states, *batch) for batch in _batches(states)]
     names = parts[0].keys()
     tensors = {name: torch.cat([part[name] for part in parts]) for name in names if name != "episode"}
@@ -84,5 +88,9 @@ def _samples(config: RocketConfig, states: Demonstrations, moments: Tensor, leng
     within = torch.arange(steps).unsqueeze(-1) < lengths  # [T, E]
     used = (within.unsqueeze(-1) & (known & within.unsqueeze(-1)).any(0)).permute(1, 2, 0)  # [E, C, T]
     number = torch.arange(arenas * seats, dtype=torch.int32).view(arenas, seats, 1).expand_as(used)
+    # Cars of a game see the same: they are held out together.
+    first = moments[0]
+    recording = tensors["recording"][first] if "recording" in tensors else first
+    groups = {name: x.view(arenas, 1, 1).expand_as(used)[used] for name, x in (("together", first), ("recording", recording))}
     by_car = {name: torch.stack(x).movedim(0, 2)[used] for name, x in seen.items() if x}
-    return {**by_car, "known": known.permute(1, 2, 0)[used], "episode": number[used]}
+    return {**by_car, **groups, "known": known.permute(1, 2, 0)[used], "episode": number[used]}
