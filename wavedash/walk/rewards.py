@@ -149,6 +149,29 @@ class FootEdge(Reward):
         return -(state.touching & (below > self.drop)).float().sum(-1)
 
 
+class FootPit(Reward):
+    """Penalty: the number of feet that stand in a pit: more than `deep` m below the ground `near` m away on both sides. A
+    typical weight is 2; more keeps feet out of hollows of rough ground too. Where pits are shallow (`shallow_stones`), robots
+    learn by it to step from stone to stone while a miss is no fall yet. Feet on stairs and slopes are in no pit: one side is
+    lower."""
+
+    def __init__(self, near: float = 0.2, deep: float = 0.04) -> None:
+        self.near, self.deep = float(near), float(deep)
+
+    def bind(self, state: RobotState) -> None:
+        super().bind(state)
+        angle = torch.arange(8, device=state.device) * (torch.pi / 4)
+        self.around = self.near * torch.stack((angle.cos(), angle.sin()), -1)  # [8, 2]: the last four are opposite the first
+
+    def __call__(self, state: RobotState, previous: RobotState, events: Events) -> Tensor:
+        feet = state.foot_position  # [E, 4, 3]
+        points = feet[:, :, None, :2] + self.around  # [E, 4, 8, 2]
+        ground = self.context.ground.height(state.tile, points.flatten(1, 2)).view(points.shape[:-1])
+        sides = torch.minimum(ground[..., :4], ground[..., 4:]).amax(-1)  # [E, 4]: of the lower side, in the worst direction
+        above = sides - (feet[..., 2] - FOOT)
+        return -(state.touching & (above > self.deep)).float().sum(-1)
+
+
 class Collision(Reward):
     """Penalty: the number of thighs and calves that touch the ground. A typical weight is 1."""
 
