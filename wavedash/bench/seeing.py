@@ -139,9 +139,10 @@ def wait(runs: Sequence[Training], until: float) -> None:
 def newest(name: str) -> str | None:
     """The last line of the metrics of the newest run of this name."""
     try:
-        return (rows_of(name) or [None])[-1]
+        rows = rows_of(name)
     except (UserError, OSError):
         return None
+    return rows[-1] if rows else None
 
 
 def rows_of(name: str) -> list[str]:
