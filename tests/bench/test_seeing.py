@@ -31,6 +31,10 @@ def test_teachers_learn_in_two_goes_a_student_from_the_newest_and_all_walk(tmp_p
     printed = capsys.readouterr().out
     assert "vision" in printed and "noisy map" in printed and "blind" in printed and "camera" in printed
     results = json.loads(Path("seeing", "seeing.json").read_text())
+    monkeypatch.setenv("WAVEDASH_RUNS", "seeing")
+    seeing.main(["--teachers", "0", "--camera", "0", "--out", "elsewhere", *SMALL])
+    again = json.loads(Path("elsewhere", "seeing.json").read_text())
+    assert {name: x["tiles"] for name, x in again.items()} == {name: x["tiles"] for name, x in results.items()}
     assert [(name, x["noisy"]) for name, x in results.items()] == [
         ("vision", False), ("noisy map", True), ("blind", False), ("camera", False)]
 

@@ -6,7 +6,8 @@
 It trains `walk-rough` and `walk-blind` side by side for so many minutes, then `walk-see`, whose teacher is the first of them,
 and lets all walk the same course. Times are those of a clock, from the start of the processes on, with the compilation of
 kernels. The runs stay in runs/, and another call goes on with them, so that parts can be done one by one: 0 minutes leave a
-part out. A camera's run goes on with the teacher that it began with.
+part out. A camera's run goes on with the teacher that it began with. Policies are kept in FOLDER too, small enough to be taken
+elsewhere: with WAVEDASH_RUNS=FOLDER there, they walk the course again.
 
 What is printed: the mean level of each kind of terrain while the teachers learned, then how far all of them come. The noisy map
 is the policy that is told the heights, with errors of 7 cm. `--on cpu` lets them walk in MuJoCo, whatever they were trained in.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -24,9 +26,11 @@ from typing import Any
 
 from wavedash.errors import UserError
 from wavedash.loading import load_run
-from wavedash.runs.find import run_at
+from wavedash.runs.find import resolve_policy, run_at
 from wavedash.runs.folder import runs_root
 from wavedash.runs.inbox import Request, ask
+from wavedash.runs.policy_folder import PolicyFolder
+from wavedash.runs.trust import run_config
 from wavedash.walk.evaluate.comparison import compare
 from wavedash.walk.evaluate.results import WalkingResult, short, table
 from wavedash.walk.evaluate.walking import evaluate_walking
@@ -61,7 +65,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--levels", default=",".join(map(str, range(10))))
     parser.add_argument("--episodes", type=int, default=20, help="robots on each tile")
     parser.add_argument("--on", choices=["cpu"], help="where they walk the course; by default where they were trained")
-    parser.add_argument("--out", type=Path, default=Path("seeing"), help="a folder for logs and tables")
+    parser.add_argument("--out", type=Path, default=Path("seeing"), help="a folder for logs, tables and policies")
     parser.add_argument("overrides", nargs="*", metavar="OVERRIDE", help="of all runs")
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -102,6 +106,7 @@ def train(presets: Mapping[str, str], minutes: float, overrides: Sequence[str], 
             run.tell(Request(orders=("stop",)))
         for run in runs:
             run.process.wait(PATIENCE)
+            run.keep(out / run.name)
     finally:
         for run in runs:
             run.process.kill()
@@ -128,6 +133,13 @@ class Training:
         answer = ask(run_at(runs_root() / self.name).path, request, PATIENCE)
         if answer is None or not answer.done:
             raise UserError(f"{self.name} does not answer" if answer is None else f"{self.name}: {answer.said}")
+
+    def keep(self, folder: Path) -> None:
+        """Writes the policy, small enough to be taken to another machine, in the place of the one that there may be."""
+        shutil.rmtree(folder, ignore_errors=True)
+        checkpoint = resolve_policy(runs_root() / self.name)
+        tensors, state = checkpoint.load(["policy"])
+        PolicyFolder.write(folder, run_config(checkpoint.run_config), tensors["policy"], state)
 
 
 def wait(runs: Sequence[Training], until: float) -> None:
