@@ -14,6 +14,7 @@ from wavedash.config import PolicyConfig
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.listener import Listener
 from wavedash.runs.checkpoint import Checkpoint, CheckpointError
+from wavedash.runs.find import resolve_policy
 from wavedash.runs.interrupt import SaveNow
 from wavedash.runs.saver import Saver
 
@@ -240,6 +241,16 @@ def test_a_best_by_return_is_replaced_by_the_first_that_is_rated(tmp_path):
     by_rating = config.checkpoint.model_copy(update={"best_by": "rating"})
     StandInLearner([Rates({4: (-50.0, -300.0)}, Saver(run, by_rating))]).learn()
     assert run.store("best").newest().step == 40
+
+
+def test_a_run_stands_for_its_newest_checkpoint_where_tasks_get_harder(tmp_path):
+    """The return is highest at the beginning: by return that state would be what `RUN` means."""
+    for by, expected in (("return", 10), ("newest", 100)):
+        run, config = make_run(tmp_path / by, every=30)
+        learner = StandInLearner([Saver(run, config.checkpoint.model_copy(update={"best_by": by}))])
+        learner.returns = {iteration: (100.0 - iteration, 100.0) for iteration in range(1, 11)}
+        learner.learn()
+        assert resolve_policy(run.path).step == expected
 
 
 def test_a_few_lucky_episodes_do_not_stay_the_best_for_ever(tmp_path):

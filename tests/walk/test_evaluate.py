@@ -15,9 +15,9 @@ from wavedash.errors import UserError
 from wavedash.evaluate.measure import measure
 from wavedash.walk.env import ENOUGH
 from wavedash.walk.evaluate.comparison import compare
-from wavedash.walk.evaluate.course import FIRST_SEED, Course, Watch, way
+from wavedash.walk.evaluate.course import FIRST_SEED, Course, Watch, platform, way
 from wavedash.walk.evaluate.results import Tile, Walked, WalkingResult
-from wavedash.walk.evaluate.walking import _walk, evaluate_walking
+from wavedash.walk.evaluate.walking import _walk, evaluate_walking, stepping
 from wavedash.walk.robot import STEP
 from wavedash.walk.state import RobotState
 
@@ -144,8 +144,8 @@ def test_tiles_count_alike_and_their_difference_is_not_taken_for_noise() -> None
 
 def result(**changed) -> WalkingResult:
     numbers = {"checkpoint": Path("runs/a"), "deterministic": True, "noisy": False, "pushes": False, "speed": 0.5, "way": 18.5,
-               "limit": 46.25, "goal": 18.5, "weight": 122.0, "tiles": [tile(), tile(level=5, distance=[2.0, 3.0])],
-               "terrain_seed": 1}
+               "platform": 1.0, "limit": 46.25, "goal": 18.5, "weight": 122.0, "terrain_seed": 1,
+               "tiles": [tile(), tile(level=5, distance=[2.0, 3.0])]}
     return WalkingResult(**{**numbers, **changed})
 
 
@@ -160,10 +160,43 @@ def test_a_table_has_a_line_for_each_terrain_and_a_column_for_each_level() -> No
     assert found == [("stairs_up", 0, 11.25), ("stairs_up", 5, 2.5)]
 
 
+def test_what_everybody_walks_on_the_platform_can_be_left_out() -> None:
+    """Robots that stop at the edge of the platform, or before it, have walked nothing of the terrain."""
+    ground = make_ground(layout="track", terrain={"stones": 1})
+    line = torch.linspace(ground.start[0], ground.start[0] + 3.0, 301)
+    height = ground.height(torch.zeros(301, dtype=torch.int64), torch.stack((line, torch.zeros_like(line)), -1).unsqueeze(1))
+    level = int((height.squeeze(-1) == 0).int().cumprod(0).sum()) / 100
+    assert platform(ground) == pytest.approx(1.0) and level >= platform(ground)
+    stopped, crossed = tile(distance=[0.4, 1.0]), tile(distance=[1.5, 18.5])
+    walked = Walked([stopped, crossed], limit=46.25, weight=122.0).beyond(1.0)
+    assert [one.distance for one in walked.tiles] == [[0.0, 0.0], [0.5, 17.5]]
+    assert walked.distance == pytest.approx(4.5) and walked.success.value == 0.5, "all else is as it was"
+    assert result().plain()["terrains"][0]["beyond_platform"] == pytest.approx(result().everything.beyond(1.0).distance)
+
+
+def test_a_captured_step_is_given_every_action_and_the_same_robots_fall() -> None:
+    """On a GPU a step reads its action from one place. Here the capture runs eagerly."""
+    config = WalkConfig(terrain={"flat": 1}, levels=1, observation={"proprioception": {}})
+    found = []
+    for capturable in (False, True):
+        env, watch = Course.of(config, seconds=2.0).make_env(robots=4, device=torch.device("cpu"))
+        env.capturable = capturable
+        advance = stepping(env)
+        assert (advance == env.step) != capturable
+        env.reset(0)
+        found.append(_walk(env, watch, Scripted(), True, steps=100, progress=None, advance=advance))
+        env.close()
+    assert found[0]["fell"].tolist() == [False, True, False, True]
+    for name, x in found[0].items():
+        assert torch.equal(x, found[1][name]), name
+
+
 def test_policies_are_compared_on_the_same_terrain() -> None:
     blind = result(checkpoint=Path("runs/b"), tiles=[tile(distance=[4.0, 4.0]), tile(level=5, distance=[1.0, 2.0])])
     lines = compare({"vision": result(), "blind": blind}).splitlines()
-    assert lines[-2].split() == ["stairs_up", "6.88", "±", "7.12", "2.75", "±", "0.49", "(0.40", "x)"]
+    assert lines[6].split() == ["stairs_up", "6.88", "±", "7.12", "2.75", "±", "0.49", "(0.40", "x)"]
+    assert lines[9] == "without the first 1 m, which are level:"
+    assert lines[-1].split() == ["stairs_up", "5.88", "±", "7.12", "1.75", "±", "0.49", "(0.30", "x)"]
     assert lines[1] == "blind: runs/b; sensors are exact, robots are not pushed"
     with pytest.raises(UserError, match="different --speed or --seconds"):
         compare({"vision": result(), "blind": result(speed=0.3)})

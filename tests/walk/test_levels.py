@@ -56,6 +56,20 @@ def test_up_after_walking_far_down_after_too_little_or_a_fall_and_only_where_an_
     assert levels.level.tolist() == [3, 2, 1, 2, 1, 2]
 
 
+def test_robots_that_master_everything_have_a_mean_level_of_six() -> None:
+    """From a random level up to the last one, and again: (0 + 1 * 2 + ... + 9 * 10) / (1 + 2 + ... + 10)."""
+    levels = Levels(make_ground({"rough": 1}, levels=10))
+    state = bound(levels, 2000)
+    state.position[:, 0] = levels.far + 0.1
+    generator, nobody = torch.Generator().manual_seed(0), torch.zeros(2000, dtype=torch.bool)
+    means = []
+    for episode in range(120):
+        levels.move(state, ~nobody, nobody, generator)
+        means += [levels.level.float().mean().item()] if episode >= 40 else []
+    assert sum(k * (k + 1) for k in range(10)) / sum(range(1, 11)) == 6.0
+    assert sum(means) / len(means) == pytest.approx(6.0, abs=0.1)
+
+
 def test_the_first_level_has_none_below_and_the_last_leads_anywhere() -> None:
     robots = 2000
     levels = Levels(make_ground({"rough": 1}, levels=4))

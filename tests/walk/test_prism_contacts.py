@@ -16,8 +16,9 @@ start_warp("tests", "pip install 'wavedash[walk]'")
 import warp as wp  # noqa: E402
 from mujoco_warp._src import collision_gjk as gjk  # noqa: E402
 
-from wavedash.walk.field_contacts import Prism, _corners, _is_box_out_of_reach, patch  # noqa: E402
-from wavedash.walk.prism_contacts import is_out_of_reach, touch  # noqa: E402
+from wavedash.walk.contacts.field_contacts import patch  # noqa: E402
+from wavedash.walk.contacts.prism_contacts import is_out_of_reach, touch  # noqa: E402
+from wavedash.walk.contacts.prisms import Prism, corners, is_box_out_of_reach  # noqa: E402
 
 patch()  # of the steep parts: else the search has other contacts than MuJoCo
 
@@ -45,7 +46,7 @@ def touch_in_both_ways(
     prism.b = top[i, 1]
     prism.c = top[i, 2]
     shape = gjk.Geom()
-    shape.polyvert = _corners(prism, BOTTOM)
+    shape.polyvert = corners(prism, BOTTOM)
     shape.rot = wp.identity(n=3, dtype=float)
     shape.index = -1
     geom = gjk.Geom()
@@ -62,7 +63,7 @@ def touch_in_both_ways(
     on_prism[i, 0] = searched_prism
     on_geom[i, 0] = searched_geom
     if kind == IS_BOX:
-        distance[i, 1] = wp.where(_is_box_out_of_reach(prism, geom), NO_CONTACT, distance[i, 0])
+        distance[i, 1] = wp.where(is_box_out_of_reach(prism, geom), NO_CONTACT, distance[i, 0])
         on_prism[i, 1] = searched_prism
         on_geom[i, 1] = searched_geom
         return

@@ -15,7 +15,7 @@ from wavedash.walk.names import PARTS
 from wavedash.walk.parts import Context, Events
 from wavedash.walk.physics import Physics
 from wavedash.walk.rewards import Rewards
-from wavedash.walk.robot import HOME, JOINT_RANGES, STEP
+from wavedash.walk.robot import FOOT, HOME, JOINT_RANGES, STEP
 from wavedash.walk.state import RobotState
 from wavedash.walk.terrain.ground import Ground
 from wavedash.walk.terrain.layout import tile
@@ -66,6 +66,8 @@ def by_hand(name: str, i: int, s: RobotState, p: RobotState, e: Events) -> float
         return -sum(math.hypot(*numbers(s.foot_velocity)[foot][:2]) for foot in feet if touching[foot])
     if name == "foot_edge":
         return -float(sum(at_an_edge(numbers(s.foot_position)[foot]) for foot in feet if touching[foot]))
+    if name == "foot_pit":
+        return -float(sum(in_a_pit(numbers(s.foot_position)[foot]) for foot in feet if touching[foot]))
     if name == "collision":
         return -float(sum(x > 0 for x in numbers(s.thigh_contact) + numbers(s.calf_contact)))
     if name == "bounce":
@@ -92,11 +94,24 @@ def at_an_edge(foot: list[float]) -> bool:
     return any(z - 0.02 - height > 0.1 for height in ground.tolist())
 
 
+def in_a_pit(foot: list[float]) -> bool:
+    """Whether the ground is more than 4 cm above the sole on both sides of it, 20 cm off, in two of four directions."""
+    x, y, z = foot
+    walls = 0
+    for degrees in (0, 45, 90, 135):
+        dx, dy = 0.2 * math.cos(math.radians(degrees)), 0.2 * math.sin(math.radians(degrees))
+        sides = torch.tensor([[(x + dx, y + dy), (x - dx, y - dy)]])
+        walls += min(STONES.height(torch.zeros(1, dtype=torch.int64), sides)[0].tolist()) - (z - 0.02) > 0.04
+    return walls >= 2
+
+
 @pytest.mark.parametrize("name", sorted(PARTS.shipped("reward")))
 def test_a_reward_pays_what_it_says(name: str) -> None:
     state, previous, events = scene()
     state.tile.zero_()
     state.foot_position[..., 2] = 0.02 + torch.rand(ROBOTS, 4, generator=torch.Generator().manual_seed(3)) * 0.2
+    if name == "foot_pit":
+        state.foot_position[..., 2] -= 0.15
     reward = PARTS.make("reward", name)
     reward.meet(Context(STONES, Physics(ROBOTS, "cpu"), torch.Generator()))
     reward.bind(state)
@@ -105,6 +120,31 @@ def test_a_reward_pays_what_it_says(name: str) -> None:
     size = max(map(abs, expected)) + 1.0
     assert_rounded(paid, expected, 100, [size] * ROBOTS)
     assert name == "alive" or len(set(expected)) > 1, "the control: robots differ"
+
+
+@pytest.mark.parametrize(("kind", "level", "pits"), [
+    ("shallow_stones", 0, True), ("shallow_stones", 5, True), ("gaps", 0, True),
+    ("stairs_up", 9, False), ("slope", 9, False), ("flat", 0, False)])
+def test_a_foot_is_in_a_pit_between_stones_and_in_gaps_and_not_on_stairs(kind: str, level: int, pits: bool) -> None:
+    """A foot of every robot stands on the ground of a line across the tile."""
+    ground = Ground.named({kind: 1}, levels=10, layout=tile(0.05), seed=0)
+    state = RobotState.zeros(600)
+    state.tile.fill_(level)
+    state.foot_force[..., 2] = 10.0
+    state.foot_position[..., 0] = torch.linspace(-3.9, 3.9, 600).unsqueeze(-1)
+    state.foot_position[..., 1] = 0.11
+    under = ground.height(state.tile, state.foot_position[:, :1, :2])
+    state.foot_position[..., 2] = under + FOOT
+    reward = PARTS.make("reward", "foot_pit")
+    reward.meet(Context(ground, Physics(600, "cpu"), torch.Generator()))
+    reward.bind(state)
+    paid = reward(state, state, Events(state.touching, state.air_time))
+    assert bool((paid < 0).any()) == pits
+    if pits:
+        lowest = under.squeeze(-1) < under.min() + 0.01
+        assert (paid[lowest] == -4.0).float().mean() > 0.5 and (paid[~lowest & (under.squeeze(-1) == 0.0)] == 0.0).all()
+    state.foot_force.zero_()
+    assert not reward(state, state, Events(state.touching, state.air_time)).any(), "feet in the air"
 
 
 def test_a_tilt_pays_the_square_of_its_sine() -> None:

@@ -18,7 +18,8 @@ from wavedash.config_file import load_config
 from wavedash.envs.make import make_env
 from wavedash.errors import UserError
 from wavedash.saved import Saved, SavedError
-from wavedash.walk import field_contacts, mujoco_warp
+from wavedash.walk import mujoco_warp
+from wavedash.walk.contacts import field_contacts
 from wavedash.walk.model import make_model
 from wavedash.walk.mujoco_batch import MujocoSimulator
 from wavedash.walk.mujoco_warp import DROPPED, MujocoWarpSimulator, sizes

@@ -115,6 +115,38 @@ def test_no_robot_sinks_on_a_gpu():
     assert simulator.health == {"dropped_contacts": 0}
 
 
+def test_the_steps_of_an_evaluation_are_captured_and_robots_come_as_far(caplog):
+    """Robots lean forward and slide or fall. The last bits of a GPU differ, and with them single robots: means are compared."""
+    from wavedash.config import WalkConfig
+    from wavedash.walk.evaluate.course import Course
+    from wavedash.walk.evaluate.walking import _walk, stepping
+
+    walk = WalkConfig(terrain={"flat": 1, "stones": 1}, levels=2, observation={"proprioception": {}, "depth": {"noise": 1}})
+    lean = 0.4 * torch.sin(torch.arange(12.0)).to("cuda")
+
+    class Leaning:
+        def step(self, obs, deterministic):
+            assert obs["depth"].isfinite().all()
+            return lean.expand(len(obs["proprioception"]), 12)
+
+        def reset(self, rows=None):
+            pass
+
+    found = []
+    for captured in (False, True):
+        env, watch = Course.of(walk, seconds=2.0).make_env(robots=32, device=torch.device("cuda"))
+        assert env.capturable
+        advance = stepping(env) if captured else env.step
+        for _ in range(2):  # another round begins with a reset
+            env.reset(0)
+            found.append(_walk(env, watch, Leaning(), True, 100, None, advance))
+        env.close()
+    assert "cannot be captured" not in caplog.text
+    for one in found[1:]:
+        for name, bound in (("distance", 0.03), ("seconds", 0.1), ("fell", 0.1)):
+            assert (one[name].float().mean() - found[0][name].float().mean()).abs() < bound, name
+
+
 def test_a_whole_rollout_of_the_environment_is_captured():
     overrides = [f"env.count={ROBOTS}", "env.walk.endings={fallen: {}, time_out: {seconds: 0.2}}",
                  "env.walk.randomize={payload: {}, friction: {}, latency: {}, pushes: {}}"]

@@ -216,7 +216,7 @@ def test_observations_have_names_and_memory_is_told(tmp_path: Path) -> None:
     assert "scandots" in Layout.from_json(out.of("header")[-1]["record"]).by_name
     names = [name for name, _ in decision["observation"]]
     assert len(set(names)) == len(names) and "privileged 3" in names
-    assert any(name.startswith("heights at 1.2, ") for name in names)
+    assert any(name.startswith("heights at 0.9, ") for name in names)
     flat = [x for memory in decision["memory"].values() for x in memory]
     assert len(flat) >= 8 and any(flat), "the memory has changed"
     part = stage.walk.env.task.observation.parts["scandots"]

@@ -16,6 +16,7 @@
     league      whole iterations against frozen policies beside the same without opponents
     lanes       whole iterations with lanes and measures of skill beside the plain task
     walk        a walking robot: physics, environment and training beside plain MuJoCo
+    seeing      how far walking robots come that see, that are blind and that have a camera; trains them
     parity      how far our simulator is from RocketSim, mechanic by mechanic
 
     sensors     depth images and scandots of walking robots beside rays of MuJoCo

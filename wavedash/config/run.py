@@ -27,10 +27,12 @@ class CheckpointConfig(Section):
     """How many of the newest checkpoints stay."""
     spaced_every: Positive | None = None
     """Steps between checkpoints that are kept for ever, evenly over the run; off when not set."""
-    best_by: Literal["return", "rating"] = "return"
+    best_by: Literal["return", "rating", "newest"] = "return"
     """What `best` is chosen by. return: the mean return of recent episodes, which says little where the policy plays against
     itself; in a run that imitates, the loss on the episodes that are held out. rating: the lower end of the rating's 95 %
-    interval, so that luck in a few games does not count; only states that were rated (see `rating`) are considered."""
+    interval, so that luck in a few games does not count; only states that were rated (see `rating`) are considered. newest: no
+    `best` is kept, and a run stands for its newest checkpoint; for tasks that get harder while a policy gets better, as terrain
+    with levels does, where the highest return is that of the easiest moment."""
     best_window: Positive = 100
     """Episodes over which the mean return is taken, for `best` and the console."""
 
@@ -117,7 +119,7 @@ class RunConfig(Section):
         return [name for name, undecided in auto.items() if undecided]
 
     @property
-    def best_by(self) -> Literal["return", "rating", "held_out"]:
+    def best_by(self) -> Literal["return", "rating", "newest", "held_out"]:
         """What `best` is chosen by: demonstrations have no return."""
         by = self.checkpoint.best_by
         return "held_out" if self.imitate is not None and by == "return" else by

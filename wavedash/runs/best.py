@@ -47,9 +47,10 @@ class Best:
     """Holds the rank to beat, and the candidate that beat it until it is written."""
 
     def __init__(self, store: CheckpointStore, window: int, gap: int,
-                 by: Literal["return", "rating", "held_out"] = "return") -> None:
+                 by: Literal["return", "rating", "newest", "held_out"] = "return") -> None:
         """`window` is the number of episodes of a full mean, `gap` the least number of steps between two writes; `by` says what
-        a state is judged by. Only iterations that were rated have a rating: between them nothing is considered."""
+        a state is judged by. Only iterations that were rated have a rating: between them nothing is considered. With `newest`
+        nothing ever is."""
         self.store = store
         self._by = by
         self.pending: CheckpointContent | None = None
@@ -78,6 +79,8 @@ class Best:
             self.pending = None
 
     def _rank_of(self, metrics: Mapping[str, float]) -> Rank:
+        if self._by == "newest":
+            return WORST
         if self._by == "held_out":
             loss = metrics.get("imitate/held_out_loss", math.nan)
             return Rank(True, -loss) if math.isfinite(loss) else WORST

@@ -64,7 +64,7 @@ class Saver(Listener):
     orders = ("save", "milestone")
 
     def __init__(self, run: RunFolder, config: CheckpointConfig, milestones: MilestonesConfig | None = None,
-                 best_by: Literal["return", "rating", "held_out"] | None = None) -> None:
+                 best_by: Literal["return", "rating", "newest", "held_out"] | None = None) -> None:
         """`best_by`: what `best` is chosen by; None: what `config` says."""
         self.health: dict[str, int] = {"failed_saves": 0}
         self._run = run

@@ -22,7 +22,7 @@ try:
     import mujoco_warp as mjw
     import warp as wp
 
-    from wavedash.walk import field_contacts
+    from wavedash.walk.contacts import field_contacts
     from wavedash.walk.on_torch import on_torch
 except ImportError as error:
     raise UserError(f"MuJoCo Warp 4.0.0, which simulates robots on a GPU, is not installed ({error}). Install it with: "

@@ -149,6 +149,29 @@ class FootEdge(Reward):
         return -(state.touching & (below > self.drop)).float().sum(-1)
 
 
+class FootPit(Reward):
+    """Penalty: the number of feet that stand in a pit: in two of four directions, the ground `near` m away is more than `deep`
+    m higher on both sides. A typical weight is 1. Where pits are shallow (`shallow_stones`), robots learn by it to step from
+    stone to stone while a miss is no fall yet. On stairs and slopes one side is lower. By area, the pits between stones are
+    found for the most part to level 6 of 9, and 7 % of the roughest ground are taken for pits."""
+
+    def __init__(self, near: float = 0.2, deep: float = 0.04) -> None:
+        self.near, self.deep = float(near), float(deep)
+
+    def bind(self, state: RobotState) -> None:
+        super().bind(state)
+        angle = torch.arange(8, device=state.device) * (torch.pi / 4)
+        self.around = self.near * torch.stack((angle.cos(), angle.sin()), -1)  # [8, 2]: the last four are opposite the first
+
+    def __call__(self, state: RobotState, previous: RobotState, events: Events) -> Tensor:
+        feet = state.foot_position  # [E, 4, 3]
+        points = feet[:, :, None, :2] + self.around  # [E, 4, 8, 2]
+        ground = self.context.ground.height(state.tile, points.flatten(1, 2)).view(points.shape[:-1])
+        sides = torch.minimum(ground[..., :4], ground[..., 4:]) - (feet[..., 2:] - FOOT)  # [E, 4, 4]: the lower side
+        in_pit = (sides > self.deep).sum(-1) >= 2
+        return -(state.touching & in_pit).float().sum(-1)
+
+
 class Collision(Reward):
     """Penalty: the number of thighs and calves that touch the ground. A typical weight is 1."""
 

@@ -95,6 +95,11 @@ def way(ground: Ground) -> float:
     return ground.length / 2 - RIM - ground.start[0]
 
 
+def platform(ground: Ground) -> float:
+    """m from the start of a track to where its terrain begins: robots begin in the middle of the platform."""
+    return ground.start[0] + ground.length / 2
+
+
 class Fixed(Levels):
     """Every robot stays on the tile that it is given."""
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,11 @@ class Walked:
         if min(len(tile.distance) for tile in self.tiles) < 2:
             return math.nan
         return 1.96 * math.hypot(*(Sample(tile.distance).error for tile in self.tiles)) / len(self.tiles)
+
+    def beyond(self, first: float) -> Walked:
+        """The same without the first so many m, which is 0 for a robot that did not come so far."""
+        cut = [replace(tile, distance=[max(x - first, 0.0) for x in tile.distance]) for tile in self.tiles]
+        return replace(self, tiles=cut)
 
     @property
     def success(self) -> Share:
@@ -129,6 +134,8 @@ class WalkingResult(Measured):
     speed: float
     way: float
     """m from the start to the end"""
+    platform: float
+    """m from the start to where the terrain begins"""
     limit: float
     goal: float
     """m that a robot has to come for a success"""
@@ -166,9 +173,11 @@ class WalkingResult(Measured):
                  for tile in self.tiles]
         return {
             "policy": str(self.checkpoint), "deterministic": self.deterministic, "noisy": self.noisy, "pushes": self.pushes,
-            "speed": self.speed, "way": self.way, "seconds": self.limit, "goal": self.goal, "weight": self.weight,
-            "terrain_seed": self.terrain_seed, "broken": self.broken,
-            "terrains": [{"terrain": kind, **walked.plain()} for kind, walked in self.terrains.items()], "tiles": tiles,
+            "speed": self.speed, "way": self.way, "platform": self.platform, "seconds": self.limit, "goal": self.goal,
+            "weight": self.weight, "terrain_seed": self.terrain_seed, "broken": self.broken,
+            "terrains": [{"terrain": kind, **walked.plain(), "beyond_platform": walked.beyond(self.platform).distance}
+                         for kind, walked in self.terrains.items()],
+            "tiles": tiles,
         }
 
     def __str__(self) -> str:

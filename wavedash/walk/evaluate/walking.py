@@ -8,13 +8,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from wavedash.envs.vec_env import Obs
+from wavedash.envs.vec_env import Obs, Step
 from wavedash.loading import LoadedRun, load_run
+from wavedash.ppo.graphs import CapturedCall
 from wavedash.seeding import stream_seed
 from wavedash.threads import decide_threads, set_torch_threads
 from wavedash.trained_policy import TrainedPolicy
 from wavedash.walk.env import WalkEnv
-from wavedash.walk.evaluate.course import SPEED, Course, Watch, way
+from wavedash.walk.evaluate.course import SPEED, Course, Watch, platform, way
 from wavedash.walk.evaluate.results import GRAVITY, Tile, WalkingResult
 from wavedash.walk.model import robot_spec
 from wavedash.walk.robot import STEP
@@ -49,30 +50,48 @@ def evaluate_walking(
         loaded.check_spaces(env)
         set_torch_threads(env.num_rows, loaded.policy.policy.config)
         limit = course.limit(env.ground)
+        advance = stepping(env)
         played = []
         for number in range(rounds):
             env.reset(stream_seed(seed, "evaluation", number))
             told = None if progress is None else _part(progress, number, rounds)
-            played.append(_walk(env, watch, loaded.policy, deterministic, round(limit / STEP), told))
+            played.append(_walk(env, watch, loaded.policy, deterministic, round(limit / STEP), told, advance))
         found = {name: torch.cat([x[name].view(len(course.tiles), at_once) for x in played], 1)[:, :each] for name in played[0]}
         goal = course.goal(env.ground)
         found["success"] = (found["distance"] >= goal) & ~(found["fell"] | found["left"] | found["broken"])
         return WalkingResult(
-            loaded.path, deterministic, noisy, pushes, speed, way(env.ground), limit, goal, GRAVITY * _mass(),
-            list(_tiles(env, course.tiles, found)), course.walk.terrain_seed, int(found["broken"].sum()))
+            loaded.path, deterministic, noisy, pushes, speed, way(env.ground), platform(env.ground), limit, goal,
+            GRAVITY * _mass(), list(_tiles(env, course.tiles, found)), course.walk.terrain_seed, int(found["broken"].sum()))
+
+
+def stepping(env: WalkEnv) -> Callable[[Tensor], Step]:
+    """`env.step`. On CUDA it replays a graph of it, because a step is a thousand small kernels, and to launch them one by one
+    takes longer than they do. A result is overwritten by the next step."""
+    if not env.capturable:
+        return env.step
+    given = torch.zeros(env.num_rows, *env.action_space.shape, device=env.device)
+    call = CapturedCall(lambda: env.step(given), "a step of the course", env.generators)
+
+    def advance(action: Tensor) -> Step:
+        given.copy_(action)
+        return call()
+
+    return advance
 
 
 @torch.no_grad()
-def _walk(env: WalkEnv, watch: Watch, policy: TrainedPolicy, deterministic: bool, steps: int,
-          progress: Progress | None) -> dict[str, Tensor]:
-    """[E] of each quantity: the first episode of every robot, on the CPU. The environment was reset."""
+def _walk(env: WalkEnv, watch: Watch, policy: TrainedPolicy, deterministic: bool, steps: int, progress: Progress | None,
+          advance: Callable[[Tensor], Step] | None = None) -> dict[str, Tensor]:
+    """[E] of each quantity: the first episode of every robot, on the CPU. The environment was reset. `advance`: does its
+    steps."""
+    advance = advance or env.step
     walking = torch.ones(env.num_rows, dtype=torch.bool, device=env.device)
     found = {name: torch.zeros(env.num_rows, device=env.device) for name in ("distance", "seconds", "error", "energy")}
     ends = {name: torch.zeros_like(walking) for name in ("fell", "left", "broken")}
     obs: Obs = env.seen
     policy.reset()
     for number in range(steps):
-        step = env.step(policy.step(obs, deterministic))
+        step = advance(policy.step(obs, deterministic))
         obs, done = step.obs, step.terminated | step.truncated
         policy.reset(done)
         well = walking & step.active

@@ -1,0 +1,1 @@
+"""Contacts of geoms with height fields on MuJoCo Warp, by kernels of our own."""
