@@ -234,6 +234,8 @@ def test_no_game_is_both_held_out_and_learned_from(recordings: int, whole: bool,
         split = split_episodes(tmp_path, samples, 0.1, seed)
         out, learned = (set(episode[moment[numbers]].tolist()) for numbers in (split.held_out, split.learned))
         assert not out & learned and len(out) == 6 and len(out | learned) == 60
+        games = episode[moment[split.learned]][::6]  # of one car after another
+        assert (games[1:] == games[:-1]).sum() < 8, "episodes are mixed one by one"
         if recording is not None:
             out, learned = (set(recording[moment[numbers]].tolist()) for numbers in (split.held_out, split.learned))
             assert bool(out & learned) != whole

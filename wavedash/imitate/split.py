@@ -13,7 +13,7 @@ from wavedash.seeding import stream_seed
 
 
 class Split(NamedTuple):
-    """Numbers of samples, whole episodes one after another. The order of what was held out together is drawn by the seed."""
+    """Numbers of samples, whole episodes one after another in an order drawn by the seed."""
 
     learned: Tensor
     held_out: Tensor
@@ -27,13 +27,15 @@ def split_episodes(path: Path, samples: Samples, share: float, seed: int) -> Spl
     group, groups = _numbered(samples.recording[first])
     if share * groups < 1.0:
         group, groups = _numbered(samples.together[first])
-    order = torch.randperm(groups, generator=torch.Generator().manual_seed(stream_seed(seed, "held out")))
+    generator = torch.Generator().manual_seed(stream_seed(seed, "held out"))
+    drawn = torch.randperm(groups, generator=generator)
     out = min(max(1, round(share * groups)), groups - 1) if share else 0
     if share and not out:
         raise UserError(f"{path} has one episode, and episodes are held out as a whole: record more, or set imitate.held_out=0")
-    place = order.argsort()[group]  # [E]: where the group of each episode is in the order
-    episodes, held = place.argsort(stable=True), int((place < out).sum())
-    return Split(_samples_in(episodes[held:], first, count), _samples_in(episodes[:held], first, count))
+    held = torch.isin(group, drawn[:out])  # [E]
+    # Episodes are mixed one by one, so that two views of a game are not learned one after the other.
+    episodes = torch.randperm(len(first), generator=generator)
+    return Split(*(_samples_in(episodes[chosen[episodes]], first, count) for chosen in (~held, held)))
 
 
 def _numbered(of_episodes: Tensor) -> tuple[Tensor, int]:
