@@ -275,7 +275,7 @@ REFUSED_TASK = {
     "env.rocket.team_spirit=2": "env.rocket.team_spirit: expected less than or equal to 1, got 2",
     "env.rocket.starts.kickoff=0; env.rocket.starts.random.weight=0": "a mixture of starts needs weights of 0 or more",
     "env.rocket.endings.no_touch.seconds=long": "ending 'no_touch' cannot be made with seconds='long'",
-    "env.rocket.endings.no_touch.seconds=.nan": "ValueError: cannot convert float NaN to integer",
+    "env.rocket.endings.no_touch.seconds=.nan": "the ending NoTouch needs seconds above 0",
     "env.rocket.endings.goal.seconds=3": "did you mean 'env.rocket.endings.",
     "env.rocket.endings.goal={minutes: 3}": "ending 'goal' has no option 'minutes'",
     "env.rocket.blue=1": "wavedash resume RUN env.rocket.blue=...",
@@ -288,7 +288,7 @@ REFUSED_WALK = {
     "env.walk.endings.off_tile.margin=1": "env.walk.endings.off_tile",
     "env.walk.rewards.torque=heavy": "torque",
     "env.walk.levels=3": "wavedash resume RUN env.walk.levels=...",
-    "env.walk.endings.time_out.seconds=.nan": "ValueError: cannot convert float NaN to integer",
+    "env.walk.endings.time_out.seconds=.nan": "the ending TimeOut needs seconds above 0",
 }
 REFUSED_SHARE = {
     "opponents.share=0.6": "resume RUN opponents.most=0.6 opponents.share=0.6",

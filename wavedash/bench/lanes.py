@@ -168,7 +168,7 @@ def _shorter(plain: Run, lanes: Run) -> list[str]:
     rocket = plain.learner.config.env.rocket
     assert rocket is not None
     limit = (rocket.endings.get("no_touch") or {}).get("seconds", 15.0)
-    return [_override("env.rocket.endings.no_touch.seconds", round(limit * plain.settled / max(1, lanes.settled), 2))]
+    return [_override("env.rocket.endings.no_touch.seconds", max(0.1, round(limit * plain.settled / max(1, lanes.settled), 2)))]
 
 
 def _override(key: str, value: Any) -> str:
