@@ -1,5 +1,5 @@
 # make train   trains a Rocket League bot, 1v1 (PRESET=hopper chooses another recipe)
-# make test    runs every test, the linter and the type checker, in thirteen minutes on two cores
+# make test    runs every test, the linter and the type checker, in about twenty minutes on two cores
 # make test-fast   runs them without the slow tests, in two minutes: for after every change
 # make test-cpus   runs the numeric tests as other CPUs would: every instruction set, one thread and two
 # make bench   runs every benchmark (BENCH=name runs one)
