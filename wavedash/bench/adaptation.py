@@ -40,9 +40,7 @@ CONTROLS = (LATE_STARTER, "champion")
 OPPONENTS = ("idle", "chaser", "defender")
 
 FEWEST = 24
-"""Series below which there is no verdict. The interval is that of the normal approximation: of players without memory it leaves
-out 0 in 5.0 % of the cases from 64 series on, as it should, in 6.1 % with 24, in 9.7 % with 8 and in 29 % with 2 (won and lost
-games alike, drawn by chance)"""
+"""Series below which there is no verdict: the interval is that of the normal approximation, which is too narrow for so few"""
 
 Games = Sequence[PlayedGame]
 """The games of one series, in the order that they were played"""

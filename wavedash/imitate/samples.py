@@ -30,9 +30,9 @@ class Samples:
     begins: Tensor
     """[M] bool: the first sample of an episode"""
     together: Tensor
-    """[M]: numbers that samples have in common which are held out together at least: an episode, or all cars of a game"""
+    """[E]: a number that episodes have in common which are held out together at least, as those of all cars of a game"""
     recording: Tensor
-    """[M]: the same, of the recordings that they are from; where none are known, as `together`"""
+    """[E]: the same, of the recordings that they are from; where none are known, as `together`"""
 
     @property
     def count(self) -> int:
@@ -65,8 +65,9 @@ def samples_of(found: Demonstrations, spaces: Spaces) -> Samples:
     if isinstance(obs, dict) and ACTION_MASK in obs:
         _refuse_forbidden(path, action, obs[ACTION_MASK], known, spaces.action_space)
     begins = episode_begins(tensors["episode"])
-    together = tensors.get("together", begins.cumsum(0))
-    return Samples(obs, action, known, begins, together, tensors.get("recording", together))
+    together = tensors["together"][begins] if "together" in tensors else torch.arange(int(begins.sum()))
+    recording = tensors["recording"][begins] if "recording" in tensors else together
+    return Samples(obs, action, known, begins, together, recording)
 
 
 def _observations(path: Path, tensors: dict[str, Tensor], space: gymnasium.Space[Any]) -> Obs:

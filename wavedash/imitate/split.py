@@ -24,9 +24,9 @@ def split_episodes(path: Path, samples: Samples, share: float, seed: int) -> Spl
     """Draws what is held out: the same for the same file and seed. Whole recordings, or where this would be more than the share
     of them, whole episodes with all their cars. UserError: there are too few."""
     first, count = samples.first, samples.count
-    group, groups = _numbered(samples.recording[first])
+    group, groups = _numbered(samples.recording)
     if share * groups < 1.0:
-        group, groups = _numbered(samples.together[first])
+        group, groups = _numbered(samples.together)
     generator = torch.Generator().manual_seed(stream_seed(seed, "held out"))
     drawn = torch.randperm(groups, generator=generator)
     out = min(max(1, round(share * groups)), groups - 1) if share else 0

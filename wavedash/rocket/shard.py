@@ -96,12 +96,12 @@ class Shard:
         """Beginnings are written anew if the starts have changed: their weights during a run, any setting on resume. On a GPU
         also every few rollouts, because a step cannot tell whether they are used up."""
         changed = self.written_by != self._start_number()
-        if self.on_host and changed:
+        if changed or (not self.on_host and self.rollouts >= ROLLOUTS):
             self._write_beginnings()
-            self._refuse_impossible()
-        elif not self.on_host and (changed or self.rollouts >= ROLLOUTS):
-            self._write_beginnings()
-            self.watch.seen.logical_or_(impossible(self.fresh))
+            if self.on_host:
+                self._refuse_impossible()
+            else:
+                self.watch.seen.logical_or_(impossible(self.fresh))
         self.rollouts += 1
 
     def reset(self, seed: int | None) -> Obs:
