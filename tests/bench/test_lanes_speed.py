@@ -26,7 +26,7 @@ def test_lanes_measures_and_ramps_are_those_of_the_academy() -> None:
 
 
 def test_it_prints_what_lanes_cost(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "SETTLE", 4)
+    monkeypatch.setattr(lanes, "SETTLE", 2)
     lanes.main(["--device", "cpu", "--rounds", "2", "--measures", *QUICK])
     printed = capsys.readouterr().out
     assert "40 arenas x 8 steps, lanes of rocket-academy in GoldSkills, CPU" in printed

@@ -10,8 +10,9 @@ Episodes of lanes are short, so more of them begin. That is a cost of the task, 
 `no_touch` shortened until as many episodes end shows how much it is. `--measures` adds a run with all measures of the academy
 in all arenas and no lanes.
 
-All runs are in one process and take turns, iteration by iteration, so that a slow minute of the machine hits all. Beside other
-programs the CPU time of the thread that collects and learns says more than the speed: on a CPU the other threads wait for it.
+All runs are in one process and take turns of a few iterations, so that a slow minute of the machine hits all: as many as a GPU
+writes the beginnings of episodes for at once, which is part of what lanes cost. Beside other programs the CPU time of the
+thread that collects and learns says more than the speed: on a CPU the other threads wait for it.
 """
 from __future__ import annotations
 
@@ -33,15 +34,15 @@ from wavedash.curriculum.curriculum import Curriculum
 from wavedash.curriculum.plan import Plan
 from wavedash.curriculum.state import PhaseState
 from wavedash.errors import UserError
-from wavedash.ppo.graphs import WARM_UP
 from wavedash.ppo.learner import Learner
+from wavedash.rocket.shard import ROLLOUTS
 from wavedash.yaml_text import write_yaml
 
 PRESETS = {"cpu": "rocket-1v1", "cuda": "rocket-1v1-gpu"}
 ACADEMY = "rocket-academy"
 PLAIN, AS_MANY, LANES, RAMPS, MEASURES = "plain", "plain, as many episodes", "two lanes", "two lanes, ramps", "all measures"
-SETTLE = WARM_UP + 9
-"""Iterations before the measurement: for compilation, capture of graphs, and until episodes no longer end all at once"""
+SETTLE = 4
+"""Turns before the measurement: for compilation, capture of graphs, and until episodes no longer end all at once"""
 
 
 class Academy(NamedTuple):
@@ -84,7 +85,7 @@ class Academy(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """One iteration."""
+    """`ROLLOUTS` iterations."""
 
     speed: float
     """Agent steps per second"""
@@ -107,15 +108,16 @@ class Run:
         self.learner.start()
         self.curriculum.on_start(self.learner)
         settled = [self() for _ in range(SETTLE)]
-        self.settled = sum(turn.episodes for turn in settled[WARM_UP:])
+        self.settled = sum(turn.episodes for turn in settled[1:])
         """Episodes that ended before the measurement"""
 
     def __call__(self) -> Turn:
-        """Runs one iteration, and changes the settings that change after it."""
+        """Runs the iterations, and changes the settings that change after each."""
         learner = self.learner
         began, cpu, steps, episodes = perf_counter(), thread_time(), learner.steps, learner.episodes
-        learner.iterate()
-        self.curriculum.between_iterations(learner)
+        for _ in range(ROLLOUTS):
+            learner.iterate()
+            self.curriculum.between_iterations(learner)
         if learner.stop_reason is not None:
             raise UserError(f"the ramps of this benchmark cannot be changed in place: {learner.stop_reason}")
         return Turn((learner.steps - steps) / (perf_counter() - began), thread_time() - cpu, learner.episodes - episodes)
@@ -124,7 +126,7 @@ class Run:
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="wavedash bench lanes", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--device", choices=PRESETS, default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--rounds", type=int, default=20, help="iterations of each run that are measured")
+    parser.add_argument("--rounds", type=int, default=10, help=f"of {ROLLOUTS} iterations of each run")
     parser.add_argument("--measures", action="store_true", help="also with all measures in all arenas")
     parser.add_argument("overrides", nargs="*", metavar="OVERRIDE")
     options = parser.parse_args(arguments)
