@@ -182,7 +182,11 @@ class Robot:
         if name == "turning":
             return np.array([self._turning()])
         if name == "heights":
-            return self._heights(np.array(part["points"]))
+            return self._heights(np.array(part["points"]), self.data.qpos[:3])
+        if name == "heights_at_feet":
+            mujoco.mj_kinematics(self.model, self.data)  # a step leaves the feet where they were before its last tick
+            feet = (self.data.site(f"{leg}_foot").xpos for leg in self.about["legs"])
+            return np.concatenate([self._heights(np.array(part["points"]), foot) for foot in feet])
         if name == "depth":
             return self._latest_image(part).ravel()
         raise SystemExit(f"robot.json names a reading {name!r}, which this file does not know: add it to Robot.reading")
@@ -193,11 +197,10 @@ class Robot:
         off = (self.heading - self.yaw + np.pi) % (2.0 * np.pi) - np.pi
         return float(np.clip(stiffness * off, -fastest, fastest))
 
-    def _heights(self, points: np.ndarray) -> np.ndarray:
-        """[P]: of the ground below points [P, 2] that turn with the robot, relative to the trunk's centre."""
+    def _heights(self, points: np.ndarray, centre: np.ndarray) -> np.ndarray:
+        """[P]: of the ground below points [P, 2] around a centre [3], which turn with the robot, relative to the centre."""
         c, s = np.cos(self.yaw), np.sin(self.yaw)
-        around = points @ np.array([[c, s], [-s, c]]) + self.data.qpos[:2]
-        return self.ground.height(around) - self.data.qpos[2]
+        return self.ground.height(points @ np.array([[c, s], [-s, c]]) + centre[:2]) - centre[2]
 
     def _latest_image(self, camera: dict[str, Any]) -> np.ndarray:
         """[rows, columns] m: images come every now and then, and late. It is called once for each step."""
