@@ -119,6 +119,41 @@ def test_scans_after_a_reset_are_of_the_new_pose() -> None:
         pytest.fail("no episode ended")
 
 
+def test_a_foot_scan_is_the_ground_around_each_foot_relative_to_its_sole() -> None:
+    """The reference takes one foot and one point after another, also after resets. The control: the feet before the step."""
+    env = make_env(6, terrain={"stones": 1, "stairs_up": 1}, levels=3, first_level=2, endings={"time_out": {"seconds": 0.2}},
+                   observation={"foot_scan": {"reach": 0.2, "points": 3}}, curriculum=False)
+    env.reset(0)
+    generator = torch.Generator().manual_seed(0)
+
+    def expected(feet: Tensor) -> Tensor:
+        found = torch.zeros(6, 4, 3, 3)
+        for robot in range(6):
+            c, s = env.state.yaw[robot].cos(), env.state.yaw[robot].sin()
+            for leg in range(4):
+                x, y, z = feet[robot, leg]
+                for i, ahead in enumerate((-0.2, 0.0, 0.2)):
+                    for j, left in enumerate((-0.2, 0.0, 0.2)):
+                        point = torch.stack((x + c * ahead - s * left, y + s * ahead + c * left))
+                        ground = env.ground.height(env.state.tile[robot, None], point.view(1, 1, 2))
+                        found[robot, leg, i, j] = (ground.squeeze() - (z - 0.02)).clamp(-0.25, 0.25) * 4
+        return found.flatten(1)
+
+    assert isinstance(env.simulator, MujocoSimulator)
+    ended, uneven = False, 0.0
+    for t in range(24):
+        env.simulator.qpos[:, :2] += 0.15  # off the platform within an episode
+        before = env.state.foot_position.clone()
+        step = env.step(torch.rand(6, 12, generator=generator) - 0.5)
+        seen = keys(step.obs)["foot_scan"]
+        # A point on the brink of a pit of 1 m, over one cell of 5 cm, is 20 times as far off in height as in x.
+        torch.testing.assert_close(seen, expected(env.state.foot_position), rtol=0, atol=4e-4)
+        assert (seen - expected(before)).abs().max() > 0.01 or t == 0, "the control"
+        ended |= bool(step.truncated.any())
+        uneven = max(uneven, float(seen.std()))
+    assert ended and uneven > 0.1
+
+
 def test_time_outs_truncate_and_falls_terminate_only_those_who_fell() -> None:
     env = make_env(5, endings={"fallen": {}, "time_out": {"seconds": 0.2}}, starts=STILL)
     env.reset(0)
