@@ -13,6 +13,7 @@ from wavedash.config_file import load_config
 from wavedash.curriculum.curriculum import Curriculum
 from wavedash.curriculum.plan import Plan
 from wavedash.curriculum.state import saved_phase
+from wavedash.distill.begin import begin_as_teacher
 from wavedash.distill.loss import DistillLoss
 from wavedash.distill.source import TeacherCopy, find_teacher
 from wavedash.distill.teacher import Teacher, check_fits
@@ -81,7 +82,7 @@ def assembled(config: RunConfig, ranks: Ranks = ALONE, listeners: Sequence[Liste
     with explained_shortage(config, device):
         env, loss, told = _sources(config, device, ranks, league, guides)
         try:
-            yield Learner(env, make_policy(env, config), config, [*listeners, *own, *told], ranks, loss)
+            yield Learner(env, _student(env, config, guides.teacher), config, [*listeners, *own, *told], ranks, loss)
         finally:
             env.close()
 
@@ -142,6 +143,14 @@ def _distillation(config: RunConfig, teacher: FoundPolicy, env: VecEnv) -> Disti
     assert config.distill is not None
     check_fits(teacher.policy, Spaces(env.observation_space, env.action_space), teacher.asked)
     return DistillLoss(Teacher(_frozen(config, teacher, env)), config.distill, config.ppo)
+
+
+def _student(env: VecEnv, config: RunConfig, teacher: FoundPolicy | None) -> ActorCritic:
+    """Makes the policy that learns. UserError: it is to begin as a teacher that it is not like."""
+    policy = make_policy(env, config)
+    if teacher is not None and config.distill is not None and config.distill.begin_as_teacher:
+        begin_as_teacher(policy, teacher.policy, teacher.asked)
+    return policy
 
 
 def _frozen(config: RunConfig, found: FoundPolicy, env: VecEnv) -> ActorCritic:

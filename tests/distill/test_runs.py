@@ -22,6 +22,7 @@ from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.preflight import check_run
 from wavedash.runs.compatible import IncompatibleError
+from wavedash.runs.content import read_policy
 from wavedash.runs.find import resolve_checkpoint
 from wavedash.runs.folder import RunError
 from wavedash.runs.policy_folder import PolicyFolder
@@ -62,6 +63,22 @@ def ending(run: Path) -> dict[str, bytes]:
     """The files of the final checkpoint but those with times in them."""
     final = resolve_checkpoint(run / "final").path
     return {path.name: path.read_bytes() for path in final.iterdir() if path.suffix == ".safetensors"}
+
+
+def test_a_run_begins_as_its_teacher_or_says_why_it_cannot(teacher, runs):
+    """With a rate that changes nothing, the student of a run ends with the weights that it began with. Its statistics go on."""
+    alike = (*STUDENT, f"distill.teacher={teacher}", "distill.begin_as_teacher=true", "policy.memory.kind=lstm",
+             "policy.memory.size=64", "policy.activation=tanh", "policy.actor_keys=[obs, positions]", "ppo.normalize_obs=true",
+             "ppo.learning_rate=1e-30")
+    assert train(*alike) == 0
+    begun, its = (read_policy(resolve_checkpoint(run / "final"))[0] for run in (only_run(runs), teacher))
+    assert begun.normalizer.moments("obs").count > its.normalizer.moments("obs").count > 0
+    for part in ("head", "trunk.body", "trunk.memory"):
+        own, given = (policy.actor.get_submodule(part).state_dict() for policy in (begun, its))
+        for name, x in own.items():
+            assert torch.equal(x[..., :4] if name.endswith("weight_in") else x, given[name]), name
+    with pytest.raises(UserError, match=r"policy\.hidden is \[8\] there and \[9\] here"):
+        check_run(load_config(alike[0], [*alike[1:], "policy.hidden=[9]"]))
 
 
 class Labels(Listener):

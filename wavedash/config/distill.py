@@ -22,3 +22,7 @@ class DistillConfig(Section):
     critic: bool = False
     """Also train the critic on the student's returns, with `ppo.value_coef`, so that PPO can go on from a critic that knows
     them. Off: no critic is computed, which takes less time; PPO then begins with `ppo.critic_warmup`."""
+    begin_as_teacher: bool = False
+    """The student begins with the actor of its teacher: memory, hidden layers and head, which must be made alike, and encoders
+    and statistics of what both see. What it alone sees counts for nothing at first. So it can do already what it needs no
+    eyes for, and learns sooner what to see. Off: it begins with random weights."""

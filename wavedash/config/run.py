@@ -169,6 +169,13 @@ class RunConfig(Section):
         return self
 
     @model_validator(mode="after")
+    def _begins_once(self) -> RunConfig:
+        if self.init is not None and self.distill is not None and self.distill.begin_as_teacher:
+            raise ValueError("init and distill.begin_as_teacher both say what the student begins with: set one of them to null "
+                             "or false")
+        return self
+
+    @model_validator(mode="after")
     def _begins_with_its_prior(self) -> RunConfig:
         if self.prior is not None and self.init is None:
             raise ValueError("prior holds the policy near to the one that it begins with: name that one (init=RUN), or set "

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wavedash.config import RunConfig
+from wavedash.distill.begin import check_alike
 from wavedash.distill.teacher import check_fits
 from wavedash.envs.kinds import Spaces
+from wavedash.policy.actor_critic import ActorCritic
 from wavedash.policy.heads import GaussianHead
 from wavedash.ppo.ranks import ALONE, Ranks
 from wavedash.runs.policy_copy import FoundPolicy, PolicyCopy, find_policy
@@ -31,10 +33,13 @@ def find_teacher(config: RunConfig, run: Path | None = None, ranks: Ranks = ALON
     return ranks.shared(find_policy(config, "distill.teacher", asked, copied, trust) if ranks.rank == 0 else None)
 
 
-def check_teacher(config: RunConfig, spaces: Spaces) -> None:
-    """Raises UserError if the teacher of a run cannot be found, or cannot teach in this environment."""
-    if (teacher := find_teacher(config)) is not None:
+def check_teacher(config: RunConfig, spaces: Spaces, student: ActorCritic) -> None:
+    """Raises UserError if the teacher of a run cannot be found, cannot teach in this environment, or if the student is to begin
+    as a teacher that it is not like."""
+    if (teacher := find_teacher(config)) is not None and config.distill is not None:
         check_fits(teacher.policy, spaces, teacher.asked)
+        if config.distill.begin_as_teacher:
+            check_alike(student, teacher.policy, teacher.asked)
 
 
 class TeacherCopy(PolicyCopy):

@@ -110,10 +110,14 @@ class Encoders(nn.Module):
         self._vector = self.keys[0] if simple and len(first.shape) == 1 and np.issubdtype(first.dtype, np.floating) else None
         self.outputs: int = sum(part.outputs for part in self.parts.values())  # type: ignore[misc]
 
+    def of(self, key: str) -> nn.Module:
+        """The encoder of a key."""
+        return self.parts[module_name(key)]
+
     def forward(self, sensed: Mapping[str, Tensor]) -> Tensor:
         if self._vector is not None:
             return sensed[self._vector]
-        features = [self.parts[module_name(key)](sensed[key]) for key in self.keys]
+        features = [self.of(key)(sensed[key]) for key in self.keys]
         return features[0] if len(features) == 1 else torch.cat(features, -1)
 
 

@@ -92,6 +92,10 @@ class ObsNormalizer(nn.Module):
         self.keys = list(floats)
         self.parts = nn.ModuleDict({module_name(key): RunningMoments(part.shape) for key, part in floats.items()})
 
+    def moments(self, key: str) -> RunningMoments:
+        """The statistics of a key."""
+        return self._moments()[key]
+
     def _moments(self) -> dict[str, RunningMoments]:
         return dict(zip(self.keys, self.parts.values(), strict=True))  # type: ignore[arg-type]
 

@@ -152,10 +152,10 @@ class Scandots(_Vector):
 
 
 class FootScan(_Vector):
-    """Heights of the ground around each foot, relative to its sole: `points` x `points` of them, up to `reach` m ahead, behind and
-    to the sides, turned as the trunk. Scandots lie around the trunk; to know by them what a foot would step on, a policy has to
-    work out first where its foot is. Miki et al. 2022 have samples around the feet too. Raising `reach` shows where the next
-    steps may go, raising `points` shows smaller stones.
+    """Heights of the ground around each foot, relative to its sole: `points` x `points` of them, up to `reach` m ahead, behind
+    and to the sides, turned as the trunk. Scandots lie around the trunk; to know by them what a foot would step on, a policy
+    has to work out first where its foot is. Miki et al. 2022 have samples around the feet too. Raising `reach` shows where the
+    next steps may go, raising `points` shows smaller stones.
 
     `noise`: a factor of 7 cm, by which each height is wrong in each step.
     """
@@ -183,8 +183,8 @@ class FootScan(_Vector):
             {"reading": "heights_at_feet", "size": self.size, "subtract": -FOOT, "clip": [-STEP_HEIGHT, STEP_HEIGHT],
              "scale": HEIGHT, "unit": "m", "order": "legs",
              "points": [[round(x, 6) for x in point] for point in self.offsets.tolist()],
-             "about": "of the ground relative to a foot's centre, below points ahead (x) and to the left (y) of it, m, which turn "
-                      "with the trunk's yaw; all points of the first foot, then those of the next"}]}
+             "about": "of the ground relative to a foot's centre, below points ahead (x) and to the left (y) of it, m, which "
+                      "turn with the trunk's yaw; all points of the first foot, then those of the next"}]}
 
 
 class Depth(Observation):
