@@ -39,12 +39,20 @@ class Rewards(rewards.Rewards):
 
 
 class Progress(Reward):
-    """Walking and turning as commanded: speed wanted - |speed wanted - speed| - |turning wanted - turning|. It pays at most the
-    wanted speed. A typical weight is 7, the other rewards being penalties."""
+    """Walking and turning as commanded: speed wanted - |speed wanted - speed| - `turning` * |turning wanted - turning|. It pays
+    at most the wanted speed. A typical weight is 7, the other rewards being penalties.
+
+    `turning`: m/s that an error of 1 rad/s counts; 1 in Agarwal et al. 2022. A trunk that walks turns a little to and fro with
+    every step, by 0.3 to 0.5 rad/s while it learns. With 1 that costs as much as walking pays, so standing still pays more, and
+    a robot that sees steps and pits stops in front of them."""
+
+    def __init__(self, turning: float = 1.0) -> None:
+        self.turning = float(turning)
 
     def __call__(self, state: RobotState, previous: RobotState, events: Events) -> Tensor:
         wanted, turning = state.command[:, 0], state.command[:, 2]
-        return wanted - (wanted - state.body_velocity[:, 0]).abs() - (turning - state.angular_velocity[:, 2]).abs()
+        off = (turning - state.angular_velocity[:, 2]).abs()
+        return wanted - (wanted - state.body_velocity[:, 0]).abs() - self.turning * off
 
 
 class TrackVelocity(Reward):
