@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tests.roundings import assert_rounded
 from tests.walk.robots import made_up
+from wavedash.config_file import load_config
 from wavedash.errors import UserError
 from wavedash.walk.names import PARTS
 from wavedash.walk.parts import Context, Events
@@ -120,6 +121,24 @@ def test_a_reward_pays_what_it_says(name: str) -> None:
     size = max(map(abs, expected)) + 1.0
     assert_rounded(paid, expected, 100, [size] * ROBOTS)
     assert name == "alive" or len(set(expected)) > 1, "the control: robots differ"
+
+
+def test_walking_with_a_swaying_trunk_pays_more_than_standing_still_in_walk_rough() -> None:
+    """Robots walk at the wanted speed while their trunks turn to and fro by 0.5 rad/s. The control is the paper's weight of
+    turning, by which it would cost what it brings."""
+    state, previous, events = scene()
+    state.command.zero_()
+    state.command[:, 0] = 0.5
+    state.body_velocity.zero_()
+    state.angular_velocity.zero_()
+    options = dict(load_config("walk-rough").env.walk.rewards["progress"])  # type: ignore[union-attr]
+    options.pop("weight")
+    for turning, pays in ((options["turning"], True), (1.0, False)):
+        reward = PARTS.make("reward", "progress", {"turning": turning})
+        state.body_velocity[:, 0] = state.angular_velocity[:, 2] = 0.0
+        standing = reward(state, previous, events)
+        state.body_velocity[:, 0], state.angular_velocity[:, 2] = 0.5, 0.5
+        assert ((reward(state, previous, events) > standing + 0.3) == pays).all()
 
 
 @pytest.mark.parametrize(("kind", "level", "pits"), [
