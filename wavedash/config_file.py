@@ -247,13 +247,26 @@ def complaint(detail: ErrorDetails, model: type[BaseModel] = RunConfig, at: Key 
 
 def _suggest_key(model: type[BaseModel], at: Key, parents: Sequence[str], name: str) -> str:
     """The nearest option beside the wrong one (`lr` counts as near), else one of that name elsewhere, else the choice."""
-    options, start = list(_option_keys(model)), "".join(f"{key}." for key in at)
-    prefix = "".join(f"{parent}." for parent in parents)
-    here = [key.removeprefix(prefix) for key in options if key.startswith(prefix) and "." not in key.removeprefix(prefix)]
+    start, prefix = ("".join(f"{key}." for key in keys) for keys in (at, parents))
+    here = _names_at(model, parents)
     near = difflib.get_close_matches(name, here, n=1) or [key for key in here if name == initials(key)]
-    elsewhere = [key for key in options if key.rpartition(".")[2] == name]
-    found = [prefix + key for key in near] or elsewhere
-    return f"; did you mean '{start}{found[0]}'?" if found else f"; choose from {', '.join(here)}"
+    elsewhere = [key for key in _option_keys(model) if key.rpartition(".")[2] == name]
+    found = [prefix + key for key in near] or sorted(elsewhere, key=lambda key: key.count("."))
+    choice = f"; choose from {', '.join(here)}" if here else ""
+    return f"; did you mean '{start}{found[0]}'?" if found else choice
+
+
+def _names_at(model: type[BaseModel], parents: Sequence[str]) -> list[str]:
+    """The options of the section that a key leads to, also through a list or a mapping of sections (`phases.0.until`)."""
+    here: Any = model
+    for name in parents:
+        if isinstance(here, type) and issubclass(here, BaseModel):
+            field = here.model_fields.get(name)
+            here = None if field is None else field.annotation
+        else:  # the number of an entry, or a name that its user has chosen
+            here = get_args(here)[-1] if get_origin(here) in (list, dict) else None
+        here = next((kind for kind in (here, *get_args(here)) if get_origin(kind) in (list, dict)), None) or _section(here)
+    return list(here.model_fields) if isinstance(here, type) else []
 
 
 def initials(name: str) -> str:

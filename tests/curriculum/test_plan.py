@@ -122,7 +122,7 @@ def test_a_users_change_counts_over_the_mapping_that_its_phase_sets():
     ([{"name": "A", "set": {"ppo.learning_rate": {"from": 1, "to": 2, "over": 0}}}], "ramp needs"),
     ([{"name": "A", "set": {"ppo.clip_range": {"from": 1, "to": -1, "over": 10}}}], "phase 'A'.*ppo.clip_range"),
     ([{"name": "A", "set": {"seed": 3}}], "sets seed: phases may set what is in"),
-    ([{"name": "A"}, {"name": "A"}], "two phases are named 'a'"),
+    ([{"name": "A"}, {"name": "A"}], "two phases are named 'A'"),
     ([{"name": "A", "until": {"steps": 3}}], "nothing comes after it"),
 ])
 def test_what_cannot_be_is_refused_with_the_phase_and_the_reason(phases, message):

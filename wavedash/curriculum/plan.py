@@ -36,8 +36,8 @@ class Plan:
         self.config = config
         self.names = [phase.name for phase in config.phases]
         spelt = [name.lower() for name in self.names]
-        if twice := sorted({name for name in spelt if spelt.count(name) > 1}):
-            raise ConfigError(f"two phases are named {twice[0]!r}: give each a name of its own")
+        if twice := [name for name in self.names if spelt.count(name.lower()) > 1]:
+            raise ConfigError(f"two phases are named {twice[0]!r}, in capitals or not: give each a name of its own")
         if words := [name for name in self.names if name.lower() in WORDS or name.isdecimal()]:
             raise ConfigError(f"a phase cannot be named {words[0]!r}, which orders a move: choose another name")
         if config.phases and config.phases[-1].until is not None:
