@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wavedash.config import RunConfig
-from wavedash.config_file import ConfigError, load_config
+from wavedash.config_file import ConfigError, dump_config, load_config
 from wavedash.curriculum.plan import Plan
 from wavedash.curriculum.ramp import value_at
 from wavedash.curriculum.state import PhaseState, saved_phase
@@ -133,6 +133,15 @@ def test_what_cannot_be_is_refused_with_the_phase_and_the_reason(phases, message
 def test_the_last_ramp_end_is_checked_not_only_the_beginning():
     fine = configured({"name": "A", "set": {"ppo.clip_range": {"from": 1, "to": 0.5, "over": 10}}})
     Plan(fine).check()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_whole_number_as_the_weight_among_options_is_a_weight_like_others():
+    """`wavedash set RUN env.rocket.rewards.touch.weight=2` records such a phase; nothing of pydantic's is printed for it."""
+    config = configured({"name": "A", "set": {"env.rocket.rewards": {"touch": {"weight": 2}},
+                                              "env.rocket.starts": {"kickoff": {"weight": 1}}}, "until": {"steps": 1}},
+                        {"name": "B", "set": {"env.rocket.rewards": {"touch": 2.0}, "env.rocket.starts": {"kickoff": 1.0}}})
+    assert dump_config(at(config, 0)) == dump_config(at(config, 1))
 
 
 def test_a_part_of_another_phase_is_recorded_with_its_options_when_a_user_switches_it_on():
