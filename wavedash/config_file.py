@@ -266,7 +266,7 @@ def _names_at(model: type[BaseModel], parents: Sequence[str]) -> list[str]:
         else:  # the number of an entry, or a name that its user has chosen
             here = get_args(here)[-1] if get_origin(here) in (list, dict) else None
         here = next((kind for kind in (here, *get_args(here)) if get_origin(kind) in (list, dict)), None) or _section(here)
-    return list(here.model_fields) if isinstance(here, type) else []
+    return list(here.model_fields) if isinstance(here, type) and issubclass(here, BaseModel) else []
 
 
 def initials(name: str) -> str:

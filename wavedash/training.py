@@ -19,7 +19,7 @@ from wavedash.assembly import RankState, assembled, find_guests, find_guides, pr
 from wavedash.config import RatingConfig, RunConfig
 from wavedash.config_file import changed_config, load_config, read_override
 from wavedash.curriculum.curriculum import Curriculum
-from wavedash.curriculum.plan import Plan, counting
+from wavedash.curriculum.plan import Plan, counting, only_in_phases
 from wavedash.envs.kinds import kind_of
 from wavedash.errors import UserError
 from wavedash.memory.choice import chosen, resolved
@@ -217,7 +217,10 @@ def _rank_states(found: Found, config: RunConfig, size: int) -> list[RankState]:
 def resumed_config(found: Found, overrides: Sequence[str], trust: bool) -> RunConfig:
     """The configuration to go on with. In a run with phases, an override of what the phase sets is a setting of that phase from
     now on, as `wavedash set` makes it; it would not count otherwise."""
-    config = run_config(found.config, overrides, trust)
+    typed_keys = {override: read_override(override)[0] for override in overrides}
+    phases = [override for override, key in typed_keys.items() if key[0] == "phases"]
+    inner = only_in_phases(run_config(found.config, phases, trust=True), typed_keys.values())  # read only, nothing of it runs
+    config = run_config(found.config, [override for override, key in typed_keys.items() if key not in inner], trust)
     return counting(config, dict(map(read_override, overrides)), found.checkpoint.load([])[1]) if config.phases else config
 
 

@@ -170,6 +170,24 @@ def test_an_override_on_resume_counts_over_what_the_phase_sets(tmp_path):
     assert rows[-1]["optim/entropy_coef"] == pytest.approx(0.0), "until the last phase sets it again"
 
 
+def test_a_setting_of_a_part_that_only_phases_have_counts_on_resume_as_it_does_in_the_running_run(tmp_path, monkeypatch):
+    """The settings of the whole run have neither the lane nor opponents: there is nothing in them that could be changed."""
+    phases = [{"name": "A", "set": {"env.rocket.lanes.turtle": {"share": 0.25, "most": 0.5, "starts": {"turtle": 1.0}}}}]
+    settings = with_phases(tmp_path, (*test_live.ROCKET, "env.count=8", "total_steps=2048"), phases)
+    change = "env.rocket.lanes.turtle.share=0.5"
+    asked = trained(in_folder(tmp_path / "asked", monkeypatch), settings, Asking(change))
+    resumed = trained(in_folder(tmp_path / "resumed", monkeypatch), settings, Doing(lambda learner: learner.stop("here")))
+    for wrong, said in {"turtle.shares": "phase 'A': unknown key .*did you mean 'env.rocket.lanes.turtle.share'",
+                        "turtel.share": "'env.rocket.lanes.turtel.starts' is missing"}.items():
+        with pytest.raises(UserError, match=said):
+            resume(str(resumed), f"env.rocket.lanes.{wrong}=0.5")
+    resume(str(resumed), change)
+    assert equal(asked, resumed)
+    shares = [row["lane/turtle/share"] for row in ending(resumed)[1]]
+    assert shares[0] == 0.25 and shares[-1] == 0.5
+    assert load_config(str(resumed / "config.yaml")).env.rocket.lanes == {}
+
+
 def test_a_resume_with_fewer_phases_goes_on_in_the_last_one(tmp_path):
     run = trained(tmp_path, with_phases(tmp_path, CARTPOLE, PHASES), Doing(lambda learner: learner.stop("here"), 5))
     resume(str(run), f"phases={json.dumps([{'name': 'Only', 'set': {'ppo.clip_range': 0.4}}])}")

@@ -437,7 +437,8 @@ def test_a_wrong_file_is_refused_and_loses_nothing(tmp_path, monkeypatch, at_onc
 
 def test_an_order_in_a_file_is_refused_with_the_command_that_gives_it(tmp_path, at_once):
     run = trained(tmp_path, CARTPOLE, writing("pause: true", 1), writing("phase: next", 3))
-    assert [row["refused"].rpartition(": ")[2] for row in events(run)] == ["wavedash set RUN pause", "wavedash set RUN phase=next"]
+    commands = [row["refused"].rpartition(": ")[2] for row in events(run)]
+    assert commands == ["wavedash set RUN pause", "wavedash set RUN phase=next"]
 
 
 def test_a_file_is_not_read_while_it_is_written(tmp_path, monkeypatch):

@@ -34,8 +34,8 @@ def set_(
     if answer is None:
         raise UserError(f"{folder.path} did not answer within {timeout:g} seconds, and nothing was changed. It may be busy "
                         f"with a long iteration (wait longer: --timeout {10 * timeout:g}), or it is not running any more "
-                        f"({folder.holder} trained it last): then go on with `wavedash resume {typed(folder.path)}` and the same "
-                        "settings")
+                        f"({folder.holder} trained it last): then go on with `wavedash resume {typed(folder.path)}` and the "
+                        "same settings")
     if not answer.done:
         raise UserError(answer.said)
     typer.echo(answer.said)
