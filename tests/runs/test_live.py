@@ -551,6 +551,26 @@ def test_what_a_killed_run_had_taken_is_done_by_the_next_start(tmp_path):
     assert load_config(str(stopped / "config.yaml")).ppo.clip_range == 0.1
 
 
+def test_what_was_ordered_while_a_run_gets_ready_is_done(tmp_path):
+    """A resume has the lock of its run for minutes before the first iteration, where kernels are compiled. What was ordered
+    before it had the lock is refused, and says so."""
+    class Early(Listener):
+        """Orders something after the lock and before the requests are read: listeners of one's own start first."""
+
+        def on_start(self, learner: Learner) -> None:
+            post(stopped, "milestone=meant-for-me")
+
+    stopped = trained(tmp_path, CARTPOLE, Doing(lambda learner: learner.stop("here"), AT))
+    post(stopped, "milestone=for-the-dead", "ppo.clip_range=0.1")
+    last = LastWords()
+    resume(str(stopped), listeners=[Early(), last])
+    assert [path.name.partition("-")[2] for path in (stopped / "milestones").iterdir()] == ["meant-for-me"]
+    refused, kept = last.answers
+    assert not refused.done and "give the same command once more" in refused.said
+    assert kept.done and kept.said.startswith("kept step ")
+    assert list((stopped / inbox.FOLDER).iterdir()) == []
+
+
 def test_a_full_disk_refuses_the_change(tmp_path, monkeypatch, unchanged):
     """A change that could not be kept would not be exact on resume."""
     def full(*args: Any) -> None:

@@ -221,6 +221,14 @@ class RunFolder:
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
+    @property
+    def locked_at(self) -> int | None:
+        """When a process began to train this run, by the clock of its disk (nanoseconds). None: nobody says so."""
+        try:
+            return self._holder_file.stat().st_mtime_ns
+        except OSError:
+            return None
+
     def store(self, name: str, keep: int | None = None) -> CheckpointStore:
         return self.milestones if name == MILESTONES else CheckpointStore(self.path / name, keep)
 
