@@ -97,8 +97,10 @@ def option_keys(model: type[BaseModel] = RunConfig) -> list[str]:
 
 def smoke_overrides(config: RunConfig) -> list[str]:
     """Overrides that make of any preset a run of 1,000 steps with several updates and checkpoints. In a run with phases, these
-    are 1,000 steps for each: it moves on after every iteration, whatever the bot can do."""
-    phases = [phase.model_dump(exclude_none=True) | ({"until": {"steps": 1}} if phase.until else {}) for phase in config.phases]
+    are 1,000 steps for each: it moves on after every iteration, whatever the bot can do, also from phases that end by hand."""
+    phases = [phase.model_dump(exclude_none=True) for phase in config.phases]
+    for phase in phases[:-1]:
+        phase["until"] = {"steps": 1}
     total = SMOKE_STEPS * max(1, len(phases))
     count = SMOKE_ENVIRONMENTS if config.env.count == AUTO else min(config.env.count, SMOKE_ENVIRONMENTS)
     count = max(config.env.workers, count)

@@ -16,7 +16,7 @@ import yaml
 from tests.runs import test_live
 from tests.runs.test_live import TINY, Asking, Doing, LastWords, ending, equal, events, folder_of, in_folder, post, trained
 from wavedash.config import RunConfig
-from wavedash.config_file import load_config
+from wavedash.config_file import load_config, smoke_overrides
 from wavedash.curriculum.curriculum import Curriculum
 from wavedash.errors import UserError
 from wavedash.loading import load_run
@@ -152,6 +152,13 @@ def test_a_wrong_phase_is_refused_and_nothing_changes(order, message, tmp_path, 
     assert not last.answers[0].done and message in last.answers[0].said
     same = trained(in_folder(tmp_path / "same", monkeypatch), with_phases(tmp_path, CARTPOLE, PHASES))
     assert equal(run, same, marks=True)
+
+
+def test_a_smoke_run_goes_through_phases_that_end_by_hand(tmp_path):
+    """A mistake in a phase that somebody would order at night must show in the smoke run."""
+    settings = with_phases(tmp_path, CARTPOLE, [{"name": "A"}, {"name": "B", "set": {"ppo.clip_range": 0.1}}, {"name": "C"}])
+    run = trained(tmp_path, (*settings, *smoke_overrides(load_config(settings[0], settings[1:]))))
+    assert list(dict.fromkeys(phases_of(run))) == ["A", "B", "C"]
 
 
 def test_a_run_without_phases_says_that_it_has_none(tmp_path):
