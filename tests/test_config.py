@@ -171,9 +171,11 @@ def test_a_wrong_override_is_named_with_what_was_expected(overrides: list[str], 
     ("phases=[{name: A, until: {step: 1}}, {name: B}]", "did you mean 'phases.0.until.steps'?"),
     ("phases=[{name: A, until: {metrics: {a/b: {atleast: 1}}}}, {name: B}]", "'phases.0.until.metrics.a/b.at_least'?"),
     ("env.rocket.lanes.turtle={share: 0.1, shares: 0.2}", "did you mean 'env.rocket.lanes.turtle.share'?"),
+    ("phases=[{name: A, until: {metrics: {a/b: 3}}}, {name: B}]", "a/b: expected options in braces (at_least, at_most), got 3"),
+    ("phases=[{name: a/b}]", "a phase cannot be named 'a/b', because its milestones lie in a folder of this name"),
     ("env.rocket.lanes.turtle={zzz: 1}", "; choose from share, most, starts, rewards, endings, measures"),
 ])
-def test_a_wrong_key_in_a_list_or_mapping_of_sections_is_answered_with_the_nearest(override: str, expected: str) -> None:
+def test_what_is_wrong_in_a_list_or_mapping_of_sections_is_told_as_elsewhere(override: str, expected: str) -> None:
     assert expected in complaint("rocket-1v1", override)
 
 

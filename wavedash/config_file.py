@@ -240,6 +240,9 @@ def complaint(detail: ErrorDetails, model: type[BaseModel] = RunConfig, at: Key 
         return f"'{dotted}' is missing; set it in the file or as {dotted}=..."
     if kind == "value_error":
         return message.removeprefix("Value error, ")
+    if kind == "model_type" and not is_section((*at, *detail["loc"])):  # in a list or mapping, where no key with dots leads
+        names = ", ".join(_names_at(model, list(map(str, detail["loc"]))))
+        return f"{dotted}: expected options in braces ({names}), got {_shown(detail['input'])}"
     if kind == "model_type":
         return f"{dotted}: expected options below it ({dotted}.name=value), got {_shown(detail['input'])}"
     if kind.endswith("_parsing"):  # "a valid integer, unable to parse string as an integer"
