@@ -152,6 +152,7 @@ def test_all_problems_are_reported_together_with_their_lines(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("overrides", "expected"), [
     (["ppo.lr=1e-3"], "override 'ppo.lr=1e-3': unknown key 'ppo.lr'; did you mean 'ppo.learning_rate'?"),
+    (["hidden=[8]"], "unknown key 'hidden'; did you mean 'policy.hidden'?"),
     (["checkpoint.zzz=1"], "unknown key 'checkpoint.zzz'; choose from every, keep, spaced_every, best_by, best_window"),
     (["ppo=3"], "override 'ppo=3': ppo: expected options below it (ppo.name=value), got 3"),
     (["seed.x=1"], "override 'seed.x=1': seed: expected a valid integer, got {'x': 1}"),
@@ -164,6 +165,18 @@ def test_all_problems_are_reported_together_with_their_lines(tmp_path: Path) -> 
 ])
 def test_a_wrong_override_is_named_with_what_was_expected(overrides: list[str], expected: str) -> None:
     assert expected in complaint("cartpole", *overrides)
+
+
+@pytest.mark.parametrize(("override", "expected"), [
+    ("phases=[{name: A, until: {step: 1}}, {name: B}]", "did you mean 'phases.0.until.steps'?"),
+    ("phases=[{name: A, until: {metrics: {a/b: {atleast: 1}}}}, {name: B}]", "'phases.0.until.metrics.a/b.at_least'?"),
+    ("env.rocket.lanes.turtle={share: 0.1, shares: 0.2}", "did you mean 'env.rocket.lanes.turtle.share'?"),
+    ("phases=[{name: A, until: {metrics: {a/b: 3}}}, {name: B}]", "a/b: expected options in braces (at_least, at_most), got 3"),
+    ("phases=[{name: a/b}]", "a phase cannot be named 'a/b', because its milestones lie in a folder of this name"),
+    ("env.rocket.lanes.turtle={zzz: 1}", "; choose from share, most, starts, rewards, endings, measures"),
+])
+def test_what_is_wrong_in_a_list_or_mapping_of_sections_is_told_as_elsewhere(override: str, expected: str) -> None:
+    assert expected in complaint("rocket-1v1", override)
 
 
 @pytest.mark.parametrize(("text", "expected"), [

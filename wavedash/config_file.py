@@ -97,8 +97,10 @@ def option_keys(model: type[BaseModel] = RunConfig) -> list[str]:
 
 def smoke_overrides(config: RunConfig) -> list[str]:
     """Overrides that make of any preset a run of 1,000 steps with several updates and checkpoints. In a run with phases, these
-    are 1,000 steps for each: it moves on after every iteration, whatever the bot can do."""
-    phases = [phase.model_dump(exclude_none=True) | ({"until": {"steps": 1}} if phase.until else {}) for phase in config.phases]
+    are 1,000 steps for each: it moves on after every iteration, whatever the bot can do, also from phases that end by hand."""
+    phases = [phase.model_dump(exclude_none=True) for phase in config.phases]
+    for phase in phases[:-1]:
+        phase["until"] = {"steps": 1}
     total = SMOKE_STEPS * max(1, len(phases))
     count = SMOKE_ENVIRONMENTS if config.env.count == AUTO else min(config.env.count, SMOKE_ENVIRONMENTS)
     count = max(config.env.workers, count)
@@ -238,6 +240,9 @@ def complaint(detail: ErrorDetails, model: type[BaseModel] = RunConfig, at: Key 
         return f"'{dotted}' is missing; set it in the file or as {dotted}=..."
     if kind == "value_error":
         return message.removeprefix("Value error, ")
+    if kind == "model_type" and not is_section((*at, *detail["loc"])):  # in a list or mapping, where no key with dots leads
+        names = ", ".join(_names_at(model, list(map(str, detail["loc"]))))
+        return f"{dotted}: expected options in braces ({names}), got {_shown(detail['input'])}"
     if kind == "model_type":
         return f"{dotted}: expected options below it ({dotted}.name=value), got {_shown(detail['input'])}"
     if kind.endswith("_parsing"):  # "a valid integer, unable to parse string as an integer"
@@ -247,13 +252,26 @@ def complaint(detail: ErrorDetails, model: type[BaseModel] = RunConfig, at: Key 
 
 def _suggest_key(model: type[BaseModel], at: Key, parents: Sequence[str], name: str) -> str:
     """The nearest option beside the wrong one (`lr` counts as near), else one of that name elsewhere, else the choice."""
-    options, start = list(_option_keys(model)), "".join(f"{key}." for key in at)
-    prefix = "".join(f"{parent}." for parent in parents)
-    here = [key.removeprefix(prefix) for key in options if key.startswith(prefix) and "." not in key.removeprefix(prefix)]
+    start, prefix = ("".join(f"{key}." for key in keys) for keys in (at, parents))
+    here = _names_at(model, parents)
     near = difflib.get_close_matches(name, here, n=1) or [key for key in here if name == initials(key)]
-    elsewhere = [key for key in options if key.rpartition(".")[2] == name]
-    found = [prefix + key for key in near] or elsewhere
-    return f"; did you mean '{start}{found[0]}'?" if found else f"; choose from {', '.join(here)}"
+    elsewhere = [key for key in _option_keys(model) if key.rpartition(".")[2] == name]
+    found = [prefix + key for key in near] or sorted(elsewhere, key=lambda key: key.count("."))
+    choice = f"; choose from {', '.join(here)}" if here else ""
+    return f"; did you mean '{start}{found[0]}'?" if found else choice
+
+
+def _names_at(model: type[BaseModel], parents: Sequence[str]) -> list[str]:
+    """The options of the section that a key leads to, also through a list or a mapping of sections (`phases.0.until`)."""
+    here: Any = model
+    for name in parents:
+        if isinstance(here, type) and issubclass(here, BaseModel):
+            field = here.model_fields.get(name)
+            here = None if field is None else field.annotation
+        else:  # the number of an entry, or a name that its user has chosen
+            here = get_args(here)[-1] if get_origin(here) in (list, dict) else None
+        here = next((kind for kind in (here, *get_args(here)) if get_origin(kind) in (list, dict)), None) or _section(here)
+    return list(here.model_fields) if isinstance(here, type) and issubclass(here, BaseModel) else []
 
 
 def initials(name: str) -> str:

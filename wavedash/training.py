@@ -19,7 +19,7 @@ from wavedash.assembly import RankState, assembled, find_guests, find_guides, pr
 from wavedash.config import RatingConfig, RunConfig
 from wavedash.config_file import changed_config, load_config, read_override
 from wavedash.curriculum.curriculum import Curriculum
-from wavedash.curriculum.plan import Plan, counting
+from wavedash.curriculum.plan import Plan, counting, only_in_phases
 from wavedash.envs.kinds import kind_of
 from wavedash.errors import UserError
 from wavedash.memory.choice import chosen, resolved
@@ -45,6 +45,7 @@ from wavedash.runs.live import Live
 from wavedash.runs.policy_copy import PolicyCopy
 from wavedash.runs.saver import Saver
 from wavedash.runs.trust import read_config, run_config
+from wavedash.runs.typed import typed
 
 if TYPE_CHECKING:
     from wavedash.league.panel import Panel
@@ -206,7 +207,7 @@ def _rank_states(found: Found, config: RunConfig, size: int) -> list[RankState]:
     if state["steps"] >= config.total_steps and (isinstance(found, Fork) or run.finished()):
         path = checkpoint.path if isinstance(found, Fork) else run.path
         raise UserError(f"{path} is finished ({state['steps']:,} steps). To go on, raise total_steps: "
-                        f"wavedash resume {path} total_steps={2 * config.total_steps}")
+                        f"wavedash resume {typed(path)} total_steps={2 * max(state['steps'], config.total_steps)}")
     if not checkpoint.metadata.get("exact", True):
         log.warning("%s was saved in the middle of an iteration: the run goes on, but not bit for bit", checkpoint.path)
     saved_by = state.get("ranks", 1)
@@ -216,7 +217,10 @@ def _rank_states(found: Found, config: RunConfig, size: int) -> list[RankState]:
 def resumed_config(found: Found, overrides: Sequence[str], trust: bool) -> RunConfig:
     """The configuration to go on with. In a run with phases, an override of what the phase sets is a setting of that phase from
     now on, as `wavedash set` makes it; it would not count otherwise."""
-    config = run_config(found.config, overrides, trust)
+    typed_keys = {override: read_override(override)[0] for override in overrides}
+    phases = [override for override, key in typed_keys.items() if key[0] == "phases"]
+    inner = only_in_phases(run_config(found.config, phases, trust=True), typed_keys.values())  # read only, nothing of it runs
+    config = run_config(found.config, [override for override, key in typed_keys.items() if key not in inner], trust)
     return counting(config, dict(map(read_override, overrides)), found.checkpoint.load([])[1]) if config.phases else config
 
 
@@ -301,7 +305,7 @@ def _print_end(learner: Learner, run: RunFolder, saved: int, rated: bool) -> Non
     """Tells a user where the run ended and what to do next."""
     ranks = learner.ranks
     again = "wavedash" if ranks.size == 1 else f"torchrun --nproc-per-node {ranks.local_size} -m wavedash"
-    folder = f'"{run.path}"' if " " in str(run.path) else str(run.path)
+    folder = typed(run.path)
     rates = f"; its ratings: wavedash ladder {folder}" if rated else ""
     with suppress(OSError):  # the terminal was closed
         print(f"finished after {learner.steps:,} steps; see how it plays: wavedash eval {folder}{rates}"

@@ -16,7 +16,7 @@ import yaml
 from tests.runs import test_live
 from tests.runs.test_live import TINY, Asking, Doing, LastWords, ending, equal, events, folder_of, in_folder, post, trained
 from wavedash.config import RunConfig
-from wavedash.config_file import load_config
+from wavedash.config_file import load_config, smoke_overrides
 from wavedash.curriculum.curriculum import Curriculum
 from wavedash.errors import UserError
 from wavedash.loading import load_run
@@ -154,6 +154,13 @@ def test_a_wrong_phase_is_refused_and_nothing_changes(order, message, tmp_path, 
     assert equal(run, same, marks=True)
 
 
+def test_a_smoke_run_goes_through_phases_that_end_by_hand(tmp_path):
+    """A mistake in a phase that somebody would order at night must show in the smoke run."""
+    settings = with_phases(tmp_path, CARTPOLE, [{"name": "A"}, {"name": "B", "set": {"ppo.clip_range": 0.1}}, {"name": "C"}])
+    run = trained(tmp_path, (*settings, *smoke_overrides(load_config(settings[0], settings[1:]))))
+    assert list(dict.fromkeys(phases_of(run))) == ["A", "B", "C"]
+
+
 def test_a_run_without_phases_says_that_it_has_none(tmp_path):
     last = LastWords()
     trained(tmp_path, CARTPOLE, Asking("phase=next"), last)
@@ -168,6 +175,24 @@ def test_an_override_on_resume_counts_over_what_the_phase_sets(tmp_path):
     assert [row["optim/clip_range"] for row in rows] == [0.2, 0.2, 0.05, 0.3, 0.3, 0.3, 0.3]
     assert rows[3]["optim/entropy_coef"] == 0.2
     assert rows[-1]["optim/entropy_coef"] == pytest.approx(0.0), "until the last phase sets it again"
+
+
+def test_a_setting_of_a_part_that_only_phases_have_counts_on_resume_as_it_does_in_the_running_run(tmp_path, monkeypatch):
+    """The settings of the whole run have neither the lane nor opponents: there is nothing in them that could be changed."""
+    phases = [{"name": "A", "set": {"env.rocket.lanes.turtle": {"share": 0.25, "most": 0.5, "starts": {"turtle": 1.0}}}}]
+    settings = with_phases(tmp_path, (*test_live.ROCKET, "env.count=8", "total_steps=2048"), phases)
+    change = "env.rocket.lanes.turtle.share=0.5"
+    asked = trained(in_folder(tmp_path / "asked", monkeypatch), settings, Asking(change))
+    resumed = trained(in_folder(tmp_path / "resumed", monkeypatch), settings, Doing(lambda learner: learner.stop("here")))
+    for wrong, said in {"turtle.shares": "phase 'A': unknown key .*did you mean 'env.rocket.lanes.turtle.share'",
+                        "turtel.share": "'env.rocket.lanes.turtel.starts' is missing"}.items():
+        with pytest.raises(UserError, match=said):
+            resume(str(resumed), f"env.rocket.lanes.{wrong}=0.5")
+    resume(str(resumed), change)
+    assert equal(asked, resumed)
+    shares = [row["lane/turtle/share"] for row in ending(resumed)[1]]
+    assert shares[0] == 0.25 and shares[-1] == 0.5
+    assert load_config(str(resumed / "config.yaml")).env.rocket.lanes == {}
 
 
 def test_a_resume_with_fewer_phases_goes_on_in_the_last_one(tmp_path):

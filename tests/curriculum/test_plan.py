@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wavedash.config import RunConfig
-from wavedash.config_file import ConfigError, load_config
-from wavedash.curriculum.plan import Plan
+from wavedash.config_file import ConfigError, dump_config, load_config
+from wavedash.curriculum.plan import Plan, counting, only_in_phases
 from wavedash.curriculum.ramp import value_at
 from wavedash.curriculum.state import PhaseState, saved_phase
 from wavedash.errors import UserError
@@ -122,7 +122,7 @@ def test_a_users_change_counts_over_the_mapping_that_its_phase_sets():
     ([{"name": "A", "set": {"ppo.learning_rate": {"from": 1, "to": 2, "over": 0}}}], "ramp needs"),
     ([{"name": "A", "set": {"ppo.clip_range": {"from": 1, "to": -1, "over": 10}}}], "phase 'A'.*ppo.clip_range"),
     ([{"name": "A", "set": {"seed": 3}}], "sets seed: phases may set what is in"),
-    ([{"name": "A"}, {"name": "A"}], "two phases are named 'a'"),
+    ([{"name": "A"}, {"name": "A"}], "two phases are named 'A'"),
     ([{"name": "A", "until": {"steps": 3}}], "nothing comes after it"),
 ])
 def test_what_cannot_be_is_refused_with_the_phase_and_the_reason(phases, message):
@@ -133,6 +133,28 @@ def test_what_cannot_be_is_refused_with_the_phase_and_the_reason(phases, message
 def test_the_last_ramp_end_is_checked_not_only_the_beginning():
     fine = configured({"name": "A", "set": {"ppo.clip_range": {"from": 1, "to": 0.5, "over": 10}}})
     Plan(fine).check()
+
+
+def test_what_only_phases_have_is_told_from_what_the_whole_run_has():
+    config = configured({"name": "A", "set": {"env.rocket.lanes": {"turtle": {"share": 0.1, "starts": {"turtle": 1}}},
+                                              "env.rocket.rewards": {"touch": 2.0}, "opponents.share": 0.2}})
+    of_phases = [("env", "rocket", "lanes", "turtle", "share"), ("opponents", "most")]
+    of_run = [("env", "rocket", "rewards", "touch"), ("ppo", "learning_rate"), ("rating", "every"), ("total_steps",),
+              ("env", "rocket", "lanes", "x", "share")]  # nobody has the last one, which is refused there
+    assert only_in_phases(config, [*of_phases, *of_run]) == of_phases
+    asked = {of_phases[1]: 0.6, ("opponents", "share"): 0.5}
+    resumed = counting(config, asked, {})
+    assert resumed.opponents is None, "a phase without opponents gets none"
+    assert (at(resumed, 0).opponents.share, at(resumed, 0).opponents.most) == (0.5, 0.6)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_whole_number_as_the_weight_among_options_is_a_weight_like_others():
+    """`wavedash set RUN env.rocket.rewards.touch.weight=2` records such a phase; nothing of pydantic's is printed for it."""
+    config = configured({"name": "A", "set": {"env.rocket.rewards": {"touch": {"weight": 2}},
+                                              "env.rocket.starts": {"kickoff": {"weight": 1}}}, "until": {"steps": 1}},
+                        {"name": "B", "set": {"env.rocket.rewards": {"touch": 2.0}, "env.rocket.starts": {"kickoff": 1.0}}})
+    assert dump_config(at(config, 0)) == dump_config(at(config, 1))
 
 
 def test_a_part_of_another_phase_is_recorded_with_its_options_when_a_user_switches_it_on():

@@ -152,6 +152,20 @@ def test_a_lane_without_a_share_is_not_there() -> None:
         each.close()
 
 
+def test_one_lane_may_have_all_arenas_and_another_none() -> None:
+    """The lane air has measures of its own, which then have no arena to look at."""
+    shares = {"turtle": {"share": 1.0, "most": 1.0}, "air": {"share": 0.0}}
+    env = arenas(task(lanes={name: {**own, **shares[name]} for name, own in TASK["lanes"].items()}))
+    env.reset(0)
+    assert (lanes_of(env) == TURTLE).all()
+    for action in random_actions(env, 4):
+        step = env.step(action)
+        assert torch.equal(step.metrics["reward/pay"], torch.full((2 * ARENAS,), 10.0))
+        assert step.metrics["attempt/air_dribble"].isnan().all(), "nobody plays the lane"
+        assert step.metrics["per_minute/air_dribble_attempts"].isnan().all()
+    env.close()
+
+
 def test_metrics_of_a_lanes_own_measures_are_those_of_its_arenas() -> None:
     """The lane air has a turtle measure with another window than the main task: each counts in its own arenas."""
     env = arenas(task(starts={"turtle": 1.0}, endings={"time_out": {"seconds": 1.0}}))

@@ -148,6 +148,8 @@ def test_a_finished_milestone_says_what_to_raise(tmp_path):
     run = new_run(tmp_path, "cartpole", *TINY, "total_steps=128")
     with pytest.raises(UserError, match=r"milestones.128 is finished \(128 steps\). To go on, raise total_steps: .*=256"):
         resume(str(run), milestone="128")
+    with pytest.raises(UserError, match=r"milestones.128 is finished .* raise total_steps: .*=256"):
+        resume(str(run), "total_steps=100", milestone="128")  # twice that would not be enough
     with pytest.raises(UserError, match=r"no milestone 90; the nearest are 64 \(64 steps\), 128 \(128 steps\)"):
         resume(str(run), milestone="90")
     assert runs(tmp_path) == [run]

@@ -261,6 +261,9 @@ REFUSED = {
     "ppo.schedule=constant": "ppo.schedule cannot change as a whole while the run runs; set what is in it: ppo.schedule.kind",
     "ppo.minibatch_size=4": "wavedash resume RUN ppo.minibatch_size=...",
     "ppo.critic_learning_rate=1": "wavedash resume RUN ppo.critic_learning_rate=...",
+    "policy.hidden=[3]": "weights that it has learned would not fit. Begin a new run",
+    "policy.memory.sequence=2": "wavedash resume RUN policy.memory.sequence=...",
+    "ppo.normalize_obs=false": "weights that it has learned would not fit. Begin a new run",
     "seed=7": "seed cannot change in a run: random streams go on from where they were saved",
     "opponents.share=0.5": "this run has no opponents",
     "nonsense=1": "these may change: total_steps",
@@ -432,6 +435,12 @@ def test_a_wrong_file_is_refused_and_loses_nothing(tmp_path, monkeypatch, at_onc
     assert equal(edited, trained(in_folder(tmp_path / "asked", monkeypatch), CARTPOLE, Asking("ppo.clip_range=0.1", at=7)))
 
 
+def test_an_order_in_a_file_is_refused_with_the_command_that_gives_it(tmp_path, at_once):
+    run = trained(tmp_path, CARTPOLE, writing("pause: true", 1), writing("phase: next", 3))
+    commands = [row["refused"].rpartition(": ")[2] for row in events(run)]
+    assert commands == ["wavedash set RUN pause", "wavedash set RUN phase=next"]
+
+
 def test_a_file_is_not_read_while_it_is_written(tmp_path, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
@@ -515,6 +524,10 @@ def test_orders_of_ones_own_are_obeyed_between_iterations(tmp_path):
 
 @pytest.mark.parametrize(("word", "near"), [("paus", "did you mean 'pause'?"), ("wav=hello", "did you mean 'wave'?"),
                                             ("total_step=9", "did you mean 'total_steps'?"),
+                                            ("ppo.clip_range", "ppo.clip_range is 0.2; to change it, give it a value"),
+                                            ("ppo.clip_rang", "did you mean 'ppo.clip_range'?"),
+                                            ("ppo", "ppo cannot change as a whole"),
+                                            ("policy.hidden", "weights that it has learned would not fit"),
                                             ("zzz", "the orders of this run are break, continue, list, milestone, pause, p")])
 def test_an_unknown_order_is_refused_with_the_nearest_and_with_all_that_came_with_it(word, near, tmp_path):
     waving, last = Waving(), LastWords()
@@ -536,6 +549,26 @@ def test_what_a_killed_run_had_taken_is_done_by_the_next_start(tmp_path):
     assert [(row["key"], row["iteration"]) for row in events(stopped)] == [("ppo.clip_range", AT + 1)]
     assert RunFolder(stopped).finished(), "an order was meant for a process that is gone"
     assert load_config(str(stopped / "config.yaml")).ppo.clip_range == 0.1
+
+
+def test_what_was_ordered_while_a_run_gets_ready_is_done(tmp_path):
+    """A resume has the lock of its run for minutes before the first iteration, where kernels are compiled. What was ordered
+    before it had the lock is refused, and says so."""
+    class Early(Listener):
+        """Orders something after the lock and before the requests are read: listeners of one's own start first."""
+
+        def on_start(self, learner: Learner) -> None:
+            post(stopped, "milestone=meant-for-me")
+
+    stopped = trained(tmp_path, CARTPOLE, Doing(lambda learner: learner.stop("here"), AT))
+    post(stopped, "milestone=for-the-dead", "ppo.clip_range=0.1")
+    last = LastWords()
+    resume(str(stopped), listeners=[Early(), last])
+    assert [path.name.partition("-")[2] for path in (stopped / "milestones").iterdir()] == ["meant-for-me"]
+    refused, kept = last.answers
+    assert not refused.done and "give the same command once more" in refused.said
+    assert kept.done and kept.said.startswith("kept step ")
+    assert list((stopped / inbox.FOLDER).iterdir()) == []
 
 
 def test_a_full_disk_refuses_the_change(tmp_path, monkeypatch, unchanged):

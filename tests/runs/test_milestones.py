@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import random
+import shlex
 import shutil
 from collections import Counter
 from functools import partial
@@ -22,6 +23,7 @@ from wavedash.config_file import load_config
 from wavedash.errors import UserError
 from wavedash.import_path import is_run_folder
 from wavedash.ppo.listener import Listener
+from wavedash.runs.ask import running
 from wavedash.runs.checkpoint import Checkpoint, CheckpointError
 from wavedash.runs.find import Fork, Found, find_run, resolve_checkpoint, resolve_policy, run_with_milestones
 from wavedash.runs.folder import RunError, RunFolder
@@ -507,6 +509,53 @@ def test_a_wrong_name_is_answered_with_the_nearest(run, tmp_path):
         run_with_milestones(tmp_path / "other")
     with pytest.raises(RunError, match="there is no folder"):
         run_with_milestones(tmp_path / "nothing")
+
+
+def test_one_of_another_run_of_the_same_folder_is_named(run, tmp_path, monkeypatch):
+    """Whoever goes on from a milestone has a newer run, which begins without those of the run before."""
+    fork, config = make_run(tmp_path / "root", total_steps=32)
+    learner_for(fork, config, 30, steps_per_iteration=8).learn()
+    monkeypatch.chdir(tmp_path)
+    named = f"another run has it: {Path('root', 'toy', run.path.name)}@60"
+    for ask in (lambda: find_run("root/toy", "60"), lambda: resolve_policy("root/toy@60"),
+                lambda: resolve_checkpoint("root/toy/milestones/60")):
+        with pytest.raises(MilestoneError, match=r"no milestone 60; the nearest is 30") as error:
+            ask()
+        assert str(error.value).splitlines()[-1] == named
+        assert find_run(named.rpartition(" ")[2]).checkpoint.step == 64, "what is named can be typed"
+    with pytest.raises(MilestoneError) as error:
+        find_run(fork.path, "60")
+    assert str(error.value).endswith(f"another run has it: {run.path}@60")
+    with pytest.raises(MilestoneError) as error:
+        find_run("root/toy", "50")
+    assert "another run" not in str(error.value)
+
+
+def test_the_command_names_other_runs_that_have_some_and_paths_that_can_be_copied(tmp_path, capsys):
+    """Two runs in a folder with a space in its name, as the folders of users often have on Windows."""
+    runs = []
+    for _ in range(2):
+        run, config = make_run(tmp_path / "A B", total_steps=32)
+        learner_for(run, config, 30, steps_per_iteration=8).learn()
+        runs.append(run)
+    app(["milestones", str(tmp_path / "A B" / "toy")], standalone_mode=False)
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == str(runs[1].path), "the newest"
+    commands = [shlex.split(line.partition(":")[2]) for line in printed if line.partition(":")[0] in ("play", "go on", "more")]
+    assert commands == [["wavedash", "eval", f"{runs[1].path}/milestones/30"],
+                        ["wavedash", "resume", str(runs[1].path), "--milestone", "30"],
+                        ["wavedash", "milestones", str(runs[0].path)]]
+    app(["milestones", str(runs[1].path)], standalone_mode=False)
+    assert "more:" not in capsys.readouterr().out, "this run was named"
+    with pytest.raises(UserError) as error:
+        running(runs[0].path)
+    assert shlex.split(str(error.value).rpartition(": ")[2])[:3] == ["wavedash", "resume", str(runs[0].path)]
+
+
+def test_an_empty_path_names_no_run():
+    """It would be the current folder, and whatever run is newest there: the variable of a script was not set."""
+    with pytest.raises(RunError, match="an empty path names no run"):
+        find_run("")
 
 
 def test_milestones_of_phases_are_read_beside_those_of_a_run_that_had_none(run):

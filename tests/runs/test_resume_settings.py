@@ -34,7 +34,7 @@ from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.rocket.constants import HITBOXES
 from wavedash.rocket.recording.highlights import Highlights
-from wavedash.runs.compatible import FIXED
+from wavedash.runs.compatible import FIXED, decides_weights
 from wavedash.training import resume, train
 
 pytestmark = pytest.mark.slow
@@ -427,6 +427,15 @@ def leaf_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
 def test_every_key_has_a_rule() -> None:
     assert sorted(KEYS) == sorted(leaf_keys(RunConfig)), "say of every key how it counts on resume, or that it is refused"
     assert set(FIXED) <= set(KEYS)
+
+
+def test_what_decides_the_weights_is_what_a_resume_refuses() -> None:
+    """`wavedash set` must not send anybody to a resume that will refuse the same."""
+    said = {key for key in KEYS if decides_weights(key)} - set(FIXED)
+    refused = {key for key, rule in KEYS.items() if isinstance(rule, Refused)} - set(FIXED)
+    by_value = {"device", "env.rocket.observation", "env.walk.observation", "imitate.data"}
+    assert refused - said == by_value, "whether these are refused depends on the value"
+    assert said <= refused
 
 
 # --- runs ------------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import torch
 
 from tests.runs.stand_in import forked
 from wavedash.runs.checkpoint import Checkpoint, CheckpointError
+from wavedash.runs.folder import RunError, RunFolder
 from wavedash.runs.store import HIDDEN, CheckpointStore
 
 pytestmark = pytest.mark.slow
@@ -205,6 +206,27 @@ def test_too_little_space_is_noticed_before_anything_is_written(tmp_path, monkey
     with pytest.raises(CheckpointError, match=r"\(2\.0 MiB needed, 1\.0 MiB free\).*untouched. Make room"):
         CheckpointStore(tmp_path).save(1, {"policy": {"weight": torch.zeros(2**18)}}, {}, {})
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def forbidden(tmp_path) -> Iterator[Path]:
+    """A folder with room, which may not be written. A super user may write everywhere but on a read-only file system."""
+    folder = tmp_path / "forbidden"
+    folder.mkdir(mode=0o555)
+    if os.geteuid() != 0:
+        yield folder
+        return
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,size=9m", "tmpfs", folder], capture_output=True).returncode:
+        pytest.skip("may not mount a file system")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_where_nothing_may_be_written_room_is_not_the_advice(forbidden):
+    with pytest.raises(CheckpointError, match=r"not saved into .* untouched. See that the folder can be written$"):
+        CheckpointStore(forbidden / "store").save(1, tensors(1), {}, {})
+    with pytest.raises(RunError, match=r"cannot make the run folder .*; see that it can be written, or set WAVEDASH_RUNS"):
+        RunFolder.create("toy", forbidden)
 
 
 def test_a_store_that_cannot_be_made_says_so(tmp_path):

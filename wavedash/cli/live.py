@@ -24,6 +24,7 @@ def set_(
     from wavedash.errors import UserError
     from wavedash.runs.ask import read_request, running
     from wavedash.runs.inbox import ask
+    from wavedash.runs.typed import typed
 
     request, folder = read_request(changes or []), running(Path(run))
     try:
@@ -33,8 +34,8 @@ def set_(
     if answer is None:
         raise UserError(f"{folder.path} did not answer within {timeout:g} seconds, and nothing was changed. It may be busy "
                         f"with a long iteration (wait longer: --timeout {10 * timeout:g}), or it is not running any more "
-                        f"({folder.holder} trained it last): then go on with `wavedash resume {folder.path}` and the same "
-                        "settings")
+                        f"({folder.holder} trained it last): then go on with `wavedash resume {typed(folder.path)}` and the "
+                        "same settings")
     if not answer.done:
         raise UserError(answer.said)
     typer.echo(answer.said)

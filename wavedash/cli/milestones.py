@@ -24,9 +24,10 @@ def milestones(
     as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
 ) -> None:
     """List the milestones of a run: versions that are kept for ever."""
-    from wavedash.runs.find import run_with_milestones
+    from wavedash.runs.find import others_with_milestones, run_with_milestones
     from wavedash.runs.fork import origin_of
     from wavedash.runs.milestones import HOW
+    from wavedash.runs.typed import typed
 
     found = run_with_milestones(run)
     listed, broken = found.milestones.listed()
@@ -44,8 +45,10 @@ def milestones(
         typer.secho(f"not readable: {error}", fg="yellow", err=True)
     if known:
         name = known[-1].full_name
-        typer.echo(f"\nplay:  wavedash eval {found.path}/milestones/{name}\n"
-                   f"go on: wavedash resume {found.path} --milestone {name}")
+        typer.echo(f"\nplay:  wavedash eval {typed(f'{found.path}/milestones/{name}')}\n"
+                   f"go on: wavedash resume {typed(found.path)} --milestone {typed(name)}")
+    for other in others_with_milestones(found, run):
+        typer.echo(f"more:  wavedash milestones {typed(other.path)}")
 
 
 def _table(known: Sequence[Milestone]) -> list[str]:

@@ -1,9 +1,10 @@
 """Options of phases: an ordered list of changes to the settings of a run, and when to move on."""
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import field_validator, model_validator
 
 from wavedash.config.section import Fraction, Positive, Section
 
@@ -54,8 +55,8 @@ class UntilConfig(Section):
 class PhaseConfig(Section):
     """One phase of a run."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9]([\w .+-]*[\w+-])?$", max_length=60)
-    """What it is called in logs, curves and the folders of milestones."""
+    name: str
+    """What it is called in logs, curves and the folders of milestones. Up to 60 letters, digits, spaces and - _ + . inside."""
     set: dict[str, Any] = {}
     """What it changes, on top of the phases before it: settings by key, as after `wavedash set`
     (`ppo.learning_rate: 1e-4`, `env.rocket.rewards: {goal: 10, touch: 1}`). A number may be a ramp, `{from: 0, to: 1, over:
@@ -63,3 +64,12 @@ class PhaseConfig(Section):
     it."""
     until: UntilConfig | None = None
     """When the run moves on to the next phase; by hand only when not set."""
+
+    @field_validator("name")
+    @classmethod
+    def _names_a_folder(cls, name: str) -> str:
+        if len(name) > 60 or re.fullmatch(r"[A-Za-z0-9]([\w .+-]*[\w+-])?", name) is None:
+            raise ValueError(f"a phase cannot be named {name!r}, because its milestones lie in a folder of this name: use up "
+                             "to 60 letters, digits, spaces and - _ + . of which the first is a letter or digit, and the "
+                             "last no space or .")
+        return name

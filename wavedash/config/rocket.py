@@ -67,7 +67,10 @@ class LaneConfig(Section):
     @model_validator(mode="after")
     def _has_room(self) -> LaneConfig:
         if self.most is not None and self.share > self.most:
-            raise ValueError(f"a lane with share={self.share:g} needs most={self.share:g} or more, not {self.most:g}")
+            at = "env.rocket.lanes.NAME"
+            raise ValueError(f"a lane with share={self.share:g} needs most={self.share:g} or more, not {self.most:g}: arenas "
+                             "are set aside for it when a run starts. A run that runs already must be stopped and resumed for "
+                             f"that: wavedash resume RUN {at}.most={self.share:g} {at}.share={self.share:g}")
         return self
 
     @property

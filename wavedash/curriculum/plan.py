@@ -8,7 +8,7 @@ switched off. So a phase that needs a part finds it made, bound and captured in 
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -36,8 +36,8 @@ class Plan:
         self.config = config
         self.names = [phase.name for phase in config.phases]
         spelt = [name.lower() for name in self.names]
-        if twice := sorted({name for name in spelt if spelt.count(name) > 1}):
-            raise ConfigError(f"two phases are named {twice[0]!r}: give each a name of its own")
+        if twice := [name for name in self.names if spelt.count(name.lower()) > 1]:
+            raise ConfigError(f"two phases are named {twice[0]!r}, in capitals or not: give each a name of its own")
         if words := [name for name in self.names if name.lower() in WORDS or name.isdecimal()]:
             raise ConfigError(f"a phase cannot be named {words[0]!r}, which orders a move: choose another name")
         if config.phases and config.phases[-1].until is not None:
@@ -138,18 +138,18 @@ class Plan:
 
     def _complete(self, config: RunConfig) -> RunConfig:
         """The settings with all parts of all phases, those of other phases switched off."""
-        env = kind_of(config.env).united(config.env, [other.env for other in self._all])
+        env = kind_of(config.env).united(config.env, [other.env for other in self.all_settings])
         return config.model_copy(update={"env": env, "opponents": self._with_room(config.opponents)})
 
     @cached_property
-    def _all(self) -> list[RunConfig]:
+    def all_settings(self) -> list[RunConfig]:
         """The settings of every phase, with ramps at both of their ends."""
         ends = (0, NEVER)
         return [self._layered(PhaseState().moved(number, 0), steps) for number in range(len(self.phases)) for steps in ends]
 
     def _with_room(self, opponents: OpponentsConfig | None) -> OpponentsConfig | None:
         """Opponents with room for the largest share that they have in any phase; without any, if this phase has none."""
-        ever = [config.opponents for config in self._all if config.opponents is not None]
+        ever = [config.opponents for config in self.all_settings if config.opponents is not None]
         if not ever:
             return opponents
         most = max(other.room for other in ever)
@@ -159,9 +159,24 @@ class Plan:
 def counting(config: RunConfig, values: Mapping[Key, Any], state: Mapping[str, Any]) -> RunConfig:
     """A configuration in which values that a command asks for count also where phases set them. `state`: the plain values of
     the checkpoint from which the run goes on."""
-    plan = Plan(config)
-    asked = {key: value for key, value in values.items() if key[0] in IN_PHASES and plan.set_by(key)}
+    plan, alone = Plan(config), only_in_phases(config, values)
+    asked = {key: value for key, value in values.items() if key[0] in IN_PHASES and (plan.set_by(key) or key in alone)}
     return plan.with_values(saved_phase(state).among(plan.names), asked) if asked else config
+
+
+def only_in_phases(config: RunConfig, keys: Iterable[Key]) -> list[Key]:
+    """Those of the keys that lead into a part which the run has in some of its phases alone, such as a lane: the settings of
+    the whole run have no place for them."""
+    whole, *phases = (settings.model_dump() for settings in (config, *Plan(config).all_settings))
+    return [key for key in keys if key[0] in IN_PHASES and _inside(whole, key[:-1]) is None
+            and any(_inside(phase, key[:-1]) is not None for phase in phases)]
+
+
+def _inside(mapping: Any, key: Key) -> Any:
+    """What a key leads to in nested mappings; None: nothing."""
+    for name in key:
+        mapping = mapping.get(name) if isinstance(mapping, Mapping) else None
+    return mapping
 
 
 def _recordable(key: Key, value: Any, layered: Mapping[str, Any], united: Mapping[str, Any]) -> tuple[Key, Any]:
@@ -174,10 +189,8 @@ def _recordable(key: Key, value: Any, layered: Mapping[str, Any], united: Mappin
         absent = not last and isinstance(inside, Mapping) and inside.get(name) is None
         if dotted or absent:
             at = key[:depth] if dotted else key[:depth + 1]
-            whole: Any = united
-            for part in at:
-                whole = whole[part]
-            return at, _with(whole, key[len(at):], value)
+            whole = _inside(united, at)
+            return (key, value) if whole is None else (at, _with(whole, key[len(at):], value))
         inside = inside.get(name) if isinstance(inside, Mapping) else None
     return key, value
 

@@ -11,6 +11,7 @@ from wavedash.runs.folder import RunError, RunFolder
 from wavedash.runs.inbox import Request
 from wavedash.runs.orders import is_order
 from wavedash.runs.plain import NotPlainError, to_json
+from wavedash.runs.typed import typed
 from wavedash.yaml_text import YamlError, read_yaml
 
 
@@ -42,5 +43,5 @@ def running(path: Path) -> RunFolder:
     if found is None:
         where = f"{runs[0].path} is not" if runs else f"there is no run at {path.absolute()} that is"
         raise RunError(f"{where} being trained. Settings of a run that has stopped change when it goes on: "
-                       f"wavedash resume {runs[0].path if runs else 'RUN'} key=value")
+                       f"wavedash resume {typed(runs[0].path) if runs else 'RUN'} key=value")
     return found

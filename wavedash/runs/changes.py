@@ -17,7 +17,7 @@ from wavedash.config import PPOConfig, RunConfig
 from wavedash.config_file import changed_config, initials, option_keys
 from wavedash.envs.kinds import kind_of
 from wavedash.errors import UserError
-from wavedash.runs.compatible import FIXED
+from wavedash.runs.compatible import FIXED, decides_weights
 from wavedash.yaml_text import Key
 
 if TYPE_CHECKING:
@@ -49,9 +49,10 @@ def live_keys_of(config: RunConfig, listed: Iterable[str]) -> dict[str, Key]:
 def changed(learner: Learner, values: Mapping[str, Any]) -> dict[Key, Any]:
     """The values by key. ChangeError: one of the keys cannot change while the run runs."""
     keys = live_keys(learner)
-    wrong = [_refusal(name, learner.config, keys) for name in values if name not in keys]
+    wrong = [(name, _refusal(name, learner.config, keys)) for name in values if name not in keys]
     if wrong:
-        raise ChangeError("\n".join(wrong))
+        orders = {order for listener in learner.listeners for order in listener.orders}
+        raise ChangeError("\n".join(_told_as_order(name, values[name]) if name in orders else said for name, said in wrong))
     if values.get("ppo.critic_learning_rate", 0) is None:
         raise ChangeError("ppo.critic_learning_rate can change to another rate, but not to null, while the run runs")
     return {keys[name]: value for name, value in values.items()}
@@ -108,10 +109,19 @@ def _hand_over(learner: Learner, config: RunConfig) -> None:
         listener.on_change(learner, then)
 
 
+def _told_as_order(name: str, value: Any) -> str:
+    """What to do instead of writing an order among settings, as in `live.yaml`."""
+    argument = f"={value}" if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    return f"{name} is an order, and a file holds settings only; give it by the command: wavedash set RUN {name}{argument}"
+
+
 def _refusal(name: str, config: RunConfig, keys: Mapping[str, Key]) -> str:
     """Why a setting cannot change, and what can be done instead."""
     if name in FIXED:
         return f"{name} cannot change in a run: {FIXED[name]}"
+    if decides_weights(name) and name in option_keys():
+        return (f"{name} cannot change in a run: the weights that it has learned would not fit. Begin a new run with another "
+                f"value: wavedash train ... {name}=...")
     if below := [key for key in keys if key.startswith(f"{name}.")]:
         return f"{name} cannot change as a whole while the run runs; set what is in it: {_listed(below)}"
     if name in option_keys() and (missing := _missing_section(config, name)):

@@ -29,6 +29,12 @@ ANY_FITS = frozenset({"policy.action_floor", "policy.orthogonal", "policy.gsde.s
 """Settings of the policy with which weights fit whatever their value"""
 
 
+def decides_weights(key: str) -> bool:
+    """Whether a setting, by its dotted name, says which weights a policy has, so that a resume with another value is refused.
+    That an observation has another size is only known once it is made."""
+    return (key.startswith("policy.") and key not in ANY_FITS) or key in ("ppo.normalize_obs", "env.frame_stack")
+
+
 class IncompatibleError(CheckpointError):
     """The checkpoint was made with other spaces or networks; the message says which."""
 

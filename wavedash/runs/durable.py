@@ -9,6 +9,14 @@ from pathlib import Path
 from wavedash.errors import UserError
 from wavedash.runs.links import not_following
 
+FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""Errors of a folder that this user may not write, however much room there is"""
+
+
+def remedy(error: OSError) -> str:
+    """Returns what a user can do where a folder cannot be written, for the end of a sentence."""
+    return "see that it can be written" if error.errno in FORBIDDEN else "make room on that disk"
+
 
 def write_durably(path: Path, data: bytes) -> None:
     """Returns once the data is on the disk. The new name itself is durable after `sync_folder(path.parent)`."""

@@ -9,10 +9,14 @@ from wavedash import champions
 from wavedash.errors import UserError
 from wavedash.runs.checkpoint import MANIFEST, MILESTONES, Checkpoint
 from wavedash.runs.folder import STORES, RunError, RunFolder, runs_root
-from wavedash.runs.milestones import HOW, MilestoneStore
+from wavedash.runs.milestones import HOW, MilestoneError, MilestoneStore
 from wavedash.runs.pointer import follow, is_pointer, newest_pointer
 from wavedash.runs.policy_folder import POLICY_FILES, PolicyFolder
 from wavedash.runs.store import CheckpointStore
+from wavedash.runs.typed import typed
+
+OFFERED = 3
+"""The most other runs that an error names"""
 
 
 class Found(NamedTuple):
@@ -40,8 +44,10 @@ def find_run(path: str | Path | None = None, milestone: str | None = None) -> Fo
     without a path, of the newest run under the root that is not finished. With a milestone, by its name or by its path, a
     `Fork`."""
     if milestone is not None:
-        run = run_with_milestones(path)
-        return Fork(run, run.milestones.find(milestone))
+        checkpoint = _milestone(path, milestone)
+        return Fork(RunFolder(checkpoint.home), checkpoint)
+    if path is not None and not str(path):
+        raise RunError("an empty path names no run; name a run folder, or a folder of runs")
     if path is None:
         return _newest_unfinished(runs_root())
     checkpoint = _resolve(Path(path), RunFolder.newest)
@@ -72,6 +78,27 @@ def run_with_milestones(path: str | Path | None = None) -> RunFolder:
                    f"{HOW}")
 
 
+def others_with_milestones(run: RunFolder, path: str | Path | None) -> list[RunFolder]:
+    """Returns the other runs of this name that have milestones, if a user has named a folder of runs, or nothing, and not this
+    one."""
+    if path is not None and RunFolder.is_run(Path(path)):
+        return []
+    return [other for other in runs_under(run.path.parent) if other.path != run.path and any(other.milestones.listed())]
+
+
+def _milestone(path: str | Path | None, name: str) -> Checkpoint:
+    """Returns the milestone of a run, or of the newest run in a folder that has any. MilestoneError: it has none of this name;
+    the message says which other run there has: a fork begins without those of the run that it came from."""
+    run = run_with_milestones(path)
+    try:
+        return run.milestones.find(name)
+    except MilestoneError as error:
+        beside = run.path.absolute().parent if path is None or RunFolder.is_run(Path(path)) else Path(path)
+        others = [other for other in runs_under(beside) if other.path.absolute() != run.path.absolute()]
+        having = [f"\nanother run has it: {typed(f'{other.path}@{name}')}" for other in others if other.milestones.has(name)]
+        raise MilestoneError(f"{error}{''.join(having[:OFFERED])}") from None
+
+
 def run_at(path: str | Path) -> RunFolder:
     """Returns the run at a path, or the newest one in a folder of runs. RunError: there is none."""
     folder = Path(path)
@@ -99,7 +126,7 @@ def resolve_checkpoint(path: str | Path) -> Checkpoint:
 def _resolve(path: Path, choose: Callable[[RunFolder], Checkpoint | None]) -> Checkpoint:
     if "@" in path.name and not path.exists():
         folder, _, milestone = str(path).rpartition("@")
-        return run_with_milestones(folder).milestones.find(milestone)
+        return _milestone(folder, milestone)
     if (path / MANIFEST).exists():
         checkpoint = Checkpoint.open(path)
         checkpoint.verify()
@@ -133,7 +160,7 @@ def _milestone_at(path: Path) -> Checkpoint | None:
     RUN a folder of runs. None: the path is no such one."""
     for store in path.parents[:2]:
         if store.name == MILESTONES:
-            return run_with_milestones(store.parent).milestones.find(path.relative_to(store).as_posix())
+            return _milestone(store.parent, path.relative_to(store).as_posix())
     return None
 
 

@@ -38,7 +38,7 @@ from wavedash.config import RunConfig
 from wavedash.config_file import dump_config, load_config
 from wavedash.errors import UserError
 from wavedash.runs.checkpoint import MILESTONES, Checkpoint
-from wavedash.runs.durable import replace_file, sync_folder
+from wavedash.runs.durable import remedy, replace_file, sync_folder
 from wavedash.runs.facts import command_line, gather_facts, git_diff
 from wavedash.runs.links import not_following, refuse_links
 from wavedash.runs.milestones import MilestoneStore
@@ -99,7 +99,7 @@ class RunFolder:
             for folder in (path, parent, parent.parent):
                 sync_folder(folder)
         except OSError as error:
-            raise RunError(f"cannot make the run folder {path}: {error.strerror}; make room on that disk, or set "
+            raise RunError(f"cannot make the run folder {path}: {error.strerror}; {remedy(error)}, or set "
                            "WAVEDASH_RUNS to a folder that can be written") from error
         return cls(path)
 
@@ -114,7 +114,7 @@ class RunFolder:
         try:
             self._write_start(config)
         except OSError as error:
-            raise RunError(f"cannot write into the run folder {self.path}: {error.strerror or error}; make room on that disk, "
+            raise RunError(f"cannot write into the run folder {self.path}: {error.strerror or error}; {remedy(error)}, "
                            "or set WAVEDASH_RUNS to a folder on another one") from error
         self._recorded = config
 
@@ -148,7 +148,7 @@ class RunFolder:
         except OSError as error:
             with suppress(OSError):
                 replace_file(self.config, dump_config(self._recorded).encode())
-            raise RunError(f"cannot write {self.config}: {error.strerror or error}; make room on that disk") from error
+            raise RunError(f"cannot write {self.config}: {error.strerror or error}; {remedy(error)}") from error
         self._recorded = config
 
     def restore(self) -> None:
@@ -219,6 +219,14 @@ class RunFolder:
             holder = from_json(self._holder_file.read_bytes())
             return f"process {holder['pid']} on {holder['host']}"
         except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    @property
+    def locked_at(self) -> int | None:
+        """When a process began to train this run, by the clock of its disk (nanoseconds). None: nobody says so."""
+        try:
+            return self._holder_file.stat().st_mtime_ns
+        except OSError:
             return None
 
     def store(self, name: str, keep: int | None = None) -> CheckpointStore:

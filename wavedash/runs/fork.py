@@ -15,7 +15,7 @@ from typing import Any
 
 from wavedash.config import RunConfig
 from wavedash.runs.checkpoint import MILESTONES
-from wavedash.runs.durable import write_durably
+from wavedash.runs.durable import remedy, write_durably
 from wavedash.runs.events import EventsFile
 from wavedash.runs.find import Fork
 from wavedash.runs.folder import ASKED, RunError, RunFolder
@@ -45,8 +45,8 @@ def fork(found: Fork, config: RunConfig) -> RunFolder:
         run.store("checkpoints").save(checkpoint.step, *checkpoint.load(), dict(checkpoint.metadata))
     except OSError as error:
         shutil.rmtree(run.path, ignore_errors=True)
-        raise RunError(f"cannot copy {origin.path} into a new run folder: {error.strerror or error}; make room on that "
-                       "disk") from error
+        raise RunError(f"cannot copy {origin.path} into a new run folder: {error.strerror or error}; "
+                       f"{remedy(error)}") from error
     except BaseException:
         shutil.rmtree(run.path, ignore_errors=True)
         raise

@@ -59,15 +59,26 @@ class Inbox:
     def __init__(self, run: Path) -> None:
         self._folder = run / FOLDER
 
-    def open(self, keep_orders: bool = False) -> None:
-        """Makes the folder. Changes that were asked for while nobody listened are done; orders are dropped, because they were
-        meant for a process that is gone, unless `keep_orders` says that they were meant for this one."""
+    def open(self, since: int | None = None) -> None:
+        """Makes the folder. Changes that were asked for while nobody listened are done. Orders that are older than `since`,
+        when this process took the run over (the time of a file beside, in nanoseconds), were meant for a process that is gone:
+        they are refused. None: it is not known when that was, and all of them are."""
         self._folder.mkdir(exist_ok=True)
         for path in sorted(self._folder.iterdir()):
-            if path.name.endswith(TAKEN):
-                path = path.rename(_named(path, TAKEN, ASK))
-            if not keep_orders and (path.name.endswith(ANSWER) or (path.name.endswith(ASK) and _read(path).orders)):
-                path.unlink()
+            with suppress(FileNotFoundError):  # its command has just taken it away
+                self._look_through(path, older=since is None or path.stat().st_mtime_ns < since)
+
+    def _look_through(self, path: Path, older: bool) -> None:
+        """Puts back what a process that is gone had taken, and refuses what was meant for it alone."""
+        if path.name.endswith(TAKEN):
+            path = path.rename(_named(path, TAKEN, ASK))
+        if older and path.name.endswith(ANSWER):
+            path.unlink()
+        elif older and path.name.endswith(ASK) and (request := _read(path)).orders:
+            path.unlink()
+            said = "the run was started anew after this was asked for, so nothing was done; give the same command once more"
+            with suppress(OSError):  # on a full disk the command is not answered
+                self.answer(request, Answer(False, said))
 
     def take(self) -> list[Request]:
         """The requests since the last call, oldest first. It costs one look into a folder."""

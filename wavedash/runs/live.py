@@ -65,7 +65,7 @@ class Live(Listener):
         self._inbox, self._file = Inbox(self._run.path), LiveFile(self._run.path)
         self._changes = self._events.changes_until(learner.steps)
         try:
-            self._inbox.open(keep_orders=self._again)
+            self._inbox.open(0 if self._again else self._run.locked_at)
         except OSError as error:
             log.warning("this run cannot be changed while it runs: %s", error)
 

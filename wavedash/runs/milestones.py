@@ -31,6 +31,7 @@ from wavedash.runs.checkpoint import CONFIG, MILESTONES, Checkpoint, CheckpointE
 from wavedash.runs.plain import to_json
 from wavedash.runs.store import HIDDEN, CheckpointStore
 from wavedash.runs.trust import SIGNATURE, signature_of
+from wavedash.runs.typed import typed
 
 FACTS = "milestone.json"
 LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")
@@ -159,14 +160,14 @@ class MilestoneStore(CheckpointStore):
         """Returns the milestone that a user means by the name of its folder (with or without that of its phase), by its label,
         by the steps that it stands for, or by its own number of steps. CheckpointError: there is none, or it is damaged."""
         known, broken = self.listed()
-        steps = read_steps(name)
-        by_name = [one for one in known
-                   if name.lower() in (one.name.lower(), one.full_name.lower(), (one.label or one.name).lower())]
-        by_steps = [one for one in known if steps is not None and steps in (one.mark, one.checkpoint.step)]
-        for milestone in (*by_name, *by_steps):
+        for milestone in _called(name, known):
             milestone.checkpoint.verify()
             return milestone.checkpoint
-        raise MilestoneError(self._unknown(name, steps, known, broken))
+        raise MilestoneError(self._unknown(name, read_steps(name), known, broken))
+
+    def has(self, name: str) -> bool:
+        """Whether there is a milestone that a user means by this name; it may be damaged."""
+        return bool(_called(name, self.listed()[0]))
 
     def _unknown(self, name: str, steps: int | None, known: list[Milestone], broken: list[CheckpointError]) -> str:
         unread = "".join(f"\n  not readable: {error}" for error in broken)
@@ -179,7 +180,7 @@ class MilestoneStore(CheckpointStore):
             what = f"{self.folder.parent} has no milestone {name}; the nearest"
         named = ", ".join(f"{one.name} ({one.checkpoint.step:,} steps)" for one in shown)
         is_or_are = "is" if len(shown) == 1 else "are"
-        return f"{what} {is_or_are} {named}{unread}\n`wavedash milestones {self.folder.parent}` lists all of them"
+        return f"{what} {is_or_are} {named}{unread}\n`wavedash milestones {typed(self.folder.parent)}` lists all of them"
 
     def _repeated(self, step: int) -> Checkpoint | None:
         """Returns the milestone of this step if the run has written it already, in iterations that it now repeats. A damaged
@@ -231,6 +232,15 @@ class MilestoneStore(CheckpointStore):
     def _finish(self, saved: Checkpoint, earlier: list[Checkpoint]) -> None:
         """Removes nothing."""
         self._last = [saved]
+
+
+def _called(name: str, known: list[Milestone]) -> list[Milestone]:
+    """Returns those that a user may mean by a name, the likeliest first."""
+    steps = read_steps(name)
+    by_name = [one for one in known
+               if name.lower() in (one.name.lower(), one.full_name.lower(), (one.label or one.name).lower())]
+    by_steps = [one for one in known if steps is not None and steps in (one.mark, one.checkpoint.step)]
+    return [*by_name, *by_steps]
 
 
 def _mark_of(path: Path) -> int | None:

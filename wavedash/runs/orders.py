@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from wavedash.config import RunConfig
-from wavedash.runs.changes import ChangeError, changed
+from wavedash.config_file import option_keys
+from wavedash.runs.changes import ChangeError, changed, live_keys, value_at
+from wavedash.yaml_text import write_yaml
 
 if TYPE_CHECKING:
     from wavedash.ppo.learner import Learner
@@ -50,8 +52,17 @@ def check_orders(learner: Learner, orders: Iterable[str]) -> None:
     for word, argument in map(split_order, orders):
         if word in known:
             continue
+        if argument is None and ("." in word or word in option_keys()):
+            raise ChangeError(_without_value(learner, word))
         near = difflib.get_close_matches(word, known, n=1)
         if argument is not None and not near:
             changed(learner, {word: argument})  # says which setting may be meant
         meant = f"did you mean {near[0]!r}?" if near else f"the orders of this run are {', '.join(sorted(known))}"
         raise ChangeError(f"there is no order {word!r}; {meant}")
+
+
+def _without_value(learner: Learner, name: str) -> str:
+    """What to say of a setting that was named without a value, as if it were an order. ChangeError: it cannot change."""
+    changed(learner, {name: 0})
+    now = write_yaml(value_at(learner.config, live_keys(learner)[name]), inline=True).strip()
+    return f"{name} is {now}; to change it, give it a value: wavedash set RUN {name}=..."

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wavedash.runs.checkpoint import MANIFEST, STATE, Checkpoint, CheckpointError, FileRecord, Manifest, Tensors
-from wavedash.runs.durable import sync_folder, write_durably
+from wavedash.runs.durable import FORBIDDEN, sync_folder, write_durably
 from wavedash.runs.plain import NotPlainError, to_json
 
 if TYPE_CHECKING:
@@ -162,8 +162,10 @@ class CheckpointStore:
             free = f"{shutil.disk_usage(self.folder).free / 2**20:,.1f} MiB"
         except OSError:
             free = "an unknown amount"
+        advice = "See that the folder can be written" if error.errno in FORBIDDEN else (
+            "Make room on that disk, or lower checkpoint.keep and resume")
         return (f"step {step:,} was not saved into {self.folder}: {error.strerror or error} ({needed / 2**20:,.1f} MiB needed, "
-                f"{free} free). Earlier checkpoints are untouched. Make room on that disk, or lower checkpoint.keep and resume")
+                f"{free} free). Earlier checkpoints are untouched. {advice}")
 
 
 def _serialize(tensors: Tensors, state: dict[str, Any]) -> Iterator[tuple[str, bytes]]:

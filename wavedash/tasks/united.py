@@ -35,5 +35,10 @@ def first(all_of: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _plain(value: float | dict[str, Any]) -> float | dict[str, Any]:
-    """A weight alone is written as a number in all tasks, so that tasks with the same options have the same keys."""
-    return value["weight"] if isinstance(value, Mapping) and list(value) == ["weight"] else value
+    """A weight alone is written as a number in all tasks, so that tasks with the same options have the same keys. What is no
+    number stays as it is, and is refused where the part is made."""
+    if not isinstance(value, Mapping) or list(value) != ["weight"]:
+        return value
+    weight = value["weight"]
+    # Options of parts may be anything, so that 5 has not become 5.0 among them.
+    return float(weight) if isinstance(weight, int | float) and not isinstance(weight, bool) else value

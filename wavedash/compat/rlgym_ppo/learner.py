@@ -47,6 +47,7 @@ from wavedash.runs.folder import RunFolder
 from wavedash.runs.interrupt import Interrupts
 from wavedash.runs.saver import Saver
 from wavedash.runs.store import CheckpointStore
+from wavedash.runs.typed import typed
 
 
 class Learner:
@@ -209,7 +210,7 @@ class Learner:
             reports = report.listeners(settings, run.path, self._early_messages)
             self._learner.listeners = [self.reporter, *reports, *own, SkippedUpdates(run.crash), Keys(self, saver, KBHit()),
                                        saver, self._live]
-            print(f"training in {run.path}, see also: wavedash eval {run.path}", flush=True)
+            print(f"training in {run.path}, see also: wavedash eval {typed(run.path)}", flush=True)
             if not self._learner.steps and self._learner.normalizers:
                 print("measuring the scale of observations and returns first, over one iteration that nothing is learned from",
                       flush=True)

@@ -349,14 +349,16 @@ class MeasuringKernels:
         self.outcomes = {name: Outcome(self.over[row], self.success[row], ticks[row] if each.timed else None)
                          for row, (name, each) in enumerate(mine.items())}
         """The same by name"""
-        if mine:
+        self.launch: Any = None
+        """Records nothing where there is no measure, or no arena: a lane may have a share of 0"""
+        if mine and state.arenas:
             with log_if_compiling(f"{self.device}"):
                 self.launch = wp.launch(measure, dim=state.arenas, device=wp.device_from_torch(self.device), record_cmd=True,
                                         inputs=[self._all(mine, seen_of(state, previous), ticks)])
 
     def __call__(self) -> Mapping[str, Outcome]:
         """The outcomes of a step, which the next call overwrites."""
-        if self.outcomes:  # torch's stream will do: Warp reads nothing but its handle
+        if self.launch is not None:  # torch's stream will do: Warp reads nothing but its handle
             self.launch.launch(torch.cuda.current_stream(self.device) if self.device.type == "cuda" else None)
         return self.outcomes
 
