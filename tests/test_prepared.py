@@ -32,6 +32,11 @@ sys.exit(7)
 """
 
 
+def _ignore_nothing() -> None:
+    for number in (signal.SIGINT, signal.SIGHUP):  # they are ignored where the tests run in the background
+        signal.signal(number, signal.SIG_DFL)
+
+
 def test_it_sees_what_a_process_sees_that_python_starts(tmp_path: Path) -> None:
     """The reference is one that imports everything by itself; only what it imports is there before it begins."""
     variables = {**os.environ, "PYTHONPATH": f"{tmp_path / 'mine'}{os.pathsep}{prepared.ROOT}", "OMP_NUM_THREADS": "1",
@@ -39,7 +44,7 @@ def test_it_sees_what_a_process_sees_that_python_starts(tmp_path: Path) -> None:
     words = ["-c", LOOK, "train", "--name", "ß"]
     ours = prepared.run(words, tmp_path, variables, given="hello")
     theirs = subprocess.run([sys.executable, *words], cwd=tmp_path, env=variables, input="hello", capture_output=True,
-                            text=True)
+                            text=True, preexec_fn=_ignore_nothing)
     assert (ours.returncode, theirs.returncode) == (7, 7), ours.stderr + theirs.stderr
     assert json.loads(ours.stdout) == json.loads(theirs.stdout)
     assert (ours.stderr.split()[0], theirs.stderr.split()[0]) == ("True", "False")
