@@ -9,7 +9,8 @@ PRESET ?= rocket-1v1
 BENCH ?= $(shell $(VENV)/bin/wavedash bench)
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
-# A file stays with one process, which shares its fixtures. tests/conftest.py orders the files; xdist's own order has the longest last.
+# A file stays with one process, which shares its fixtures. tests/conftest.py says how many processes there are, and orders the files:
+# xdist's own order has the longest last.
 PYTEST := $(VENV)/bin/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 # The version that is tested. On its own, because it is the large one: a changed dependency does not fetch it again.
 TORCH := torch==2.13.0

@@ -6,11 +6,20 @@ import tempfile
 
 import pytest
 
+from wavedash.threads import allowed_cores
+
 # The variable of the user would change where runs of tests go.
 os.environ.pop("WAVEDASH_RUNS", None)
 # Run folders are signed with a secret of the user: tests, and the processes that they start, have one of their own.
 _home = tempfile.TemporaryDirectory(prefix="wavedash-home-")
 os.environ["WAVEDASH_HOME"] = _home.name
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """There is one process more than there are cores, because tests also wait: for games at the pace of viewers, for the end
+    of somebody's patience, and for other processes."""
+    return allowed_cores() + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

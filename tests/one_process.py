@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from tests import prepared
 
 ROOT = Path(__file__).parents[1]
 END = "--- end of a job"
@@ -39,8 +39,7 @@ Job = str | list[str] | dict[str, str]
 def run_jobs(jobs: Sequence[Job], folder: Path) -> list[str]:
     """Returns what each job printed. Modules are found in `folder`, where the jobs run."""
     environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], input=json.dumps(jobs), cwd=folder, env=environment,
-                          capture_output=True, text=True, check=False)
+    done = prepared.run(["-c", PROGRAM], folder, environment, timeout=None, given=json.dumps(jobs))
     assert done.returncode == 0, done.stdout + done.stderr
     *printed, rest = done.stdout.split(f"{END}\n")
     assert (len(printed), rest) == (len(jobs), "")

@@ -6,13 +6,13 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tomllib
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
+from tests import prepared
 from tests.one_process import Job, run_jobs
 from wavedash.config_file import load_config
 
@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    return subprocess.run([sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return prepared.run(command, folder, environment)
 
 
 def test_the_readme_opens_with_its_make_commands() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests import prepared
 from tests.league.leagues import TINY, ending
 from wavedash.runs.find import resolve_checkpoint
 
@@ -25,10 +26,14 @@ SMALL = ["total_steps=3000", "milestones.every=1000", "checkpoint.every=500", "c
 
 def run(folder: Path, *words: str) -> str:
     """Runs a command and returns its output."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    result = subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=200)
+    result = prepared.run(words, folder, {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"})
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout + result.stderr
+
+
+def run_in_two(folder: Path, *words: str) -> str:
+    """Runs a command in two processes and returns what both printed. They have the variables that torchrun sets."""
+    return prepared.run_ranks(words, folder, {**os.environ, "PYTHONPATH": str(ROOT)})
 
 
 def metrics(run_folder: Path) -> list[dict[str, float]]:
@@ -38,9 +43,12 @@ def metrics(run_folder: Path) -> list[dict[str, float]]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run by two processes that was never stopped."""
+    """The folder of a run by two processes that was never stopped. It is torchrun itself that starts them."""
     folder = tmp_path_factory.mktemp("whole")
-    run(folder, *TORCHRUN, "-m", "wavedash", "train", "cartpole", *SMALL)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, *TORCHRUN, "-m", "wavedash", "train", "cartpole", *SMALL], cwd=folder,
+                          env=environment, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stdout + done.stderr
     (made,) = folder.glob("runs/*/*")
     return made
 
@@ -67,7 +75,7 @@ def test_a_run_by_two_processes_is_one_run(whole):
 
 def test_two_processes_begin_with_the_same_policy(whole, tmp_path):
     """Only the first reads it. Statistics of observations come with it, and what was learned is there at once."""
-    run(tmp_path, *TORCHRUN, "-m", "wavedash", "train", "cartpole", *SMALL, f"init={whole}", "ppo.critic_warmup=2",
+    run_in_two(tmp_path, "-m", "wavedash", "train", "cartpole", *SMALL, f"init={whole}", "ppo.critic_warmup=2",
         "ppo.normalize_reward=false", "total_steps=1024")
     (made,) = tmp_path.glob("runs/*/*")
     source, after = (resolve_checkpoint(path).load(["policy"])[0]["policy"] for path in (whole, made / "final"))
@@ -78,7 +86,7 @@ def test_two_processes_begin_with_the_same_policy(whole, tmp_path):
 
 def test_resumed_by_two_processes_it_is_the_run_that_never_stopped(whole, tmp_path):
     copy = stopped_early(whole, tmp_path)
-    said = run(tmp_path, *TORCHRUN, "-m", "wavedash", "resume")
+    said = run_in_two(tmp_path, "-m", "wavedash", "resume")
     assert said.count("resuming") == 1 and "in 2 processes" in said
     assert metrics(copy) == metrics(whole)
     (expected, _), (got, _) = (resolve_checkpoint(folder / "final").load() for folder in (whole, copy))
@@ -92,7 +100,7 @@ def test_resumed_by_two_processes_it_is_the_run_that_never_stopped(whole, tmp_pa
 def test_two_processes_go_on_from_a_milestone_in_one_new_run(whole, tmp_path):
     copy = Path(shutil.copytree(whole, tmp_path / "runs/cartpole" / whole.name))
     assert sorted(path.name for path in (copy / "milestones").iterdir()) == ["1000", "2000", "3000"]
-    run(tmp_path, *TORCHRUN, "-m", "wavedash", "resume", str(copy), "--milestone", "1000")
+    run_in_two(tmp_path, "-m", "wavedash", "resume", str(copy), "--milestone", "1000")
     (made,) = set(tmp_path.glob("runs/*/*")) - {copy}
     assert metrics(made) == metrics(whole) == metrics(copy)
     (expected, _), (got, _) = (resolve_checkpoint(folder / "final").load() for folder in (whole, made))
@@ -116,10 +124,10 @@ def test_resumed_by_one_process_it_goes_on_from_what_was_learned(whole, tmp_path
 def test_two_processes_play_against_the_same_opponents_and_resume_exactly(tmp_path):
     """Results are those of both; only the first has the run folder, and sends weights to the other."""
     words = ["train", "rocket-1v1", *TINY, "total_steps=2000", "opponents.members=[chaser]"]
-    run(tmp_path, *TORCHRUN, "-m", "wavedash", *words)
+    run_in_two(tmp_path, "-m", "wavedash", *words)
     (whole,) = tmp_path.glob("runs/*/*")
     copy = stopped_early(whole, tmp_path / "again")
-    run(tmp_path, *TORCHRUN, "-m", "wavedash", "resume", str(copy))
+    run_in_two(tmp_path, "-m", "wavedash", "resume", str(copy))
     one, two = ending(whole), ending(copy)
     assert len(one["pool"]) > 2 and one["results"].count("\n") > 4
     assert {"rank1-env.safetensors", "env.safetensors"} <= one["tensors"].keys()

@@ -9,10 +9,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from tests import prepared
 from wavedash.runs.find import resolve_checkpoint
 
 pytestmark = pytest.mark.slow
@@ -22,7 +24,7 @@ SMALL = ["total_steps=6000", "checkpoint.every=500", "report.tensorboard=false",
 
 
 def wavedash(folder: Path, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    result = subprocess.run([sys.executable, "-m", "wavedash", *words], cwd=folder, text=True, capture_output=True, timeout=200)
+    result = prepared.run(["-m", "wavedash", *words], folder)
     assert not check or result.returncode == 0, result.stdout + result.stderr
     return result
 
@@ -42,9 +44,9 @@ def metrics(folder: Path) -> list[dict[str, float]]:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that was never stopped."""
+    """A run that was never stopped, by a process that has imported everything by itself."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    wavedash(folder, "train", "cartpole", *SMALL)
+    subprocess.run([sys.executable, "-m", "wavedash", "train", "cartpole", *SMALL], cwd=folder, check=True, timeout=200)
     return folder
 
 
@@ -57,7 +59,7 @@ def test_a_run_that_is_killed_three_times_ends_as_one_that_never_was(
     command = ["train", "cartpole", *SMALL, *groups]
     seen = 0
     for _ in range(3):
-        process = subprocess.Popen([sys.executable, "-m", "wavedash", *command], cwd=tmp_path, stdout=subprocess.DEVNULL)
+        process = prepared.popen(["-m", "wavedash", *command], tmp_path, stdout=prepared.DEVNULL)
         seen = _wait_for_more(tmp_path, seen, process)
         time.sleep(random.random() * 0.1)  # the whole run takes a second: it must not end before it is killed
         process.send_signal(signal.SIGKILL)
@@ -73,7 +75,7 @@ def test_a_run_that_is_killed_three_times_ends_as_one_that_never_was(
     assert [{k: v for k, v in line.items() if k not in strip} for line in metrics(tmp_path)] == metrics(undisturbed)
 
 
-def _wait_for_more(folder: Path, seen: int, process: subprocess.Popen[bytes]) -> int:
+def _wait_for_more(folder: Path, seen: int, process: Any) -> int:
     """Waits for a checkpoint beyond step `seen`."""
     deadline = time.monotonic() + 100
     while time.monotonic() < deadline:
@@ -106,9 +108,8 @@ def test_a_broken_environment_is_named_and_nothing_learned_is_lost(tmp_path: Pat
     small = ["env.count=2", "ppo.rollout_steps=8", "ppo.minibatch_size=8", "ppo.epochs=1", "total_steps=1000",
              "report.tensorboard=false", "name=broken"]
     (tmp_path / "run.yaml").write_text(f"env: {{factory: 'tests.broken_envs:make', kwargs: {{how: {how}}}}}\n")
-    result = subprocess.run([sys.executable, "-m", "wavedash", "train", str(tmp_path / "run.yaml"), *small],
-                            env={**os.environ, "WAVEDASH_RUNS": str(tmp_path / "runs")},
-                            text=True, capture_output=True, timeout=100)
+    result = prepared.run(["-m", "wavedash", "train", str(tmp_path / "run.yaml"), *small],
+                          env={**os.environ, "WAVEDASH_RUNS": str(tmp_path / "runs")})
     assert result.returncode == 2
     message = result.stderr.strip().splitlines()[-1] + result.stderr
     for words in [*BROKEN[how], "environment ", "episode ", "seed "]:
@@ -117,8 +118,8 @@ def test_a_broken_environment_is_named_and_nothing_learned_is_lost(tmp_path: Pat
 
 
 def test_a_run_that_is_being_trained_cannot_be_trained_twice(tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-m", "wavedash", "train", "cartpole", *SMALL, "total_steps=10_000_000"],
-                               cwd=tmp_path, stdout=subprocess.DEVNULL)
+    process = prepared.popen(["-m", "wavedash", "train", "cartpole", *SMALL, "total_steps=10_000_000"], tmp_path,
+                             stdout=prepared.DEVNULL)
     try:
         _wait_for_more(tmp_path, 0, process)
         second = wavedash(tmp_path, "resume", check=False)

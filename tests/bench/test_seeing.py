@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from wavedash.bench import seeing
 from wavedash.errors import UserError
 from wavedash.runs.find import resolve_policy
+from wavedash.walk.evaluate.walking import evaluate_walking
 
 SMALL = ["--robots", "16", "--camera-robots", "16", "--terrain", "stones", "--levels", "0,9", "--episodes", "2",
          "device=cpu", "report.tensorboard=false", "policy.hidden=[8]", "policy.critic_hidden=[8]", "policy.memory.size=8"]
@@ -21,6 +23,7 @@ def learned(name: str) -> int:
 @pytest.mark.slow
 def test_teachers_learn_in_two_goes_a_student_from_the_newest_and_all_walk(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(seeing, "evaluate_walking", partial(evaluate_walking, seconds=4.0))  # to fall, not to arrive
     seeing.main(["--teachers", "0.01", "--camera", "0", "--no-table", *SMALL])
     first = learned(seeing.VISION)
     assert first >= 16 * seeing.STEPS and "stones" in capsys.readouterr().out

@@ -6,8 +6,6 @@ import logging
 import math
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +13,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
+from tests import prepared
 from tests.compat import rlgym_v2_example
 from tests.compat.gym_envs import Looks, Match, teams, two_players
 from tests.compat.learners import small_learner
@@ -63,8 +62,7 @@ class Run:
 
 def test_a_script_for_rlgym_ppo_runs_without_a_terminal_and_is_resumed(tmp_path, monkeypatch, capsys, caplog):
     script = ROOT / "tests" / "compat" / "rlgym_v2_example.py"
-    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          start_new_session=True, env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"})
+    done = prepared.run([str(script)], tmp_path, {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr
     reports = reports_in(done.stdout)
     assert [list(report) for report in reports] == [KEYS] * 4

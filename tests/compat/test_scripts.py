@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import prepared
 from tests.compat.gym_envs import Match, two_players
 from wavedash.compat.rlgym_ppo.script_name import factory_of
 from wavedash.envs.errors import EnvError
@@ -25,8 +26,7 @@ SCRIPTS = Path(__file__).parent / "scripts"
 def command(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Runs in a folder of its own, without a keyboard, and with this user's key in the folder of the test."""
     settings = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "WAVEDASH_RUNS": "runs"}
-    return subprocess.run([sys.executable, *words], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          env=settings)
+    return prepared.run(words, tmp_path, settings)
 
 
 def test_a_script_runs_as_it_is_goes_on_and_is_measured_and_resumed(tmp_path):
@@ -108,8 +108,7 @@ def test_a_client_that_cannot_be_imported_is_told_on_the_console(tmp_path):
             "from wavedash.compat.rlgym_ppo import Learner\n"
             "Learner(two_players, **SMALL, log_to_wandb=True).learn()\n")
     settings = {**os.environ, "PYTHONPATH": f"{tmp_path / 'client'}{os.pathsep}{ROOT}", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          env=settings)
+    done = prepared.run(["-c", code], tmp_path, settings)
     assert done.returncode == 0, done.stderr
     assert "Cumulative Timesteps: 120" in done.stdout
     told = [line for line in done.stderr.splitlines() if "Weights & Biases" in line]

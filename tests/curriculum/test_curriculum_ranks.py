@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.runs.test_live import equal, events
-from tests.test_several_processes import TORCHRUN, run
+from tests.test_several_processes import run_in_two
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,7 @@ PHASES = [
 
 def test_both_processes_move_together_and_resume_exactly(tmp_path: Path) -> None:
     (tmp_path / "phases.yaml").write_text(yaml.safe_dump({"base": "rocket-1v1", "phases": PHASES}))
-    run(tmp_path, *TORCHRUN, "-m", "wavedash", "train", "phases.yaml", *SETTINGS)
+    run_in_two(tmp_path, "-m", "wavedash", "train", "phases.yaml", *SETTINGS)
     (whole,) = tmp_path.glob("runs/*/*")
     rows = [json.loads(line) for line in (whole / "metrics.jsonl").read_text().splitlines()]
     # Two processes with 4 arenas of 2 cars, and then 2 of 2 and 2 of 4 cars; 8 steps; rewards are scaled in a first rollout.
@@ -39,5 +39,5 @@ def test_both_processes_move_together_and_resume_exactly(tmp_path: Path) -> None
     for path in (last, copy / "final", copy / "best"):
         shutil.rmtree(path, ignore_errors=True)
     assert len(list((copy / "checkpoints").iterdir())) == 1, "the move has saved the run"
-    run(tmp_path, *TORCHRUN, "-m", "wavedash", "resume", str(copy))
+    run_in_two(tmp_path, "-m", "wavedash", "resume", str(copy))
     assert equal(copy, whole, marks=True)

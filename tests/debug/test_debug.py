@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from tests.debug.mistakes import Grows
-from tests.test_several_processes import TORCHRUN, run
+from tests.test_several_processes import run_in_two
 from wavedash.config import EnvConfig
 from wavedash.envs.gymnasium.kind import GymnasiumKind
 from wavedash.envs.kinds import Kind
@@ -201,7 +201,7 @@ def test_without_a_switch_nothing_of_it_is_imported(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_of_several_processes_the_first_reports(tmp_path: Path) -> None:
-    run(tmp_path, *TORCHRUN, "-m", "wavedash", "train", "cartpole", *SMALL, "total_steps=512", "debug.iterations=2",
+    run_in_two(tmp_path, "-m", "wavedash", "train", "cartpole", *SMALL, "total_steps=512", "debug.iterations=2",
         "ppo.normalize_obs=true")
     folder = run_folder(tmp_path)
     log = (folder / "log.txt").read_text(encoding="utf-8")

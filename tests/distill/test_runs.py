@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 import torch
 
 import wavedash
+from tests import prepared
 from tests.runs.test_initial import StopAt, Watch
 from wavedash.config_file import ConfigError, load_config
 from wavedash.curriculum.plan import Plan
@@ -131,8 +131,8 @@ train(*sys.argv[1:], listeners=[Kill()])
 def test_a_run_that_is_killed_in_the_middle_of_a_rollout_goes_on_bit_for_bit(teacher, runs):
     words = [*STUDENT, f"distill.teacher={teacher}", "checkpoint.every=1"]
     assert train(*words, "name=whole") == 0
-    killed = subprocess.run([sys.executable, "-c", KILLED, *words, "name=killed"], capture_output=True, text=True,
-                            env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"})
+    killed = prepared.run(["-c", KILLED, *words, "name=killed"],
+                          env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"})
     assert killed.returncode == 9, killed.stderr
     run = next((runs / "killed").iterdir())
     assert not (run / "final").exists()
@@ -144,11 +144,9 @@ def test_a_run_that_is_killed_in_the_middle_of_a_rollout_goes_on_bit_for_bit(tea
 def test_two_processes_learn_from_one_teacher_and_resume_exactly(teacher, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     environment.pop("WAVEDASH_RUNS", None)
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "wavedash"]
 
     def run(*words: str) -> None:
-        done = subprocess.run([*torchrun, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200)
-        assert done.returncode == 0, done.stdout + done.stderr
+        prepared.run_ranks(["-m", "wavedash", *words], tmp_path, environment)
 
     run("train", *STUDENT, f"distill.teacher={teacher}", "total_steps=384", "checkpoint.every=1", "checkpoint.keep=100")
     whole = only_run(tmp_path / "runs")

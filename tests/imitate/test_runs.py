@@ -3,8 +3,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import torch
 from typer.testing import CliRunner
 
 import wavedash
+from tests import prepared
 from tests.distill.test_runs import KILLED, TINY, ending, only_run
 from tests.imitate.cloners import made_up
 from tests.runs.test_initial import StopAt
@@ -106,8 +105,8 @@ def test_a_clone_can_be_resumed_elsewhere_and_played(recorded: Path, runs: Path,
 def test_a_run_that_is_killed_in_the_middle_of_a_rollout_goes_on_bit_for_bit(recorded: Path, runs: Path) -> None:
     words = [*CLONE, f"imitate.data={recorded}", "checkpoint.every=1"]
     assert train(*words, "name=whole") == 0
-    killed = subprocess.run([sys.executable, "-c", KILLED, *words, "name=killed"], capture_output=True, text=True,
-                            env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"})
+    killed = prepared.run(["-c", KILLED, *words, "name=killed"],
+                          env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"})
     assert killed.returncode == 9, killed.stderr
     run = next((runs / "killed").iterdir())
     assert resume(str(run)) == 0
@@ -117,11 +116,9 @@ def test_a_run_that_is_killed_in_the_middle_of_a_rollout_goes_on_bit_for_bit(rec
 @pytest.mark.slow
 def test_two_processes_learn_from_one_file_and_resume_exactly(recorded: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "WAVEDASH_RUNS": str(tmp_path)}
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "wavedash"]
 
     def run(*words: str) -> None:
-        done = subprocess.run([*torchrun, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200)
-        assert done.returncode == 0, done.stderr
+        prepared.run_ranks(["-m", "wavedash", *words], tmp_path, environment)
 
     words = [*CLONE, f"imitate.data={recorded}"]
     run("train", *words, "name=whole")

@@ -1,14 +1,13 @@
 """Tournaments in folders: a killed one goes on and ends like one that was not; folders of others are refused."""
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests import prepared
 from wavedash.errors import UserError
 from wavedash.league.event import Event, play_event
 from wavedash.league.event_folder import GAMES, MATCHES, PICTURE, RESULTS, EventFolder
@@ -64,15 +63,16 @@ def test_a_tournament_that_stops_anywhere_ends_like_one_that_does_not(tmp_path: 
 
 @pytest.mark.slow
 def test_a_killed_process_goes_on_from_its_folder_alone(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "wavedash", "tournament"]
+    command = ["-m", "wavedash", "tournament"]
     terms = ["--format", "round-robin", "--games", "2", "--seconds", "3", "--folder"]
 
     def run(*arguments: str) -> None:
-        subprocess.run([*command, *arguments], check=True, capture_output=True, timeout=120)
+        done = prepared.run([*command, *arguments])
+        assert done.returncode == 0, done.stderr
 
     run(*NAMES, *terms, str(tmp_path / "whole"))
-    process = subprocess.Popen([*command, *NAMES, *terms, str(tmp_path / "cut")], stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL)
+    process = prepared.popen([*command, *NAMES, *terms, str(tmp_path / "cut")], stdout=prepared.DEVNULL,
+                             stderr=prepared.DEVNULL)
     deadline = time.monotonic() + 60
     while not (tmp_path / "cut" / MATCHES).exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.001)
@@ -85,13 +85,13 @@ def test_a_killed_process_goes_on_from_its_folder_alone(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_two_processes_do_not_play_the_same_tournament(tmp_path: Path) -> None:
     """Each would play what is left, and the games would count twice."""
-    command = [sys.executable, "-m", "wavedash", "tournament", *NAMES, "--format", "round-robin", "--games", "2", "--seconds",
-               "3", "--folder", str(tmp_path)]
+    command = ["-m", "wavedash", "tournament", *NAMES, "--format", "round-robin", "--games", "2", "--seconds", "3", "--folder",
+               str(tmp_path)]
     folder = EventFolder(tmp_path)
     with folder.locked():
-        refused = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+        refused = prepared.run(command)
     assert refused.returncode and "another process plays the tournament" in refused.stderr and not folder.read()[1]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    assert prepared.run(command).returncode == 0
     assert len(folder.read()[1]) == 6
 
 

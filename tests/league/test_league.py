@@ -5,14 +5,13 @@ import csv
 import json
 import random
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import torch
 
+from tests import prepared
 from tests.league.leagues import TINY, Stop, ending, policy_folder, saved, trained
 from wavedash.assembly import assembled
 from wavedash.config_file import ConfigError, load_config
@@ -108,8 +107,8 @@ def test_a_run_that_is_killed_and_resumed_is_the_one_that_was_not(whole, tmp_pat
     iterations, seconds = random.randint(6, 12), random.uniform(0.0, 0.06)
     script = (f"import tests.league.leagues as it; from pathlib import Path\n"
               f"it.trained(Path({str(tmp_path)!r}), *{WHOLE}, listeners=(it.KillSoon({iterations}, {seconds}),))")
-    done = subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[2], capture_output=True)
-    assert done.returncode == -9, done.stderr.decode()
+    done = prepared.run(["-c", script], Path(__file__).parents[2])
+    assert done.returncode == -9, done.stderr
     (run,) = tmp_path.glob("*/*/")
     assert list(run.glob("checkpoints/step-*")) and not list(run.glob("final/*"))
     assert resume(str(run)) == 0

@@ -3,8 +3,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests import prepared
 from tests.league.leagues import ending, saved, trained
 from tests.runs.test_live import Asking, Doing, events, folder_of
 from wavedash.config_file import load_config
@@ -77,8 +76,8 @@ def killed(root: Path, settings: Sequence[str], instant: str, step: int, listene
               "    return result\n"
               f"module.{name}.{method} = mortal\n"
               f"it.trained(Path({str(root)!r}), *{tuple(settings)}, listeners=(Watch(), {listeners}))")
-    done = subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[2], capture_output=True, check=False)
-    assert done.returncode == -9, done.stderr.decode()
+    done = prepared.run(["-c", script], Path(__file__).parents[2])
+    assert done.returncode == -9, done.stderr
     (run,) = root.glob("*/*/")
     return run
 

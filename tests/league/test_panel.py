@@ -4,8 +4,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests import prepared
 from wavedash.config_file import dump_config, load_config
 from wavedash.errors import UserError
 from wavedash.evaluate.matches import Match, arenas_of
@@ -159,7 +158,7 @@ def test_a_run_that_was_killed_and_resumed_has_the_games_of_one_that_was_not(rat
     """It is killed at step 640; the last checkpoint is at 384, the last rating at 512, and a line was being written."""
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
     root = Path(__file__).parents[2]
-    killed = subprocess.run([sys.executable, "-c", KILLED], env={**os.environ, "PYTHONPATH": str(root)}, cwd=root, check=False)
+    killed = prepared.run(["-c", KILLED], root, {**os.environ, "PYTHONPATH": str(root)})
     assert killed.returncode == 9
     run = folder_in(tmp_path)
     assert games_of(run) == games_of(rated)[:16]

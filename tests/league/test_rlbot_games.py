@@ -4,8 +4,6 @@ from __future__ import annotations
 import csv
 import json
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import prepared
 from tests.rlbot.server.bots import CHASES, CRASHES, HANGS, write_bot, write_bot_file
 from wavedash.cli import app
 from wavedash.cli.progress import Shown
@@ -229,9 +228,9 @@ def test_a_tournament_of_five_bots_survives_a_crash_a_hang_and_a_kill(tmp_path: 
     whole, cut = tmp_path / "whole", tmp_path / "cut"
 
     def command(folder: Path) -> list[str]:
-        return [sys.executable, "-c", TOURNAMENT, str(folder), *bots.values()]
+        return ["-c", TOURNAMENT, str(folder), *bots.values()]
 
-    printed = subprocess.run(command(whole), check=True, capture_output=True, timeout=120, text=True).stdout
+    printed = prepared.run(command(whole)).stdout
     assert "crashed or hung" in printed and "finished" in printed
     with open(whole / MATCHES) as file:
         rows = list(csv.DictReader(file))
@@ -245,7 +244,7 @@ def test_a_tournament_of_five_bots_survives_a_crash_a_hang_and_a_kill(tmp_path: 
     assert not any(f"{name}: " in line for line in told for name in ("Chase", "Still", "Boost"))
     assert (whole / PICTURE).read_text().startswith("<svg") and "Chase" in (whole / RESULTS).read_text()
 
-    process = subprocess.Popen(command(cut), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = prepared.popen(command(cut), stdout=prepared.DEVNULL, stderr=prepared.DEVNULL)
     deadline = time.monotonic() + 100
     while not (cut / MATCHES).exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -253,6 +252,6 @@ def test_a_tournament_of_five_bots_survives_a_crash_a_hang_and_a_kill(tmp_path: 
     process.wait()
     before = len(GamesFile(cut / GAMES).read())
     assert before < len(GamesFile(whole / GAMES).read())
-    subprocess.run(command(cut), check=True, capture_output=True, timeout=120)
+    assert prepared.run(command(cut)).returncode == 0
     games = [[replace(game, time="") for game in EventFolder(folder).read()[1]] for folder in (cut, whole)]
     assert games[0] == games[1], "it ends like one that was never killed"

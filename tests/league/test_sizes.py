@@ -5,13 +5,12 @@ import csv
 import itertools
 import json
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
+from tests import prepared
 from tests.league.leagues import TINY, Stop, ending, policy_folder, saved, trained
 from wavedash.config_file import load_config
 from wavedash.errors import UserError
@@ -72,8 +71,8 @@ def test_a_run_that_is_killed_and_resumed_is_the_one_that_was_not(whole, tmp_pat
     iterations, seconds = random.randint(6, 12), random.uniform(0.0, 0.06)
     script = (f"import tests.league.leagues as it; from pathlib import Path\n"
               f"it.trained(Path({str(tmp_path)!r}), *{WHOLE}, listeners=(it.KillSoon({iterations}, {seconds}),))")
-    done = subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[2], capture_output=True)
-    assert done.returncode == -9, done.stderr.decode()
+    done = prepared.run(["-c", script], Path(__file__).parents[2])
+    assert done.returncode == -9, done.stderr
     (run,) = tmp_path.glob("*/*/")
     assert list(run.glob("checkpoints/step-*")) and not list(run.glob("final/*"))
     assert resume(str(run)) == 0
@@ -184,14 +183,11 @@ def test_a_trained_run_is_evaluated_and_shown_in_its_sizes(whole):
 
 
 def test_two_processes_play_several_sizes_and_others_after_a_resume(tmp_path, monkeypatch):
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "wavedash"]
     monkeypatch.setenv("WAVEDASH_RUNS", str(tmp_path))
     root = Path(__file__).parents[2]
 
     def ran(*words: str) -> str:
-        done = subprocess.run([*torchrun, *words], cwd=root, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr[-3000:]
-        return done.stderr + done.stdout
+        return prepared.run_ranks(["-m", "wavedash", *words], root)
 
     ran("train", "rocket-1v1", *TINY, *WHOLE, "total_steps=1200")
     (run,) = tmp_path.glob("*/*/")

@@ -3,8 +3,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests import prepared
 from tests.ppo.two_ranks import (
     CASES,
     HALVES,
@@ -54,14 +53,15 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
     for rank in range(RANKS):
         names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": RANKS, "LOCAL_WORLD_SIZE": RANKS, "MASTER_PORT": port}
         environment = {**os.environ, **{name: str(x) for name, x in names.items()}, "MASTER_ADDR": "127.0.0.1"}
-        command = [sys.executable, "-m", "tests.ppo.two_ranks", str(folder / f"{rank}.pt")]
-        started.append(subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True))
+        command = ["-m", "tests.ppo.two_ranks", str(folder / f"{rank}.pt")]
+        with (folder / f"{rank}.txt").open("w") as errors:
+            started.append(prepared.popen(command, ROOT, environment, stderr=errors))
     try:
-        errors = [process.communicate(timeout=240)[1] for process in started]
+        codes = [process.wait(240) for process in started]
     finally:
         for process in started:
             process.kill()
-    assert [process.returncode for process in started] == [0] * RANKS, "\n".join(errors)
+    assert codes == [0] * RANKS, "\n".join(file.read_text() for file in folder.glob("*.txt"))
     return [torch.load(folder / f"{rank}.pt") for rank in range(RANKS)]
 
 

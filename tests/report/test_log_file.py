@@ -3,12 +3,11 @@ from __future__ import annotations
 
 import logging
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import prepared
 from tests.report.reports import stand_in_learner
 from wavedash.report.log_file import EarlyMessages, LogFile
 
@@ -69,6 +68,6 @@ def test_what_is_logged_while_a_run_is_restored_is_on_the_console_and_in_its_log
 
 def _wavedash(runs: Path, *arguments: str) -> str:
     """Everything that a command prints."""
-    done = subprocess.run([sys.executable, "-m", "wavedash", *arguments], check=True, text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, env={**os.environ, "WAVEDASH_RUNS": str(runs)}, timeout=120)
-    return done.stdout
+    done = prepared.run(["-m", "wavedash", *arguments], env={**os.environ, "WAVEDASH_RUNS": str(runs)})
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr

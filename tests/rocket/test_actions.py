@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import torch
 from rlgym.rocket_league.action_parsers import LookupTableAction
 from torch import Tensor
 
+from tests import prepared
 from tests.rocket.no_host_sync import NoHostSync
 from tests.rocket.random_states import random_state
 from wavedash.errors import UserError
@@ -351,8 +351,7 @@ class Flat(Parser):
 
 
 def wavedash(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "wavedash", *words], cwd=Path(__file__).parents[2], capture_output=True,
-                          text=True, check=False)
+    return prepared.run(["-m", "wavedash", *words], Path(__file__).parents[2])
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ import pytest
 import torch
 from rlgym.rocket_league.common_values import BOOST_LOCATIONS
 
+from tests import prepared
 from tests.rocket.random_states import random_state
 from tests.rocket.rlgym_states import to_rlgym
 from wavedash.config_file import load_config
@@ -277,8 +278,8 @@ def task_of(run: Path) -> Task:
 @pytest.mark.slow
 def test_the_command_streams_a_trained_policy(run):
     with Receiver(PORT) as receiver:
-        done = subprocess.run([sys.executable, "-m", "wavedash", "rocket", "show", str(run), "--episodes", "2", "--speed", "0",
-                               "--stochastic"], cwd=ROOT, capture_output=True, text=True, check=False)
+        words = ["rocket", "show", str(run), "--episodes", "2", "--speed", "0", "--stochastic"]
+        done = prepared.run(["-m", "wavedash", *words], ROOT)
     assert done.returncode == 0, done.stderr
     assert "plays Rocket League 1v1 in RocketSimVis" in done.stdout and "episode 2: 1.0 s of the game" in done.stdout
     games = receiver.games()

@@ -33,8 +33,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import psutil
+
+from tests import prepared
 
 ROOT = Path(__file__).parents[2]
 COMMON = ["threads=1", "report.tensorboard=false", "ppo.normalize_obs=true", "ppo.normalize_reward=true"]
@@ -71,17 +74,19 @@ class Outcome:
 
 
 class Run:
-    """A `wavedash` process in a session of its own, with or without a terminal."""
+    """A `wavedash` process in a session of its own, with or without a terminal. `imported`: it begins with its imports done."""
 
-    def __init__(self, folder: Path, words: Sequence[str], terminal: bool) -> None:
+    def __init__(self, folder: Path, words: Sequence[str], terminal: bool, imported: bool = False) -> None:
         environment = {**os.environ, "WAVEDASH_RUNS": str(folder / "runs"), "PYTHONPATH": str(ROOT), "TERM": "xterm"}
         self.master, slave = pty.openpty() if terminal else os.pipe()
         self.terminal = terminal
         self._text: list[bytes] = []
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "wavedash", *words], cwd=folder, env=environment, stdout=slave, stderr=slave,
-            stdin=slave if terminal else subprocess.DEVNULL, start_new_session=True,
-            preexec_fn=_take_terminal if terminal else _answer_ctrl_c,
+        command, read = ["-m", "wavedash", *words], slave if terminal else subprocess.DEVNULL
+        self.process: Any = prepared.Process(
+            command, folder, environment, stdin=read, stdout=slave, stderr=slave, start_new_session=True, terminal=terminal,
+        ) if imported else subprocess.Popen(
+            [sys.executable, *command], cwd=folder, env=environment, stdin=read, stdout=slave, stderr=slave,
+            start_new_session=True, preexec_fn=_take_terminal if terminal else _answer_ctrl_c,
         )
         os.close(slave)
         self._reader = Thread(target=self._read, daemon=True)
@@ -217,10 +222,10 @@ class Undisturbed:
     iteration_seconds: float
 
 
-def undisturbed(kind: str, folder: Path) -> Undisturbed:
+def undisturbed(kind: str, folder: Path, imported: bool = False) -> Undisturbed:
     folder.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    run = Run(folder, ["train", *KINDS[kind], *COMMON], terminal=False)
+    run = Run(folder, ["train", *KINDS[kind], *COMMON], terminal=False, imported=imported)
     while lines_of(folder) < 1 and run.process.poll() is None:
         time.sleep(0.005)
     started = time.monotonic() - began

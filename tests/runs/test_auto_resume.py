@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,11 +11,11 @@ from typing import Any
 import pytest
 import torch
 
+from tests import prepared
 from tests.league.leagues import Stop
 from tests.runs.test_fork import final, metrics, runs
 from tests.runs.test_live import ROOT, Asking
-from tests.test_several_processes import TORCHRUN
-from tests.test_several_processes import run as run_in_processes
+from tests.test_several_processes import run_in_two
 from wavedash.assembly import make_policy
 from wavedash.config_file import load_config
 from wavedash.envs.kinds import kind_of
@@ -50,17 +49,18 @@ def settings(run: Path) -> Any:
 def test_one_command_on_a_machine_that_is_taken_away_again_and_again(tmp_path):
     """Each process is killed once it has saved something new. The run is the one that was never stopped."""
     command = (*COMMAND, "total_steps=12_000", "checkpoint.every=2000", "milestones.every=5000")
-    words = [sys.executable, "-m", "wavedash", "train", *command, "--resume", "auto"]
+    words = ["-m", "wavedash", "train", *command, "--resume", "auto"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     said = []
     for _ in range(3):
         before = set((tmp_path / "runs").glob("*/*/checkpoints/*"))
-        training = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        training = prepared.popen(words, env=environment, stdout=prepared.PIPE)
         while not set((tmp_path / "runs").glob("*/*/checkpoints/step-*")) - before:
             assert training.poll() is None
             time.sleep(0.02)
         training.kill()
-        said.append(training.communicate()[0])
+        said.append(training.stdout.read())
+        training.wait()
     assert train(*command, resume="auto") == 0
     (run,) = runs(tmp_path / "runs")
     assert f"new run: there is none in {tmp_path / 'runs' / 'cartpole'}" in said[0]
@@ -209,8 +209,8 @@ def test_in_a_terminal_the_user_chooses_a_milestone(tmp_path, typed):
     assert train(*COMMAND, "policy.hidden=[4]", listeners=[Stop(2)]) == 0
     run, other = runs(tmp_path / "runs")
     terminal, inside = pty.openpty()
-    training = subprocess.Popen([sys.executable, "-m", "wavedash", "train", *COMMAND, "--resume", "auto"], stdin=inside,
-                                stdout=inside, stderr=inside, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    training = prepared.popen(["-m", "wavedash", "train", *COMMAND, "--resume", "auto"], stdin=inside, stdout=inside,
+                              stderr=inside, env={**os.environ, "PYTHONPATH": str(ROOT)})
     os.close(inside)
     said = ""
     while "Enter: none of them" not in said:
@@ -237,8 +237,8 @@ def test_in_a_terminal_the_user_chooses_a_milestone(tmp_path, typed):
 
 def test_with_several_processes_the_first_one_looks(tmp_path):
     words = ["-m", "wavedash", "train", *COMMAND, "--resume", "auto"]
-    first = run_in_processes(tmp_path, *TORCHRUN, *words, "total_steps=192")
-    second = run_in_processes(tmp_path, *TORCHRUN, *words, "total_steps=320")
+    first = run_in_two(tmp_path, *words, "total_steps=192")
+    second = run_in_two(tmp_path, *words, "total_steps=320")
     (run,) = (tmp_path / "runs").glob("*/*")
     assert first.count("new run: ") == 1 and second.count(f"going on with {run} at step 192") == 1
     assert RunFolder(run).finished() and settings(run).total_steps == 320

@@ -1,12 +1,15 @@
 """With a full disk, or files in the way, a run says what is wrong and what to do, or goes on if only reports are affected."""
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests import prepared
 
 pytestmark = pytest.mark.slow
 
@@ -16,10 +19,13 @@ SMALL = ["total_steps=600", "ppo.rollout_steps=16", "ppo.epochs=1"]
 
 
 def wavedash(folder: Path, *words: str, room: int | None = None) -> subprocess.CompletedProcess[str]:
-    """`room` limits the bytes of a file, as on a full disk. Unlike a small mount it needs no privilege."""
-    limit = None if room is None else lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+    """`room` limits the bytes of a file, as on a full disk. Unlike a small mount it needs no privilege. No bytecode is written
+    there: Python 3.11 would leave the half of a file where other processes read it."""
+    if room is None:
+        return prepared.run(["-m", "wavedash", *words], folder)
     return subprocess.run([sys.executable, "-m", "wavedash", *words], cwd=folder, text=True, capture_output=True, timeout=200,
-                          preexec_fn=limit)
+                          env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)))
 
 
 @pytest.fixture(scope="module")

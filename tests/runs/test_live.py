@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +20,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests import prepared
 from tests.envs.whole_envs import PayKind, Rows
 from wavedash.config import EnvConfig
 from wavedash.config_file import load_config
@@ -607,8 +607,7 @@ def test_a_run_that_nobody_trains_is_named_with_what_to_do(tmp_path):
 
 def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run([sys.executable, "-m", "wavedash", *words], cwd=folder, env=environment, capture_output=True,
-                          text=True, timeout=100)
+    return prepared.run(["-m", "wavedash", *words], folder, environment)
 
 
 def test_a_hundred_sets_against_a_live_run(tmp_path):
@@ -616,7 +615,7 @@ def test_a_hundred_sets_against_a_live_run(tmp_path):
     counts. Then the run is paused, saved, let go on, killed, and resumed."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     words = [*CARTPOLE, "total_steps=100_000_000", "checkpoint.keep=2"]
-    training = subprocess.Popen([sys.executable, "-m", "wavedash", "train", *words], env=environment, cwd=tmp_path)
+    training = prepared.popen(["-m", "wavedash", "train", *words], tmp_path, environment)
     try:
         run = started(tmp_path / "runs", training)
 
@@ -662,7 +661,7 @@ def test_a_hundred_sets_against_a_live_run(tmp_path):
     assert stopping.result == 0.3, "what was set is kept; what nobody answered is not done later"
 
 
-def started(root: Path, process: subprocess.Popen[bytes]) -> Path:
+def started(root: Path, process: Any) -> Path:
     """The folder of the run that a process trains, once it has iterated."""
     for _ in range(600):
         assert process.poll() is None, "it ended"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.runs.asking_ranks import AT
 from tests.runs.test_live import equal, events
-from tests.test_several_processes import TORCHRUN, run
+from tests.test_several_processes import run_in_two
 from wavedash.config_file import load_config
 from wavedash.runs.folder import RunFolder
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_both_processes_change_at_once_and_resume_exactly(tmp_path: Path) -> None:
-    said = run(tmp_path, *TORCHRUN, "-m", "tests.runs.asking_ranks")
+    said = run_in_two(tmp_path, "-m", "tests.runs.asking_ranks")
     has = [json.loads(row) for row in re.findall(r'\["has".*?\]\]', said)]  # two processes may write into one line
     before, after = ([7, [{"touch": 1.0, "velocity_player_to_ball": weight}] * 2] for weight in (0.1, 3.0))
     before[0], after[0] = load_config("rocket-1v1").ppo.learning_rate, 1e-2
@@ -44,5 +44,5 @@ def test_both_processes_change_at_once_and_resume_exactly(tmp_path: Path) -> Non
         shutil.rmtree(path, ignore_errors=True)
     (saved,) = (copy / "checkpoints").iterdir()
     assert saved.name == f"step-{events(whole)[0]['step']:012d}.2", "the change has saved the run, and the milestone once more"
-    run(tmp_path, *TORCHRUN, "-m", "wavedash", "resume", str(copy))
+    run_in_two(tmp_path, "-m", "wavedash", "resume", str(copy))
     assert equal(copy, whole, marks=True)

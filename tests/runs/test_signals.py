@@ -10,6 +10,7 @@ import pytest
 if sys.platform == "win32":
     pytest.skip("sends signals to process groups", allow_module_level=True)
 
+from tests import prepared
 from tests.runs.signals import COMMON, KINDS, Run, Undisturbed, ending, lines_of, the_run, undisturbed
 
 pytestmark = pytest.mark.slow
@@ -21,7 +22,7 @@ def expected(tmp_path_factory):
 
     def of(kind: str) -> Undisturbed:
         if kind not in made:
-            made[kind] = undisturbed(kind, tmp_path_factory.mktemp("undisturbed"))
+            made[kind] = undisturbed(kind, tmp_path_factory.mktemp("undisturbed"), imported=prepared.FORKS)
         return made[kind]
 
     return of
@@ -34,7 +35,7 @@ def expected(tmp_path_factory):
 ])
 def test_a_run_that_is_stopped_is_saved_leaves_no_process_and_resumes_exactly(tmp_path, expected, kind, way, code):
     whole = expected(kind)
-    run = Run(tmp_path, ["train", *KINDS[kind], *COMMON], terminal="terminal" in way)
+    run = Run(tmp_path, ["train", *KINDS[kind], *COMMON], terminal="terminal" in way, imported=prepared.FORKS)
     while lines_of(tmp_path) < 3 and run.process.poll() is None:
         time.sleep(0.002)
     time.sleep(0.5 * whole.iteration_seconds)
@@ -44,6 +45,6 @@ def test_a_run_that_is_stopped_is_saved_leaves_no_process_and_resumes_exactly(tm
     assert "Traceback" not in run.text and "could not save" not in run.text
     assert list(the_run(tmp_path).glob("checkpoints/step-*"))
     assert ending(tmp_path) is None, "it was stopped before its end"
-    again = Run(tmp_path, ["resume", str(the_run(tmp_path))], terminal=False)
+    again = Run(tmp_path, ["resume", str(the_run(tmp_path))], terminal=False, imported=prepared.FORKS)
     assert again.end() == 0, again.text
     assert ending(tmp_path) == (whole.weights, whole.metrics)

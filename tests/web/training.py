@@ -5,11 +5,10 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Self
 
+from tests import prepared
 from tests.web.serving import PATIENCE, until
 
 LONG = ("cartpole", "total_steps=1000000000", "report.console=plain", "report.tensorboard=false", "env.count=4",
@@ -24,8 +23,8 @@ class Training:
         self.root, self.printed = root, root / "printed.txt"
         root.mkdir(parents=True, exist_ok=True)
         with self.printed.open("w") as printed:
-            self.process = subprocess.Popen([sys.executable, "-m", "wavedash", command, *words], stdout=printed, stderr=printed,
-                                            env={**os.environ, "WAVEDASH_RUNS": str(root), "OMP_NUM_THREADS": "1"})
+            self.process = prepared.popen(["-m", "wavedash", command, *words], stdout=printed, stderr=printed,
+                                          env={**os.environ, "WAVEDASH_RUNS": str(root), "OMP_NUM_THREADS": "1"})
 
     @property
     def run(self) -> Path:

@@ -3,12 +3,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import prepared
 from tests.rlbot.server.bots import CHASES, write_bot
 from wavedash.league.games import GamesFile
 
@@ -36,8 +35,7 @@ def test_the_commands_on_the_page_play(tmp_path: Path, monkeypatch: pytest.Monke
         write_bot(tmp_path / folder, folder.replace("-", "").capitalize(), CHASES)
     printed = []
     for command in commands.splitlines():
-        arguments = [sys.executable, "-m", "wavedash", *shortened(command)]
-        found = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
+        found = prepared.run(["-m", "wavedash", *shortened(command)])
         assert found.returncode == 0, f"{command}\n{found.stdout}\n{found.stderr}"
         printed.append(found.stdout)
     assert len(printed) == 4

@@ -1,6 +1,7 @@
 """LookupTable: the policy chooses a row of a table of controls. A mask offers the rows that differ in their effect now."""
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 
 import gymnasium
@@ -47,10 +48,7 @@ class LookupTable(Parser):
         super().bind(state)
         rows, device = self.rows(), state.memory.device
         self.table = torch.tensor(rows, device=device)
-        situations = product((False, True), (False, True), range(effects.BALANCES))
-        different = [_different(rows, *situation) for situation in situations]
-        nothing = [row == min(rows, key=_strength) for row in rows]
-        self.different = torch.tensor([*different, nothing], device=device)  # [situations, rows]
+        self.different = torch.tensor(_offered(tuple(map(tuple, rows))), device=device)  # [situations, rows]
 
     def controls(self, action: Tensor) -> Tensor:
         return self.table.index_select(0, action.flatten()).view(*action.shape[:2], -1)
@@ -69,6 +67,16 @@ class LookupTable(Parser):
         situation = torch.add(situation, effects.no_jump(cars, held=self.delay < self.ticks), alpha=2 * effects.BALANCES)
         situation = torch.where(effects.gone(cars, self.seconds), len(self.different) - 1, situation)
         return self.different.index_select(0, situation.flatten()).view(*situation.shape, -1)
+
+
+@cache
+def _offered(table: tuple[tuple[float, ...], ...]) -> list[list[bool]]:
+    """For each situation and row, whether it is offered; in the last situation, without a car, only the one with no control.
+    It is worked out once for each table, although every group of arenas binds a parser of its own."""
+    rows = [list(row) for row in table]
+    situations = product((False, True), (False, True), range(effects.BALANCES))
+    lightest = min(rows, key=_strength)
+    return [*(_different(rows, *situation) for situation in situations), [row == lightest for row in rows]]
 
 
 def _different(rows: list[Row], no_jump: bool, no_boost: bool, balance: int) -> list[bool]:
