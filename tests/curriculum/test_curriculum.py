@@ -83,8 +83,19 @@ def test_a_run_goes_through_its_phases_and_says_so(tmp_path):
     assert [row["optim/entropy_coef"] for row in rows] == pytest.approx([0.05] * 5 + [0.025, 0.0])
     assert [(row["key"], row["old"], row["new"], row["step"]) for row in events(run)] == [
         ("phase", "Ramp", "Careful", 3 * ITERATION), ("phase", "Careful", "Last", 5 * ITERATION)]
+    assert events(run)[0]["by"] == f"steps {3 * ITERATION} ({3 * ITERATION})"
     assert load_run(run).config.ppo.gamma in (0.9, 0.98), "the settings of the phase in which the best policy was saved"
     assert load_run(run / "final").config.ppo.gamma == 0.9
+
+
+def test_a_move_is_told_with_the_values_of_the_iteration_that_brought_it(tmp_path):
+    """A rating that is measured for the first time may end a phase at once."""
+    phases = [{"name": "Short", "until": {"metrics": {"recent/length": {"at_least": 0}}}}, {"name": "Last"}]
+    run = trained(tmp_path, with_phases(tmp_path, CARTPOLE, phases))
+    (move,) = events(run)
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    (length,) = [row["recent/length"] for row in rows if row["steps"] == move["step"]]
+    assert move["by"] == f"recent/length at least 0 ({length:.3g})"
 
 
 def test_killed_after_any_iteration_it_goes_on_bit_for_bit(tmp_path):

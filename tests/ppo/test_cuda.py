@@ -227,6 +227,20 @@ def test_a_run_resumed_from_disk_is_the_run_that_never_stopped(combo, tmp_path):
     assert differences(first, second) == set()
 
 
+@pytest.mark.parametrize(("there", "here"), [("cpu", "cuda"), ("cuda", "cpu")])
+def test_a_run_goes_on_on_another_kind_of_device(there, here, tmp_path, caplog):
+    combo = Combination("gru", "gaussian", False, True, "fp32")
+    first = learner_of(combo, device=there)
+    first.iterate()
+    second = learner_of(combo, started=False, device=here)
+    second.load_state(*saved_and_loaded(first, tmp_path))
+    second.start()
+    assert "whose random streams cannot go on" in caplog.text
+    for (name, x), y in zip(first.policy.state_dict().items(), second.policy.state_dict().values(), strict=True):
+        assert torch.equal(x.cpu(), y.cpu()), name
+    assert second.iterate().iteration == 2
+
+
 def test_loading_into_a_learner_discards_its_captured_graphs(tmp_path):
     combo = Combination("gru", "discrete", False, False, "fp32")
     first, second = (learner_of(combo, device="cuda") for _ in range(2))

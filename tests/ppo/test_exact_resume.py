@@ -135,6 +135,30 @@ def test_an_environment_that_cannot_be_restored_goes_on_from_fresh_episodes(capl
     assert len(second.collector.shards) == 1
 
 
+@pytest.mark.parametrize("recipe", ["discrete, normalised", "gaussian, normalised, buffer", "gaussian, kl schedule"])
+def test_a_run_of_a_gpu_goes_on_on_a_cpu_with_all_but_its_episodes_and_random_streams(recipe, caplog):
+    """The streams of a GPU are 16 bytes each, in the optimiser, the collector and the environments."""
+    whole = fresh(recipe, started=True)
+    for _ in range(3):
+        whole.iterate()
+    tensors, plain = saved(whole)
+    philox = torch.arange(16, dtype=torch.uint8)
+    tensors["optimizer"]["minibatches"] = philox
+    streams = [name for name in tensors["learner"] if name.startswith("actions.")]
+    assert streams
+    for name in streams:
+        tensors["learner"][name] = philox
+    second = fresh(recipe, started=False)
+    second.load_state(tensors, plain)
+    second.start()
+    assert "the checkpoint was saved on a GPU, whose random streams cannot go on on a CPU" in caplog.text
+    unlike = differences(whole, second) - {"plain", "optimizer/minibatches"}
+    assert {name.split("/")[0] for name in unlike} <= {"learner", "env", "buffer"}
+    assert not any("return_moments" in name for name in unlike)
+    assert (second.iteration, second.schedule.multiplier) == (whole.iteration, whole.schedule.multiplier)
+    assert second.iterate().iteration == 4 and second.steps > whole.steps
+
+
 def test_loading_into_a_learner_that_has_trained_replaces_all_of_its_state():
     whole, second = fresh("discrete", started=True), fresh("discrete", started=True)
     for _ in range(2):

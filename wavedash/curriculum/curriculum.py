@@ -105,14 +105,12 @@ class Curriculum(Listener):
     def on_iteration(self, learner: Learner, report: IterationReport) -> Mapping[str, float] | None:
         if not self.plan.phases:
             return None
-        before = self.state
+        before, why = self.state, ""
         if learner.ranks.rank == 0:  # it alone is told of ratings
-            self._watch(report)
+            why = self._watch(report)
         self._agree(learner)
         if self.state.number != before.number:
-            until = self.plan.phases[before.number].until
-            assert until is not None
-            self._moved(learner, before, described(until, before, report.steps))
+            self._moved(learner, before, why)
         return {"phase/number": float(before.number + 1), "phase/steps": float(report.steps - before.began[before.number])}
 
     def between_iterations(self, learner: Learner) -> None:
@@ -163,15 +161,17 @@ class Curriculum(Listener):
         """Gives all ranks the state of the first."""
         self.state, self._settled = learner.ranks.shared((self.state, self._settled))
 
-    def _watch(self, report: IterationReport) -> None:
-        """Asks whether the phase is over, and moves on if it is."""
+    def _watch(self, report: IterationReport) -> str:
+        """Asks whether the phase is over, and moves on if it is. Returns what its conditions have come to."""
         until = self.plan.phases[self.state.number].until
         if until is None:
-            return
+            return ""
         self.state = after_iteration(until, self.state, report.steps, all_metrics(report))
         self._warn_of_unknown(report.metrics)
+        why = described(until, self.state, report.steps)
         if self.state.held >= until.iterations:
             self.state = self.state.moved(self.state.number + 1, report.steps).among(self.plan.names)
+        return why
 
     def _moved(self, learner: Learner, before: PhaseState, why: str) -> None:
         self._settled = False

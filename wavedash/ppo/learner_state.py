@@ -20,7 +20,7 @@ from wavedash.envs.spaces import space_to_json
 from wavedash.envs.vec_env import EnvError
 from wavedash.ppo import listeners
 from wavedash.ppo.episodes import Episode
-from wavedash.ppo.rank_state import StateTensors, rank_part, with_rank_parts
+from wavedash.ppo.rank_state import StateTensors, rank_part, shared_part, with_rank_parts
 from wavedash.ppo.snapshot import Snapshot, copies
 from wavedash.ppo.state_checks import check_saved, check_streams
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from wavedash.ppo.learner import Learner
 
 log = logging.getLogger(__name__)
+
+STREAMS = {5056: "a CPU", 16: "a GPU"}
+"""Bytes that torch keeps of a random stream on this kind of device. A stream of one kind cannot go on on the other"""
 
 
 def fingerprint(learner: Learner) -> dict[str, Any]:
@@ -160,6 +163,9 @@ class LearnerState:
         learner = self._learner
         if "optimizer" in tensors:
             tensors = {**tensors, "optimizer": learner.updater.optimizer.regrouped(tensors["optimizer"])}
+        moved = self._moved(tensors)
+        if moved is not None:
+            tensors = shared_part(tensors)
         check_saved(learner, tensors, plain)
         learner.policy.load_state_dict(tensors["policy"])
         learner.updater.load_state_dict(tensors["optimizer"])
@@ -181,7 +187,16 @@ class LearnerState:
         saved_ranks, reason = plain.get("ranks", 1), "the checkpoint holds no state of the environments"
         if saved_ranks != learner.ranks.size:
             reason = f"the checkpoint holds the environments of {saved_ranks} process(es), this run has {learner.ranks.size}"
-        self._resume_episodes(tensors.get("env", {}), own, reason, planned)
+        self._resume_episodes(tensors.get("env", {}), own, moved or reason, planned)
+
+    def _moved(self, tensors: StateTensors) -> str | None:
+        """Says so if the state was saved on another kind of device than this learner's: then weights, optimiser and statistics
+        go on, and random streams and episodes begin anew. None: it was not."""
+        here, saved = self._learner.updater.generator.get_state(), tensors.get("optimizer", {}).get("minibatches")
+        if saved is None or saved.dtype != here.dtype or saved.dim() != 1 or len(saved) == len(here):
+            return None
+        there, this = STREAMS.get(len(saved)), STREAMS.get(len(here), "this device")
+        return there and f"the checkpoint was saved on {there}, whose random streams cannot go on on {this}"
 
     def _load_counters(self, plain: dict[str, Any]) -> None:
         learner = self._learner

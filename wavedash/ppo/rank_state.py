@@ -27,12 +27,24 @@ def with_rank_parts(tensors: StateTensors, parts: list[StateTensors]) -> StateTe
 def state_of_rank(rank: int, size: int, tensors: StateTensors, saved_size: int) -> StateTensors:
     """Returns what `rank` of `size` ranks goes on from, of a checkpoint of `saved_size` ranks. If their number has changed,
     that is only what all share."""
-    plain = {file: part for file, part in tensors.items() if not file.startswith("rank")}
-    shared = {file: {name: x for name, x in part.items() if _is_shared(file, name)} for file, part in plain.items()}
     if saved_size != size:
-        return _non_empty(shared)
+        return shared_part(tensors)
+    plain = _of_first(tensors)
     own = plain if rank == 0 else {file: tensors.get(_prefix(rank) + file, {}) for file in plain}
-    return _non_empty({file: {**part, **own[file]} for file, part in shared.items()})
+    return _non_empty({file: {**_shared(file, part), **own[file]} for file, part in plain.items()})
+
+
+def shared_part(tensors: StateTensors) -> StateTensors:
+    """Returns what all ranks share: all but environments, memory, random streams and stored rollouts."""
+    return _non_empty({file: _shared(file, part) for file, part in _of_first(tensors).items()})
+
+
+def _of_first(tensors: StateTensors) -> StateTensors:
+    return {file: part for file, part in tensors.items() if not file.startswith("rank")}
+
+
+def _shared(file: str, part: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: x for name, x in part.items() if _is_shared(file, name)}
 
 
 def _is_shared(file: str, name: str) -> bool:
