@@ -131,7 +131,7 @@ def test_walking_with_a_swaying_trunk_pays_more_than_standing_still_in_walk_roug
     state.command[:, 0] = 0.5
     state.body_velocity.zero_()
     state.angular_velocity.zero_()
-    options = dict(load_config("walk-rough").env.walk.rewards["progress"])  # type: ignore[union-attr]
+    options = dict(load_config("walk-rough").env.walk.rewards["progress"])
     options.pop("weight")
     for turning, pays in ((options["turning"], True), (1.0, False)):
         reward = PARTS.make("reward", "progress", {"turning": turning})
