@@ -93,8 +93,7 @@ def _server(owner: int) -> socket.socket:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
     program = Path(__file__).with_name("prepared_server.py")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
-                   "OPENBLAS_NUM_THREADS": "1"}
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     server = subprocess.Popen([sys.executable, str(program), str(theirs.fileno())], pass_fds=[theirs.fileno()], cwd=ROOT,
                               env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
     theirs.close()

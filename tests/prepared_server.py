@@ -35,12 +35,14 @@ def main(number: int) -> None:
 
 def _serve(requests: socket.socket, path: list[str]) -> dict[str, Any] | None:
     """Answers until nobody asks any more. In a forked process it returns what that one is to do."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # who attends to a process leaves nothing behind when it ends
     while True:
         message, handles, _, _ = socket.recv_fds(requests, SIZE, 4)
         if not message:
             return None
         asked = json.loads(message)
         if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             requests.close()
             *streams, status = handles
             child = os.fork()
@@ -51,7 +53,6 @@ def _serve(requests: socket.socket, path: list[str]) -> dict[str, Any] | None:
             _attend(child, streams, status)
         for handle in handles:
             os.close(handle)
-        os.waitpid(-1, os.WNOHANG)
 
 
 def _attend(child: int, streams: list[int], status: int) -> None:
@@ -95,7 +96,8 @@ def _become(asked: dict[str, Any], streams: list[int], path: list[str]) -> None:
                                   line_buffering=number == 2 or os.isatty(number), write_through=through)
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
-    sys.path[:] = ["" if asked["words"][0] == "-c" else os.getcwd(), *_added(os.environ), *path]
+    added = _added(os.environ)
+    sys.path[:] = ["" if asked["words"][0] == "-c" else os.getcwd(), *added, *(entry for entry in path if entry not in added)]
     random.seed()
     np.random.seed()
     torch.seed()

@@ -37,10 +37,12 @@ def _ignore_nothing() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def test_it_sees_what_a_process_sees_that_python_starts(tmp_path: Path) -> None:
+@pytest.mark.parametrize("added", [[], ["mine", prepared.ROOT]])
+def test_it_sees_what_a_process_sees_that_python_starts(tmp_path: Path, added: list[str | Path]) -> None:
     """The reference is one that imports everything by itself; only what it imports is there before it begins."""
-    variables = {**os.environ, "PYTHONPATH": f"{tmp_path / 'mine'}{os.pathsep}{prepared.ROOT}", "OMP_NUM_THREADS": "1",
-                 "ONLY": "ä"}
+    variables = {**os.environ, "OMP_NUM_THREADS": "1", "ONLY": "ä"}
+    if added:
+        variables["PYTHONPATH"] = os.pathsep.join(str(tmp_path / path) for path in added)
     words = ["-c", LOOK, "train", "--name", "ß"]
     ours = prepared.run(words, tmp_path, variables, given="hello")
     theirs = subprocess.run([sys.executable, *words], cwd=tmp_path, env=variables, input="hello", capture_output=True,

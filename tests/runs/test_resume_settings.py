@@ -352,6 +352,7 @@ KEYS: dict[str, Counts | Fails | Refused] = {
     "ppo.normalize_reward": Counts("true", lambda learner: learner.return_moments is not None, True),
     "ppo.reward_clip": Counts("0.01", base="normalised"),
     "distill.teacher": Refused("another", "distilled"),
+    "distill.begin_as_teacher": Refused("true", "distilled"),
     "distill.act": Counts("mean", base="distilled"),
     "distill.critic": Counts("true", after=lambda run, _: "loss/value" in run.metrics[-1], expected=True, base="distilled"),
     "imitate.data": Refused("nowhere.safetensors", "cloned"),  # with the same content it counts: tests/imitate/test_runs.py

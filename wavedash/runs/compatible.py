@@ -18,6 +18,7 @@ FIXED = {
     "init": "it says with which weights a run begins, and this one goes on from those of its checkpoint",
     "distill.teacher": "it says from whom a run learns, and a copy of that policy is in its folder. To go on without it, begin "
                        "a run by PPO with this one's policy: wavedash train ... distill=null init=RUN",
+    "distill.begin_as_teacher": "it says with which weights a run begins, and this one goes on from those of its checkpoint",
     "imitate.held_out": "it says which episodes a run does not learn from, and this one has learned from the others. To go on "
                         "without demonstrations, begin a run by PPO with this one's policy: wavedash train ... imitate=null "
                         "init=RUN",
