@@ -109,7 +109,7 @@ def _torch() -> Iterator[Finding]:
 
 
 def _memory() -> Iterator[Finding]:
-    """What `auto` means on GPUs of several sizes; nothing where the packages for it are missing, which was said above."""
+    """Says what `auto` means on GPUs of several sizes; nothing where the packages for it are missing, which was said above."""
     if any(importlib.util.find_spec(module) is None for module in ("torch", EXTRAS["rocket"][0])):
         return
     from wavedash.errors import UserError

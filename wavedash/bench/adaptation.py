@@ -95,7 +95,7 @@ class Found(NamedTuple):
 
     @property
     def adaptation(self) -> Sample:
-        """By how many points the gain of each series is greater with memory kept."""
+        """Returns by how many points the gain of each series is greater with memory kept."""
         kept, cleared = (together(ways).gains for ways in (self.kept, self.cleared))
         return Sample([one - other for one, other in zip(kept, cleared, strict=True)])
 

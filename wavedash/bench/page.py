@@ -125,7 +125,7 @@ def _training(folder: Path, task: list[str]) -> Iterator[Training]:
 
 @contextmanager
 def _beside(training: Training, name: str, viewers: int) -> Iterator[Callable[[float], Window]]:
-    """What a row of the table needs beside the training. Yields the function that measures."""
+    """Starts what a row of the table needs beside the training. Yields the function that measures."""
     with ExitStack() as stack:
         if name == STILL:
             training.order("pause")

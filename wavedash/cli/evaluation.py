@@ -105,7 +105,7 @@ def evaluate(
 
 
 def _order(run: str, record: str | None, folder: Path | None) -> Order | None:
-    """What is to be recorded of a run, by default into its own folder."""
+    """Returns what is to be recorded of a run, by default into its own folder."""
     if record is None and folder is None:
         return None
     from wavedash.recordings.order import Order

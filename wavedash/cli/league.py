@@ -268,7 +268,7 @@ def _event(entrants: list[Entrant], terms: Terms, format: FormatName, rounds: in
 
 
 def _by_rating(entrants: list[Entrant], names: dict[Entrant, str], terms: Terms, known: References) -> list[Entrant]:
-    """Those whose ratings follow from known games, the strongest first; then the others as they were named."""
+    """Returns those whose ratings follow from known games, the strongest first; then the others as they were named."""
     from wavedash.league.ratings import rate
 
     ratings = rate(known.among(names.values(), [(terms.simulators[0], terms.size)], [terms.seconds]))

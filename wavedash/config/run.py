@@ -120,7 +120,7 @@ class RunConfig(Section):
 
     @property
     def best_by(self) -> Literal["return", "rating", "newest", "held_out"]:
-        """What `best` is chosen by: demonstrations have no return."""
+        """Says what `best` is chosen by: demonstrations have no return."""
         by = self.checkpoint.best_by
         return "held_out" if self.imitate is not None and by == "return" else by
 

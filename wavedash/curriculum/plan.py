@@ -51,11 +51,11 @@ class Plan:
 
     @property
     def sets(self) -> list[dict[str, Any]]:
-        """What each phase sets, by keys with dots."""
+        """Returns what each phase sets, by keys with dots."""
         return [{".".join(map(str, key)): value for key, value in values.items()} for values in self._sets]
 
     def settings(self, state: PhaseState, steps: int) -> RunConfig:
-        """What counts in this phase after so many steps of the run. It is a configuration without phases."""
+        """Returns what counts in this phase after so many steps of the run. It is a configuration without phases."""
         return self.config if not self.phases else self._complete(self._layered(state, steps))
 
     def ramps(self, state: PhaseState) -> dict[Key, Mapping[str, Any]]:
@@ -119,7 +119,7 @@ class Plan:
     # --- how settings are put together ----------------------------------------------------------------------------------
 
     def _layered(self, state: PhaseState, steps: int) -> RunConfig:
-        """What the phases up to this one have set, with ramps as they are now."""
+        """Returns what the phases up to this one have set, with ramps as they are now."""
         items = {key: value_at(value, steps - began) for key, (began, value) in self._items(state).items()}
         try:
             return changed_config(self.config.model_copy(update={"phases": []}), items)
@@ -127,8 +127,8 @@ class Plan:
             raise ConfigError(f"phase {self.phases[state.number].name!r}: {error}") from None
 
     def _items(self, state: PhaseState) -> dict[Key, tuple[int, Any]]:
-        """What the phases up to this one have set, in this order, with the steps at which each of them began. What is set later
-        counts over everything before, at the same key and inside of it."""
+        """Yields what the phases up to this one have set, in this order, with the steps at which each of them began. What is
+        set later counts over everything before, at the same key and inside of it."""
         items: dict[Key, tuple[int, Any]] = {}
         for began, values in zip(state.began, self._sets, strict=False):
             for key, value in values.items():
@@ -165,15 +165,15 @@ def counting(config: RunConfig, values: Mapping[Key, Any], state: Mapping[str, A
 
 
 def only_in_phases(config: RunConfig, keys: Iterable[Key]) -> list[Key]:
-    """Those of the keys that lead into a part which the run has in some of its phases alone, such as a lane: the settings of
-    the whole run have no place for them."""
+    """Returns those of the keys that lead into a part which the run has in some of its phases alone, such as a lane: the
+    settings of the whole run have no place for them."""
     whole, *phases = (settings.model_dump() for settings in (config, *Plan(config).all_settings))
     return [key for key in keys if key[0] in IN_PHASES and _inside(whole, key[:-1]) is None
             and any(_inside(phase, key[:-1]) is not None for phase in phases)]
 
 
 def _inside(mapping: Any, key: Key) -> Any:
-    """What a key leads to in nested mappings; None: nothing."""
+    """Returns what a key leads to in nested mappings; None: nothing."""
     for name in key:
         mapping = mapping.get(name) if isinstance(mapping, Mapping) else None
     return mapping

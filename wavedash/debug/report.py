@@ -31,14 +31,15 @@ class DebugReport(Listener):
     # --- what reports differ in ----------------------------------------------------------------------------------------
 
     def before(self, learner: Learner) -> Findings | None:
-        """What is found before the first iteration. Normalisers may have no statistics yet."""
+        """Returns what is found before the first iteration. Normalisers may have no statistics yet."""
         return None
 
     def look(self, learner: Learner, report: IterationReport) -> None:
         """Remembers what `conclude` needs of an iteration."""
 
     def conclude(self, learner: Learner) -> Findings | None:
-        """What is found over all iterations that were looked at: after the last of them, or when the run ends before."""
+        """Returns what is found over all iterations that were looked at: after the last of them, or when the run ends
+        before."""
         return None
 
     # --- the listener --------------------------------------------------------------------------------------------------

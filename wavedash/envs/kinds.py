@@ -192,13 +192,13 @@ class Kind(ABC):
 
     def files_beside_export(self, run: LoadedRun, description: Mapping[str, Any],
                             policies: Mapping[str, str]) -> Mapping[str, bytes]:
-        """What whoever deploys an exported policy needs beside it, by name of a file (`terrain/stairs.npy`). `description`:
-        that of the exported model. `policies`: the names of its files, by format."""
+        """Returns what whoever deploys an exported policy needs beside it, by name of a file (`terrain/stairs.npy`).
+        `description`: that of the exported model. `policies`: the names of its files, by format."""
         return {}
 
     def debug_report(self, switch: str, config: EnvConfig, device: torch.device, policy: TrainedPolicy) -> Findings | None:
-        """What only this kind can say for the report of a debug switch, such as `actions`, before the first iteration; None:
-        nothing. It must make environments of its own (`config.count` is that of the run) and close them; `policy` plays
+        """Returns what only this kind can say for the report of a debug switch, such as `actions`, before the first iteration;
+        None: nothing. It must make environments of its own (`config.count` is that of the run) and close them; `policy` plays
         there."""
         return None
 

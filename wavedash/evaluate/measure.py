@@ -20,7 +20,8 @@ class Measured(ABC):
 
     @classmethod
     def side_by_side(cls, results: Mapping[str, Any]) -> str:
-        """What is printed for several results of this class, by the names of their runs; by default one after another."""
+        """Returns what is printed for several results of this class, by the names of their runs; by default one after
+        another."""
         return "\n\n".join(map(str, results.values()))
 
 
@@ -38,7 +39,7 @@ def measure(run: str | Path, episodes: int | None = None, deterministic: bool = 
 
 
 def side_by_side(results: Mapping[str, Measured]) -> str:
-    """What `wavedash eval` prints for several runs, by name."""
+    """Returns what `wavedash eval` prints for several runs, by name."""
     first = next(iter(results.values()))
     alike = len(results) > 1 and all(type(result) is type(first) for result in results.values())
     return (type(first) if alike else Measured).side_by_side(results)

@@ -36,6 +36,6 @@ def _in_turns(arenas: Sequence[int]) -> list[int]:
 
 
 def run_title(run: LoadedRun) -> str | None:
-    """What recordings call the run: its name and folder; None: the policy is in no run."""
+    """Returns what recordings call the run: its name and folder; None: the policy is in no run."""
     home = run.source.home
     return "/".join(home.parts[-2:]) if RunFolder.is_run(home) else None

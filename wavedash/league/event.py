@@ -51,7 +51,7 @@ class Event:
 
     @cached_property
     def outcomes(self) -> dict[str, Outcome]:
-        """Of the meetings that are over. UserError: the files name others than the format lets meet."""
+        """Returns the outcomes of the meetings that are over. UserError: the files name others than the format lets meet."""
         firsts = {row.meeting: row.first for row in self.rows}
         found = {meeting: outcome_of(self.of_meeting[meeting], first, self.format.knockout)
                  for meeting, first in firsts.items() if self.left(meeting, first) is None}
@@ -82,7 +82,7 @@ class Event:
                 for row in self.format.ranking(len(self.names), self.outcomes)]
 
     def faults(self) -> dict[str, Faults]:
-        """Of those whose bots crashed, hung or were late."""
+        """Returns the faults of those whose bots crashed, hung or were late."""
         found = {name: Faults(0, 0) for name in self.names}
         for row in self.rows:
             found[row.first] = found[row.first].plus(row.first_crashes, row.first_missed)

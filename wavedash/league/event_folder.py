@@ -58,7 +58,7 @@ class EventFolder:
         self.games_file = GamesFile(path / GAMES)
 
     def description(self) -> dict[str, Any] | None:
-        """What the tournament is; None: there is none here."""
+        """Returns what the tournament is; None: there is none here."""
         file = self.path / DESCRIPTION
         try:
             found, _ = read_yaml(file.read_text(encoding="utf-8"))
@@ -110,7 +110,7 @@ class EventFolder:
             lock.release()
 
     def read(self) -> tuple[list[MatchRow], list[Game]]:
-        """What counts: whole matches and their games. Games of a match that is not whole are cut off from the file."""
+        """Returns what counts: whole matches and their games. Games of a match that is not whole are cut off from the file."""
         rows = {row.seed: row for row in self._rows()}  # the last row of a match counts
         games = self.games_file.read()
         counts = Counter(game.seed for game in games)

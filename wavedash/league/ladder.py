@@ -166,7 +166,7 @@ def _learners(games: Sequence[Game]) -> set[str]:
 
 
 def _marks(run: RunFolder) -> list[Mark]:
-    """What was done to a run; nothing where the games are not in the folder of one."""
+    """Returns what was done to a run; nothing where the games are not in the folder of one."""
     milestones = [Mark("", one.checkpoint.step, f"milestone {one.full_name}") for one in run.milestones.listed()[0]]
     events = [Mark("", row["step"], said) for row in EventsFile(run.events).rows()
               if row.get("key") != "milestone" and (said := in_words(row)) is not None]

@@ -183,7 +183,7 @@ class Comparison:
 
     @property
     def _programs(self) -> dict[str, Sequence[Conduct]]:
-        """By player. Names in matches do not tell, where two bots have the same."""
+        """Returns the programs by player. Names in matches do not tell, where two bots have the same."""
         return {player: side for player, side in zip((self.first, self.second), self.conduct, strict=True) if side}
 
     def _stronger(self, share: Share) -> str | None:
@@ -215,7 +215,7 @@ def names_of(first: Entrant, second: Entrant) -> tuple[str, str]:
 
 
 def _again(name: str) -> str:
-    """What a player is called that plays against itself."""
+    """Returns what a player is called that plays against itself."""
     return f"{name}#2"
 
 

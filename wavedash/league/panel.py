@@ -78,7 +78,7 @@ class Panel(Listener):
 
     @property
     def labels(self) -> list[str]:
-        """What metrics call the players: as they were asked for, if that is no path."""
+        """Returns what metrics call the players: as they were asked for, if that is no path."""
         return [entrant.asked if NAME.fullmatch(entrant.asked) else name for entrant, name in self.entrants.items()]
 
     def state_dict(self) -> dict[str, Any]:

@@ -144,7 +144,7 @@ def drawn_after(games: Iterable[Game]) -> set[float]:
 
 
 def _played(games: Sequence[Game]) -> tuple[set[str], set[tuple[str, int]], set[float]]:
-    """Who played, where, and with which limits of time."""
+    """Returns who played, where, and with which limits of time."""
     players = {player for game in games for player in (game.blue, game.orange)}
     return players, {(game.simulator, game.size) for game in games}, drawn_after(games)
 

@@ -159,8 +159,8 @@ class Seating:
 
 
 def reseated(before: Sequence[str | None], chosen: Sequence[str]) -> dict[int, str]:
-    """Who gets another slot, by slot, so that those who are in `chosen` have them, as often as they are in it, and as few as
-    possible change."""
+    """Returns who gets another slot, by slot, so that those who are in `chosen` have them, as often as they are in it, and as
+    few as possible change."""
     left = list(chosen)
     changes = []
     for slot, name in enumerate(before):

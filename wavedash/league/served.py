@@ -105,7 +105,7 @@ def _add(file: GamesFile, games: Sequence[Game]) -> None:
 
 
 def report_of(names: tuple[str, str], outcome: Outcome, referee: Referee) -> str:
-    """What there is to say of a match."""
+    """Says what there is to say of a match."""
     blue, orange = outcome.goals
     seconds = sum(result.seconds for result in outcome.results)
     # Packets count and not play: countdowns take time too, and in real time the speed is that of the clock.

@@ -130,8 +130,8 @@ def strategy_of(config: OpponentsConfig) -> Strategy:
 
 
 def drawn(weights: Weights, places: int, number: float) -> list[int]:
-    """Who gets each of so many places, as increasing indices into `weights` [K]. `number` is random, from 0 up to 1. Everybody
-    gets places * weight of them on average, and never a whole place more or less than that (systematic sampling)."""
+    """Draws who gets each of so many places, as increasing indices into `weights` [K]. `number` is random, from 0 up to 1.
+    Everybody gets places * weight of them on average, and never a whole place more or less than that (systematic sampling)."""
     ends = np.cumsum(weights)
     picked = np.searchsorted(ends, (number + np.arange(places)) / places * ends[-1], side="right")
     return [int(index) for index in np.minimum(picked, np.flatnonzero(weights)[-1])]

@@ -40,14 +40,14 @@ class Tournament:
 
     @cached_property
     def anchors(self) -> dict[str, float]:
-        """Those that have a chain of games to the players in every simulator."""
+        """Returns those that have a chain of games to the players in every simulator."""
         among = [anchors_among([*self._results[simulator].players, *self._reference[simulator].players])
                  for simulator in self.simulators]
         return {player: value for player, value in among[0].items() if all(player in other for other in among)} if among else {}
 
     @cached_property
     def standings(self) -> dict[str, dict[str, Rating]]:
-        """By simulator, the ratings of all players, the strongest first."""
+        """Returns, by simulator, the ratings of all players, the strongest first."""
         found = {}
         for simulator in self.simulators:
             ratings = rate_among(self._results[simulator], self._reference[simulator], self.anchors)
@@ -81,7 +81,7 @@ class Tournament:
 
     @cached_property
     def skills(self) -> dict[str, dict[str, Skill]]:
-        """By simulator, the skills of the players in mixed teams; empty where nobody played in one."""
+        """Returns, by simulator, the skills of the players in mixed teams; empty where nobody played in one."""
         if all(len(line_up(name, game.size)) == 1 for game in self.games for name in (game.blue, game.orange)):
             return {}
         return {simulator: rate_line_ups(game for game in self.games if game.simulator == simulator)
@@ -157,7 +157,7 @@ class Tournament:
 
     @cached_property
     def _goals(self) -> dict[str, dict[tuple[str, str], int]]:
-        """By simulator, goals of the first player against the second."""
+        """Returns, by simulator, the goals of the first player against the second."""
         goals: dict[str, dict[tuple[str, str], int]] = {simulator: {} for simulator in self.simulators}
         for game in self.games:
             for pair, scored in (((game.blue, game.orange), game.blue_goals), ((game.orange, game.blue), game.orange_goals)):
@@ -187,8 +187,8 @@ def play_tournament(entrants: Sequence[Entrant], terms: Terms, played: Callable[
 
 
 def _together(seconds: Sequence[Entrant], device: torch.device | str) -> list[Sequence[Entrant]]:
-    """Those that the first player meets in one batch. On a GPU these are all, because more arenas hardly take longer; on a CPU
-    one by one, so that short games do not wait for those against another player."""
+    """Returns those that the first player meets in one batch. On a GPU these are all, because more arenas hardly take longer;
+    on a CPU one by one, so that short games do not wait for those against another player."""
     if torch.device(device).type == "cpu" or not seconds:
         return [[second] for second in seconds]
     return [seconds]

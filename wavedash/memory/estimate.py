@@ -79,7 +79,8 @@ def _inference(shapes: Shapes) -> int:
 
 
 def _observed(config: RunConfig, shapes: Shapes) -> int:
-    """What is stored of an observation, with what is said of it: all of it, or what a student needs and its teacher says."""
+    """Returns what is stored of an observation, with what is said of it: all of it, or what a student needs and its teacher
+    says."""
     if config.imitate is not None:
         return shapes.by_actor + shapes.action
     if config.prior is not None:

@@ -25,7 +25,7 @@ class Row(NamedTuple):
 
 
 def rows(config: RunConfig | None = None) -> list[Row]:
-    """What a configuration, or the preset, chooses for common GPUs and for those of this machine, by memory."""
+    """Returns what a configuration, or the preset, chooses for common GPUs and for those of this machine, by memory."""
     config = config or load_config(PRESET)
     shapes = shapes_for(config, torch.device("cpu"))
     cards = [(gpu(size), "") for size in CARDS]

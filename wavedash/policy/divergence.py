@@ -8,8 +8,9 @@ from wavedash.policy.distributions import Beta, Categorical, Distribution, Gauss
 
 
 def numbers_of(distribution: Distribution) -> Tensor:
-    """What is kept of a distribution: [..., n] log-probabilities, [..., K, most] of K choices, or [..., 2 A], two numbers of
-    each continuous dimension. Zeros are some distribution too: rollouts overwrite labels of inactive steps with them."""
+    """Returns what is kept of a distribution: [..., n] log-probabilities, [..., K, most] of K choices, or [..., 2 A], two
+    numbers of each continuous dimension. Zeros are some distribution too: rollouts overwrite labels of inactive steps with
+    them."""
     if isinstance(distribution, Categorical):
         return distribution.log_probs
     if isinstance(distribution, MultiCategorical):

@@ -226,7 +226,7 @@ class StackedActors(nn.Module):
 
 
 def actor_signature(policy: ActorCritic) -> str:
-    """What actors must share to be stacked: spaces, networks, kind of normalisation and precision."""
+    """Returns what actors must share to be stacked: spaces, networks, kind of normalisation and precision."""
     settings = policy.config.model_dump(mode="json", exclude=CRITIC_OR_TRAINING)
     settings["memory"].pop("sequence")
     clip = None if policy.normalizer is None else policy.normalizer.clip

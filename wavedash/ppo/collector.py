@@ -235,7 +235,7 @@ class Collector:
             counts.success[shard.t, shard.rows] = step.metrics["episode/success"]
 
     def _known(self, names: tuple[str, ...]) -> Known:
-        """What follows from the names of metrics."""
+        """Works out what follows from the names of metrics."""
         if names not in self._names:
             self._names[names] = Known(*(self._mask([name.startswith(prefix) for name in names])
                                          for prefix in ("attempt/", "episode/")))

@@ -68,7 +68,7 @@ def _observation(rollout: Rollout, length: Tensor, env: VecEnv) -> Finding | Non
 
 
 def _label(rollout: Rollout, length: Tensor, env: VecEnv) -> Finding | None:
-    """What a teacher sees is not stored, but what it says is."""
+    """Finds a label that is not finite. What a teacher sees is not stored, but what it says is."""
     findings = []
     for name, x in rollout.labels.items():
         place = _first(~x.isfinite())

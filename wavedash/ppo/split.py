@@ -45,7 +45,7 @@ class Split:
         return self.fitting
 
     def state(self) -> list[int | None] | None:
-        """What was found, with the option that it was found under; None: nothing was."""
+        """Returns what was found, with the option that it was found under; None: nothing was."""
         return None if self.fitting is None else [self.config.microbatch_size, self.fitting]
 
     def load(self, state: list[int | None] | None) -> None:

@@ -211,7 +211,7 @@ def _opened(path: str | Path) -> BinaryIO:
 
 
 def _naming(path: str | Path, look: Callable[[], T]) -> T:
-    """What `look` returns; its errors name the file."""
+    """Returns what `look` returns; its errors name the file."""
     try:
         return look()
     except RecordingError as error:

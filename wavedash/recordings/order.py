@@ -52,5 +52,5 @@ class Order:
                 self.failure = error
 
     def __str__(self) -> str:
-        """What the user is told at the end."""
+        """Says what the user is told at the end."""
         return f"wrote {len(self.files)} recording{'s' * (len(self.files) != 1)} into {self.folder}"

@@ -106,7 +106,7 @@ def _written_before(out: Path) -> set[str]:
 
 
 def _digest(path: Path, settings: ImportSettings) -> str:
-    """What a part depends on: the file, the settings, the model."""
+    """Returns what a part depends on: the file, the settings, the model."""
     digest = hashlib.sha256(json.dumps([VERSION, asdict(settings)]).encode())
     model = SHIPPED if settings.inverse == "shipped" else Path(settings.inverse)
     for name in (path, model):
@@ -205,7 +205,7 @@ def _write(out: Path, results: Sequence[Imported], parts: Sequence[Path | None],
 
 
 def import_table(summary: dict[str, Any]) -> str:
-    """What was imported, what was left out and why, as text."""
+    """Says what was imported, what was left out and why, as text."""
     total = max(sum(summary["frames"].values()), 1)
     lines = [f"{summary['files']} files: {summary['imported']} imported, {summary['skipped']} skipped", "",
              f"{'frames':24}{'count':>10}{'share':>9}"]

@@ -150,7 +150,7 @@ def write_part(path: Path, result: Imported) -> None:
 
 
 def read_part(path: Path) -> Imported | None:
-    """What `write_part` kept; None: nothing, or something else."""
+    """Returns what `write_part` kept; None: nothing, or something else."""
     from safetensors import safe_open
     try:
         with safe_open(path, "pt") as file:

@@ -87,8 +87,8 @@ def replay_of(data: dict[str, Any]) -> Replay:
 
 
 def identity_of(headers: dict[str, Any]) -> str:
-    """What files of the same game have in common. An Id names the file; what names the game, whoever saved it, is in files
-    since 2024. Empty: unknown."""
+    """Returns what files of the same game have in common. An Id names the file; what names the game, whoever saved it, is in
+    files since 2024. Empty: unknown."""
     return next((str(headers[name]) for name in ("MatchGUID", "MatchGuid", "Id") if headers.get(name)), "")
 
 

@@ -170,7 +170,7 @@ class Duel(LineUp):
             super().share_view(*view)
 
     def see(self, seen: Obs) -> None:
-        """What the arenas' own policy would see is of no use to players."""
+        """Does nothing: what the arenas' own policy would see is of no use to players."""
 
     def drive(self, parsed: Tensor, chosen: Tensor) -> Tensor:
         if self.viewers:

@@ -134,7 +134,8 @@ class Cars:
         return self.rotation[..., 2]
 
     def once(self, name: str, compute: Callable[[], Tensor]) -> Tensor:
-        """What `compute` returns. It is called once for all parts of a task while `keeping` is on. Nobody may change it."""
+        """Returns what `compute` returns. That is called once for all parts of a task while `keeping` is on. Nobody may change
+        it."""
         known: dict[str, Tensor] | None = self.__dict__.get("known")
         if known is None:
             return compute()

@@ -110,7 +110,7 @@ def _hand_over(learner: Learner, config: RunConfig) -> None:
 
 
 def _told_as_order(name: str, value: Any) -> str:
-    """What to do instead of writing an order among settings, as in `live.yaml`."""
+    """Says what to do instead of writing an order among settings, as in `live.yaml`."""
     argument = f"={value}" if isinstance(value, str | int) and not isinstance(value, bool) else ""
     return f"{name} is an order, and a file holds settings only; give it by the command: wavedash set RUN {name}{argument}"
 

@@ -128,7 +128,7 @@ class RunFolder:
 
     @property
     def asked(self) -> RunConfig | None:
-        """What the last command asked for. None: that is not known, or this version cannot read it."""
+        """Returns what the last command asked for. None: that is not known, or this version cannot read it."""
         try:
             return load_config(str(self.path / ASKED))
         except UserError:

@@ -125,7 +125,7 @@ def ask(run: Path, request: Request, timeout: float, poll: float = 0.05) -> Answ
 
 
 def user() -> str:
-    """Who runs this process."""
+    """Returns who runs this process."""
     try:
         name = getpass.getuser()
     except (OSError, KeyError, ImportError):  # a container without a user of this number

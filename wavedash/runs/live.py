@@ -212,7 +212,7 @@ class Live(Listener):
 
 
 def _all_or_none(ranks: Ranks, find: Any) -> Any:
-    """What the first rank finds, in all ranks; where it fails, all raise what it raised."""
+    """Returns what the first rank finds, in all ranks; where it fails, all raise what it raised."""
     found: Any = None
     if ranks.rank == 0:
         try:

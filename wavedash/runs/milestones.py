@@ -91,7 +91,7 @@ class Milestone:
 
     @property
     def label(self) -> str | None:
-        """What its user called it."""
+        """Returns what its user called it."""
         found = NAME.fullmatch(self.name)
         return None if found is None else found[2]
 

@@ -62,7 +62,8 @@ def check_orders(learner: Learner, orders: Iterable[str]) -> None:
 
 
 def _without_value(learner: Learner, name: str) -> str:
-    """What to say of a setting that was named without a value, as if it were an order. ChangeError: it cannot change."""
+    """Returns what to say of a setting that was named without a value, as if it were an order. ChangeError: it cannot
+    change."""
     changed(learner, {name: 0})
     now = write_yaml(value_at(learner.config, live_keys(learner)[name]), inline=True).strip()
     return f"{name} is {now}; to change it, give it a value: wavedash set RUN {name}=..."

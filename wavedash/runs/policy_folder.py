@@ -51,7 +51,7 @@ class PolicyFolder:
 
     @property
     def name(self) -> str:
-        """What the policy is called among others: the name of the folder, or that of the champion and its steps."""
+        """Returns what the policy is called among others: the name of the folder, or that of the champion and its steps."""
         path = self.path.absolute()
         return f"{champions.NAME}-{path.name}@{self.step}" if self.ships else path.name
 

@@ -52,7 +52,7 @@ class Lookup:
         return classes[snake_case(name)]
 
     def options(self, kind: str, name: str) -> dict[str, inspect.Parameter]:
-        """What a part of this name can be made with."""
+        """Returns what a part of this name can be made with."""
         return dict(_parameters(self.find(kind, name)))
 
     def make(self, kind: str, name: str, options: Mapping[str, Any] | None = None) -> Any:
@@ -93,7 +93,7 @@ def name_of(part: Part) -> str:
 
 @cache
 def _parameters(kind: type[Part]) -> dict[str, inspect.Parameter]:
-    """What a class is made with, but for `self`."""
+    """Returns what a class is made with, but for `self`."""
     _, *parameters = inspect.signature(kind.__init__).parameters.items()
     return dict(parameters)
 

@@ -155,8 +155,8 @@ class Rewards(Part):
         return self._shares
 
     def shares(self) -> dict[str, Tensor]:
-        """What each reward contributed to the last step, by name: [E, C], weighted, before it is spread between agents. NaN
-        where an environment plays a lane that does not have this reward."""
+        """Returns what each reward contributed to the last step, by name: [E, C], weighted, before it is spread between
+        agents. NaN where an environment plays a lane that does not have this reward."""
         return dict(zip(self.shown, self.rows().view(-1, *self._shares.shape[1:]).unbind(0), strict=True))
 
     def rows(self) -> Tensor:

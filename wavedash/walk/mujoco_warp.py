@@ -206,7 +206,7 @@ class MujocoWarpSimulator(Simulator):
         return {"dropped_contacts": count}
 
     def _integrated(self) -> dict[str, Tensor]:
-        """What a step depends on, by MuJoCo's names."""
+        """Returns what a step depends on, by MuJoCo's names."""
         return {"qpos": self.qpos, "qvel": self.qvel, "ctrl": self.target, "qacc_warmstart": self.warmstart}
 
     def _derive(self) -> None:

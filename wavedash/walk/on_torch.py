@@ -29,7 +29,7 @@ class TorchMemory:
 
 @contextmanager
 def on_torch(device: torch.device) -> Iterator[None]:
-    """What Warp launches and allocates in this context is on the device, its launches on torch's current stream. There is no
+    """Puts what Warp launches and allocates in this context on the device, its launches on torch's current stream. There is no
     host sync, and a CUDA graph may be captured."""
     if device.type == "cpu":
         with wp.ScopedDevice("cpu"):

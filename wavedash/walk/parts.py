@@ -58,9 +58,9 @@ class Observation(Part):
         When an episode begins, `begin` is called as well, and `build` once more."""
 
     def describe(self) -> dict[str, Any]:
-        """What its numbers mean, as plain values for the file that goes with an exported policy: `parts`, one after another,
-        each a `reading` of `size` numbers, of which `subtract` is subtracted, which are then clipped to `clip` and multiplied
-        by `scale`. It may be called before `bind`."""
+        """Returns what its numbers mean, as plain values for the file that goes with an exported policy: `parts`, one after
+        another, each a `reading` of `size` numbers, of which `subtract` is subtracted, which are then clipped to `clip` and
+        multiplied by `scale`. It may be called before `bind`."""
         return {"shape": list(self.space().shape), "parts": []}
 
 
@@ -74,7 +74,7 @@ class Action(Part):
         """[E, 12]: target angles of the joints, from actions [E, ...]."""
 
     def describe(self) -> dict[str, Any]:
-        """What its numbers mean, as plain values for the file that goes with an exported policy."""
+        """Returns what its numbers mean, as plain values for the file that goes with an exported policy."""
         return {"shape": list(self.space.shape)}
 
 

@@ -152,7 +152,7 @@ class Walk:
 
     @property
     def value(self) -> float:
-        """What the critic expects of the state that is now."""
+        """Returns what the critic expects of the state that is now."""
         policy = self.run.policy
         memory = policy.memory if policy.memory is not None else policy.policy.initial_memory(1)
         with torch.no_grad():
@@ -160,7 +160,7 @@ class Walk:
 
     @property
     def rewards(self) -> dict[str, float]:
-        """What each term paid in the last step, by name."""
+        """Returns what each term paid in the last step, by name."""
         paid = torch.zeros(len(self.frames.terms)) if self._rewards is None else self._rewards
         return dict(zip(self.frames.terms, paid.tolist(), strict=True))
 

@@ -163,7 +163,7 @@ class Robot:
         return x.clip(*part.get("clip", (-np.inf, np.inf))) * np.float32(part["scale"])
 
     def reading(self, part: dict[str, Any]) -> np.ndarray:
-        """What one sensor reads, or what the robot is told."""
+        """Returns what one sensor reads, or what the robot is told."""
         name, data = part["reading"], self.data
         if name == "angular_velocity":
             return data.qvel[3:6]

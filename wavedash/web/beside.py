@@ -94,7 +94,7 @@ class PageBeside:
 
 
 def _of_its_own() -> dict[str, Any]:
-    """What makes the signals of the terminal pass by a process: Ctrl-C is for the training, whose end ends the page."""
+    """Returns what makes the signals of the terminal pass by a process: Ctrl-C is for the training, whose end ends the page."""
     if os.name == "nt":
         return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}  # type: ignore[attr-defined,unused-ignore]
     # No session of its own: Linux may schedule sessions instead of processes, and the page would get half of the machine.

@@ -108,7 +108,7 @@ class Director:
 
     @property
     def game(self) -> Game | None:
-        """What is played, or was played last."""
+        """Returns what is played, or was played last."""
         return self._game
 
     @property
@@ -117,7 +117,7 @@ class Director:
         return 0 if self._act is None else self._act.cars
 
     def shown(self) -> tuple[list[Said], bytes | None]:
-        """What a viewer is told who comes now."""
+        """Returns what a viewer is told who comes now."""
         if self._act is None:
             return ([] if self._waiting is None else [self._waiting]), None
         return [said for said in (self._act.status, self._act.header) if said is not None], self._act.frame

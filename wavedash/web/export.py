@@ -104,7 +104,8 @@ def collect(path: Path, recordings: int, points: int, room: int) -> Export:
 
 
 def _details(clean: Cleaner, data: RunData, run: Run) -> dict[str, Any]:
-    """What is known of the run itself. What is not known to be harmless stays here, also what later versions may tell."""
+    """Returns what is known of the run itself. What is not known to be harmless stays here, also what later versions may
+    tell."""
     found = data.details(run)
     versions = found["versions"] if isinstance(found["versions"], dict) else {}
     harmless = {*data.row(run), *HARMLESS}

@@ -46,11 +46,11 @@ class Game:
 
     @property
     def followed(self) -> dict[str, int | None]:
-        """By side, the steps of those who follow a run."""
+        """Returns, by side, the steps of those who follow a run."""
         return {side: player.step for side, player in (("blue", self.blue), ("orange", self.orange)) if player.follows}
 
     def asked(self) -> dict[str, Any]:
-        """What a stage is asked for."""
+        """Returns what a stage is asked for."""
         return {"blue": self.blue.source, "orange": self.orange.source, "size": self.size, "simulator": self.simulator,
                 "start": self.start, "deterministic": self.deterministic}
 
@@ -127,7 +127,7 @@ class Wanted:
 
     @property
     def title(self) -> str:
-        """What is watched, for the terminal."""
+        """Says what is watched, for the terminal."""
         if self._run is not None:
             return self._run.title
         return " vs ".join(dict.fromkeys(player.name for player in self._players)) or "runs and games"

@@ -200,7 +200,8 @@ class Live:
             raise UserError("no game is played now, or it is too busy")
 
     def wishes(self) -> list[dict[str, Any]]:
-        """What a stage must know that begins to play for these viewers: what they look at, and which cars they drive."""
+        """Returns what a stage must know that begins to play for these viewers: what they look at, and which cars they
+        drive."""
         return [self._heads(), *({"do": "drive", "car": viewer.drives} for viewer in self.viewers if viewer.drives is not None)]
 
     def _heads(self) -> dict[str, Any]:

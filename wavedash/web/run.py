@@ -23,7 +23,7 @@ class Run:
     seen: dict[str, tuple[Any, Any]] = field(default_factory=dict)
 
     def cached(self, what: str, stamp: Any, read: Callable[[], Any]) -> Any:
-        """What was read when the stamp was the same, else what is read now."""
+        """Returns what was read when the stamp was the same, else what is read now."""
         if what not in self.seen or self.seen[what][0] != stamp:
             self.seen[what] = (stamp, read())
         return self.seen[what][1]

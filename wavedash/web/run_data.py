@@ -115,7 +115,7 @@ class RunData:
         return {**found, "events": self.events(run, curves=True)}
 
     def events(self, run: Run, curves: bool = False) -> list[dict[str, Any]]:
-        """What was done to a run, in words; with `curves` only what has changed something."""
+        """Returns what was done to a run, in words; with `curves` only what has changed something."""
         rows = run.cached("events", stamp_of(run.folder.events), lambda: EventsFile(run.folder.events).rows())
         found = []
         for row in rows:

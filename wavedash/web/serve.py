@@ -69,7 +69,7 @@ def chosen_token(host: str, token: str | None) -> str:
 
 
 def address(bound: socket.socket, host: str, token: str) -> str:
-    """What a user opens. Browsers send no part of it behind # anywhere."""
+    """Returns what a user opens. Browsers send no part of it behind # anywhere."""
     name = EVERYWHERE.get(host) or (f"[{host}]" if ":" in host else host)
     return f"http://{name}:{bound.getsockname()[1]}/#token={token}"
 

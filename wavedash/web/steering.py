@@ -127,7 +127,7 @@ def _ask(run: Run, request: Request, seconds: float) -> Answer:
 
 
 def read_asked(asked: Any) -> Request:
-    """What a client asks of a run. UserError: it is not of the form that it must have."""
+    """Returns what a client asks of a run. UserError: it is not of the form that it must have."""
     if not isinstance(asked, Mapping) or not set(asked) <= {"values", "orders"}:
         raise UserError('expected {"values": {key: value}, "orders": [word]}')
     values, orders = asked.get("values", {}), asked.get("orders", [])
@@ -146,7 +146,7 @@ def read_asked(asked: Any) -> Request:
 
 
 def listed(said: str) -> dict[str, Any]:
-    """What a run says to the order `list`: lines of `key=value` and one of all orders."""
+    """Returns what a run says to the order `list`: lines of `key=value` and one of all orders."""
     settings, orders = [], list[str]()
     for line in said.splitlines():
         key, equals, text = line.partition("=")

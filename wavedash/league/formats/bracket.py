@@ -64,7 +64,7 @@ def paired(stage: str, sources: Sequence[Source]) -> list[Node]:
 
 
 def fill(nodes: Sequence[Node], outcomes: Outcomes) -> list[Meeting]:
-    """Who meets whom, as far as the outcomes tell. Every node comes after those that it depends on."""
+    """Finds who meets whom, as far as the outcomes tell. Every node comes after those that it depends on."""
     meetings: dict[str, Meeting] = {}
 
     def who(source: Source) -> int | None:
@@ -81,7 +81,7 @@ def fill(nodes: Sequence[Node], outcomes: Outcomes) -> list[Meeting]:
 
 
 def knocked_out(meetings: Sequence[Meeting], lives: int) -> dict[int, str]:
-    """By entrant, the round in which it was knocked out: that of its loss number `lives`."""
+    """Returns, by entrant, the round in which it was knocked out: that of its loss number `lives`."""
     losses: dict[int, list[str]] = {}
     for meeting in meetings:
         if meeting.loser is not None and meeting.loser != NOBODY:
@@ -90,7 +90,7 @@ def knocked_out(meetings: Sequence[Meeting], lives: int) -> dict[int, str]:
 
 
 def places(meetings: Sequence[Meeting], entrants: int, lives: int, order: Sequence[str]) -> list[Place]:
-    """Who was knocked out later is better; equals share a place. `order`: rounds, the earliest first."""
+    """Ranks the entrants: who was knocked out later is better; equals share a place. `order`: rounds, the earliest first."""
     out = knocked_out(meetings, lives)
     last = len(by_stage(meetings))
 

@@ -57,7 +57,7 @@ class Meeting:
 
     @property
     def winner(self) -> int | None:
-        """Who goes on: an entrant, NOBODY, or None as long as that is open or if it was a draw."""
+        """Returns who goes on: an entrant, NOBODY, or None as long as that is open or if it was a draw."""
         return self._side(False)
 
     @property

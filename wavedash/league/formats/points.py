@@ -28,7 +28,7 @@ def buchholz(entrants: int, meetings: Sequence[Meeting]) -> list[float]:
 
 
 def ranked(entrants: int, meetings: Sequence[Meeting]) -> list[Place]:
-    """By points, then Buchholz, then won minus lost games, then the seed."""
+    """Orders the entrants by points, then Buchholz, then won minus lost games, then the seed."""
     have, met, ahead = points(entrants, meetings), buchholz(entrants, meetings), [0] * entrants
     for meeting in meetings:
         if meeting.outcome is not None and meeting.first is not None and meeting.second is not None:

@@ -65,7 +65,7 @@ def pair(entrants: int, before: Sequence[Meeting]) -> list[tuple[int, int]]:
 
 
 def pair_costs(table: Sequence[int], have: Sequence[float], before: Sequence[Meeting]) -> dict[tuple[int, int], Cost]:
-    """What every pair costs. `table`: the best first; `have`: points by entrant."""
+    """Returns what every pair costs. `table`: the best first; `have`: points by entrant."""
     met: dict[frozenset[int | None], int] = {}
     for meeting in before:
         both = frozenset((meeting.first, meeting.second))

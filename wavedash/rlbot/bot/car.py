@@ -91,7 +91,7 @@ class Car:
             self._turn_over()
 
     def _read(self, player: Any) -> None:
-        """What the packet says."""
+        """Reads what the packet says."""
         self.motion: Motion = motion_of(player.physics)
         if player.hitbox.length != self.length:  # at first, and if somebody chooses another body
             self._read_shape(player)

@@ -44,7 +44,7 @@ class Game:
         self._arrays: dict[str, Array] | None = None
 
     def forget(self) -> None:
-        """What was seen so far does not count for the next packet."""
+        """Forgets what was seen so far, so that it does not count for the next packet."""
         self.who = []
 
     def update(self, packet: Any) -> bool:
@@ -63,7 +63,8 @@ class Game:
 
     @property
     def arrays(self) -> dict[str, Array]:
-        """By name, [cars, ...]; `ball` [18] and `pads` [34], seconds until each is back, in the order of training."""
+        """Returns arrays by name, [cars, ...]; `ball` [18] and `pads` [34], seconds until each is back, in the order of
+        training."""
         if self._arrays is None:
             self._arrays = self._written()
         return self._arrays

@@ -28,7 +28,7 @@ SIDE = 2 * REACH + 1
 
 
 def places(teams: Array, me: int, allies: int, opponents: int) -> list[int]:
-    """Who is seen where: oneself, allies, opponents, each in the order of seats; -1 is an empty place."""
+    """Returns who is seen where: oneself, allies, opponents, each in the order of seats; -1 is an empty place."""
     mates = [car for car, team in enumerate(teams) if team == teams[me] and car != me][:allies]
     others = [car for car, team in enumerate(teams) if team == 1 - teams[me]][:opponents]
     return [me, *mates, *[-1] * (allies - len(mates)), *others, *[-1] * (opponents - len(others))]
@@ -143,8 +143,8 @@ class Default:
         return np.concatenate(parts).astype(np.float32)
 
     def _places(self, teams: Array, me: int) -> list[int]:
-        """Who is seen where. Without a team size, empty places come last; where there are more cars than places, opponents
-        have half of them at least, so that nobody of the own team stands in their place."""
+        """Returns who is seen where. Without a team size, empty places come last; where there are more cars than places,
+        opponents have half of them at least, so that nobody of the own team stands in their place."""
         if self.team_size is not None:
             return places(teams, me, self.team_size - 1, self.team_size)
         others, mates = self.seats - 1, int((teams == teams[me]).sum()) - 1

@@ -65,7 +65,7 @@ class Pace:
         return self.controls
 
     def nudge(self, frame: int) -> Array:
-        """What to answer a frame of the countdown with."""
+        """Returns what to answer a frame of the countdown with."""
         if self._nudged is None:
             self._nudged = self._sent_at = frame
         self.controls = NUDGE if frame - self._nudged < NUDGE_TICKS else IDLE

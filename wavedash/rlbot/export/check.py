@@ -61,8 +61,8 @@ def compare_with_trainer(folder: Path, observation: Observation, action: Action,
 
 
 def _choices(outputs: Mapping[str, torch.Tensor], actions: torch.Tensor) -> tuple[Array, Array]:
-    """What is compared of the bot's actions: the actions themselves, or where they are choices how likely the trainer finds
-    them, since of two that are equally likely rounding decides."""
+    """Returns what is compared of the bot's actions: the actions themselves, or where they are choices how likely the trainer
+    finds them, since of two that are equally likely rounding decides."""
     if "log_probs" not in outputs:
         return actions.numpy(), outputs["action"].numpy()
     log_probs = outputs["log_probs"]

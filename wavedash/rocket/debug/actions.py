@@ -96,7 +96,7 @@ def _played(env: RocketEnv, policy: TrainedPolicy) -> list[Stepped]:
 
 
 def _first_steps(found: Findings, env: RocketEnv, stepped: Sequence[Stepped], ticks: int) -> None:
-    """What a car of each team chose in its first steps, and how it moved."""
+    """Says what a car of each team chose in its first steps, and how it moved."""
     teams = stepped[0].before.cars.team[0].tolist()
     for seat in dict.fromkeys((0, next((seat for seat, team in enumerate(teams) if team == 1), 0))):
         rows = []
@@ -121,7 +121,7 @@ def _at(state: GameState, seat: int) -> tuple[str, ...]:
 
 
 def _turned(before: GameState, after: GameState, seat: int) -> float:
-    """By how many degrees the nose has turned to the right, in the frame of the car."""
+    """Returns by how many degrees the nose has turned to the right, in the frame of the car."""
     nose = after.cars.forward[0, seat]
     right, ahead = (float((nose * axis[0, seat]).sum()) for axis in (before.cars.right, before.cars.forward))
     return degrees(atan2(right, ahead))

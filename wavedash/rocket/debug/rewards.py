@@ -110,7 +110,7 @@ def _scenes(found: Findings, config: EnvConfig, rocket: RocketConfig, lane: str,
 
 
 def _paid(config: EnvConfig, rocket: RocketConfig, device: torch.device) -> tuple[dict[str, Tensor], Tensor]:
-    """What each term pays the first car in every scene, up to a goal, and what it is paid in all."""
+    """Returns what each term pays the first car in every scene, up to a goal, and what it is paid in all."""
     def staged(task: Task) -> None:
         driven_directly(task)
         task.start = Scenes()

@@ -157,7 +157,7 @@ class Episodes:
         return [episode for k in range(len(self._open)) for episode in self._cut(k, _Steps(*(x[:, k] for x in steps)))]
 
     def unfinished(self) -> list[RawEpisode]:
-        """What is known of the episodes that go on."""
+        """Returns what is known of the episodes that go on."""
         return [one.closed() for one in self._open if one.rows]
 
     def compact(self, frames: RocketFrames) -> None:

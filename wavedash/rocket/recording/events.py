@@ -73,7 +73,7 @@ class Narrator:
         """By car: the frame of its last touch that was told, and the last one in which it touched the ball"""
 
     def tell(self, happened: Happened, first: int = 0) -> list[Event]:
-        """What happened in these frames, the first of which has this number."""
+        """Returns what happened in these frames, the first of which has this number."""
         told: list[Event] = []
         for index in np.flatnonzero(_busy(happened)).tolist():
             told += self._frame(happened[index], first + index)

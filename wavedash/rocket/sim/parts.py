@@ -205,7 +205,7 @@ class RewardKernels:
             self.goals = goal_backs(state)
 
     def __call__(self, state: GameState, previous: GameState, events: Events) -> Mapping[str, Tensor]:
-        """What they pay by name, in tensors that the next call overwrites. Nothing, if it is another state."""
+        """Returns what they pay by name, in tensors that the next call overwrites. Nothing, if it is another state."""
         if state is not self.state or not self.mine:
             return {}
         if previous is not self.previous:

@@ -100,7 +100,7 @@ def attack(seen: Seen, e: int, c: int) -> float:
 
 
 def seen_of(state: GameState, previous: GameState) -> Seen:
-    """What kernels see of a step from `previous` to `state`: it stays the same for the life of both."""
+    """Returns what kernels see of a step from `previous` to `state`: it stays the same for the life of both."""
     cars, before, seen = state.cars, previous.cars, Seen()
     plain = {"clock": state.game.tick, "goal": state.game.goal, "air_time": cars.air_time_since_jump,
              "air_time_before": before.air_time_since_jump, "flip_time": cars.flip_time, "team": cars.team,

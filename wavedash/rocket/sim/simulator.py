@@ -141,7 +141,7 @@ class WarpSimulator(Simulator):
         torch.where(arenas.view(-1, 1, 1), self.state.cars.controls, before, out=before)
 
     def _hidden_state(self) -> dict[str, Tensor]:
-        """What a game depends on beside the records, by the names that checkpoints have."""
+        """Returns what a game depends on beside the records, by the names that checkpoints have."""
         return {"cars": self._memory.drivetrain, "matches": self._memory.scoring, "before": self._memory.previous_controls}
 
     def save(self) -> dict[str, Tensor]:

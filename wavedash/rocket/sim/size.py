@@ -19,12 +19,13 @@ TOUCH = ctypes.sizeof(TriangleTouch.ctype)
 
 
 def kept_bytes(seats: int) -> int:
-    """What an arena remembers from tick to tick, beside its record: drivetrains, scoring, controls of the step before."""
+    """Counts what an arena remembers from tick to tick, beside its record: drivetrains, scoring, controls of the step
+    before."""
     return WORD * (seats * (DRIVETRAIN_WORDS + len(CONTROLS)) + stride_of(ScoringMemory))
 
 
 def work_bytes(seats: int) -> int:
-    """What an arena needs within a step: controls, contacts, and the constraints that are solved for them."""
+    """Counts what an arena needs within a step: controls, contacts, and the constraints that are solved for them."""
     contacts = max_contacts(seats) * (ctypes.sizeof(Contact.ctype) + ctypes.sizeof(Constraint.ctype))
     words = (
         seats * len(CONTROLS)
@@ -38,6 +39,6 @@ def work_bytes(seats: int) -> int:
 
 
 def shared_bytes(arenas: int, gpu: bool) -> int:
-    """What the threads of a launch need: all of them on a GPU, one for each arena on a CPU."""
+    """Counts what the threads of a launch need: all of them on a GPU, one for each arena on a CPU."""
     threads, lanes = (MAX_THREADS, LANES) if gpu else (arenas, 1)
     return threads * TOUCH + threads // lanes * MAX_CANDIDATES * WORD + CLASS_COUNT * MAX_TICKS * WORD

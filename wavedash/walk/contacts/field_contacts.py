@@ -69,7 +69,7 @@ def _inflated(result: gjk.GJKResult, geom1: gjk.Geom, geom2: gjk.Geom, geomtype1
 
 
 def find_contacts(m, d, context, types) -> None:
-    """In place of MuJoCo Warp's `convex_narrowphase`: of pairs of these types of geoms, adds the contacts to `d`."""
+    """Adds the contacts of pairs of these types of geoms to `d`, in place of MuJoCo Warp's `convex_narrowphase`."""
     NARROWPHASE(m, d, context, [pair for pair in types if pair not in OURS])
     if not any(_count(m, *pair) for pair in OURS if pair in types):
         return

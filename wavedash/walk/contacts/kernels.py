@@ -117,7 +117,7 @@ def find_contacts_of_boxes(pairs: Pairs, fields: Fields, shares: int, found: Fou
 
 @wp.kernel(enable_backward=False, module="unique", grid_stride=False)
 def keep_widest(pairs: Pairs, found: Found, surfaces: Surfaces, contacts: Contacts, capacity: int):
-    """Of each pair four contacts, or fewer: the deepest one, and each time the one that is farthest from those."""
+    """Keeps four contacts of each pair, or fewer: the deepest one, and each time the one that is farthest from those."""
     pair = wp.tid()
     if pair >= pairs.count[0]:
         return

@@ -103,7 +103,7 @@ def is_out_of_reach(a: wp.vec3, b: wp.vec3, c: wp.vec3, start: wp.vec3, rod: wp.
 
 @wp.func
 def _clipped(corner: wp.vec3, normal: wp.vec3, start: wp.vec3, rod: wp.vec3, part: wp.vec2):
-    """What of the part of the rod, from and to shares of its length, is behind a face. If nothing: from is above to."""
+    """Returns what of the part of the rod, from and to shares of its length, is behind a face. If nothing: from is above to."""
     height, rise = wp.dot(normal, start - corner), wp.dot(normal, rod)
     low, high = part[0], part[1]
     if rise > 0.0:

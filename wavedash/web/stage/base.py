@@ -76,7 +76,7 @@ class Stage(ABC):
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:
-        """What every status says: `who` plays, as {"blue": name, "orange": name}, perhaps more."""
+        """Returns what every status says: `who` plays, as {"blue": name, "orange": name}, perhaps more."""
 
     def close(self) -> None:  # noqa: B027 (optional)
         """Releases processes and memory."""

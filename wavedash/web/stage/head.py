@@ -99,7 +99,7 @@ class SeenPolicy(FrozenPolicies):
         return int(self.thought.action[row])
 
     def decision(self, car: int, seats: int, observation: bool) -> dict[str, Any] | None:
-        """What is told of its last decision for a car; None: it has not decided yet. `observation`: with all it saw."""
+        """Returns what is told of its last decision for a car; None: it has not decided yet. `observation`: with all it saw."""
         if self.thought is None:
             return None
         row, table = self.row_of(car), self.table

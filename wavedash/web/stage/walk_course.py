@@ -55,7 +55,7 @@ class Courses:
         return Chosen(next(iter(self.terrains)), self.levels // 2)
 
     def choose(self, command: Mapping[str, Any], now: Chosen) -> Chosen:
-        """What a command asks for; what it does not name stays. UserError: there is no such course."""
+        """Chooses what a command asks for; what it does not name stays. UserError: there is no such course."""
         terrain, layout = command.get("terrain", now.terrain), command.get("layout", now.layout)
         if not isinstance(terrain, str) or terrain not in self.terrains:  # an import path would run code
             raise UserError(f"there is no such terrain: choose one of {', '.join(self.terrains)}")

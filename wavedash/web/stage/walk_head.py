@@ -18,8 +18,8 @@ AXES = ("x", "y", "z")
 
 
 def decision(walk: Walk, observation: bool) -> dict[str, Any]:
-    """What is told of the robot's policy now. `observation`: with what it sees. Actions have no numbers; `outputs` are what the
-    policy told the joints in the last step."""
+    """Returns what is told of the robot's policy now. `observation`: with what it sees. Actions have no numbers; `outputs` are
+    what the policy told the joints in the last step."""
     memory = walk.run.policy.memory or {}
     return {
         "action": -1, "controls": None, "top": [], "value": walk.value, "rewards": walk.rewards,

@@ -192,7 +192,7 @@ def planes_at_ball(position: wp.vec3):
 
 @wp.func
 def classify_ball(arena: ArenaGeometry, position: wp.vec3) -> int:
-    """What a ball touches: 0 for nothing, ON_PLANE, or ON_MESH for several planes or perhaps triangles."""
+    """Tells what a ball touches: 0 for nothing, ON_PLANE, or ON_MESH for several planes or perhaps triangles."""
     touched, _normal, _height = planes_at_ball(position)
     if not is_over_open_floor(position):
         cell = cell_of(position)

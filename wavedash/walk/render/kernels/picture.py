@@ -127,7 +127,7 @@ def on_line(at: float, every: float, width: float, blur: float) -> float:
 
 @wp.func
 def ground_colour(look: Look, point: wp.vec3, steep: float, blur: float) -> wp.vec3:
-    """By height, with the lines of a grid; steep ground is darker."""
+    """Colours the ground by height, with the lines of a grid; steep ground is darker."""
     share = wp.clamp((point[2] - look.bottom) / (look.top - look.bottom), 0.0, 1.0)
     colour = mix(look.low, look.middle, 2.0 * share)
     if share > 0.5:
