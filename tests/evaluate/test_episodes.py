@@ -14,7 +14,7 @@ from wavedash.envs.vec_env import Obs, Step
 from wavedash.evaluate.episodes import Games, play
 from wavedash.evaluate.own_task import EvaluationResult
 from wavedash.evaluate.random_play import RandomPlayer
-from wavedash.evaluate.shares import Sample, Share
+from wavedash.evaluate.shares import NORMAL, Sample, Share, spread_of_sum, student_95
 
 
 class ReportingEnv(TapeEnv):
@@ -99,13 +99,38 @@ def test_inactive_rows_do_not_count():
     assert games.returns == [2.0] and games.lengths == [2.0] and games.metrics == {"twice": [2.0]}
 
 
-def test_a_95_percent_interval_contains_the_mean_in_95_percent_of_samples():
+@pytest.mark.parametrize("count", [2, 3, 5, 50])
+def test_a_95_percent_interval_contains_the_mean_in_95_percent_of_samples(count):
+    """The control is the interval of a normal distribution, which is too narrow for few numbers."""
     torch.manual_seed(0)
-    held = 0
-    for _ in range(400):
-        low, high = Sample((3.0 + 2.0 * torch.randn(50)).tolist()).interval
+    held, as_normal = 0, 0
+    for _ in range(2_000):
+        sample = Sample((3.0 + 2.0 * torch.randn(count)).tolist())
+        low, high = sample.interval
         held += low < 3.0 < high
-    assert 0.92 < held / 400 < 0.98
+        as_normal += abs(sample.mean - 3.0) < NORMAL * sample.error
+    assert 0.93 < held / 2_000 < 0.97
+    assert count == 50 or as_normal / 2_000 < 0.92
+
+
+def test_students_distribution_is_that_of_the_tables():
+    printed = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 7: 2.365, 10: 2.228, 29: 2.045, 120: 1.980}
+    assert {freedom: round(student_95(freedom), 3) for freedom in printed} == printed
+    assert student_95(1_000) == pytest.approx(student_95(1_001), abs=3e-3)
+    assert math.isnan(student_95(0)) and math.isnan(Sample([3.0]).interval[0])
+
+
+def test_a_sum_of_means_with_unequal_errors_lies_in_its_95_percent_interval():
+    """Means of 3 and of 8 numbers, which spread differently; the control gives both of them the freedom of all numbers."""
+    torch.manual_seed(0)
+    held, pooled = 0, 0
+    for _ in range(2_000):
+        samples = [Sample((5.0 * torch.randn(3)).tolist()), Sample(torch.randn(8).tolist())]
+        off = abs(sum(sample.mean for sample in samples))
+        held += off < spread_of_sum([(sample.error, len(sample.values)) for sample in samples])
+        pooled += off < student_95(9) * math.hypot(*(sample.error for sample in samples))
+    assert 0.93 < held / 2_000 < 0.98 and pooled / 2_000 < 0.92
+    assert spread_of_sum([(0.0, 3), (0.0, 3)]) == 0.0 and math.isnan(spread_of_sum([(1.0, 3), (1.0, 1)]))
 
 
 def test_a_95_percent_interval_of_a_ratio_contains_it_in_95_percent_of_samples():

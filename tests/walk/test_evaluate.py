@@ -131,7 +131,7 @@ def test_results_are_what_their_names_say() -> None:
     assert walked.time_to_fall == pytest.approx((46.25 + 10.0) / 2), "who does not fall counts with the limit"
     assert walked.error == pytest.approx(0.2) and walked.power == pytest.approx(4_500 / 50)
     assert walked.energy_per_metre == pytest.approx(200.0) and walked.cost_of_transport == pytest.approx(200 / 122)
-    assert walked.spread == pytest.approx(1.96 * (14.5 / 2**0.5) / 2**0.5)
+    assert walked.spread == pytest.approx(12.7062 * (14.5 / 2**0.5) / 2**0.5, rel=1e-5), "Student's, with one degree of freedom"
     nowhere = Walked([tile(distance=[0.0, 0.1])], limit=46.25, weight=122.0)
     assert nowhere.cost_of_transport is None, "energy per metre of robots that go nowhere says nothing"
 
@@ -152,7 +152,7 @@ def result(**changed) -> WalkingResult:
 def test_a_table_has_a_line_for_each_terrain_and_a_column_for_each_level() -> None:
     lines = str(result()).splitlines()
     assert lines[5].split() == [
-        "stairs_up", "6.88", "±", "7.12", "50.0", "(15.0", "to", "85.0)", "28.1", "0.200", "90.0", "2.68"]
+        "stairs_up", "6.88", "±", "46.17", "50.0", "(15.0", "to", "85.0)", "28.1", "0.200", "90.0", "2.68"]
     assert lines[7].split() == ["distance", "m", "level", "0", "5"] and lines[8].split() == ["stairs_up", "11.2", "2.5"]
     assert lines[11].split() == ["stairs_up", "50", "50"]
     plain = json.loads(json.dumps(result().plain(), allow_nan=False))
@@ -194,9 +194,9 @@ def test_a_captured_step_is_given_every_action_and_the_same_robots_fall() -> Non
 def test_policies_are_compared_on_the_same_terrain() -> None:
     blind = result(checkpoint=Path("runs/b"), tiles=[tile(distance=[4.0, 4.0]), tile(level=5, distance=[1.0, 2.0])])
     lines = compare({"vision": result(), "blind": blind}).splitlines()
-    assert lines[6].split() == ["stairs_up", "6.88", "±", "7.12", "2.75", "±", "0.49", "(0.40", "x)"]
+    assert lines[6].split() == ["stairs_up", "6.88", "±", "46.17", "2.75", "±", "3.18", "(0.40", "x)"]
     assert lines[9] == "without the first 1 m, which are level:"
-    assert lines[-1].split() == ["stairs_up", "5.88", "±", "7.12", "1.75", "±", "0.49", "(0.30", "x)"]
+    assert lines[-1].split() == ["stairs_up", "5.88", "±", "46.17", "1.75", "±", "3.18", "(0.30", "x)"]
     assert lines[1] == "blind: runs/b; sensors are exact, robots are not pushed"
     with pytest.raises(UserError, match="different --speed or --seconds"):
         compare({"vision": result(), "blind": result(speed=0.3)})

@@ -40,7 +40,7 @@ CONTROLS = (LATE_STARTER, "champion")
 OPPONENTS = ("idle", "chaser", "defender")
 
 FEWEST = 24
-"""Series below which there is no verdict: the interval is that of the normal approximation, which is too narrow for so few"""
+"""Series below which there is no verdict: the points of so few games are not distributed normally, as the interval supposes"""
 
 Games = Sequence[PlayedGame]
 """The games of one series, in the order that they were played"""

@@ -1,6 +1,7 @@
 """`wavedash eval RUN`: a policy plays new episodes of its own task, if wanted with random play for comparison."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -112,10 +113,13 @@ class EvaluationResult(Measured):
         if theirs.mean <= 0 or ours.mean <= 0:
             return _text(theirs)
         ratio, low, high = ours.times(theirs)
-        return f"{_text(theirs)}; the policy: {ratio:.1f} times (95 % interval {low:.1f} to {high:.1f})"
+        interval = "" if math.isnan(low) else f" (95 % interval {low:.1f} to {high:.1f})"
+        return f"{_text(theirs)}; the policy: {ratio:.1f} times{interval}"
 
 
 def _text(sample: Sample) -> str:
     low, high = sample.interval
     digits = 2 if abs(sample.mean) >= 1 or sample.mean == 0 else 4
+    if math.isnan(low):
+        return f"{sample.mean:.{digits}f}  (one episode: no interval)"
     return f"{sample.mean:.{digits}f}  (95 % interval {low:.{digits}f} to {high:.{digits}f})"

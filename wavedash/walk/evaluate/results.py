@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wavedash.evaluate.measure import Measured
-from wavedash.evaluate.shares import Sample, Share
+from wavedash.evaluate.shares import Sample, Share, spread_of_sum
 
 GRAVITY = 9.81
 """m/s^2"""
@@ -59,9 +59,7 @@ class Walked:
     @property
     def spread(self) -> float:
         """m: half of the 95 % interval of the mean distance, for other starts on the same tiles; NaN with one robot each."""
-        if min(len(tile.distance) for tile in self.tiles) < 2:
-            return math.nan
-        return 1.96 * math.hypot(*(Sample(tile.distance).error for tile in self.tiles)) / len(self.tiles)
+        return spread_of_sum([(Sample(tile.distance).error, len(tile.distance)) for tile in self.tiles]) / len(self.tiles)
 
     def beyond(self, first: float) -> Walked:
         """The same without the first so many m, which is 0 for a robot that did not come so far."""
