@@ -196,7 +196,10 @@ def test_policies_are_compared_on_the_same_terrain() -> None:
     lines = compare({"vision": result(), "blind": blind}).splitlines()
     assert lines[6].split() == ["stairs_up", "6.88", "±", "46.17", "2.75", "±", "3.18", "(0.40", "x)"]
     assert lines[9] == "without the first 1 m, which are level:"
-    assert lines[-1].split() == ["stairs_up", "5.88", "±", "46.17", "1.75", "±", "3.18", "(0.30", "x)"]
+    assert lines[11].split() == ["stairs_up", "5.88", "±", "46.17", "1.75", "±", "3.18", "(0.30", "x)"]
+    assert lines[13] == "the same on the harder half of the levels (5):"
+    assert lines[-1].split() == ["stairs_up", "1.50", "±", "6.35", "0.50", "±", "6.35", "(0.33", "x)"]
+    assert "harder" not in compare({name: each.harder for name, each in (("vision", result()), ("blind", blind))})
     assert lines[1] == "blind: runs/b; sensors are exact, robots are not pushed"
     with pytest.raises(UserError, match="different --speed or --seconds"):
         compare({"vision": result(), "blind": result(speed=0.3)})

@@ -8,10 +8,11 @@ from wavedash.walk.evaluate.results import WalkingResult, distance_text, short, 
 
 
 def compare(results: Mapping[str, WalkingResult]) -> str:
-    """Tables with a line for each kind of terrain and a column for each policy: distance in m, and its ratio to the first
-    policy's. They must have walked the same course. The second table leaves out the platform, on which everybody walks: where
-    one policy stops in front of the terrain and another crosses it, their distances have a ratio of the platform's length, and
-    what they walked on the terrain has not."""
+    """Returns tables with a line for each kind of terrain and a column for each policy: distance in m, and its ratio to the
+    first policy's. They must have walked the same course. The second table leaves out the platform, on which everybody walks:
+    where one policy stops in front of the terrain and another crosses it, their distances have a ratio of the platform's
+    length, and what they walked on the terrain has not. The third one also leaves out the easier half of the levels, of which
+    the first are nearly closed ground."""
     first, *others = results.values()
     for other in others:
         if (other.speed, other.limit) != (first.speed, first.limit):
@@ -19,10 +20,15 @@ def compare(results: Mapping[str, WalkingResult]) -> str:
         if [(tile.terrain, tile.level) for tile in other.tiles] != [(tile.terrain, tile.level) for tile in first.tiles]:
             raise UserError("these policies walked on different terrain, because their runs have different kinds or levels: "
                             "choose what all of them shall walk on with --terrain and --levels")
-    tables = [*table([["distance m", *results], *_by_terrain(results.values(), 0.0),
+    head = ["distance m", *results]
+    tables = [*table([head, *_by_terrain(results.values(), 0.0),
                       ["success %", *(f"{100 * result.everything.success.value:.1f}" for result in results.values())]]),
               "", f"without the first {first.platform:g} m, which are level:",
-              *table([["distance m", *results], *_by_terrain(results.values(), first.platform)])]
+              *table([head, *_by_terrain(results.values(), first.platform)])]
+    harder = [result.harder for result in results.values()]
+    if harder[0].levels != first.levels:
+        tables += ["", f"the same on the harder half of the levels ({', '.join(map(str, harder[0].levels))}):",
+                   *table([head, *_by_terrain(harder, first.platform)])]
     policies = [f"{name}: {result.checkpoint}; {result.conditions}" for name, result in results.items()]
     return "\n".join(line.rstrip() for line in (*policies, *first.head(policy=False), "", *tables))
 

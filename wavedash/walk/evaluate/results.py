@@ -158,6 +158,12 @@ class WalkingResult(Measured):
     def levels(self) -> list[int]:
         return sorted({tile.level for tile in self.tiles})
 
+    @property
+    def harder(self) -> WalkingResult:
+        """The harder half of the levels alone."""
+        levels = self.levels[len(self.levels) // 2:]
+        return replace(self, tiles=[tile for tile in self.tiles if tile.level in levels])
+
     def on(self, terrain: str, level: int) -> Walked:
         """One tile."""
         return Walked([tile for tile in self.tiles if (tile.terrain, tile.level) == (terrain, level)], self.limit, self.weight)
