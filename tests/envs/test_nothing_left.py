@@ -14,6 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.processes import words_of
+
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="reads /dev/shm and sends signals")]
 
 PROGRAM = """
@@ -130,7 +132,7 @@ def test_ctrl_c_while_workers_start_ends_them_without_noise(start):
     process = start("here", "steps")
     parent, workers = psutil.Process(process.pid), []
     while not workers:
-        workers = [child.pid for child in parent.children() if "spawn_main" in " ".join(child.cmdline())]
+        workers = [child.pid for child in parent.children() if "spawn_main" in " ".join(words_of(child))]
     time.sleep(0.1)  # they are importing, where Python would answer with a traceback
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=15)

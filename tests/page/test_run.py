@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.page.browser import PageServer
+from tests.processes import free_port
 from tests.web.serving import PATIENCE
 from tests.web.training import LONG, Training
 
@@ -82,13 +83,14 @@ def test_a_run_is_watched_steered_killed_and_resumed(open_page, server: PageServ
 
 def test_a_server_that_dies_and_comes_back(open_page, training: Training) -> None:
     """The page says so, keeps what it shows, and goes on by itself."""
-    server = PageServer(training.root)
+    port = ["--port", str(free_port())]
+    server = PageServer(training.root, *port)
     page = open_page(f"{server.address}&tab=run", width=1000, height=700)
     page.wait("s.run && s.run.chosen.length === 1 && s.connected")
     server.close()
     page.wait("!s.connected")
     assert page.state("run")["chosen"]
-    again = PageServer(training.root, "--port", server.origin.rpartition(":")[2])
+    again = PageServer(training.root, *port)
     try:
         page.wait("s.connected")
     finally:

@@ -21,6 +21,7 @@ import torch
 from pydantic import BaseModel
 from safetensors.torch import load
 
+from tests.processes import words_of
 from wavedash import threads
 from wavedash.config import RunConfig
 from wavedash.config.debug import SWITCHES
@@ -165,7 +166,7 @@ def strategy(learner: Learner) -> Any:
 
 
 def worker_processes(learner: Learner) -> int:
-    return len([child for child in psutil.Process().children() if "spawn_main" in " ".join(child.cmdline())])
+    return len([child for child in psutil.Process().children() if "spawn_main" in " ".join(words_of(child))])
 
 
 def limits(learner: Learner) -> dict[str, float]:

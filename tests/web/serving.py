@@ -17,6 +17,7 @@ import psutil
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 
+from tests.processes import words_of
 from wavedash.config_file import dump_config, load_config
 from wavedash.web.guard import HEADERS
 
@@ -119,7 +120,7 @@ class Server:
 
     def stages(self) -> list[psutil.Process]:
         """The processes that play."""
-        return [child for child in psutil.Process(self.process.pid).children() if "spawn_main" in " ".join(child.cmdline())]
+        return [child for child in psutil.Process(self.process.pid).children() if "spawn_main" in " ".join(words_of(child))]
 
     def interrupt(self) -> int:
         """Ctrl-C, and the exit code."""

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
+from tests.processes import words_of
 from tests.web.serving import PATIENCE, Server, until
 from tests.web.training import LONG, Training
 from wavedash.web.beside import PageBeside
@@ -32,7 +33,7 @@ def ask(link: str, path: str) -> Any:
 
 
 def page_of(training: Training) -> psutil.Process:
-    (page,) = [child for child in psutil.Process(training.process.pid).children() if "wavedash.web.beside" in child.cmdline()]
+    (page,) = [child for child in psutil.Process(training.process.pid).children() if "wavedash.web.beside" in words_of(child)]
     return page
 
 

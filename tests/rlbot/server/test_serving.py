@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.processes import words_of
 from tests.rlbot.server.bots import CHASES, CRASHES, HANGS, RAISES, write_bot, write_raw_bot
 from wavedash.evaluate.matches import nudged_kickoff
 from wavedash.league.players import find_entrant
@@ -39,7 +40,7 @@ def player(team: int, name: str) -> Seat:
 
 
 def no_children() -> bool:
-    return not [child for child in psutil.Process().children(recursive=True) if "run.py" in " ".join(child.cmdline())]
+    return not [child for child in psutil.Process().children(recursive=True) if "run.py" in " ".join(words_of(child))]
 
 
 def only(outcome: Outcome) -> Conduct:
@@ -225,7 +226,7 @@ def test_nothing_is_left_of_a_match_whose_process_is_killed(tmp_path: Path) -> N
                str(tmp_path / "games.csv")]
     server = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 60
-    while len(bots := [p for p in server.children(recursive=True) if p.cmdline()[-1:] == ["run.py"]]) < 2:
+    while len(bots := [p for p in server.children(recursive=True) if words_of(p)[-1:] == ["run.py"]]) < 2:
         assert time.monotonic() < until and server.poll() is None
         time.sleep(0.05)
     time.sleep(3.0)  # one of them hangs by now
