@@ -17,9 +17,8 @@ os.environ["WAVEDASH_HOME"] = _home.name
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """There is one process more than there are cores, because tests also wait: for games at the pace of viewers, for the end
-    of somebody's patience, and for other processes."""
-    return allowed_cores() + 1
+    """As many processes as cores: with one more, tests that wait for others have failed for lack of patience."""
+    return allowed_cores()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
