@@ -17,7 +17,7 @@ os.environ["WAVEDASH_HOME"] = _home.name
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """As many processes as cores: with one more, tests that wait for others have failed for lack of patience."""
+    """As many processes as cores."""
     return allowed_cores()
 
 
