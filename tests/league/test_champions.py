@@ -14,12 +14,13 @@ from safetensors.torch import load_file, save_file
 import wavedash
 from wavedash import champions
 from wavedash.assembly import make_policy
+from wavedash.champions.card import read_stages
+from wavedash.champions.pack import LARGEST, card_of, pack
 from wavedash.cli.app import app
 from wavedash.config_file import dump_config, load_config
 from wavedash.envs.kinds import kind_of
 from wavedash.errors import UserError
-from wavedash.league.card import Against, Card
-from wavedash.league.champions import LARGEST, pack, read_stages
+from wavedash.league.card import Against, PlayingCard
 from wavedash.league.frozen import FrozenPolicy
 from wavedash.league.games import Game, GamesFile
 from wavedash.league.players import find_entrant
@@ -52,13 +53,13 @@ def test_it_is_found_by_name_wherever_a_policy_is(name):
     stored = load_file(run.path / "policy.safetensors")
     assert all(torch.equal(x, stored[key].float()) for key, x in wavedash.load_policy(name).policy.named_parameters())
     entrant = find_entrant(name)
-    assert isinstance(entrant.player(), FrozenPolicy) and entrant.name == Card.read(run.path).name
+    assert isinstance(entrant.player(), FrozenPolicy) and entrant.name == PlayingCard.read(run.path).name
 
 
 def test_its_configuration_names_no_code_and_its_files_are_small_and_in_16_bits():
     files = [file for file in champions.FOLDER.glob("*/*") if file.is_file()]
     assert sum(file.stat().st_size for file in files) < LARGEST
-    for mode in champions.modes():
+    for mode in [*champions.modes(), *champions.walkers()]:
         folder = champions.FOLDER / mode
         assert sorted(file.name for file in folder.iterdir()) == [
             "card.yaml", "config.yaml", "policy.safetensors", "state.json"]
@@ -68,7 +69,7 @@ def test_its_configuration_names_no_code_and_its_files_are_small_and_in_16_bits(
         policy, _ = read_policy(PolicyFolder(folder))
         stored = load_file(folder / "policy.safetensors")
         assert {stored[name].dtype for name, _ in policy.named_parameters()} == {torch.float16}
-        card = Card.read(folder)
+        card = card_of(mode).read(folder)
         assert card.parameters == sum(x.numel() for x in policy.parameters())
         assert card.name == f"champion-{mode}@{card.steps}" and PolicyFolder(folder).step == card.steps
 
@@ -86,7 +87,7 @@ def test_a_wheel_has_it():
 
 
 def test_a_champion_that_does_not_ship_is_refused_with_those_that_do():
-    with pytest.raises(UserError, match=r"^no champion for 3v3 ships with this version; there is champion-1v1$"):
+    with pytest.raises(UserError, match=r"^no champion for 3v3 ships with this version; there is champion-1v1(, |$)"):
         wavedash.load_run("champion-3v3")
     with pytest.raises(UserError, match="no champion for 2v2 ships"):
         find_entrant("champion+chaser", size=2)
@@ -127,7 +128,7 @@ def test_a_script_is_nothing_to_begin_with():
 
 def test_its_card_is_shown(capsys):
     assert app(["champion", "show"], standalone_mode=False) is None
-    assert capsys.readouterr().out.startswith(Card.read(champions.FOLDER / "1v1").name)
+    assert capsys.readouterr().out.startswith(PlayingCard.read(champions.FOLDER / "1v1").name)
 
 
 # --- packing ---------------------------------------------------------------------------------------------------------
@@ -169,7 +170,8 @@ def test_a_packed_policy_is_the_same_but_for_the_last_bits_of_its_weights(tmp_pa
         assert after[name].dtype == x.dtype
     assert policy_fingerprint(packed) == policy_fingerprint(policy)
     assert (card.name, card.steps, card.gpu_minutes) == ("champion-1v1@1400", 1400, 3.0)
-    assert Card.read(tmp_path / "champions" / "1v1") == card and PolicyFolder(tmp_path / "champions" / "1v1").step == 1400
+    packed_into = tmp_path / "champions" / "1v1"
+    assert PlayingCard.read(packed_into) == card and PolicyFolder(packed_into).step == 1400
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -220,10 +222,10 @@ def test_champions_that_are_too_large_together_are_refused(tmp_path, stages, mon
         (tmp_path / "champions" / mode).mkdir(parents=True)
         (tmp_path / "champions" / mode / "policy.safetensors").write_bytes(bytes(size))
     whole = sum(file.stat().st_size for file in (tmp_path / "policy").iterdir())
-    monkeypatch.setattr("wavedash.league.champions.LARGEST", 10_000 + whole // 4)
+    monkeypatch.setattr("wavedash.champions.pack.LARGEST", 10_000 + whole // 4)
     with pytest.raises(UserError, match=r"all champions together have [\d,]+ bytes; at most [\d,]+ can ship"):
         pack(str(tmp_path / "policy"), "1v1", stages, tmp_path / "champions")
-    monkeypatch.setattr("wavedash.league.champions.LARGEST", 10_000 + whole)
+    monkeypatch.setattr("wavedash.champions.pack.LARGEST", 10_000 + whole)
     pack(str(tmp_path / "policy"), "1v1", stages, tmp_path / "champions")
 
 
@@ -239,8 +241,8 @@ def test_how_it_was_trained_must_be_said(text, message, tmp_path):
 # --- the card --------------------------------------------------------------------------------------------------------
 
 
-def card_of(name: str = "champion-1v1@1400") -> Card:
-    return Card.model_validate({"name": name, "mode": "1v1", "parameters": 1, "training": [
+def a_card(name: str = "champion-1v1@1400") -> PlayingCard:
+    return PlayingCard.model_validate({"name": name, "mode": "1v1", "parameters": 1, "training": [
         {"command": "wavedash train rocket-1v1", "steps": 1400, "gpu": "none", "gpu_minutes": 3}]})
 
 
@@ -259,11 +261,11 @@ def games_of(own: str) -> list[Game]:
 
 
 def test_ratings_and_shares_follow_from_the_games(tmp_path):
-    own = card_of().name
+    own = a_card().name
     GamesFile(tmp_path / "games.csv").add([*games_of(own), *played("warp", own, "chaser", 0, 0, 99, size=2)])
-    card = card_of().with_games(GamesFile(tmp_path / "games.csv").read())
+    card = a_card().with_games(GamesFile(tmp_path / "games.csv").read())
     card.write(tmp_path)
-    card = Card.read(tmp_path)
+    card = PlayingCard.read(tmp_path)
     assert list(card.play) == ["rocketsim", "warp"]
     for simulator, more in (("rocketsim", 0), ("warp", 5)):
         play, games = card.play[simulator], [game for game in games_of(own) if game.simulator == simulator]
@@ -288,34 +290,34 @@ def test_the_card_is_written_by_the_command(tmp_path, monkeypatch, capsys, stage
         app(["champion", "card", "1v1", "--games", str(tmp_path / "games.csv"), option], standalone_mode=False)
         said = capsys.readouterr().out
         assert "rocketsim: rating" in said and text in said
-    assert set(Card.read(tmp_path / "champions" / "1v1").play) == {"rocketsim", "warp"}
+    assert set(PlayingCard.read(tmp_path / "champions" / "1v1").play) == {"rocketsim", "warp"}
 
 
 def test_games_of_others_make_no_card():
     with pytest.raises(UserError, match=r"no 1v1 games of champion-1v1@1400 in this file: it holds those of a, chaser"):
-        card_of().with_games(played("warp", "a", "chaser", 1, 0, 1))
+        a_card().with_games(played("warp", "a", "chaser", 1, 0, 1))
 
 
 def test_without_a_goal_there_is_no_share():
     record = Against.of(0, 10, 0)
     assert record.goal_share is None and record.interval == [0.0, 1.0]
-    card = card_of().with_games([*played("warp", card_of().name, "chaser", 0, 10, 0)])
+    card = a_card().with_games([*played("warp", a_card().name, "chaser", 0, 10, 0)])
     assert "no goals" in str(card)
 
 
 def test_every_side_and_result_is_counted_once():
     """All nine combinations of goals up to 2, from both sides."""
-    own, games = card_of().name, []
+    own, games = a_card().name, []
     for mine, theirs in product(range(3), repeat=2):
         games.append(Game("", 0, own, "chaser", 1, mine, theirs, 1.0, "warp", 1))
         games.append(Game("", 0, "chaser", own, 1, theirs, mine, 1.0, "warp", 1))
-    record = card_of().with_games(games).play["warp"].against["chaser"]
+    record = a_card().with_games(games).play["warp"].against["chaser"]
     assert (record.won, record.drawn, record.lost) == (6, 6, 6)
 
 
 def test_a_damaged_card_is_named(tmp_path):
     (tmp_path / "card.yaml").write_text("name: 3\n")
     with pytest.raises(UserError, match=r"card\.yaml is no card of a champion"):
-        Card.read(tmp_path)
+        PlayingCard.read(tmp_path)
     with pytest.raises(UserError, match="cannot read"):
-        Card.read(tmp_path / "nowhere")
+        PlayingCard.read(tmp_path / "nowhere")

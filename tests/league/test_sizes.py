@@ -12,11 +12,11 @@ import torch
 
 from tests import prepared
 from tests.league.leagues import TINY, Stop, ending, policy_folder, saved, trained
+from wavedash.champions.pack import _check_task
 from wavedash.config_file import load_config
 from wavedash.errors import UserError
 from wavedash.evaluate.against import play_against
 from wavedash.evaluate.own_task import evaluate
-from wavedash.league.champions import _check_task
 from wavedash.league.games import GamesFile
 from wavedash.league.ladder import read_ladder
 from wavedash.league.match import Terms

@@ -3,22 +3,26 @@ reference` for maintainers."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-commands = typer.Typer(help="Looks at the trained Rocket League bots that ship, and packs one.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from wavedash.league.card import PlayingCard
+    from wavedash.walk.evaluate.card import WalkingCard
 
-Mode = Annotated[str, typer.Argument(metavar="MODE", help="The size of teams: 1v1, 2v2 or 3v3.")]
+commands = typer.Typer(help="Looks at the trained policies that ship, and packs one.", no_args_is_help=True)
+
+Mode = Annotated[str, typer.Argument(metavar="MODE", help="The size of teams, 1v1, 2v2 or 3v3; or walk or walk-see.")]
 
 
 @commands.command()
 def show(mode: Mode = "1v1") -> None:
-    """Print the card of a champion: how it was trained, its rating, and how it plays against others."""
+    """Print the card of a champion: how it was trained, and how it plays against others or walks."""
     from wavedash import champions
-    from wavedash.league.card import Card
+    from wavedash.champions.pack import card_of
 
-    typer.echo(str(Card.read(champions.champion_folder(f"{champions.NAME}-{mode}"))))
+    typer.echo(str(card_of(mode).read(champions.champion_folder(f"{champions.NAME}-{mode}"))))
 
 
 @commands.command(no_args_is_help=True)
@@ -29,10 +33,15 @@ def pack(
         Path, typer.Option(metavar="FILE", help="A YAML list of the runs that trained it: command, steps, gpu, gpu_minutes.")
     ],
 ) -> None:
-    """Make a policy the champion that ships, with a card that has no games yet."""
-    from wavedash.league.champions import pack
+    """Make a policy the champion that ships, with a card that has no results yet."""
+    from wavedash import champions
+    from wavedash.champions.pack import pack
 
     typer.echo(str(pack(source, mode, training)))
+    if mode in champions.WALKERS:
+        typer.echo(f"\nnext, its card:\n  wavedash eval champion-{mode} --json walk.json\n"
+                   f"  wavedash champion card {mode} --walked walk.json")
+        return
     typer.echo("\nnext, its games and its card:\n"
                f"  wavedash tournament champion-{mode} idle random chaser defender RUNG ... --simulator both --games 400 "
                f"--seed 11 --no-reference --out games.csv\n  wavedash champion card {mode} --games games.csv\n"
@@ -42,18 +51,37 @@ def pack(
 @commands.command(no_args_is_help=True)
 def card(
     mode: Mode,
-    games: Annotated[Path, typer.Option(metavar="FILE", help="games.csv of a tournament in which the champion played.")],
+    games: Annotated[
+        Optional[Path],  # noqa: UP045 (typer reads the annotation at run time)
+        typer.Option(metavar="FILE", show_default=False, help="games.csv of a tournament in which the champion played."),
+    ] = None,
+    walked: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(metavar="FILE", show_default=False, help="What wavedash eval champion-walk --json has written."),
+    ] = None,
     deterministic: Annotated[
         bool, typer.Option("--deterministic/--stochastic", help="How the policies of that tournament took their actions.")
     ] = True,
 ) -> None:
-    """Write rating and goal shares of a champion on its card, from the games of a tournament."""
+    """Write on the card of a champion how it plays, from the games of a tournament, or how it walks."""
     from wavedash import champions
-    from wavedash.league.card import Card
-    from wavedash.league.games import GamesFile
+    from wavedash.errors import UserError
 
     folder = champions.champion_folder(f"{champions.NAME}-{mode}")
-    made = Card.read(folder).with_games(GamesFile(games).read(), deterministic)
+    made: PlayingCard | WalkingCard
+    if mode in champions.WALKERS:
+        from wavedash.walk.evaluate.card import WalkingCard
+
+        if walked is None or games is not None:
+            raise UserError(f"the card of champion-{mode} is made of what wavedash eval --json has written: --walked FILE")
+        made = WalkingCard.read(folder).with_walks(walked)
+    else:
+        from wavedash.league.card import PlayingCard
+        from wavedash.league.games import GamesFile
+
+        if games is None or walked is not None:
+            raise UserError(f"the card of champion-{mode} is made of the games of a tournament: --games FILE")
+        made = PlayingCard.read(folder).with_games(GamesFile(games).read(), deterministic)
     made.write(folder)
     typer.echo(str(made))
 

@@ -1,45 +1,22 @@
-"""The card of a champion, card.yaml beside its weights: how it was trained, how strong it is, and how it plays against others.
+"""How a champion plays, on its card: how strong it is, and its games against others.
 
-It is written by `wavedash champion pack` and `wavedash champion card`, and shown by `wavedash champion show`. Ratings and
-shares follow from the games of a tournament (games.csv) alone, so that the card can be made again from that file.
+Ratings and shares follow from the games of a tournament (games.csv) alone, so that the card can be made again from that file.
 """
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
+from wavedash.champions.card import Card, Count, Entry, Interval
 from wavedash.errors import UserError
 from wavedash.evaluate.shares import Share
 from wavedash.league.games import Game
 from wavedash.league.ratings import ANCHORS, Results, rate
-from wavedash.runs.durable import replace_file
-from wavedash.saved import first_problem
-from wavedash.yaml_text import YamlError, read_yaml, write_yaml
-
-CARD = "card.yaml"
-Count = Annotated[int, Field(ge=0)]
-Interval = Annotated[list[float], Field(min_length=2, max_length=2)]
-"""The bounds of a 95 % interval"""
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Stage(_Entry):
-    """One run of the training; each but the first began with the policy of the one before."""
-
-    command: str
-    steps: Count
-    gpu: str
-    gpu_minutes: Annotated[float, Field(ge=0)]
-
-
-class Against(_Entry):
+class Against(Entry):
     """All games against one opponent. A game ends with the first goal, so games won are goals scored."""
 
     won: Count
@@ -60,7 +37,7 @@ class Against(_Entry):
         return self.won + self.drawn + self.lost
 
 
-class Play(_Entry):
+class Play(Entry):
     """How the champion plays in one simulator."""
 
     rating: float
@@ -70,46 +47,15 @@ class Play(_Entry):
     """Results by opponent, the strongest first"""
 
 
-class Card(_Entry):
-    """Everything on the card."""
+class PlayingCard(Card):
+    """The card of a champion that plays Rocket League."""
 
-    name: str
-    """The name under which games.csv has it: the champion and its steps"""
-    mode: str
-    parameters: Count
-    """Weights of actor and critic together"""
-    training: list[Stage]
-    play: dict[str, Play] = {}
+    play: dict[str, Play] = Field(default={})
     """Results by simulator; empty until `wavedash champion card` was run"""
     deterministic: bool = True
     """Whether the policies in these games took their likeliest actions, instead of sampling as in training"""
 
-    @property
-    def steps(self) -> int:
-        return sum(stage.steps for stage in self.training)
-
-    @property
-    def gpu_minutes(self) -> float:
-        return sum(stage.gpu_minutes for stage in self.training)
-
-    @classmethod
-    def read(cls, folder: Path) -> Card:
-        """UserError: there is no card, or it holds something else."""
-        path = folder / CARD
-        try:
-            values, _ = read_yaml(path.read_text(encoding="utf-8"))
-            return cls.model_validate(values)
-        except OSError as error:
-            raise UserError(f"cannot read {path}: {error.strerror}; pack the champion again") from error
-        except (YamlError, ValidationError) as error:
-            wrong = first_problem(error) if isinstance(error, ValidationError) else error
-            raise UserError(f"{path} is no card of a champion: {wrong}") from error
-
-    def write(self, folder: Path) -> None:
-        text = f"# {self.name}: written by `wavedash champion pack` and `wavedash champion card`, see docs/league.md\n"
-        replace_file(folder / CARD, (text + write_yaml(self.model_dump())).encode())
-
-    def with_games(self, games: Sequence[Game], deterministic: bool = True) -> Card:
+    def with_games(self, games: Sequence[Game], deterministic: bool = True) -> PlayingCard:
         """The same card with ratings and shares from these games, of which only those of its team size count."""
         size = int(self.mode.partition("v")[0])
         games = [game for game in games if game.size == size]
@@ -131,11 +77,7 @@ class Card(_Entry):
                     against={player: record for player, record in against.items() if record.games})
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.name}: {self.parameters:,} weights, trained for {self.steps:,} steps in {self.gpu_minutes:.1f} GPU minutes",
-            *(f"  {stage.command}\n    {stage.steps:,} steps, {stage.gpu_minutes:g} minutes on {stage.gpu}"
-              for stage in self.training),
-        ]
+        lines = self.head()
         if self.play:
             lines += ["", "its games, in which policies "
                       + ("took their likeliest actions" if self.deterministic else "sampled their actions as in training")]

@@ -62,7 +62,7 @@ class Players:
         call takes a second or more, in which the scripts are looked for."""
         found = list(self._named.values())
         found += [Player(hashed(f"script:{name}"), name, "scripts", name) for name in shipped("player")]
-        found += [_champion(mode) for mode in champions.modes()]
+        found += [_champion(mode) for mode in [*champions.modes(), *champions.walkers()]]
         found += self._rungs()
         for run in self.library.runs():
             found += self._players_of(run)
@@ -87,7 +87,7 @@ class Players:
         has this name."""
         path = Path(text)
         if champions.is_champion(text):
-            return self.champion(int(text[-1]) if "-" in text else size or 1)
+            return _champion(champions.champion_folder(text, size).name)
         if path.exists():
             if (run := self.library.run_named(path)) is not None and (newest := self.newest(run)) is not None:
                 return newest
@@ -173,8 +173,9 @@ class Players:
 
 
 def _champion(mode: str) -> Player:
-    name = f"{champions.NAME}-{mode}"
-    return Player(hashed(f"champion:{mode}"), name, "champions", name, _steps(champions.FOLDER / mode), int(mode[0]))
+    name, walks = f"{champions.NAME}-{mode}", mode in champions.WALKERS
+    return Player(hashed(f"champion:{mode}"), name, "champions", name, _steps(champions.FOLDER / mode),
+                  None if walks else int(mode[0]), "walk" if walks else "rocket")
 
 
 def _steps(folder: Path) -> int | None:

@@ -5,19 +5,17 @@ its own games, the first champion chose another likeliest action in 9; as bf16, 
 """
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import torch
-from pydantic import TypeAdapter, ValidationError
 from safetensors.torch import save
 from torch import Tensor
 
 from wavedash import champions
+from wavedash.champions.card import Card, read_stages
 from wavedash.config import RunConfig
 from wavedash.config_file import dump_config
 from wavedash.errors import UserError
-from wavedash.league.card import Card, Stage
 from wavedash.policy.actor_critic import ActorCritic
 from wavedash.ppo.learner_state import policy_fingerprint
 from wavedash.rocket.kind import rocket_task
@@ -28,16 +26,14 @@ from wavedash.runs.find import resolve_policy
 from wavedash.runs.plain import to_json
 from wavedash.runs.policy_folder import POLICY
 from wavedash.runs.trust import code_of, run_config
-from wavedash.saved import first_problem
-from wavedash.yaml_text import YamlError, read_yaml
 
 LARGEST = 8_000_000
 """The most bytes of all champions together: everybody who installs the package downloads them"""
 
 
 def pack(source: str, mode: str, training: Path, root: Path = champions.FOLDER) -> Card:
-    """Writes the folder of a champion and a card without games. `source` is a run, a checkpoint or a policy folder, `mode` such
-    as `1v1`, `training` a YAML file with the stages of its training (see `read_stages`)."""
+    """Writes the folder of a champion and a card without results. `source` is a run, a checkpoint or a policy folder, `mode`
+    such as `1v1` or `walk`, `training` a YAML file with the stages of its training (see `read_stages`)."""
     found = resolve_policy(source)
     config = run_config(found.run_config, trust=True)  # only read: nothing of it runs here, and code is refused below
     _check_task(config, mode, found.path)
@@ -58,9 +54,20 @@ def pack(source: str, mode: str, training: Path, root: Path = champions.FOLDER) 
     for file, content in files.items():
         replace_file(root / mode / file, content)
     parameters = sum(x.numel() for x in policy.parameters())
-    card = Card(name=f"{name}@{steps}", mode=mode, parameters=parameters, training=stages)
+    card = card_of(mode)(name=f"{name}@{steps}", mode=mode, parameters=parameters, training=stages)
     card.write(root / mode)
     return card
+
+
+def card_of(mode: str) -> type[Card]:
+    """The kind of card that a champion has."""
+    if mode in champions.WALKERS:
+        from wavedash.walk.evaluate.card import WalkingCard
+
+        return WalkingCard
+    from wavedash.league.card import PlayingCard
+
+    return PlayingCard
 
 
 def half_precision(policy: ActorCritic) -> dict[str, Tensor]:
@@ -72,27 +79,15 @@ def half_precision(policy: ActorCritic) -> dict[str, Tensor]:
     return halved
 
 
-def read_stages(path: Path) -> list[Stage]:
-    """Reads how a policy was trained: a YAML list with command, steps, gpu and gpu_minutes of each run, the first one first."""
-    try:
-        values, _ = read_yaml(path.read_text(encoding="utf-8"))
-        stages = TypeAdapter(list[Stage]).validate_python(values)
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
-    except (YamlError, ValidationError) as error:
-        wrong = first_problem(error) if isinstance(error, ValidationError) else error.found[0][1]
-        raise UserError(f"{path} does not say how the policy was trained: {wrong}. It is a list of runs, each with command, "
-                        "steps, gpu and gpu_minutes") from error
-    if not stages:
-        raise UserError(f"{path} does not say how the policy was trained: the list is empty")
-    return stages
-
-
 def _check_task(config: RunConfig, mode: str, path: Path) -> None:
-    if not re.fullmatch(r"([1-4])v\1", mode):
-        raise UserError(f"{mode!r} is no size of teams: 1v1, 2v2, 3v3 or 4v4")
-    rocket = rocket_task(config.env, path)
-    if mode not in (sizes := [str(size) for size in rocket.team_sizes]):
-        raise UserError(f"{path} was trained in {' and '.join(sizes)}, so it cannot be the champion of {mode}")
+    if mode in champions.WALKERS:
+        if config.env.walk is None:
+            raise UserError(f"{path} was trained in {config.env.title}, so it cannot be the champion that walks")
+    elif champions.TEAMS.fullmatch(mode):
+        sizes = [str(size) for size in rocket_task(config.env, path).team_sizes]
+        if mode not in sizes:
+            raise UserError(f"{path} was trained in {' and '.join(sizes)}, so it cannot be the champion of {mode}")
+    else:
+        raise UserError(f"{mode!r} is no size of teams (1v1, 2v2, 3v3 or 4v4), and none of {', '.join(champions.WALKERS)}")
     if code := next(code_of(config), None):
         raise UserError(f"{path} names code that does not ship with the package: {'.'.join(map(str, code[0]))}={code[1]}")
