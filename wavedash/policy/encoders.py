@@ -73,14 +73,30 @@ class ConvEncoder(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         leading = x.shape[: -self.dims]
-        x = x.reshape(-1, *x.shape[-self.dims :])
+        # How many differ depends on the data, which a GPU, and a policy that is exported or compiled, must not wait for.
+        if len(leading) == 2 and x.device.type == "cpu" and not (torch.compiler.is_compiling() or torch.jit.is_tracing()):
+            pictures, which = distinct(x)
+            if len(pictures) < which.numel():
+                return self._encode(pictures)[which]
+        return self._encode(x.reshape(-1, *x.shape[-self.dims :])).view(*leading, self.outputs)
+
+    def _encode(self, x: Tensor) -> Tensor:
+        """[B, outputs] of pictures [B, ...]."""
         if self.dims == 2:
             x = x.unsqueeze(1)
         elif self.channels_last:
             x = x.movedim(-1, 1)
         x = x if x.is_floating_point() else x.float() / self.brightest
-        x = torch.relu(self.project(self.convolutions(x).flatten(1)))
-        return x.view(*leading, self.outputs)
+        return torch.relu(self.project(self.convolutions(x).flatten(1)))
+
+
+def distinct(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Of sequences [L, B, ...], the D pictures that differ from the one of the step before, [D, ...], and which of them each
+    step has, [L, B]. A camera that is slower than the policy shows the same picture for several steps."""
+    new = torch.ones(x.shape[:2], dtype=torch.bool)
+    new[1:] = (x[1:] != x[:-1]).flatten(2).any(-1)
+    number = new.flatten().cumsum(0).view_as(new) - 1  # of each that is new, in the order of `x[new]`
+    return x[new], torch.where(new, number, 0).cummax(0).values
 
 
 class Encoders(nn.Module):
