@@ -10,6 +10,7 @@ from torch import Tensor
 
 from wavedash.config import Named, WalkConfig
 from wavedash.envs.errors import EnvError
+from wavedash.errors import UserError
 from wavedash.tasks import task
 from wavedash.tasks.endings import Endings
 from wavedash.tasks.part import Part, Parts
@@ -38,6 +39,7 @@ class Observations(Part):
     def bind(self, state: RobotState) -> None:
         for part in self.parts.values():
             part.bind(state)
+        self._shapes = {key: (*state.shape, *part.space().shape) for key, part in self.parts.items()}
 
     def begin(self, state: RobotState, mask: Tensor) -> None:
         for part in self.parts.values():
@@ -52,7 +54,12 @@ class Observations(Part):
             part.renew(state)
 
     def build(self, state: RobotState) -> dict[str, Tensor]:
-        return {key: part.build(state) for key, part in self.parts.items()}
+        seen = {key: part.build(state) for key, part in self.parts.items()}
+        for key, x in seen.items():
+            if x.shape != self._shapes[key]:
+                raise UserError(f"observation {key!r} built numbers of shape {list(x.shape)}, and by its space they are "
+                                f"{list(self._shapes[key])}, the first of which is that of robots")
+        return seen
 
 
 class Randomizations(Part):
