@@ -33,6 +33,8 @@ TASK, SIMULATOR, PHYSICS = "task.", "simulator.", "physics."
 """Prefixes of the names of saved tensors"""
 ENOUGH = 0.8
 """The share of what was commanded that makes an episode a success, if the robot did not fall"""
+HOPELESS = 50
+"""Steps in a row in which the physics of all robots goes wrong, after which an environment on the host gives up"""
 
 
 class WalkEnv(VecEnv):
@@ -48,6 +50,8 @@ class WalkEnv(VecEnv):
         self.num_rows = self.state.shape[0]
         self.generator = torch.Generator(self.device)
         self.previous, self.fresh = self.state.clone(), self.state.clone()
+        self.hopeless = 0
+        """Steps in a row in which the physics of all robots went wrong"""
         self.everywhere = torch.ones(self.num_rows, dtype=torch.bool, device=self.device)
         task.meet(Context(self.ground, simulator.physics, self.generator))
         task.bind(self.state, self.fresh)
@@ -114,6 +118,7 @@ class WalkEnv(VecEnv):
         events = self._follow_feet()
         state.demanded += state.command[:, 0] * STEP
         broken = self.simulator.broken
+        self._check_physics(broken)
         terminated, truncated = task.ended(state, previous, events)
         terminated = terminated & ~broken
         truncated = (truncated | broken) & ~terminated
@@ -202,6 +207,16 @@ class WalkEnv(VecEnv):
         if not self.on_host or bool(due.any()):
             commands.give(state, due, self.generator)
         commands.follow(state)
+
+    def _check_physics(self, broken: Tensor) -> None:
+        """Raises EnvError where nothing is learned any more: steps of broken robots [E] do not count, so a run would go on for
+        ever. Without a host sync nobody knows."""
+        if not self.on_host:
+            return
+        self.hopeless = self.hopeless + 1 if bool(broken.all()) else 0
+        if self.hopeless >= HOPELESS:
+            raise EnvError(f"the physics of all robots has gone wrong in {HOPELESS} steps in a row (numbers that are not finite, "
+                           "or absurdly large): look at what env.walk.starts, randomize, terrain and action make of them")
 
     def _disturb(self) -> None:
         randomizations = self.task.randomizations
