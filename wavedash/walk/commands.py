@@ -12,7 +12,7 @@ from torch import Tensor
 from wavedash.errors import UserError
 from wavedash.tasks.lookup import Lookup
 from wavedash.tasks.part import Part, Parts
-from wavedash.walk.limits import ordered
+from wavedash.walk.limits import ordered, shaped
 from wavedash.walk.parts import Command
 from wavedash.walk.robot import STEP
 from wavedash.walk.rotation import wrapped
@@ -97,8 +97,9 @@ class Commands(Part):
         ticket = torch.rand(state.shape, generator=generator, device=state.device) * self.below[-1]
         drawn = (ticket.unsqueeze(-1) >= self.below[:-1]).sum(-1)
         speed, turn = torch.zeros_like(ticket), torch.zeros_like(ticket)
-        for number, command in enumerate(self.parts.values()):
-            own_speed, own_turn = command.draw(state, generator)
+        for number, (name, command) in enumerate(self.parts.items()):
+            own = command.draw(state, generator)
+            own_speed, own_turn = (shaped(f"what command {name!r} drew", x, *state.shape) for x in own)
             speed, turn = torch.where(drawn == number, own_speed, speed), torch.where(drawn == number, own_turn, turn)
         state.command[:, 0].copy_(torch.where(mask, speed, state.command[:, 0]))
         state.heading.copy_(torch.where(mask, wrapped(state.yaw + turn), state.heading))

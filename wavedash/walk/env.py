@@ -20,6 +20,7 @@ from wavedash.envs.vec_env import Obs, Step, VecEnv
 from wavedash.saved import Saved
 from wavedash.seeding import stream_seed
 from wavedash.threads import cores
+from wavedash.walk.limits import shaped
 from wavedash.walk.parts import Context, Events
 from wavedash.walk.physics import Physics
 from wavedash.walk.robot import HOME, STANDING, STEP
@@ -56,6 +57,9 @@ class WalkEnv(VecEnv):
         task.meet(Context(self.ground, simulator.physics, self.generator))
         task.bind(self.state, self.fresh)
         self.action_space: gymnasium.spaces.Box = task.action.space
+        if self.action_space.shape != self.state.action.shape[1:]:
+            raise EnvError(f"env.walk.action needs a space of {len(HOME)} numbers, one for each joint, not one of shape "
+                           f"{list(self.action_space.shape)}")
         self.observation_space: gymnasium.spaces.Dict = task.observation.space
         self.seen = {key: torch.zeros(self.num_rows, *(space.shape or ()), device=self.device)
                      for key, space in self.observation_space.spaces.items()}
@@ -112,7 +116,7 @@ class WalkEnv(VecEnv):
     def step(self, action: Tensor) -> Step:
         state, previous, task = self.state, self.previous, self.task
         previous.copy_(state)
-        target = task.action.parse(action, state)
+        target = shaped("what env.walk.action parsed", task.action.parse(action, state), *state.joint_position.shape)
         state.action.copy_(action)
         self.simulator.step(target)
         events = self._follow_feet()
@@ -215,8 +219,9 @@ class WalkEnv(VecEnv):
             return
         self.hopeless = self.hopeless + 1 if bool(broken.all()) else 0
         if self.hopeless >= HOPELESS:
-            raise EnvError(f"the physics of all robots has gone wrong in {HOPELESS} steps in a row (numbers that are not finite, "
-                           "or absurdly large): look at what env.walk.starts, randomize, terrain and action make of them")
+            raise EnvError(f"the physics of all robots has gone wrong in {HOPELESS} steps in a row (numbers that are not "
+                           "finite, or absurdly large): look at what env.walk.starts, randomize, terrain and action make of "
+                           "them")
 
     def _disturb(self) -> None:
         randomizations = self.task.randomizations

@@ -1,7 +1,12 @@
-"""Checks of numbers that parts are made with. An error gets the name of the part where parts are looked up by name."""
+"""Checks of the numbers that parts are made with, and of the shapes of what they compute. An error about the former gets the
+name of the part where parts are looked up by name."""
 from __future__ import annotations
 
 from math import inf, isfinite
+
+from torch import Tensor
+
+from wavedash.errors import UserError
 
 
 def within(name: str, value: float, least: float = 0.0, most: float = inf) -> float:
@@ -17,3 +22,11 @@ def ordered(least: float = 0.0, **ends: float) -> tuple[float, float]:
     (low_name, low), (high_name, high) = ends.items()
     within(low_name, low, least)
     return float(low), within(high_name, high, low)
+
+
+def shaped(what: str, x: Tensor, *shape: int) -> Tensor:
+    """Returns what a part computed. UserError: it has another shape, and torch might spread the numbers of one robot over
+    all."""
+    if x.shape != shape:
+        raise UserError(f"{what} has the shape {list(x.shape)}, and it must be {list(shape)}: {shape[0]} robots")
+    return x

@@ -11,7 +11,6 @@ from wavedash.walk.physics import Physics
 from wavedash.walk.robot import KD, KP, STEP, SUBSTEPS
 from wavedash.walk.state import RobotState
 
-
 LIGHTEST = -4.0
 """kg: the least payload of the trunk, which weighs 4.7 kg"""
 

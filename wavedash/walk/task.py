@@ -10,7 +10,6 @@ from torch import Tensor
 
 from wavedash.config import Named, WalkConfig
 from wavedash.envs.errors import EnvError
-from wavedash.errors import UserError
 from wavedash.tasks import task
 from wavedash.tasks.endings import Endings
 from wavedash.tasks.part import Part, Parts
@@ -18,6 +17,7 @@ from wavedash.tasks.rewards import label
 from wavedash.tasks.starts import Mixture
 from wavedash.walk.commands import Commands
 from wavedash.walk.levels import Levels
+from wavedash.walk.limits import shaped
 from wavedash.walk.names import PARTS
 from wavedash.walk.parts import Action, Context, Ending, Observation, Randomization, Reward, Start
 from wavedash.walk.physics import Physics
@@ -54,12 +54,8 @@ class Observations(Part):
             part.renew(state)
 
     def build(self, state: RobotState) -> dict[str, Tensor]:
-        seen = {key: part.build(state) for key, part in self.parts.items()}
-        for key, x in seen.items():
-            if x.shape != self._shapes[key]:
-                raise UserError(f"observation {key!r} built numbers of shape {list(x.shape)}, and by its space they are "
-                                f"{list(self._shapes[key])}, the first of which is that of robots")
-        return seen
+        return {key: shaped(f"what observation {key!r} built", part.build(state), *self._shapes[key])
+                for key, part in self.parts.items()}
 
 
 class Randomizations(Part):
@@ -91,7 +87,8 @@ class Randomizations(Part):
 
     def push(self, state: RobotState, breadth: Tensor, generator: torch.Generator) -> Tensor | None:
         """[E, 3]: the sum of all pushes; None: there are none."""
-        pushes = [push for part in self.parts.values() if (push := part.push(state, breadth, generator)) is not None]
+        pushes = [shaped(f"the push of randomization {name!r}", push, *state.shape, 3) for name, part in self.parts.items()
+                  if (push := part.push(state, breadth, generator)) is not None]
         return None if not pushes else pushes[0] if len(pushes) == 1 else torch.stack(pushes).sum(0)
 
 

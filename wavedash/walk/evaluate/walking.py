@@ -118,7 +118,7 @@ def _tiles(env: WalkEnv, tiles: Sequence[int], found: dict[str, Tensor]) -> Iter
         kind, level = divmod(number, ground.levels)
         robots = {name: x[row].tolist() for name, x in found.items() if name != "broken"}
         yield Tile(ground.kinds[kind], level, ground.difficulty(level), **robots,
-                   ground=zlib.crc32(ground.heights[number].cpu().numpy()))
+                   ground=zlib.crc32(ground.heights[number].cpu().numpy().tobytes()))
 
 
 def _mass() -> float:
