@@ -65,12 +65,13 @@ def ending(run: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in final.iterdir() if path.suffix == ".safetensors"}
 
 
-def test_a_run_begins_as_its_teacher_or_says_why_it_cannot(teacher, runs):
+def test_a_run_begins_as_its_teacher_or_says_why_it_cannot(teacher, runs, caplog):
     """With a rate that changes nothing, the student of a run ends with the weights that it began with. Its statistics go on."""
     alike = (*STUDENT, f"distill.teacher={teacher}", "distill.begin_as_teacher=true", "policy.memory.kind=lstm",
              "policy.memory.size=64", "policy.activation=tanh", "policy.actor_keys=[obs, positions]", "ppo.normalize_obs=true",
              "ppo.learning_rate=1e-30")
     assert train(*alike) == 0
+    assert "there is nothing to learn" in caplog.text, "it sees all that its teacher sees"
     begun, its = (read_policy(resolve_checkpoint(run / "final"))[0] for run in (only_run(runs), teacher))
     assert begun.normalizer.moments("obs").count > its.normalizer.moments("obs").count > 0
     for part in ("head", "trunk.body", "trunk.memory"):
@@ -311,6 +312,7 @@ def test_a_student_that_samples_wildly_is_told(runs, tmp_path, caplog):
         caplog.clear()
         assert train(*words, *options) == 0
         assert ("with a deviation of 1, where the range is 2 wide" in caplog.text) is told
+        assert "there is nothing to learn" not in caplog.text, "it does not begin as its teacher"
 
 
 def test_a_debug_report_does_not_blame_rewards_that_a_student_does_not_learn_from(teacher, runs):

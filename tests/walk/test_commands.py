@@ -76,7 +76,18 @@ def test_only_robots_that_are_due_get_a_new_command() -> None:
     assert (part.left == before[2]).tolist() == [False, True, False, True]
 
 
-@pytest.mark.parametrize("weights", [{}, {"ahead": 0}, {"ahead": -1, "curve": 2}])
+@pytest.mark.parametrize("weight", [-1, float("nan"), float("inf"), "lots", True])
+def test_a_command_needs_a_weight_that_is_one(weight: Any) -> None:
+    with pytest.raises(UserError, match="command 'ahead' needs a weight of 0 or more"):
+        Commands.named({"ahead": {"weight": weight}, "curve": 2}, PARTS)
+
+
+def test_a_curve_from_fast_to_slow_is_refused() -> None:
+    with pytest.raises(UserError, match=r"command 'curve' cannot be made with .*fastest must be 0.5 or more, not 0.3"):
+        PARTS.make("command", "curve", {"slowest": 0.5, "fastest": 0.3})
+
+
+@pytest.mark.parametrize("weights", [{}, {"ahead": 0}])
 def test_commands_without_a_weight_are_refused(weights: dict[str, float]) -> None:
     with pytest.raises(UserError, match="at least one command with a weight above 0"):
         Commands.named(weights, PARTS)

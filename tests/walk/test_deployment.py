@@ -150,6 +150,8 @@ def test_it_walks_as_far_alone_as_it_does_here(exported: Path) -> None:
     # Two runtimes round differently. A steady gait forgets it: 900 steps from 12 starts differed by 3e-7 m.
     assert alone == pytest.approx(here, abs=0.01)
     assert loop_alone(exported, "--seconds", "10", "--speed", "0.3") < 0.8 * alone, "it does what it is told"
+    np.save(exported / "level.npy", np.zeros((161, 161), np.float32))
+    assert loop_alone(exported, "--ground", "level.npy", "--seconds", "2") > 0.2, "on ground of one's own, where it had none"
 
 
 def test_the_loop_imports_nothing_of_wavedash_and_nothing_heavy() -> None:

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from tests.walk.robots import STILL, make_env
 from wavedash.config import WalkConfig
+from wavedash.envs.errors import EnvError
 from wavedash.envs.vec_env import Obs, Step
-from wavedash.walk.env import WalkEnv, make_ground, make_simulator
+from wavedash.walk.env import HOPELESS, WalkEnv, make_ground, make_simulator
 from wavedash.walk.mujoco_batch import MujocoSimulator
 from wavedash.walk.robot import HOME, STEP
 from wavedash.walk.sensors.scan import Scan
@@ -223,6 +224,22 @@ def test_velocities_that_no_robot_has_are_broken_physics_also_where_mujoco_accep
     assert not env.simulator.batch.warning[..., 1].any(), "MuJoCo has found nothing wrong"
     assert step.active.tolist() == [True, False, True] and step.truncated.tolist() == [False, True, False]
     assert rest(env).active.all()
+
+
+def test_where_the_physics_of_all_robots_goes_wrong_in_every_step_the_run_ends() -> None:
+    """Its steps do not count: it would go on for ever."""
+    env = make_env(3, starts=STILL)
+    env.reset(0)
+    assert isinstance(env.simulator, MujocoSimulator)
+    for broken in (range(2), range(3)):
+        for step in range(HOPELESS):
+            env.simulator.qvel[list(broken), 0] = 1e6
+            if len(broken) == 3 and step == HOPELESS - 1:
+                with pytest.raises(EnvError, match="the physics of all robots has gone wrong in 50 steps in a row"):
+                    rest(env)
+            else:
+                assert rest(env).active.tolist() == [robot not in broken for robot in range(3)]
+    env.close()
 
 
 def test_the_same_seed_gives_the_same_episodes_also_from_an_environment_that_was_used() -> None:

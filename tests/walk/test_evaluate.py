@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +15,7 @@ from wavedash.cli import app
 from wavedash.config import WalkConfig
 from wavedash.errors import UserError
 from wavedash.evaluate.measure import measure
+from wavedash.loading import LoadedRun, load_run
 from wavedash.walk.env import ENOUGH
 from wavedash.walk.evaluate.comparison import compare
 from wavedash.walk.evaluate.course import FIRST_SEED, Course, Watch, platform, way
@@ -26,6 +29,11 @@ WALKER = Path(__file__).with_name("walker")
 ROUGH = WalkConfig(terrain={"stairs_up": {"weight": 3, "high": 0.1}, "rough": 1}, levels=3, resolution=0.1, terrain_seed=7,
                    observation={"proprioception": {"noise": 0.5}, "scandots": {"noise": 0.2, "drift": 0.1}},
                    randomize={"friction": {}, "pushes": {"speed": 0.7}})
+
+
+@pytest.fixture(scope="module")
+def walker() -> LoadedRun:
+    return load_run(WALKER)
 
 
 def test_every_tile_has_as_many_robots_on_terrain_that_nobody_was_trained_on() -> None:
@@ -59,8 +67,17 @@ def test_terrain_can_be_chosen_also_what_the_run_does_not_have() -> None:
     assert Course.of(flat, terrain=["stones"]).walk.levels == 10, "one level would be the hardest alone"
     with pytest.raises(UserError, match="no level 3: this terrain has levels 0 to 2"):
         Course.of(ROUGH, levels=[3])
-    with pytest.raises(UserError, match="above 0"):
-        Course.of(ROUGH, speed=0.0)
+
+
+@pytest.mark.parametrize(("wrong", "says"), [
+    ({"speed": 0.0}, "from 0.01 to 10 m/s, not 0.0"), ({"speed": float("nan")}, "not nan"), ({"speed": 1e3}, "not 1000.0"),
+    ({"seconds": 0.005}, "from 0.02, a step, to 1,000,000, not 0.005"), ({"seconds": float("inf")}, "not inf"),
+    ({"terrain": []}, "--terrain names none"), ({"levels": []}, "--levels names none"),
+])
+def test_a_course_that_nobody_can_walk_is_refused(wrong: dict[str, Any], says: str) -> None:
+    """Of a walk without a step there are no means."""
+    with pytest.raises(UserError, match=says):
+        Course.of(ROUGH, **wrong)
 
 
 def test_the_time_suffices_for_the_way_at_eighty_percent_of_the_speed() -> None:
@@ -205,6 +222,21 @@ def test_policies_are_compared_on_the_same_terrain() -> None:
         compare({"vision": result(), "blind": result(speed=0.3)})
     with pytest.raises(UserError, match="different terrain"):
         compare({"vision": result(), "blind": result(tiles=[tile()])})
+
+
+def test_a_comparison_says_where_runs_have_other_ground(walker: LoadedRun) -> None:
+    """Runs may give a kind of terrain options of their own: with roughness, stones are not those of a run without it."""
+    def walked(**terrain: Any) -> WalkingResult:
+        env = walker.config.env
+        assert env.walk is not None
+        changed = env.model_copy(update={"walk": env.walk.model_copy(update={"terrain": terrain, "resolution": 0.1})})
+        run = replace(walker)
+        run.__dict__["config"] = walker.config.model_copy(update={"env": changed})
+        return evaluate_walking(run, robots=1, seconds=STEP, terrain=["stones", "gaps"], levels=[3])
+
+    plain, same, rough = walked(stones=1.0), walked(stones=2.0, gaps=1.0), walked(stones={"roughness": 0.02})
+    assert "not the same ground" not in compare({"a": plain, "b": same}), "weights change nothing"
+    assert "not the same ground in these runs, which give it other options: stones\n" in compare({"a": plain, "b": rough})
 
 
 def test_options_of_another_kind_are_refused() -> None:

@@ -61,7 +61,12 @@ def test_latencies_are_whole_ticks_each_as_often() -> None:
     assert len(counts) == SUBSTEPS + 1 and (counts - 1000).abs().max() < 150
 
 
-@pytest.mark.parametrize(("part", "options"), [("latency", {"ticks": 5}), ("payload", {"low": -4.5})])
+@pytest.mark.parametrize(("part", "options"), [
+    ("latency", {"ticks": 5}), ("latency", {"ticks": 2.7}), ("payload", {"low": -4.5}), ("payload", {"low": 4.0}),
+    ("centre_of_mass", {"most": -0.1}), ("friction", {"low": -0.1}), ("friction", {"low": 2.0}),
+    ("friction", {"high": float("nan")}), ("motor_strength", {"low": -1.0}), ("motor_strength", {"high": float("inf")}),
+    ("gains", {"kp": 50.0}), ("gains", {"kd": 0.6}), ("pushes", {"seconds": 0.0}), ("pushes", {"seconds": -1.0}),
+    ("pushes", {"speed": -0.3})])
 def test_what_a_robot_cannot_be_is_refused(part: str, options: dict[str, Any]) -> None:
     with pytest.raises(UserError, match="cannot be made with"):
         PARTS.make("randomization", part, options)

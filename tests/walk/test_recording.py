@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from pathlib import Path
 
 import mujoco
@@ -11,9 +12,13 @@ import torch
 from typer.testing import CliRunner
 
 from wavedash.cli.app import app
+from wavedash.config import PolicyConfig
 from wavedash.loading import load_run
+from wavedash.policy.actor_critic import ActorCritic
 from wavedash.recordings import Recording, read
+from wavedash.trained_policy import TrainedPolicy
 from wavedash.walk.env import WalkEnv
+from wavedash.walk.evaluate.walking import evaluate_walking
 from wavedash.walk.model import GROUND, make_model
 from wavedash.walk.recording import ANGLE, TURN, Frames, Walk, make_course_env, record_walk
 from wavedash.walk.state import place_of
@@ -169,3 +174,14 @@ def test_eval_records_walks_on_the_hardest_tracks_first(tmp_path):
     scenes = [read(file).header["scene"] for file in sorted(tmp_path.glob("*.wdr"))]
     assert sorted((scene["terrain"], scene["level"]) for scene in scenes[:2]) == [("flat", 4), ("stairs_up", 4)]
     assert len(scenes) == 3 and scenes[2]["level"] == 0
+
+
+def test_a_recorded_walk_knows_nothing_of_the_evaluation_before_it(run):
+    """`wavedash eval RUN --record N` of a policy with memory: that of the robots that were measured is another's."""
+    untrained = run.policy.policy
+    recurrent = ActorCritic(untrained.observation_space, untrained.action_space,
+                            PolicyConfig(hidden=[8], memory={"kind": "gru", "size": 8}))
+    measured = replace(run, policy=TrainedPolicy(recurrent))
+    evaluate_walking(measured, robots=2, seconds=0.1)
+    after, fresh = (record_walk(each, seconds=0.2) for each in (measured, replace(run, policy=TrainedPolicy(recurrent))))
+    assert np.array_equal(after["joints"], fresh["joints"])

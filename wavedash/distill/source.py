@@ -52,9 +52,12 @@ class TeacherCopy(PolicyCopy):
         if self.run is None:
             return
         teacher = self.found
-        sees, student = (", ".join(policy.trunks["actor"].encoders.keys) for policy in (teacher.policy, learner.policy))
+        sees, student = (policy.trunks["actor"].encoders.keys for policy in (teacher.policy, learner.policy))
         log.info("learning from %s after %s steps, which sees %s; the student sees %s", teacher.asked, f"{teacher.step:,}",
-                 sees, student)
+                 ", ".join(sees), ", ".join(student))
+        if learner.config.distill is not None and learner.config.distill.begin_as_teacher and set(sees) <= set(student):
+            log.warning("the student begins as its teacher, which sees nothing that the student does not see: there is nothing "
+                        "to learn. Let distill.teacher be a policy that sees more")
         _warn_of_noise(learner)
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from wavedash.envs.errors import EnvError
+from wavedash.errors import UserError
 from wavedash.tasks.lanes import Lanes, instances
 from wavedash.tasks.lookup import Lookup
 from wavedash.tasks.numbers import Numbers
@@ -170,6 +171,10 @@ class Endings(Parts[Ending]):
             found = {} if self._faster is None else self._faster(state, previous, events)
             happened = [found[name] if name in found else ending(state, previous, events)
                         for name, ending in self._others.items()]
+            for name, x in zip(self._others, happened, strict=True):
+                if x.shape != self._happened.shape[1:] or x.dtype != torch.bool:
+                    raise UserError(f"ending {name!r} returned {list(x.shape)} of {x.dtype}, not one for each environment: "
+                                    f"{list(self._happened.shape[1:])} of {torch.bool}")
             torch.stack(happened, out=self._happened[:others])
         if self._limited:
             for ending in self._limited:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any
 
 import gymnasium
@@ -26,7 +27,7 @@ class JointTargets(Action):
 
     def __init__(self, scale: float | Sequence[float] = (0.5, 0.75, 0.75)) -> None:
         each = [float(scale)] * 3 if isinstance(scale, (int, float)) else [float(x) for x in scale]
-        if len(each) != 3 or min(each) <= 0:
+        if len(each) != 3 or not all(0.0 < x < inf for x in each):
             raise ValueError(f"scale is one number above 0, or three for hip, thigh and calf; got {scale!r}")
         self.space = gymnasium.spaces.Box(-1.0, 1.0, (len(HOME),), np.float32)
         self.register_buffer("scale", torch.tensor(each).repeat(4), persistent=False)

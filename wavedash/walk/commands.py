@@ -3,6 +3,7 @@ command that the policy sees, and is computed anew in every step."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 from wavedash.errors import UserError
 from wavedash.tasks.lookup import Lookup
 from wavedash.tasks.part import Part, Parts
+from wavedash.walk.limits import ordered, shaped
 from wavedash.walk.parts import Command
 from wavedash.walk.robot import STEP
 from wavedash.walk.rotation import wrapped
@@ -37,7 +39,8 @@ class Curve(Command):
     """Walk on a curve: from `slowest` to `fastest` m/s, turned by up to `turn` degrees."""
 
     def __init__(self, slowest: float = 0.2, fastest: float = 0.75, turn: float = 60.0) -> None:
-        self.slowest, self.fastest, self.turn = float(slowest), float(fastest), torch.pi / 180 * float(turn)
+        self.slowest, self.fastest = ordered(-inf, slowest=slowest, fastest=fastest)
+        self.turn = torch.pi / 180 * float(turn)
 
     def draw(self, state: RobotState, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         return (uniform(self.slowest, self.fastest, state, generator), uniform(-self.turn, self.turn, state, generator))
@@ -65,7 +68,7 @@ class Commands(Part):
     def __init__(self, commands: Mapping[str, tuple[Command, float]], seconds: float = 10.0, stiffness: float = 0.8,
                  fastest: float = 0.8) -> None:
         self.weights = [weight for _, weight in commands.values()]
-        if not commands or min(self.weights) < 0 or not sum(self.weights):
+        if not sum(self.weights) > 0.0:
             raise UserError("env.walk.commands needs at least one command with a weight above 0, such as {ahead: 1}")
         self.parts = Parts({name: command for name, (command, _) in commands.items()})
         self.steps, self.stiffness, self.fastest = max(1, round(seconds / STEP)), stiffness, fastest
@@ -76,8 +79,10 @@ class Commands(Part):
         made = {}
         for name, value in commands.items():
             given = dict(value) if isinstance(value, Mapping) else {"weight": value}
-            weight = float(given.pop("weight", 1.0))
-            made[name] = lookup.make("command", name, given), weight
+            weight = given.pop("weight", 1.0)
+            if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < inf:
+                raise UserError(f"command {name!r} needs a weight of 0 or more, not {weight!r}")
+            made[name] = lookup.make("command", name, given), float(weight)
         return cls(made, **options)
 
     def bind(self, state: RobotState) -> None:
@@ -92,8 +97,9 @@ class Commands(Part):
         ticket = torch.rand(state.shape, generator=generator, device=state.device) * self.below[-1]
         drawn = (ticket.unsqueeze(-1) >= self.below[:-1]).sum(-1)
         speed, turn = torch.zeros_like(ticket), torch.zeros_like(ticket)
-        for number, command in enumerate(self.parts.values()):
-            own_speed, own_turn = command.draw(state, generator)
+        for number, (name, command) in enumerate(self.parts.items()):
+            own = command.draw(state, generator)
+            own_speed, own_turn = (shaped(f"what command {name!r} drew", x, *state.shape) for x in own)
             speed, turn = torch.where(drawn == number, own_speed, speed), torch.where(drawn == number, own_turn, turn)
         state.command[:, 0].copy_(torch.where(mask, speed, state.command[:, 0]))
         state.heading.copy_(torch.where(mask, wrapped(state.yaw + turn), state.heading))

@@ -4,7 +4,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from wavedash.errors import UserError
 from wavedash.tasks import endings
+from wavedash.walk.limits import within
 from wavedash.walk.parts import Ending, Events
 from wavedash.walk.state import RobotState
 
@@ -17,7 +19,7 @@ class Fallen(Ending):
     limit: Tensor
 
     def __init__(self, tilt: float = 60.0) -> None:
-        self.tilt = float(tilt)
+        self.tilt = tilt
         self.register_buffer("limit", torch.zeros(()), persistent=False)
         self.write_settings()
 
@@ -25,7 +27,7 @@ class Fallen(Ending):
         return (state.trunk_contact > 0) | (-state.gravity[:, 2] < self.limit)
 
     def write_settings(self) -> None:
-        self.limit.fill_(torch.cos(torch.tensor(self.tilt * torch.pi / 180)))
+        self.limit.fill_(torch.cos(torch.tensor(within("tilt", self.tilt, most=180.0) * torch.pi / 180)))
 
 
 class OffTile(Ending):
@@ -34,12 +36,15 @@ class OffTile(Ending):
     truncates = True
 
     def __init__(self, margin: float = 0.4) -> None:
-        self.margin = float(margin)
+        self.margin = within("margin", margin)
 
     def bind(self, state: RobotState) -> None:
         super().bind(state)
         ground = self.context.ground
         extent = torch.tensor([ground.length, ground.width], device=state.device) / 2 - self.margin
+        if not ground.is_flat and not (extent.cpu() > torch.tensor(ground.start).abs()).all():
+            raise UserError(f"the ending 'off_tile' with a margin of {self.margin:g} m ends every episode at once: robots "
+                            "begin nearer to the edge of their tile")
         self.extent = torch.full_like(extent, torch.inf) if ground.is_flat else extent  # a plane has no edge
 
     def __call__(self, state: RobotState, previous: RobotState, events: Events) -> Tensor:

@@ -20,6 +20,7 @@ from wavedash.envs.vec_env import Obs, Step, VecEnv
 from wavedash.saved import Saved
 from wavedash.seeding import stream_seed
 from wavedash.threads import cores
+from wavedash.walk.limits import shaped
 from wavedash.walk.parts import Context, Events
 from wavedash.walk.physics import Physics
 from wavedash.walk.robot import HOME, STANDING, STEP
@@ -33,6 +34,8 @@ TASK, SIMULATOR, PHYSICS = "task.", "simulator.", "physics."
 """Prefixes of the names of saved tensors"""
 ENOUGH = 0.8
 """The share of what was commanded that makes an episode a success, if the robot did not fall"""
+HOPELESS = 50
+"""Steps in a row in which the physics of all robots goes wrong, after which an environment on the host gives up"""
 
 
 class WalkEnv(VecEnv):
@@ -48,10 +51,15 @@ class WalkEnv(VecEnv):
         self.num_rows = self.state.shape[0]
         self.generator = torch.Generator(self.device)
         self.previous, self.fresh = self.state.clone(), self.state.clone()
+        self.hopeless = 0
+        """Steps in a row in which the physics of all robots went wrong"""
         self.everywhere = torch.ones(self.num_rows, dtype=torch.bool, device=self.device)
         task.meet(Context(self.ground, simulator.physics, self.generator))
         task.bind(self.state, self.fresh)
         self.action_space: gymnasium.spaces.Box = task.action.space
+        if self.action_space.shape != self.state.action.shape[1:]:
+            raise EnvError(f"env.walk.action needs a space of {len(HOME)} numbers, one for each joint, not one of shape "
+                           f"{list(self.action_space.shape)}")
         self.observation_space: gymnasium.spaces.Dict = task.observation.space
         self.seen = {key: torch.zeros(self.num_rows, *(space.shape or ()), device=self.device)
                      for key, space in self.observation_space.spaces.items()}
@@ -108,12 +116,13 @@ class WalkEnv(VecEnv):
     def step(self, action: Tensor) -> Step:
         state, previous, task = self.state, self.previous, self.task
         previous.copy_(state)
-        target = task.action.parse(action, state)
+        target = shaped("what env.walk.action parsed", task.action.parse(action, state), *state.joint_position.shape)
         state.action.copy_(action)
         self.simulator.step(target)
         events = self._follow_feet()
         state.demanded += state.command[:, 0] * STEP
         broken = self.simulator.broken
+        self._check_physics(broken)
         terminated, truncated = task.ended(state, previous, events)
         terminated = terminated & ~broken
         truncated = (truncated | broken) & ~terminated
@@ -202,6 +211,17 @@ class WalkEnv(VecEnv):
         if not self.on_host or bool(due.any()):
             commands.give(state, due, self.generator)
         commands.follow(state)
+
+    def _check_physics(self, broken: Tensor) -> None:
+        """Raises EnvError where nothing is learned any more: steps of broken robots [E] do not count, so a run would go on for
+        ever. Without a host sync nobody knows."""
+        if not self.on_host:
+            return
+        self.hopeless = self.hopeless + 1 if bool(broken.all()) else 0
+        if self.hopeless >= HOPELESS:
+            raise EnvError(f"the physics of all robots has gone wrong in {HOPELESS} steps in a row (numbers that are not "
+                           "finite, or absurdly large): look at what env.walk.starts, randomize, terrain and action make of "
+                           "them")
 
     def _disturb(self) -> None:
         randomizations = self.task.randomizations

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from wavedash.walk.limits import within
 from wavedash.walk.parts import Observation
 from wavedash.walk.physics import Physics
 from wavedash.walk.robot import FOOT, HOME, KD, KP, LEGS, STANDING, TOUCH
@@ -47,7 +48,7 @@ class Proprioception(_Vector):
     size = 3 + 3 + 12 + 12 + 12 + 4
 
     def __init__(self, noise: float = 0.0) -> None:
-        self.noise = float(noise)
+        self.noise = within("noise", noise)
 
     def bind(self, state: RobotState) -> None:
         super().bind(state)
@@ -121,7 +122,7 @@ class Scandots(_Vector):
     """[E]"""
 
     def __init__(self, noise: float = 0.0, drift: float = 0.0, dense: bool = False) -> None:
-        self.noise, self.drift = float(noise), float(drift)
+        self.noise, self.drift = within("noise", noise), within("drift", drift)
         self.offsets = dense_grid() if dense else parkour_grid()
         self.size = len(self.offsets)
 
@@ -161,8 +162,10 @@ class FootScan(_Vector):
     """
 
     def __init__(self, noise: float = 0.0, reach: float = 0.15, points: int = 5) -> None:
-        self.noise = float(noise)
-        self.offsets = grid(*torch.linspace(-float(reach), float(reach), int(points)).expand(2, -1))
+        self.noise, reach = within("noise", noise), within("reach", reach)
+        if points != int(points) or points < 2:
+            raise ValueError(f"points is a whole number of 2 or more, not {points!r}")
+        self.offsets = grid(*torch.linspace(-reach, reach, int(points)).expand(2, -1))
         self.size = len(LEGS) * len(self.offsets)
 
     def bind(self, state: RobotState) -> None:
@@ -197,7 +200,7 @@ class Depth(Observation):
 
     def __init__(self, noise: float = 0.0, pitch: float = 30.0, period: tuple[int, int] = (4, 6),
                  latency: tuple[int, int] = (1, 3)) -> None:
-        self.optics = Optics(pitch=float(pitch), noise=0.02 * float(noise), dropout=0.01 * float(noise))
+        self.optics = Optics(pitch=within("pitch", pitch, -90.0, 90.0), noise=0.02 * float(noise), dropout=0.01 * float(noise))
         self.period, self.latency = (int(period[0]), int(period[1])), (int(latency[0]), int(latency[1]))
 
     def space(self) -> gymnasium.spaces.Box:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from wavedash.walk.limits import ordered, within
 from wavedash.walk.parts import Randomization
 from wavedash.walk.physics import Physics
 from wavedash.walk.robot import KD, KP, STEP, SUBSTEPS
 from wavedash.walk.state import RobotState
+
+LIGHTEST = -4.0
+"""kg: the least payload of the trunk, which weighs 4.7 kg"""
 
 
 def between(low: float, high: float, middle: float, breadth: Tensor, generator: torch.Generator, *shape: int) -> Tensor:
@@ -23,9 +27,7 @@ class Payload(Randomization):
     of_bodies = True
 
     def __init__(self, low: float = -1.0, high: float = 3.0) -> None:
-        self.low, self.high = float(low), float(high)
-        if not self.low > -4.0:
-            raise ValueError(f"the trunk weighs 4.7 kg, so low must be above -4, not {low}")
+        self.low, self.high = ordered(LIGHTEST, low=low, high=high)
 
     def draw(self, physics: Physics, breadth: Tensor, generator: torch.Generator) -> None:
         physics.payload.copy_(between(self.low, self.high, 0.0, breadth, generator))
@@ -37,7 +39,7 @@ class CentreOfMass(Randomization):
     of_bodies = True
 
     def __init__(self, most: float = 0.05) -> None:
-        self.most = float(most)
+        self.most = within("most", most)
 
     def draw(self, physics: Physics, breadth: Tensor, generator: torch.Generator) -> None:
         physics.offset.copy_(between(-self.most, self.most, 0.0, breadth, generator, 3))
@@ -47,7 +49,7 @@ class Friction(Randomization):
     """The coefficient of friction between feet and ground is `low` to `high`."""
 
     def __init__(self, low: float = 0.3, high: float = 1.25) -> None:
-        self.low, self.high = float(low), float(high)
+        self.low, self.high = ordered(low=low, high=high)
 
     def draw(self, physics: Physics, breadth: Tensor, generator: torch.Generator) -> None:
         physics.friction.copy_(between(self.low, self.high, Physics.FRICTION, breadth, generator))
@@ -57,7 +59,7 @@ class MotorStrength(Randomization):
     """Every motor is `low` to `high` times as strong as it should be."""
 
     def __init__(self, low: float = 0.9, high: float = 1.1) -> None:
-        self.low, self.high = float(low), float(high)
+        self.low, self.high = ordered(low=low, high=high)
 
     def draw(self, physics: Physics, breadth: Tensor, generator: torch.Generator) -> None:
         physics.strength.copy_(between(self.low, self.high, 1.0, breadth, generator, 12))
@@ -67,7 +69,7 @@ class Gains(Randomization):
     """Gains of the PD control, each a range around the middle: stiffness up to `kp` N m/rad from it, damping up to `kd`."""
 
     def __init__(self, kp: float = 5.0, kd: float = 0.1) -> None:
-        self.kp, self.kd = float(kp), float(kd)
+        self.kp, self.kd = within("kp", kp, most=KP), within("kd", kd, most=KD)
 
     def draw(self, physics: Physics, breadth: Tensor, generator: torch.Generator) -> None:
         physics.kp.copy_(between(KP - self.kp, KP + self.kp, KP, breadth, generator))
@@ -78,8 +80,8 @@ class Latency(Randomization):
     """Decisions reach the motors up to `ticks` of 5 ms later, 4 being a whole step."""
 
     def __init__(self, ticks: int = 4) -> None:
-        if not 0 <= int(ticks) <= SUBSTEPS:
-            raise ValueError(f"ticks is from 0 to {SUBSTEPS}, not {ticks}")
+        if ticks not in range(SUBSTEPS + 1):
+            raise ValueError(f"ticks is a whole number from 0 to {SUBSTEPS}, not {ticks!r}")
         self.ticks = int(ticks)
 
     def draw(self, physics: Physics, breadth: Tensor, generator: torch.Generator) -> None:
@@ -92,7 +94,7 @@ class Pushes(Randomization):
     plane."""
 
     def __init__(self, speed: float = 0.3, seconds: float = 15.0) -> None:
-        self.speed, self.chance = float(speed), STEP / float(seconds)
+        self.speed, self.chance = within("speed", speed), STEP / within("seconds", seconds, STEP)
 
     def push(self, state: RobotState, breadth: Tensor, generator: torch.Generator) -> Tensor:
         ticket = torch.rand(*state.shape, 3, generator=generator, device=state.device)

@@ -140,7 +140,7 @@ class Walk:
     def restart(self, seed: int) -> None:
         """Begins an episode anew."""
         self.obs: Any = self.env.reset(seed)
-        self.run.policy.reset(torch.ones(1, dtype=torch.bool, device=self.env.device))
+        self.run.policy.reset()  # it may remember the robots of an evaluation
         self.tick = 0
         """Steps of this episode"""
         self._rewards: Tensor | None = None

@@ -10,9 +10,13 @@ import torch
 from torch import Tensor
 
 from wavedash.tasks import rewards
+from wavedash.walk.limits import within
 from wavedash.walk.parts import Events, Reward
 from wavedash.walk.robot import FOOT, HOME, JOINT_RANGES, MAX_TORQUE, STEP
 from wavedash.walk.state import RobotState
+
+NARROWEST = 1e-4
+"""The least `width` of a reward that falls with the square of an error"""
 
 
 class Rewards(rewards.Rewards):
@@ -60,7 +64,7 @@ class TrackVelocity(Reward):
     more pays for larger errors too. A typical weight is 1."""
 
     def __init__(self, width: float = 0.25) -> None:
-        self.width = float(width)
+        self.width = within("width", width, NARROWEST)
 
     def __call__(self, state: RobotState, previous: RobotState, events: Events) -> Tensor:
         error = (state.command[:, :2] - state.body_velocity[:, :2]).square().sum(-1)
@@ -71,7 +75,7 @@ class TrackTurning(Reward):
     """The rate of turning is as commanded: 1 if it is; `width`: (rad/s)^2. A typical weight is 0.5."""
 
     def __init__(self, width: float = 0.25) -> None:
-        self.width = float(width)
+        self.width = within("width", width, NARROWEST)
 
     def __call__(self, state: RobotState, previous: RobotState, events: Events) -> Tensor:
         return torch.exp(-(state.command[:, 2] - state.angular_velocity[:, 2]).square() / self.width)

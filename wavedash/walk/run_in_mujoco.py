@@ -256,10 +256,12 @@ def main() -> None:
     folder = Path(__file__).resolve().parent
     about = json.loads((folder / "robot.json").read_text())
     ground = Ground()
+    # A policy that was trained on level ground has no terrain beside it.
+    trained_on = about.get("terrain", {"resolution": ground.resolution, "start": (0.0, 0.0)})
     if given.ground is not None:
-        ground = Ground(np.load(given.ground), given.resolution or about["terrain"]["resolution"])
+        ground = Ground(np.load(given.ground), given.resolution or trained_on["resolution"])
     robot, policy = Robot(folder, ground), Policy(folder / about["policy"])
-    robot.begin(*(given.start or (about["terrain"]["start"] if given.ground is not None else (0.0, 0.0))))
+    robot.begin(*(given.start or (trained_on["start"] if given.ground is not None else (0.0, 0.0))))
     robot.speed, robot.heading = given.speed, np.radians(given.heading)
     viewer = None
     if given.view:

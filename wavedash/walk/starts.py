@@ -4,6 +4,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from wavedash.walk.limits import within
 from wavedash.walk.parts import Start
 from wavedash.walk.rotation import from_yaw
 from wavedash.walk.state import RobotState
@@ -18,7 +19,8 @@ class Stand(Start):
     """
 
     def __init__(self, turn: float = 180.0, shift: float = 0.2, joints: float = 0.1, speed: float = 0.1) -> None:
-        self.turn, self.shift, self.joints, self.speed = float(turn), float(shift), float(joints), float(speed)
+        self.turn, self.shift = within("turn", turn, most=180.0), within("shift", shift)
+        self.joints, self.speed = within("joints", joints), within("speed", speed)
 
     def write(self, state: RobotState, generator: torch.Generator) -> None:
         def spread(width: float, *shape: int) -> Tensor:

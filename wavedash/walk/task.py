@@ -17,6 +17,7 @@ from wavedash.tasks.rewards import label
 from wavedash.tasks.starts import Mixture
 from wavedash.walk.commands import Commands
 from wavedash.walk.levels import Levels
+from wavedash.walk.limits import shaped
 from wavedash.walk.names import PARTS
 from wavedash.walk.parts import Action, Context, Ending, Observation, Randomization, Reward, Start
 from wavedash.walk.physics import Physics
@@ -38,6 +39,7 @@ class Observations(Part):
     def bind(self, state: RobotState) -> None:
         for part in self.parts.values():
             part.bind(state)
+        self._shapes = {key: (*state.shape, *part.space().shape) for key, part in self.parts.items()}
 
     def begin(self, state: RobotState, mask: Tensor) -> None:
         for part in self.parts.values():
@@ -52,7 +54,8 @@ class Observations(Part):
             part.renew(state)
 
     def build(self, state: RobotState) -> dict[str, Tensor]:
-        return {key: part.build(state) for key, part in self.parts.items()}
+        return {key: shaped(f"what observation {key!r} built", part.build(state), *self._shapes[key])
+                for key, part in self.parts.items()}
 
 
 class Randomizations(Part):
@@ -84,7 +87,8 @@ class Randomizations(Part):
 
     def push(self, state: RobotState, breadth: Tensor, generator: torch.Generator) -> Tensor | None:
         """[E, 3]: the sum of all pushes; None: there are none."""
-        pushes = [push for part in self.parts.values() if (push := part.push(state, breadth, generator)) is not None]
+        pushes = [shaped(f"the push of randomization {name!r}", push, *state.shape, 3) for name, part in self.parts.items()
+                  if (push := part.push(state, breadth, generator)) is not None]
         return None if not pushes else pushes[0] if len(pushes) == 1 else torch.stack(pushes).sum(0)
 
 

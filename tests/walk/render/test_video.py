@@ -56,6 +56,17 @@ def test_what_is_missing_is_said_before_anything_is_filmed(monkeypatch):
         check_video("walk.avi")
 
 
+@pytest.mark.parametrize("suffix", ["gif", "mp4"])
+def test_a_place_that_cannot_be_written_is_said(suffix, tmp_path):
+    if suffix == "mp4":
+        pytest.importorskip("av")
+    (tmp_path / "file").touch()
+    (tmp_path / f"folder.{suffix}").mkdir()
+    for path in (tmp_path / "file" / f"a.{suffix}", tmp_path / f"folder.{suffix}"):
+        with pytest.raises(UserError, match=f"cannot write {path}: .*; name another file"):
+            write_video(path, frames(), 25)
+
+
 def test_bad_frames_are_refused(tmp_path):
     with pytest.raises(UserError, match="one frame at least"):
         write_video(tmp_path / "a.gif", [], 25)

@@ -30,7 +30,16 @@ def compare(results: Mapping[str, WalkingResult]) -> str:
         tables += ["", f"the same on the harder half of the levels ({', '.join(map(str, harder[0].levels))}):",
                    *table([head, *_by_terrain(harder, first.platform)])]
     policies = [f"{name}: {result.checkpoint}; {result.conditions}" for name, result in results.items()]
-    return "\n".join(line.rstrip() for line in (*policies, *first.head(policy=False), "", *tables))
+    about = [*policies, *first.head(policy=False), *_other_ground(results.values())]
+    return "\n".join(line.rstrip() for line in (*about, "", *tables))
+
+
+def _other_ground(results: Collection[WalkingResult]) -> list[str]:
+    """A line that says on which kinds of terrain the policies did not walk on the same ground, if there are any."""
+    first, *others = results
+    differ = dict.fromkeys(short(tile.terrain) for other in others for tile, its in zip(first.tiles, other.tiles, strict=True)
+                           if tile.ground != its.ground)
+    return [f"not the same ground in these runs, which give it other options: {', '.join(differ)}"] if differ else []
 
 
 def _by_terrain(results: Collection[WalkingResult], without: float) -> list[list[str]]:

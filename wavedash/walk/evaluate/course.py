@@ -11,13 +11,14 @@ from torch import Tensor
 
 from wavedash.config import WalkConfig
 from wavedash.errors import UserError
-from wavedash.tasks.endings import Endings
+from wavedash.tasks.endings import LONGEST, Endings
 from wavedash.walk.commands import Ahead, Commands
 from wavedash.walk.endings import TimeOut
 from wavedash.walk.env import ENOUGH, WalkEnv, make_ground, make_simulator
 from wavedash.walk.levels import Levels
 from wavedash.walk.names import PARTS
 from wavedash.walk.parts import Ending, Events
+from wavedash.walk.robot import STEP
 from wavedash.walk.state import RobotState
 from wavedash.walk.task import Task
 from wavedash.walk.terrain.ground import Ground
@@ -25,6 +26,8 @@ from wavedash.walk.terrain.layout import RIM
 
 SPEED = 0.5
 """m/s that robots are told to walk"""
+SLOWEST, FASTEST = 0.01, 10.0
+"""m/s between which they may be told to walk"""
 SIDE = 0.4
 """m from the long sides of a track at which a robot has left it: its feet are on the edge"""
 AHEAD = 2.0
@@ -55,8 +58,13 @@ class Course:
         """The course for policies of a task. `terrain`: names of kinds, also of others than the task has; by default the
         task's. `levels`: by default all. `noisy`: sensors make the errors of real ones. `seconds`: how long robots walk; by
         default until 80 % of the speed would have led them to the end."""
-        if not speed > 0.0 or (seconds is not None and not seconds > 0.0):
-            raise UserError(f"robots walk ahead for some time: speed and seconds are above 0, not {speed!r} and {seconds!r}")
+        if not SLOWEST <= speed <= FASTEST:
+            raise UserError(f"the speed that robots are told to walk is from {SLOWEST:g} to {FASTEST:g} m/s, not {speed!r}")
+        if seconds is not None and not STEP <= seconds <= LONGEST:
+            raise UserError(f"the seconds that robots walk are from {STEP:g}, a step, to {LONGEST:,}, not {seconds!r}")
+        for name, given in (("terrain", terrain), ("levels", levels)):
+            if given is not None and not given:
+                raise UserError(f"--{name} names none: leave it out for all that the run has")
         kinds = {name: _alike(walk.terrain.get(name, 1.0)) for name in terrain or walk.terrain}
         count = LEVELS if walk.levels == 1 and (terrain or levels) else walk.levels
         if wrong := [level for level in levels or () if not 0 <= level < count]:

@@ -35,6 +35,8 @@ class Tile:
     """m/s: mean of |commanded - forward speed| over its time"""
     energy: list[float]
     """J: the motors' work, |torque * angular velocity| of all joints; braking counts too, since it is not recovered"""
+    ground: int = 0
+    """A checksum of its heights"""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """`wavedash eval RUN` of a walking run: all robots walk the course once, and what became of each is counted."""
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -116,7 +117,8 @@ def _tiles(env: WalkEnv, tiles: Sequence[int], found: dict[str, Tensor]) -> Iter
     for row, number in enumerate(tiles):
         kind, level = divmod(number, ground.levels)
         robots = {name: x[row].tolist() for name, x in found.items() if name != "broken"}
-        yield Tile(ground.kinds[kind], level, ground.difficulty(level), **robots)
+        yield Tile(ground.kinds[kind], level, ground.difficulty(level), **robots,
+                   ground=zlib.crc32(ground.heights[number].cpu().numpy().tobytes()))
 
 
 def _mass() -> float:

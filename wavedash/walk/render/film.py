@@ -62,7 +62,7 @@ def film(run: LoadedRun, video: Path | None, terrain: str | None = None, level: 
 def walk(run: LoadedRun, env: WalkEnv, steps: int, seed: int) -> Iterator[Tensor]:
     """Lets the robot walk until its episode ends, and yields the end [1] of every step."""
     obs, policy = env.reset(seed), run.policy
-    policy.reset(torch.ones(1, dtype=torch.bool, device=env.device))
+    policy.reset()
     for _ in range(steps):
         before = env.state.clone()
         step = env.step(policy.step(obs, deterministic=True))

@@ -52,8 +52,11 @@ def write_video(path: Path | str, frames: Iterable[Tensor], fps: float) -> Path:
     if path.suffix.lower() not in writers:
         raise UserError(f"{path.name}: a video must end in .mp4 or .gif")
     arrays = _checked(frames)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    writers[path.suffix.lower()](path, arrays, fps)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        writers[path.suffix.lower()](path, arrays, fps)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}; name another file") from error
     return path
 
 
