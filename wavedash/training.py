@@ -268,7 +268,7 @@ def _learn(learner: Learner, curriculum: Curriculum, run: RunFolder | None, proc
         _iterate(learner, curriculum, process)
         return
     config, ranks = learner.config, learner.ranks
-    saver = Saver(run, config.checkpoint, config.milestones, config.best_by)
+    saver = Saver(run, config.checkpoint, config.milestones, curriculum.plan.config.best_by)
     curriculum.run, curriculum.saver = run, saver
     if config.opponents is not None:
         _open_league(learner, run)

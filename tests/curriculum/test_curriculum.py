@@ -84,8 +84,16 @@ def test_a_run_goes_through_its_phases_and_says_so(tmp_path):
     assert [(row["key"], row["old"], row["new"], row["step"]) for row in events(run)] == [
         ("phase", "Ramp", "Careful", 3 * ITERATION), ("phase", "Careful", "Last", 5 * ITERATION)]
     assert events(run)[0]["by"] == f"steps {3 * ITERATION} ({3 * ITERATION})"
-    assert load_run(run).config.ppo.gamma in (0.9, 0.98), "the settings of the phase in which the best policy was saved"
     assert load_run(run / "final").config.ppo.gamma == 0.9
+
+
+def test_a_run_with_phases_stands_for_its_newest_checkpoint(tmp_path, monkeypatch):
+    """Each phase pays for other things: the highest return may be that of the first."""
+    settings = (*CARTPOLE, "checkpoint.best_window=1")
+    run = trained(in_folder(tmp_path / "with", monkeypatch), with_phases(tmp_path, settings, PHASES))
+    assert not (run / "best").exists()
+    assert load_run(run).config.ppo.gamma == 0.9, "that of the last phase"
+    assert (trained(in_folder(tmp_path / "without", monkeypatch), settings) / "best").exists()
 
 
 def test_a_move_is_told_with_the_values_of_the_iteration_that_brought_it(tmp_path):
