@@ -23,6 +23,7 @@ from wavedash.loading import load_run
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.preflight import check_setup
+from wavedash.runs import live_file
 from wavedash.runs.changes import change
 from wavedash.training import resume, train
 
@@ -308,9 +309,9 @@ def test_a_stop_that_is_ordered_with_a_move_stops(tmp_path):
     assert [row["rollout/steps"] for row in ending(run)[1]] == [32, 32, 64, 64, 64]
 
 
-def test_an_order_that_comes_while_the_run_changes_its_environments_is_obeyed(tmp_path):
+def test_what_is_asked_while_the_run_changes_its_environments_is_done(tmp_path, monkeypatch):
     class Late(Listener):
-        """Asks when the first learner has ended, and the second has not begun."""
+        """Asks by a command and by the file when the first learner has ended, and the second has not begun."""
 
         def __init__(self) -> None:
             self.asked = False
@@ -319,9 +320,12 @@ def test_an_order_that_comes_while_the_run_changes_its_environments_is_obeyed(tm
             if not self.asked:
                 self.asked = True
                 post(folder_of(learner), "milestone=late")
+                (folder_of(learner) / live_file.NAME).write_text("ppo.clip_range: 0.1")
 
+    monkeypatch.setattr(live_file, "SETTLED", 0.0)
     run = trained(tmp_path, with_phases(tmp_path, CARTPOLE, COUNTS), Late(), Asking("phase=next", at=2))
-    assert [row["argument"] for row in events(run) if row["key"] == "milestone"] == ["late"]
+    assert [(row["key"], row.get("argument")) for row in events(run)] == [
+        ("phase", None), ("milestone", "late"), ("ppo.clip_range", None)]
 
 
 def test_numbers_that_are_set_are_not_those_of_another_phase(tmp_path):

@@ -62,7 +62,7 @@ class Live(Listener):
     def on_start(self, learner: Learner) -> None:
         if self._run is None or self._events is None:
             return
-        self._inbox, self._file = Inbox(self._run.path), LiveFile(self._run.path)
+        self._inbox, self._file = Inbox(self._run.path), self._run.live_file
         self._changes = self._events.changes_until(learner.steps)
         try:
             self._inbox.open(0 if self._again else self._run.locked_at)
