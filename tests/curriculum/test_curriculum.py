@@ -293,6 +293,15 @@ COUNTS = [{"name": "One", "until": {"steps": 100_000}}, {"name": "Two", "set": {
 """The second phase needs other environments."""
 
 
+def test_a_ramp_ends_where_it_is_set_to_the_value_that_it_has(tmp_path):
+    last = LastWords()
+    asking = Doing(lambda learner: post(folder_of(learner), f"ppo.learning_rate={learner.config.ppo.learning_rate!r}"), at=3)
+    run = trained(tmp_path, with_phases(tmp_path, CARTPOLE, PHASES), asking, last)
+    rates = [row["optim/learning_rate"] for row in ending(run)[1]]
+    assert rates[1] > rates[2] == rates[-1] > RATE["to"]
+    assert [answer.said.splitlines()[-1] for answer in last.answers] == [f"from step {4 * ITERATION} on"]
+
+
 def test_a_setting_that_is_changed_together_with_a_move_counts_and_the_move_happens(tmp_path):
     asking = Asking("phase=next", at=2), Asking("ppo.clip_range=0.1", at=2)
     run = trained(tmp_path, with_phases(tmp_path, CARTPOLE, COUNTS), *asking)
