@@ -344,6 +344,15 @@ def test_numbers_that_are_set_are_not_those_of_another_phase(tmp_path):
     assert load_config(str(run / "config.yaml")).env.count == 4
 
 
+def test_what_a_phase_sets_is_not_chosen_for_phases_that_leave_it_to_auto(tmp_path, monkeypatch):
+    auto = (*CARTPOLE, "env.count=auto", "ppo.minibatch_size=auto", "total_steps=64")
+    phases = [{"name": "One", "until": {"steps": 1}}, {"name": "Two", "set": {"env.count": 1, "ppo.minibatch_size": 4}}]
+    recorded = [load_config(str(trained(in_folder(tmp_path / name, monkeypatch), settings) / "config.yaml"))
+                for name, settings in (("without", auto), ("with", with_phases(tmp_path, auto, phases)))]
+    assert recorded[0].env.count == recorded[1].env.count > 1
+    assert recorded[0].ppo.minibatch_size == recorded[1].ppo.minibatch_size > 4
+
+
 def test_total_steps_are_those_of_the_whole_run(tmp_path):
     run = trained(tmp_path, with_phases(tmp_path, CARTPOLE, PHASES), Asking("total_steps=160", at=1))
     assert load_config(str(run / "config.yaml")).total_steps == 160 and len(ending(run)[1]) == 4
