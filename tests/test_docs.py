@@ -160,6 +160,16 @@ def test_the_pages_about_the_curriculum_and_a_day_can_be_followed(tmp_path: Path
     assert "Phase3-Compete" in printed and "Phase9-Trios" in printed, "all phases were gone through"
 
 
+def test_what_a_day_begins_with_a_policy_of_the_academy_fits_it() -> None:
+    text = (DOCS / "a-day-of-training.md").read_text(encoding="utf-8")
+    (line,) = (line for line in text.splitlines() if "init=runs/rocket-academy" in line)
+    _, _, preset, *overrides = shlex.split(line)
+    begun, academy = load_config(preset, overrides), load_config("rocket-academy")
+    assert begun.env.rocket is not None and academy.env.rocket is not None
+    assert begun.env.rocket.observation == academy.env.rocket.observation
+    assert begun.env.rocket.action == academy.env.rocket.action and begun.policy == academy.policy
+
+
 def test_the_configuration_on_the_page_about_the_league_is_one(tmp_path: Path) -> None:
     (text,) = re.findall(r"^```yaml\n(.*?)^```", (DOCS / "league.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     (tmp_path / "my-bot.yaml").write_text(text, encoding="utf-8")

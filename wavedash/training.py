@@ -46,6 +46,7 @@ from wavedash.runs.policy_copy import PolicyCopy
 from wavedash.runs.saver import Saver
 from wavedash.runs.trust import read_config, run_config
 from wavedash.runs.typed import typed
+from wavedash.yaml_text import Key
 
 if TYPE_CHECKING:
     from wavedash.league.panel import Panel
@@ -138,14 +139,19 @@ def _begin(process: Process, config: RunConfig, held: ExitStack) -> tuple[RunFol
 
 
 def _decided(config: RunConfig, ranks: Ranks) -> RunConfig:
-    """The configuration with numbers instead of `auto`. Of several phases, that with the fewest environments decides: all of
-    them must fit."""
+    """The configuration with numbers instead of `auto`. Of several phases that leave a number open, that with the fewest
+    environments decides: all of them must fit."""
     device = prepare_torch(config, ranks)
-    stages = [resolved(stage, device, ranks) for stage in Plan(config).stages()]
-    made = min(stages, key=lambda stage: (stage.env.count, stage.ppo.microbatch_size or math.inf))
+    stages = [(stage, resolved(stage, device, ranks)) for stage in Plan(config).stages()]
+    stages.sort(key=lambda stage: (stage[1].env.count, stage[1].ppo.microbatch_size or math.inf))
     open_names = [*config.undecided, *(["ppo.microbatch_size"] if config.ppo.microbatch_size is None else [])]
     keys = [tuple(name.split(".")) for name in open_names]
-    return changed_config(config, {key: value_at(made, key) for key in keys})
+
+    def number(key: Key) -> Any:
+        left_open = [made for stage, made in stages if value_at(stage, key) == value_at(config, key)]
+        return value_at(left_open[0] if left_open else stages[0][1], key)
+
+    return changed_config(config, {key: number(key) for key in keys})
 
 
 def _resume(process: Process, chosen: Choice | None, held: ExitStack) -> int:
@@ -268,7 +274,7 @@ def _learn(learner: Learner, curriculum: Curriculum, run: RunFolder | None, proc
         _iterate(learner, curriculum, process)
         return
     config, ranks = learner.config, learner.ranks
-    saver = Saver(run, config.checkpoint, config.milestones, config.best_by)
+    saver = Saver(run, config.checkpoint, config.milestones, curriculum.plan.config.best_by)
     curriculum.run, curriculum.saver = run, saver
     if config.opponents is not None:
         _open_league(learner, run)

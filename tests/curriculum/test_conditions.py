@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import nan
 
 import pytest
 
@@ -36,6 +37,14 @@ def test_steps_count_from_the_beginning_of_the_phase():
 ])
 def test_every_kind_of_condition_asks_its_metric_and_no_other(until, metric):
     assert held(until, {metric: 0.59}, {metric: 0.6}, {metric: 0.7}, {"other/" + metric: 0.7}, {metric: 0.5}) == [0, 1, 2, 2, 0]
+
+
+def test_a_metric_that_is_nan_was_not_measured():
+    """As in an iteration without it: it neither ends a series nor replaces the last value."""
+    until = UntilConfig.model_validate({"metrics": {"own/skill": {"at_least": 1}, "own/other": {"at_least": 1}}})
+    for nothing in ({"own/skill": nan, "own/other": 2.0}, {"own/other": 2.0}):
+        assert held(until, {"own/skill": 2.0, "own/other": 2.0}, nothing, {"own/skill": 0.0}) == [1, 2, 0]
+    assert held(until, {"own/skill": 2.0, "own/other": 2.0}, {"own/skill": nan, "own/other": nan}) == [1, 1]
 
 
 def test_limits_from_both_sides():

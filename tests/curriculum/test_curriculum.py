@@ -23,6 +23,7 @@ from wavedash.loading import load_run
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.preflight import check_setup
+from wavedash.runs import live_file
 from wavedash.runs.changes import change
 from wavedash.training import resume, train
 
@@ -84,8 +85,16 @@ def test_a_run_goes_through_its_phases_and_says_so(tmp_path):
     assert [(row["key"], row["old"], row["new"], row["step"]) for row in events(run)] == [
         ("phase", "Ramp", "Careful", 3 * ITERATION), ("phase", "Careful", "Last", 5 * ITERATION)]
     assert events(run)[0]["by"] == f"steps {3 * ITERATION} ({3 * ITERATION})"
-    assert load_run(run).config.ppo.gamma in (0.9, 0.98), "the settings of the phase in which the best policy was saved"
     assert load_run(run / "final").config.ppo.gamma == 0.9
+
+
+def test_a_run_with_phases_stands_for_its_newest_checkpoint(tmp_path, monkeypatch):
+    """Each phase pays for other things: the highest return may be that of the first."""
+    settings = (*CARTPOLE, "checkpoint.best_window=1")
+    run = trained(in_folder(tmp_path / "with", monkeypatch), with_phases(tmp_path, settings, PHASES))
+    assert not (run / "best").exists()
+    assert load_run(run).config.ppo.gamma == 0.9, "that of the last phase"
+    assert (trained(in_folder(tmp_path / "without", monkeypatch), settings) / "best").exists()
 
 
 def test_a_move_is_told_with_the_values_of_the_iteration_that_brought_it(tmp_path):
@@ -284,6 +293,15 @@ COUNTS = [{"name": "One", "until": {"steps": 100_000}}, {"name": "Two", "set": {
 """The second phase needs other environments."""
 
 
+def test_a_ramp_ends_where_it_is_set_to_the_value_that_it_has(tmp_path):
+    last = LastWords()
+    asking = Doing(lambda learner: post(folder_of(learner), f"ppo.learning_rate={learner.config.ppo.learning_rate!r}"), at=3)
+    run = trained(tmp_path, with_phases(tmp_path, CARTPOLE, PHASES), asking, last)
+    rates = [row["optim/learning_rate"] for row in ending(run)[1]]
+    assert rates[1] > rates[2] == rates[-1] > RATE["to"]
+    assert [answer.said.splitlines()[-1] for answer in last.answers] == [f"from step {4 * ITERATION} on"]
+
+
 def test_a_setting_that_is_changed_together_with_a_move_counts_and_the_move_happens(tmp_path):
     asking = Asking("phase=next", at=2), Asking("ppo.clip_range=0.1", at=2)
     run = trained(tmp_path, with_phases(tmp_path, CARTPOLE, COUNTS), *asking)
@@ -300,9 +318,9 @@ def test_a_stop_that_is_ordered_with_a_move_stops(tmp_path):
     assert [row["rollout/steps"] for row in ending(run)[1]] == [32, 32, 64, 64, 64]
 
 
-def test_an_order_that_comes_while_the_run_changes_its_environments_is_obeyed(tmp_path):
+def test_what_is_asked_while_the_run_changes_its_environments_is_done(tmp_path, monkeypatch):
     class Late(Listener):
-        """Asks when the first learner has ended, and the second has not begun."""
+        """Asks by a command and by the file when the first learner has ended, and the second has not begun."""
 
         def __init__(self) -> None:
             self.asked = False
@@ -311,9 +329,12 @@ def test_an_order_that_comes_while_the_run_changes_its_environments_is_obeyed(tm
             if not self.asked:
                 self.asked = True
                 post(folder_of(learner), "milestone=late")
+                (folder_of(learner) / live_file.NAME).write_text("ppo.clip_range: 0.1")
 
+    monkeypatch.setattr(live_file, "SETTLED", 0.0)
     run = trained(tmp_path, with_phases(tmp_path, CARTPOLE, COUNTS), Late(), Asking("phase=next", at=2))
-    assert [row["argument"] for row in events(run) if row["key"] == "milestone"] == ["late"]
+    assert [(row["key"], row.get("argument")) for row in events(run)] == [
+        ("phase", None), ("milestone", "late"), ("ppo.clip_range", None)]
 
 
 def test_numbers_that_are_set_are_not_those_of_another_phase(tmp_path):
@@ -321,6 +342,15 @@ def test_numbers_that_are_set_are_not_those_of_another_phase(tmp_path):
     run = trained(tmp_path, with_phases(tmp_path, CARTPOLE, phases))
     assert [row["rollout/steps"] for row in ending(run)[1]] == [32, 32, *[16] * 10]
     assert load_config(str(run / "config.yaml")).env.count == 4
+
+
+def test_what_a_phase_sets_is_not_chosen_for_phases_that_leave_it_to_auto(tmp_path, monkeypatch):
+    auto = (*CARTPOLE, "env.count=auto", "ppo.minibatch_size=auto", "total_steps=64")
+    phases = [{"name": "One", "until": {"steps": 1}}, {"name": "Two", "set": {"env.count": 1, "ppo.minibatch_size": 4}}]
+    recorded = [load_config(str(trained(in_folder(tmp_path / name, monkeypatch), settings) / "config.yaml"))
+                for name, settings in (("without", auto), ("with", with_phases(tmp_path, auto, phases)))]
+    assert recorded[0].env.count == recorded[1].env.count > 1
+    assert recorded[0].ppo.minibatch_size == recorded[1].ppo.minibatch_size > 4
 
 
 def test_total_steps_are_those_of_the_whole_run(tmp_path):

@@ -173,10 +173,16 @@ def test_a_part_of_another_phase_is_recorded_with_its_options_when_a_user_switch
 
 
 def test_a_name_with_dots_is_changed_alone():
-    own = "tests.rocket.own_parts:Speedy"
-    config = configured({"name": "A", "set": {"env.rocket.rewards": {own: 1.0, "touch": 2.0}}})
-    changed = Plan(config).with_values(PhaseState(), {("env", "rocket", "rewards", own): 4.0})
-    assert at(changed, 0).env.rocket.rewards == {own: 4.0, "touch": 2.0}
+    """The ramps beside it go on, those of its own phase and those of an earlier one."""
+    own, ramp = "tests.rocket.own_parts:Speedy", {"from": 2.0, "to": 0.0, "over": 100}
+    config = configured({"name": "A", "set": {"env.rocket.rewards": {own: 1.0, "touch": ramp}}, "until": {"steps": 1}},
+                        {"name": "B", "set": {f"env.rocket.rewards.'{own}'": 3.0}})
+    for number, before in ((0, 1.0), (1, 3.0)):
+        state = PhaseState().moved(number, 0)
+        changed = Plan(config).with_values(state, {("env", "rocket", "rewards", own): 4.0})
+        for steps in (0, 25, 100):
+            rewards = [Plan(each).settings(state, steps).env.rocket.rewards for each in (config, changed)]
+            assert rewards == [{own: weight, "touch": 2.0 - steps / 50} for weight in (before, 4.0)]
 
 
 def test_a_phase_is_found_by_its_name_if_others_came_or_went():

@@ -131,6 +131,7 @@ def test_metrics_have_the_rating_of_the_iterations_that_were_rated(rated):
         name = f"rocket-1v1@{games[count - 1].step}"
         expected = rate(Results.of(games[:count]))[name]
         assert [line[f"rating/{end}"] for end in ("elo", "low", "high")] == pytest.approx(list(expected[:3]))
+        assert line["rating/size"] == 1
         for other in ("chaser", "random"):
             theirs = [game for game in games if name in (game.blue, game.orange) and other in (game.blue, game.orange)]
             goals = sum(game.blue_goals + game.orange_goals for game in theirs)

@@ -605,7 +605,8 @@ def test_lanes_and_opponents_that_need_more_than_all_arenas_are_refused() -> Non
 
     config = load_config("rocket-1v1", [f"env.count={ARENAS}", "env.groups=1"]).env.model_copy(update={"rocket": task()})
     RocketEnv.configured(config, task=lambda: against(0.25)).close()
-    with pytest.raises(UserError, match=r"of 12 arenas in a group the lanes need 9 and the opponents 6: lower `share`"):
+    with pytest.raises(UserError, match=r"of 12 arenas in a group the lanes need 9 and the opponents 6: lower `share`.*"
+                                        r"or opponents.slots"):
         RocketEnv.configured(config, task=lambda: against(0.5))
     with pytest.raises(UserError, match=r"the lanes turtle, air need 2 environments in every group.*raise env.count"):
         arenas(count=1)

@@ -203,8 +203,8 @@ def test_the_best_of_an_earlier_process_must_be_beaten(tmp_path):
 class Rates(Listener):
     """It reports made-up ratings, value and lower end, after some of the iterations."""
 
-    def __init__(self, ratings: dict[int, tuple[float, float]], saver: Saver) -> None:
-        self.ratings, self.saver = ratings, saver
+    def __init__(self, ratings: dict[int, tuple[float, float]], saver: Saver, size: float = 1.0) -> None:
+        self.ratings, self.saver, self.size = ratings, saver, size
 
     def on_start(self, learner):
         self.saver.on_start(learner)
@@ -212,7 +212,7 @@ class Rates(Listener):
     def on_iteration(self, learner, report):
         if report.iteration in self.ratings:
             elo, low = self.ratings[report.iteration]
-            report = report.with_metrics({"rating/elo": elo, "rating/low": low})
+            report = report.with_metrics({"rating/elo": elo, "rating/low": low, "rating/size": self.size})
         self.saver.on_iteration(learner, report)
 
     def on_stop(self, learner, error):
@@ -231,6 +231,16 @@ def test_best_by_rating_is_the_one_whose_lower_end_is_highest_whatever_the_retur
     again = StandInLearner([Rates({2: (1300.0, 1149.0)}, Saver(run, by_rating))])
     again.learn()
     assert run.store("best").newest().step == 50, "that of an earlier process must be beaten"
+
+
+def test_a_rating_in_another_team_size_is_not_measured_against_those_before(tmp_path):
+    run, config = make_run(tmp_path, every=10)
+    by_rating = config.checkpoint.model_copy(update={"best_by": "rating"})
+    for size, lows, best in ((1.0, (1500.0, 1400.0), 1500.0), (1.0, (1450.0,), 1500.0), (2.0, (900.0, 950.0, 940.0), 950.0),
+                             (2.0, (945.0,), 950.0)):
+        rated = {iteration: (1600.0, low) for iteration, low in enumerate(lows, 1)}
+        StandInLearner([Rates(rated, Saver(run, by_rating), size)]).learn()
+        assert run.store("best").newest().metrics["rating/low"] == best
 
 
 def test_a_best_by_return_is_replaced_by_the_first_that_is_rated(tmp_path):

@@ -29,10 +29,11 @@ class CheckpointConfig(Section):
     """Steps between checkpoints that are kept for ever, evenly over the run; off when not set."""
     best_by: Literal["return", "rating", "newest"] = "return"
     """What `best` is chosen by. return: the mean return of recent episodes, which says little where the policy plays against
-    itself; in a run that imitates, the loss on the episodes that are held out. rating: the lower end of the rating's 95 %
-    interval, so that luck in a few games does not count; only states that were rated (see `rating`) are considered. newest: no
-    `best` is kept, and a run stands for its newest checkpoint; for tasks that get harder while a policy gets better, as terrain
-    with levels does, where the highest return is that of the easiest moment."""
+    itself; in a run that imitates, the loss on the episodes that are held out; in one with phases, whose returns are sums of
+    other things in each, as newest. rating: the lower end of the rating's 95 % interval, so that luck in a few games does not
+    count; only states that were rated (see `rating`) are considered, and of several team sizes those of the newest one. newest:
+    no `best` is kept, and a run stands for its newest checkpoint; for tasks that get harder while a policy gets better, as
+    terrain with levels does, where the highest return is that of the easiest moment."""
     best_window: Positive = 100
     """Episodes over which the mean return is taken, for `best` and the console."""
 
@@ -120,9 +121,11 @@ class RunConfig(Section):
 
     @property
     def best_by(self) -> Literal["return", "rating", "newest", "held_out"]:
-        """Says what `best` is chosen by: demonstrations have no return."""
+        """Says what `best` is chosen by: demonstrations have no return, and those of different phases cannot be compared."""
         by = self.checkpoint.best_by
-        return "held_out" if self.imitate is not None and by == "return" else by
+        if by != "return":
+            return by
+        return "held_out" if self.imitate is not None else "newest" if self.phases else "return"
 
     @model_validator(mode="after")
     def _whole_sequences(self) -> RunConfig:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import isnan, nan
 from typing import NamedTuple
 
 from wavedash.config import UntilConfig
@@ -19,7 +20,8 @@ class Condition(NamedTuple):
     at_most: float | None = None
 
     def measured(self, metrics: Mapping[str, float]) -> float | None:
-        return next((metrics[name] for name in self.metrics if name in metrics), None)
+        """Its value. None: nothing was measured, which listeners may also say by NaN (null in metrics.jsonl)."""
+        return next((metrics[name] for name in self.metrics if not isnan(metrics.get(name, nan))), None)
 
     def holds(self, value: float) -> bool:
         return (self.at_least is None or value >= self.at_least) and (self.at_most is None or value <= self.at_most)

@@ -8,6 +8,7 @@ switched off. So a phase that needs a part finds it made, bound and captured in 
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
@@ -24,6 +25,8 @@ NEVER = 2**62
 """Steps after which all ramps are at their end"""
 IN_PHASES = ("env", "ppo", "opponents", "rating")
 """The sections that phases may set. Of everything else (networks, total steps, checkpoints, reports) a run has one."""
+BETWEEN, QUOTED = re.compile(r"\.(?=(?:[^']*'[^']*')*[^']*$)"), re.compile("'[^']+'")
+"""The dots between the names of a key, and a name in quotes, whose own dots are none of them"""
 WORDS = ("next", "back")
 """Words that order a move, which no phase may be named"""
 
@@ -52,7 +55,7 @@ class Plan:
     @property
     def sets(self) -> list[dict[str, Any]]:
         """Returns what each phase sets, by keys with dots."""
-        return [{".".join(map(str, key)): value for key, value in values.items()} for values in self._sets]
+        return [_written(values) for values in self._sets]
 
     def settings(self, state: PhaseState, steps: int) -> RunConfig:
         """Returns what counts in this phase after so many steps of the run. It is a configuration without phases."""
@@ -80,8 +83,7 @@ class Plan:
             at, recorded = _recordable(key, value, layered, united)
             own.pop(at, None)  # and again at the end: it counts over a mapping around it
             own[at] = recorded
-        named = {".".join(map(str, key)): value for key, value in own.items()}
-        phase = self.phases[state.number].model_copy(update={"set": named})
+        phase = self.phases[state.number].model_copy(update={"set": _written(own)})
         phases = [phase if index == state.number else other for index, other in enumerate(self.phases)]
         return config.model_copy(update={"phases": phases})
 
@@ -181,14 +183,11 @@ def _inside(mapping: Any, key: Key) -> Any:
 
 def _recordable(key: Key, value: Any, layered: Mapping[str, Any], united: Mapping[str, Any]) -> tuple[Key, Any]:
     """The key and the value by which a change is recorded in a phase. Where a part is there only because another phase has it,
-    such as a reward with weight 0, it is recorded whole, with its options. So is the mapping around a name with dots, which
-    cannot be written as a key with dots."""
+    such as a reward with weight 0, it is recorded whole, with its options."""
     inside: Any = layered
-    for depth, name in enumerate(key):
-        dotted, last = "." in str(name), depth == len(key) - 1
-        absent = not last and isinstance(inside, Mapping) and inside.get(name) is None
-        if dotted or absent:
-            at = key[:depth] if dotted else key[:depth + 1]
+    for depth, name in enumerate(key[:-1]):
+        if isinstance(inside, Mapping) and inside.get(name) is None:
+            at = key[:depth + 1]
             whole = _inside(united, at)
             return (key, value) if whole is None else (at, _with(whole, key[len(at):], value))
         inside = inside.get(name) if isinstance(inside, Mapping) else None
@@ -202,10 +201,16 @@ def _with(mapping: Mapping[str, Any], key: Key, value: Any) -> dict[str, Any]:
     return {**mapping, name: _with(inside if isinstance(inside, Mapping) else {}, rest, value) if rest else value}
 
 
+def _written(values: Mapping[Key, Any]) -> dict[str, Any]:
+    """What a phase sets, by keys with dots. A name that has dots itself, such as an import path, stands in quotes."""
+    return {".".join(f"'{name}'" if "." in str(name) else str(name) for name in key): value for key, value in values.items()}
+
+
 def _flat(phase: PhaseConfig) -> Iterator[tuple[Key, Any]]:
     """Yields what a phase sets by key. Sections may be nested or dotted; a mapping, such as rewards, is one value."""
     for name, value in phase.set.items():
-        yield from _flat_at(tuple(name.split(".")), value, phase.name)
+        key = tuple(part[1:-1] if QUOTED.fullmatch(part) else part for part in BETWEEN.split(name))
+        yield from _flat_at(key, value, phase.name)
 
 
 def _flat_at(key: Key, value: Any, phase: str) -> Iterator[tuple[Key, Any]]:

@@ -30,6 +30,7 @@ from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.rocket.kind import rocket_task
 from wavedash.rocket.rehearsal import rehearse_player
 from wavedash.rocket.team_sizes import rehearse_sizes
+from wavedash.runs.best import RATED_SIZE
 from wavedash.seeding import stream_seed
 from wavedash.threads import give_torch, set_torch_threads
 
@@ -160,7 +161,7 @@ class Panel(Listener):
         seconds = perf_counter() - began
         log.info("%s is rated %.0f (%.0f to %.0f): %s; the games took %.1f s", name, rating.value, rating.low, rating.high,
                  scores, seconds)
-        return _metrics(rating, played, seconds)
+        return {**_metrics(rating, played, seconds), RATED_SIZE: float(self._size.larger)}
 
     def _made(self, learner: Learner) -> Match:
         rating, task = self.rating, self._task

@@ -114,7 +114,8 @@ def refuse_overlap(lanes: Lanes, line_up: LineUp, arenas: int) -> None:
     if lanes.taken > line_up.where.start:
         raise UserError(f"lanes have the first arenas and opponents the last, but of {arenas} arenas in a group the lanes need "
                         f"{lanes.taken} and the opponents {arenas - line_up.where.start}: lower `share` or `most` of "
-                        f"env.rocket.lanes ({', '.join(lanes.names)}) or of opponents, or raise env.count")
+                        f"env.rocket.lanes ({', '.join(lanes.names)}) or of opponents, or opponents.slots, each of which "
+                        "needs an arena of every group, or raise env.count")
 
 
 def _named(kind: str, value: Named) -> Any:

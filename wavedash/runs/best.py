@@ -14,6 +14,8 @@ from typing import Any, Literal, NamedTuple
 from wavedash.runs.checkpoint import Tensors
 from wavedash.runs.store import CheckpointStore
 
+RATED_SIZE = "rating/size"
+"""The metric of the team size in which a rating was played: ratings of different sizes cannot be compared"""
 FEWEST_EPISODES = 10
 """A mean return over fewer episodes says nothing."""
 
@@ -57,17 +59,21 @@ class Best:
         self._window = window
         self.gap = gap
         self._rank = WORST
+        self._size: float | None = None
+        """The team size of the rating to beat; None: not known"""
         self._next_write = 0
 
     def start(self) -> None:
         """Takes over the rank of the best checkpoint that an earlier process of this run has written."""
         saved = self.store.newest()
         self._rank = self._rank_of(saved.metrics) if saved else WORST
+        self._size = saved.metrics.get(RATED_SIZE) if saved else None
 
     def consider(self, metrics: Mapping[str, float], content: Callable[[], CheckpointContent]) -> None:
-        rank = self._rank_of(metrics)
-        if rank > self._rank:
-            self._rank = rank
+        rank, size = self._rank_of(metrics), metrics.get(RATED_SIZE)
+        other_size = self._by == "rating" and None not in (size, self._size) and size != self._size
+        if rank > (WORST if other_size else self._rank):
+            self._rank, self._size = rank, size
             self.pending = content().copied()
 
     def due(self, steps: int) -> bool:

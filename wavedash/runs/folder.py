@@ -30,6 +30,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -41,6 +42,7 @@ from wavedash.runs.checkpoint import MILESTONES, Checkpoint
 from wavedash.runs.durable import remedy, replace_file, sync_folder
 from wavedash.runs.facts import command_line, gather_facts, git_diff
 from wavedash.runs.links import not_following, refuse_links
+from wavedash.runs.live_file import LiveFile
 from wavedash.runs.milestones import MilestoneStore
 from wavedash.runs.plain import from_json, to_json
 from wavedash.runs.store import CheckpointStore
@@ -228,6 +230,11 @@ class RunFolder:
             return self._holder_file.stat().st_mtime_ns
         except OSError:
             return None
+
+    @cached_property
+    def live_file(self) -> LiveFile:
+        """`live.yaml`, watched by this process from the first call on: also while a run goes on with another learner."""
+        return LiveFile(self.path)
 
     def store(self, name: str, keep: int | None = None) -> CheckpointStore:
         return self.milestones if name == MILESTONES else CheckpointStore(self.path / name, keep)

@@ -62,7 +62,7 @@ class Live(Listener):
     def on_start(self, learner: Learner) -> None:
         if self._run is None or self._events is None:
             return
-        self._inbox, self._file = Inbox(self._run.path), LiveFile(self._run.path)
+        self._inbox, self._file = Inbox(self._run.path), self._run.live_file
         self._changes = self._events.changes_until(learner.steps)
         try:
             self._inbox.open(0 if self._again else self._run.locked_at)
@@ -132,7 +132,8 @@ class Live(Listener):
         then = learner.config
         keys, base, config = _all_or_none(learner.ranks, lambda: self._checked(learner, request.values))
         _together(learner, then, lambda: apply(learner, config))
-        if base != self._curriculum.plan.config:
+        kept = base != self._curriculum.plan.config  # also where a ramp had just this value: it ends here
+        if kept:
             self._save(learner, then, keys)
             self._curriculum.adopt(base, learner.steps)
         rows = [{"key": ".".join(map(str, key)), "old": value_at(then, key), "new": value_at(config, key), "by": request.by}
@@ -143,7 +144,7 @@ class Live(Listener):
         self._write(told, learner)
         lines = [(in_words(row) or f"{row['key']} is {_text(row['new'])} already") + self._curriculum.until(key)
                  for key, row in zip(keys, rows, strict=True) if row in told]
-        return "\n".join([*lines, f"from step {learner.steps:,} on" if config != then else "nothing changes"])
+        return "\n".join([*lines, f"from step {learner.steps:,} on" if kept or config != then else "nothing changes"])
 
     def _checked(self, learner: Learner, values: Mapping[str, Any]) -> tuple[dict[Key, Any], RunConfig, RunConfig]:
         """The new values by key, the configuration of the run with them, and what its learner has then."""

@@ -23,7 +23,7 @@ SETTLED = 0.5
 
 
 class LiveFile:
-    """Watches the file of one run. What it holds when the run starts does not count: a change of it does."""
+    """Watches the file of one run. What it holds when the process starts the run does not count: a change of it does."""
 
     def __init__(self, run: Path) -> None:
         self._path = run / NAME
