@@ -73,8 +73,8 @@ class ConvEncoder(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         leading = x.shape[: -self.dims]
-        # How many differ depends on the data, which a GPU, and a policy that is exported or compiled, must not wait for.
-        if len(leading) == 2 and x.device.type == "cpu" and not (torch.compiler.is_compiling() or torch.jit.is_tracing()):
+        # How many pictures differ depends on the data: a GPU would have to wait for it, and a compiler cannot know it.
+        if len(leading) == 2 and x.device.type == "cpu" and not torch.compiler.is_compiling():
             pictures, which = distinct(x)
             if len(pictures) < which.numel():
                 return self._encode(pictures)[which]
