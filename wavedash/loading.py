@@ -1,7 +1,8 @@
 """`load_run(path)` loads a run in one call: configuration, environments, policy. `load_policy(path)` loads the policy alone.
 
-A path names a run folder (its best checkpoint), a folder of runs (its newest run), `runs/<name>/best`, a checkpoint, or a
-folder with config.yaml, policy.safetensors and state.json. `champion` is the policy that comes with the package.
+A path names a run folder (its best checkpoint, else its newest), a folder of runs (its newest run), `runs/<name>/best`, a
+checkpoint, or a folder with config.yaml, policy.safetensors and state.json. `champion` is the policy that comes with the
+package.
 """
 from __future__ import annotations
 

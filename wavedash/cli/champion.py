@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 commands = typer.Typer(help="Looks at the trained policies that ship, and packs one.", no_args_is_help=True)
 
-Mode = Annotated[str, typer.Argument(metavar="MODE", help="The size of teams, 1v1, 2v2 or 3v3; or walk or walk-see.")]
+Mode = Annotated[
+    str, typer.Argument(metavar="MODE", help="The size of teams, such as 1v1; or walk or walk-see, for one that walks.")
+]
 
 
 @commands.command()

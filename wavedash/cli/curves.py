@@ -14,7 +14,7 @@ def curves(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder, or a folder of runs (its newest).")],
     metrics: Annotated[
         Optional[list[str]],  # noqa: UP045 (typer reads the annotation at run time)
-        typer.Argument(metavar="METRIC", help="Names as in metrics.jsonl. [default: the return, the rating, touches, goals]"),
+        typer.Argument(metavar="METRIC", help="Names as in metrics.jsonl. [default: return, rating, touches, goals, entropy]"),
     ] = None,
     out: Annotated[Path, typer.Option(help="The picture to write, an SVG.")] = Path("curves.svg"),
 ) -> None:

@@ -9,7 +9,7 @@ import typer
 from wavedash.cli.arguments import Deterministic, SimulatorName, StartsName, Trust
 from wavedash.errors import UserError
 
-commands = typer.Typer(help="Demonstrations that policies learn from, see docs/imitation.md.", no_args_is_help=True)
+commands = typer.Typer(help="Records demonstrations to learn from, see docs/imitation.md.", no_args_is_help=True)
 
 
 @commands.callback()

@@ -59,7 +59,7 @@ def train(
 def resume(
     run_and_overrides: Annotated[
         Optional[list[str]],  # noqa: UP045 (typer reads the annotation at run time)
-        typer.Argument(metavar="RUN KEY=VALUE", help="A run folder (default: the newest run), options to change."),
+        typer.Argument(metavar="RUN KEY=VALUE", help="A run folder (default: the newest unfinished run), options to change."),
     ] = None,
     milestone: Annotated[
         Optional[str],  # noqa: UP045

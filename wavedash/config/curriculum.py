@@ -58,10 +58,10 @@ class PhaseConfig(Section):
     name: str
     """What it is called in logs, curves and the folders of milestones. Up to 60 letters, digits, spaces and - _ + . inside."""
     set: dict[str, Any] = {}
-    """What it changes, on top of the phases before it: settings by key, as after `wavedash set`
-    (`ppo.learning_rate: 1e-4`, `env.rocket.rewards: {goal: 10, touch: 1}`). A number may be a ramp, `{from: 0, to: 1, over:
-    5_000_000}`: it moves evenly over so many steps from the beginning of the phase, and goes on in later phases that do not set
-    it."""
+    """What it changes, on top of the phases before it: settings of env, ppo, opponents and rating by key
+    (`ppo.learning_rate: 1e-4`, `env.rocket.rewards: {goal: 10, touch: 1}`); a name that has dots itself stands in quotes
+    (`env.rocket.rewards.'my.rewards:Speedy': 2`). A number may be a ramp, `{from: 0, to: 1, over: 5_000_000}`: it moves evenly
+    over so many steps from the beginning of the phase, and goes on in later phases that do not set it."""
     until: UntilConfig | None = None
     """When the run moves on to the next phase; by hand only when not set."""
 

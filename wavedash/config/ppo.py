@@ -83,7 +83,8 @@ class PPOConfig(Section):
     gae_lambda: Fraction = 0.95
     """Advantage estimation: 1 is unbiased and noisy, 0 trusts the critic alone."""
     clip_range: Annotated[float, Field(gt=0)] = 0.2
-    """How far an action's probability may move per update before its gradient is cut."""
+    """How far an action's probability may move per update before its gradient is cut. Higher: larger steps of the policy, which
+    may become unstable."""
     clip_schedule: DecayConfig = DecayConfig()
     """How the clip range moves over the run."""
     value_clip: Annotated[float, Field(gt=0)] | None = None

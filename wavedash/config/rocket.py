@@ -40,7 +40,7 @@ class LaneConfig(Section):
     """A lane: a share of the arenas that has a task of its own beside the main one. Its metrics are `lane/<name>/...`."""
 
     share: Fraction = 0.1
-    """The share of the arenas, the first ones of every group of arenas; at least one of each if it is above 0. More: more
+    """The share of the arenas, the first ones of every shard; at least one of each if it is above 0. More: more
     practice of what the lane teaches, less of the main task. An arena changes its lane where an episode begins."""
     most: Fraction | None = None
     """The largest share that the lane may get while the run runs, by a phase, a ramp or `wavedash set`; `share` when not set.

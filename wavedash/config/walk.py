@@ -16,8 +16,8 @@ class WalkConfig(Section):
     (`env.count`) cost little more than hundreds. auto: the one for the run's device."""
     terrain: dict[str, float | dict[str, Any]] = {"flat": 1.0}
     """Kinds of terrain, by name with a weight or with options: flat, rough, slope, slope_down, stairs_up, stairs_down,
-    obstacles, stones, gaps, or your own. A higher weight: more robots walk on it. `roughness` adds noise of so many m to any of
-    them."""
+    obstacles, stones, gaps, shallow_stones, shallow_gaps, or your own. A higher weight: more robots walk on it. `roughness`
+    adds noise of so many m to any of them."""
     levels: Positive = 10
     """Tiles of each kind, from easy to hard. More: a finer curriculum, more memory."""
     hardest: Fraction = 1.0
@@ -34,8 +34,8 @@ class WalkConfig(Section):
     terrain_seed: Annotated[int, Field(ge=0)] = 0
     """Another seed: other random blocks, stones and bumps."""
     observation: dict[str, dict[str, Any]] = {"proprioception": {}, "commands": {}}
-    """What a robot sees, by key with options: proprioception, commands, scandots, depth, privileged, or your own. Which of them
-    the actor and the critic get is said by `policy.actor_keys` and `policy.critic_keys`."""
+    """What a robot sees, by key with options: proprioception, commands, scandots, foot_scan, depth, privileged, or your own.
+    Which of them the actor and the critic get is said by `policy.actor_keys` and `policy.critic_keys`."""
     action: Named = "joint_targets"
     """How a robot acts: joint_targets, or your own."""
     commands: dict[str, float | dict[str, Any]] = {"ahead": 1.0, "curve": 1.0, "in_place": 0.2}

@@ -1,7 +1,7 @@
 """Which settings of a task's parts may change while a run runs, and how they are changed.
 
 Weights of rewards and starts may change, whatever parts declare in `Part.settings`, whether an ending counts (null: it does
-not), and shares of lanes. All of these are tensors that recorded steps read. The task as it shall be is made anew from the
+not), and shares of lanes. All of these are tensors that captured steps read. The task as it shall be is made anew from the
 configuration, which checks every value as a start would; the running tasks take its values over.
 """
 from __future__ import annotations

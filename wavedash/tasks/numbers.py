@@ -1,4 +1,4 @@
-"""Numbers of the host in a small tensor, which recorded steps read."""
+"""Numbers of the host in a small tensor, which captured steps read."""
 from __future__ import annotations
 
 from collections.abc import Iterable
