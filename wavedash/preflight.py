@@ -86,9 +86,9 @@ def _refuse_fixed_ramps(plan: Plan, number: int) -> None:
     then, now = (plan.settings(state, steps) for steps in (0, NEVER))
     listed: tuple[str, ...] = ()
     if now.opponents is not None:
-        from wavedash.league.league import League
+        from wavedash.league.league import live_options
 
-        listed = League.live
+        listed = live_options(now.opponents)
     live = live_keys_of(now, listed)
     if fixed := [name for key in differing(then, now) if (name := ".".join(map(str, key))) not in live]:
         raise UserError(f"{fixed[0]} cannot be a ramp, because it cannot change while a run runs; give it one value")

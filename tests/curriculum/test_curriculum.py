@@ -23,6 +23,7 @@ from wavedash.loading import load_run
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.preflight import check_setup
+from wavedash.rocket.env import RocketEnv
 from wavedash.runs import live_file
 from wavedash.runs.changes import change
 from wavedash.training import resume, train
@@ -377,6 +378,30 @@ def test_a_fork_from_a_phase_with_opponents_keeps_the_league(tmp_path):
     (new,) = set(run.parent.iterdir()) - before
     assert (new / "league" / "results.csv").exists()
     assert equal(new, run, marks=True)
+
+
+class Opposed(Listener):
+    """The share of opponents after each iteration, and of cars that they drive."""
+
+    def __init__(self) -> None:
+        self.shares: list[float] = []
+        self.driven: list[float] = []
+
+    def on_iteration(self, learner: Learner, report: IterationReport) -> None:
+        assert learner.config.opponents is not None and isinstance(learner.env, RocketEnv)
+        (task,) = learner.env.tasks
+        self.shares.append(learner.config.opponents.share)
+        self.driven.append(1.0 - float(task.line_up.of_policy().float().mean()))
+
+
+def test_the_share_of_opponents_may_be_a_ramp(tmp_path):
+    """Half of the cars of an arena are an opponent's where there is one."""
+    ramp = {"from": 0.0, "to": 0.5, "over": 192}
+    settings = with_phases(tmp_path, test_live.ROOMY, [{"name": "Growing", "set": {"opponents.share": ramp}}])
+    seen = Opposed()
+    trained(tmp_path, settings, seen)
+    assert seen.shares[0] < 0.25 < seen.shares[-1] == 0.5 and seen.shares == sorted(seen.shares)
+    assert seen.driven[0] == 0.0 and seen.driven[-1] == 0.25
 
 
 @pytest.mark.parametrize(("phases", "message"), [

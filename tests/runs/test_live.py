@@ -22,11 +22,11 @@ import torch
 
 from tests import prepared
 from tests.envs.whole_envs import PayKind, Rows
-from wavedash.config import EnvConfig
+from wavedash.config import EnvConfig, OpponentsConfig
 from wavedash.config_file import load_config
 from wavedash.envs.vec_env import VecEnv
 from wavedash.errors import UserError
-from wavedash.league.league import League
+from wavedash.league.league import live_options
 from wavedash.ppo.learner import Learner
 from wavedash.ppo.listener import IterationReport, Listener
 from wavedash.runs import inbox, live_file
@@ -355,7 +355,7 @@ def test_the_list_of_what_may_change_says_its_values(tmp_path):
     assert said.keys() == asking.result
     assert said["opponents.refresh_every"] == "1" and said["env.rocket.endings.time_out.seconds"] == "0.1"
     assert {f"opponents.{option}" for option in ("strategy", "target")} <= said.keys()
-    assert set(League.live) <= said.keys() and set(Saver.live) <= said.keys()
+    assert set(live_options(OpponentsConfig())) <= said.keys() and set(Saver.live) <= said.keys()
 
 
 class LivePayKind(PayKind):

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wavedash.config import RunConfig
+from wavedash.config import OpponentsConfig, RunConfig
 from wavedash.league.members import SAVED_AS, LeagueState, Member, known
 from wavedash.league.pool import Pool, named_by_checkpoints, thinned
 from wavedash.league.results import ResultsFile
@@ -44,15 +44,18 @@ log = logging.getLogger(__name__)
 FOLDER = "league"
 
 
+def live_options(options: OpponentsConfig) -> tuple[str, ...]:
+    """What may change while a run runs; the share only where there are arenas that opponents may get."""
+    live = ("snapshot_every", "pool", "refresh_every", "strategy", "temperature", "decay", "window", "target", "width", "power",
+            "prune_above", "prune_games", *(["share"] if options.most is not None else []))
+    return tuple(f"opponents.{option}" for option in live)
+
+
 class League(Listener):
     """Plays the members of `seating` against the policy. It does nothing until `run` is set: a learner without a run folder
     plays against its own first policy."""
 
     saved_as = SAVED_AS
-    live = tuple(f"opponents.{option}" for option in (
-        "snapshot_every", "pool", "refresh_every", "strategy", "temperature", "decay", "window", "target", "width", "power",
-        "prune_above", "prune_games"))
-
     orders = ("milestone",)
 
     def __init__(self, seating: Seating, config: RunConfig) -> None:
@@ -60,8 +63,7 @@ class League(Listener):
         self.health: dict[str, int] = {"failed_snapshots": 0}
         self.run: RunFolder | None = None
         self.seating, self.config, self.options = seating, config, config.opponents
-        if self.options.most is not None:
-            self.live = (*self.live, "opponents.share")  # there are arenas that opponents may get
+        self.live = live_options(self.options)
         self.strategy = strategy_of(self.options)
         self.state = LeagueState()
         self._resumed = False
