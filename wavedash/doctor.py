@@ -16,6 +16,9 @@ from wavedash.threads import allowed_cores
 EXTRAS = {
     "mujoco": ("mujoco", "the MuJoCo presets"),
     "rocket": ("warp", "the Rocket League presets"),
+    "walk": ("mujoco_warp", "the presets of walking robots"),
+    "replays": ("subtr_actor", "wavedash replays"),
+    "rlbot": ("rlbot", "bots for RLBot and the match server"),
     "wandb": ("wandb", "report.wandb=true"),
     "export": ("onnxscript", "wavedash export to ONNX"),
     "bench": ("stable_baselines3", "comparing with other libraries"),
