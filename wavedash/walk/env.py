@@ -35,7 +35,7 @@ TASK, SIMULATOR, PHYSICS = "task.", "simulator.", "physics."
 ENOUGH = 0.8
 """The share of what was commanded that makes an episode a success, if the robot did not fall"""
 HOPELESS = 50
-"""Steps in a row in which the physics of all robots goes wrong, after which an environment on the host gives up"""
+"""Steps in a row in which the physics of all robots goes wrong, after which nothing is left to learn from"""
 
 
 class WalkEnv(VecEnv):
@@ -51,8 +51,10 @@ class WalkEnv(VecEnv):
         self.num_rows = self.state.shape[0]
         self.generator = torch.Generator(self.device)
         self.previous, self.fresh = self.state.clone(), self.state.clone()
-        self.hopeless = 0
+        self.hopeless = torch.zeros((), dtype=torch.int64, device=self.device)
         """Steps in a row in which the physics of all robots went wrong"""
+        self.lost = torch.zeros((), dtype=torch.bool, device=self.device)
+        """Whether there were `HOPELESS` of them"""
         self.everywhere = torch.ones(self.num_rows, dtype=torch.bool, device=self.device)
         task.meet(Context(self.ground, simulator.physics, self.generator))
         task.bind(self.state, self.fresh)
@@ -99,6 +101,17 @@ class WalkEnv(VecEnv):
         return (Headline("walking", walking), *([Headline("level", levels)] if self.ground.levels > 1 else []),
                 Headline("share of each reward", rewards, shares=True))
 
+    @property
+    def fault(self) -> Tensor:
+        return self.lost
+
+    def explain_fault(self) -> str | None:
+        if not bool(self.lost):
+            return None
+        self.lost.zero_()
+        return (f"the physics of all robots has gone wrong in {HOPELESS} steps in a row (numbers that are not finite, or "
+                "absurdly large): look at what env.walk.starts, randomize, terrain and action make of them")
+
     def name_row(self, row: int) -> str:
         tile = int(self.state.tile[row])
         return f"robot {row} on {self.ground.kinds[tile // self.ground.levels]}, level {tile % self.ground.levels}"
@@ -122,7 +135,7 @@ class WalkEnv(VecEnv):
         events = self._follow_feet()
         state.demanded += state.command[:, 0] * STEP
         broken = self.simulator.broken
-        self._check_physics(broken)
+        self._watch_physics(broken)
         terminated, truncated = task.ended(state, previous, events)
         terminated = terminated & ~broken
         truncated = (truncated | broken) & ~terminated
@@ -212,16 +225,10 @@ class WalkEnv(VecEnv):
             commands.give(state, due, self.generator)
         commands.follow(state)
 
-    def _check_physics(self, broken: Tensor) -> None:
-        """Raises EnvError where nothing is learned any more: steps of broken robots [E] do not count, so a run would go on for
-        ever. Without a host sync nobody knows."""
-        if not self.on_host:
-            return
-        self.hopeless = self.hopeless + 1 if bool(broken.all()) else 0
-        if self.hopeless >= HOPELESS:
-            raise EnvError(f"the physics of all robots has gone wrong in {HOPELESS} steps in a row (numbers that are not "
-                           "finite, or absurdly large): look at what env.walk.starts, randomize, terrain and action make of "
-                           "them")
+    def _watch_physics(self, broken: Tensor) -> None:
+        """Steps of broken robots [E] do not count, so a run in which all of them are broken would go on for ever."""
+        self.hopeless.copy_(torch.where(broken.all(), self.hopeless + 1, 0))
+        self.lost |= self.hopeless >= HOPELESS
 
     def _disturb(self) -> None:
         randomizations = self.task.randomizations
