@@ -58,7 +58,7 @@ def test_the_page_about_walking_can_be_followed(tmp_path: Path) -> None:
         elif language == "bash":
             commands = [shlex.split(line, comments=True)[1:] for line in text.splitlines()]
             jobs += [[*words, *short.get(words[0], [])] for words in commands if words[0] != "bench"]
-    assert sum(isinstance(job, list) and job[0] == "train" for job in jobs) == 5
+    assert sum(isinstance(job, list) and job[0] == "train" for job in jobs) == 6
     printed = "".join(run_jobs(jobs, tmp_path))
     assert (tmp_path / "walk.gif").exists() and (tmp_path / "walker" / "robot.json").exists() and "stairs_up" in printed
 
