@@ -193,7 +193,7 @@ def test_the_tree_of_folders_is_that_of_the_package() -> None:
     page, root = (DOCS / "architecture.md").read_text(encoding="utf-8"), DOCS.parent
     tree = re.findall(r"^```\n(wavedash/\n.*?)^```", page, re.MULTILINE | re.DOTALL)[0]
     path, named = [""] * 9, set()
-    for indent, name in re.findall(r"^( *)([\w.]+/)", tree, re.MULTILINE):
+    for indent, name in re.findall(r"^( *)([\w.-]+/)", tree, re.MULTILINE):
         depth = len(indent) // 2
         path[depth] = name
         named.add("".join(path[: depth + 1]))

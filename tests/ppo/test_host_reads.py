@@ -15,6 +15,7 @@ from tests.ppo.learners import ACTIONS, learner_over, run_config
 from tests.roundings import assert_within, gamma
 from tests.toy_vec_envs import TapeEnv
 from wavedash.envs.vec_env import Step
+from wavedash.policy.encoders import ConvEncoder
 from wavedash.ppo.learner import Learner
 
 READS = ("item", "tolist", "cpu", "numpy", "nonzero", "__bool__", "__float__", "__int__", "__index__", "__array__", "__iter__",
@@ -71,6 +72,9 @@ def learner(env_type: type[TapeEnv], kind: str, **ppo) -> Learner:
 def as_on_a_gpu(run: Learner) -> Learner:
     """The learner then avoids host syncs, as it does on a GPU."""
     run.collector.may_sync = False
+    for part in run.policy.modules():
+        if isinstance(part, ConvEncoder):
+            part.may_sync = False
     return run
 
 

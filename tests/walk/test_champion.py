@@ -78,7 +78,7 @@ def test_results_of_others_make_no_card(text: str, message: str, shipped: Path, 
 
 
 def test_a_bot_is_no_walker_and_a_walker_no_bot(shipped: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="so it cannot be the champion that walks"):
+    with pytest.raises(UserError, match=r"only runs of a walking task"):
         pack(str(Path(champions.__file__).parent / "1v1"), "walk", tmp_path / "training.yaml", tmp_path / "more")
     with pytest.raises(UserError, match=r"only runs of a Rocket League task"):
         pack(str(WALKER), "1v1", tmp_path / "training.yaml", tmp_path / "more")

@@ -26,6 +26,7 @@ from wavedash.runs.find import resolve_policy
 from wavedash.runs.plain import to_json
 from wavedash.runs.policy_folder import POLICY
 from wavedash.runs.trust import code_of, run_config
+from wavedash.walk.kind import walk_task
 
 LARGEST = 8_000_000
 """The most bytes of all champions together: everybody who installs the package downloads them"""
@@ -81,8 +82,7 @@ def half_precision(policy: ActorCritic) -> dict[str, Tensor]:
 
 def _check_task(config: RunConfig, mode: str, path: Path) -> None:
     if mode in champions.WALKERS:
-        if config.env.walk is None:
-            raise UserError(f"{path} was trained in {config.env.title}, so it cannot be the champion that walks")
+        walk_task(config.env, path)
     elif champions.TEAMS.fullmatch(mode):
         sizes = [str(size) for size in rocket_task(config.env, path).team_sizes]
         if mode not in sizes:

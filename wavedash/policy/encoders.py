@@ -51,6 +51,9 @@ class MlpEncoder(nn.Module):
 class ConvEncoder(nn.Module):
     """Encodes pictures [H, W], [H, W, C] or [C, H, W]; integers are scaled to 0..1, from 0..255 unless the space says 0..1."""
 
+    may_sync = True
+    """Whether the host may look at pictures that are on a CPU. Tests of what a GPU does set it to false"""
+
     def __init__(self, space: gymnasium.spaces.Box, config: EncoderConfig):
         super().__init__()
         shape = space.shape
@@ -74,7 +77,7 @@ class ConvEncoder(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         leading = x.shape[: -self.dims]
         # How many pictures differ depends on the data: a GPU would have to wait for it, and a compiler cannot know it.
-        if len(leading) == 2 and x.device.type == "cpu" and not torch.compiler.is_compiling():
+        if len(leading) == 2 and self.may_sync and x.device.type == "cpu" and not torch.compiler.is_compiling():
             pictures, which = distinct(x)
             if len(pictures) < which.numel():
                 return self._encode(pictures)[which]

@@ -121,6 +121,13 @@ def check_package() -> None:
         raise UserError("a walking robot needs MuJoCo 4.0 or later: pip install \"wavedash[walk]\"") from None
 
 
+def walk_task(config: EnvConfig, run: Path) -> WalkConfig:
+    """The task that a run was trained in. Raises UserError if it is not a walking task."""
+    if config.walk is None:
+        raise UserError(f"{run} was trained in {config.title}; only runs of a walking task (env.walk) can do this")
+    return config.walk
+
+
 def _task(config: EnvConfig) -> WalkConfig:
     assert config.walk is not None
     return config.walk
