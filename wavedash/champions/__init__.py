@@ -34,7 +34,7 @@ def modes() -> list[str]:
 
 
 def walkers() -> list[str]:
-    """Those of `WALKERS` that ship."""
+    """Returns those of `WALKERS` that ship."""
     return [name for name in WALKERS if name in _shipped()]
 
 

@@ -202,7 +202,7 @@ def _with(mapping: Mapping[str, Any], key: Key, value: Any) -> dict[str, Any]:
 
 
 def _written(values: Mapping[Key, Any]) -> dict[str, Any]:
-    """What a phase sets, by keys with dots. A name that has dots itself, such as an import path, stands in quotes."""
+    """Returns what a phase sets, by keys with dots. A name that has dots itself, such as an import path, stands in quotes."""
     return {".".join(f"'{name}'" if "." in str(name) else str(name) for name in key): value for key, value in values.items()}
 
 

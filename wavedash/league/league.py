@@ -45,7 +45,7 @@ FOLDER = "league"
 
 
 def live_options(options: OpponentsConfig) -> tuple[str, ...]:
-    """What may change while a run runs; the share only where there are arenas that opponents may get."""
+    """Returns what may change while a run runs; the share only where there are arenas that opponents may get."""
     live = ("snapshot_every", "pool", "refresh_every", "strategy", "temperature", "decay", "window", "target", "width", "power",
             "prune_above", "prune_games", *(["share"] if options.most is not None else []))
     return tuple(f"opponents.{option}" for option in live)

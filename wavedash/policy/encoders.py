@@ -94,8 +94,8 @@ class ConvEncoder(nn.Module):
 
 
 def distinct(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Of sequences [L, B, ...], the D pictures that differ from the one of the step before, [D, ...], and which of them each
-    step has, [L, B]. A camera that is slower than the policy shows the same picture for several steps."""
+    """Returns the D pictures of sequences [L, B, ...] that differ from the one of the step before, [D, ...], and which of them
+    each step has, [L, B]. A camera that is slower than the policy shows the same picture for several steps."""
     new = torch.ones(x.shape[:2], dtype=torch.bool)
     new[1:] = (x[1:] != x[:-1]).flatten(2).any(-1)
     number = new.flatten().cumsum(0).view_as(new) - 1  # of each that is new, in the order of `x[new]`
