@@ -79,8 +79,7 @@ class ConvEncoder(nn.Module):
         # How many pictures differ depends on the data: a GPU would have to wait for it, and a compiler cannot know it.
         if len(leading) == 2 and self.may_sync and x.device.type == "cpu" and not torch.compiler.is_compiling():
             pictures, which = distinct(x)
-            if len(pictures) < which.numel():
-                return self._encode(pictures)[which]
+            return self._encode(pictures)[which]
         return self._encode(x.reshape(-1, *x.shape[-self.dims :])).view(*leading, self.outputs)
 
     def _encode(self, x: Tensor) -> Tensor:
